@@ -4,22 +4,22 @@ use std::ffi::c_int;
 use std::net::SocketAddr;
 
 use anabranch_sockets::control::{Answer, Call, LONGEST, Request, decode, encode};
-use anabranch_sockets::control_address;
-use anabranch_sockets::frame::Hello;
+use anabranch_sockets::frame::hello;
+use anabranch_sockets::{Form, control_address};
 
 use crate::descriptor::{forget, host};
 use crate::system;
 
-/// A new socket; `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
-pub fn open(hello: Hello, flags: c_int) -> Result<c_int, c_int> {
+/// A new socket of this form, which takes over the association `incoming` if that is not 0; `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
+pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::EPROTONOSUPPORT)?;
     let fd = system::unix_socket(flags & libc::SOCK_CLOEXEC)?;
-    let address = anabranch_sockets::address(host);
+    let address = anabranch_sockets::address(host, form);
     let opened = system::bind_anywhere(fd)
         .and_then(|_| system::connect(fd, &address))
         // The host is gone: as a kernel without SCTP.
         .map_err(|_| libc::EPROTONOSUPPORT)
-        .and_then(|_| system::send(fd, &[&hello.encode()], libc::MSG_NOSIGNAL));
+        .and_then(|_| system::send(fd, &[&hello(incoming)], libc::MSG_NOSIGNAL));
     if let Err(error) = opened {
         system::close(fd);
         return Err(error);
@@ -77,13 +77,20 @@ pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> 
     }
 }
 
-/// An option of the host's.
-pub fn option(fd: c_int, level: c_int, option: c_int, room: usize) -> Result<Vec<u8>, c_int> {
-    let value = vec![0; room.min(4096)];
+/// As [`ask`], where the answer is an association.
+pub fn association(fd: c_int, request: Request) -> Result<u32, c_int> {
+    match ask(fd, request)? {
+        Answer::Association(number) => Ok(number),
+        _ => Err(libc::EIO),
+    }
+}
+
+/// An option of the host's; `given` is what the program has in its buffer.
+pub fn option(fd: c_int, level: c_int, option: c_int, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let request = Request::Get {
         level,
         option,
-        value,
+        value: given[..given.len().min(4096)].to_vec(),
     };
     match ask(fd, request)? {
         Answer::Value(value) => Ok(value),

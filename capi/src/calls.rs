@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 
 use anabranch_sockets::control::Request;
-use anabranch_sockets::frame::Hello;
-use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use anabranch_sockets::{Form, Style};
+use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::descriptor::{forget, host, is_ours};
+use crate::descriptor::{forget, form, host, is_ours};
 use crate::receive::{self, Received};
 use crate::sctp::{self, control_data};
 use crate::send::{self, How};
@@ -30,6 +30,7 @@ macro_rules! next {
     }};
 }
 
+mod batches;
 mod copies;
 
 /// A result as `int`.
@@ -56,19 +57,16 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
         forget(fd);
         return fd;
     }
-    match style {
-        libc::SOCK_STREAM => int(ask::open(
-            Hello {
-                one_to_one: true,
-                v6: domain == libc::AF_INET6,
-                incoming: 0,
-            },
-            flags,
-        )),
-        // One-to-many sockets are not there yet.
-        libc::SOCK_SEQPACKET => int(Err(libc::ESOCKTNOSUPPORT)),
-        _ => int(Err(libc::ESOCKTNOSUPPORT)),
-    }
+    let style = match style {
+        libc::SOCK_STREAM => Style::OneToOne,
+        libc::SOCK_SEQPACKET => Style::OneToMany,
+        _ => return int(Err(libc::EPROTONOSUPPORT)),
+    };
+    int(ask::open(
+        Form::new(domain == libc::AF_INET6, style),
+        0,
+        flags,
+    ))
 }
 
 /// # Safety
@@ -108,19 +106,24 @@ pub unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, length: socklen
     }
     // SAFETY: as the caller promises.
     let peer = unsafe { address::read(at.cast(), length as usize) };
-    done(peer.and_then(|(address, _)| connect_to(fd, vec![address])))
+    done(peer.and_then(|(address, _)| connect_to(fd, vec![address]).1))
 }
 
-/// Connects to a peer with these addresses; at once where the descriptor does not block.
-pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> Result<(), c_int> {
+/// Connects to a peer with these addresses; at once where the descriptor does not block. The association's number is known in any case
+/// but that of an error.
+pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
-    ask::tell(fd, Request::Connect { addresses, wait })?;
-    if wait {
-        return Ok(());
+    match ask::association(fd, Request::Connect { addresses, wait }) {
+        Err(error) => (0, Err(error)),
+        Ok(number) if wait => (number, Ok(())),
+        Ok(number) => {
+            if form(fd).is_some_and(|it| !it.is_one_to_many()) {
+                // `poll` shall say that it can be written when the association is up.
+                send::fill(fd);
+            }
+            (number, Err(libc::EINPROGRESS))
+        }
     }
-    // `poll` shall say that it can be written when the association is up.
-    send::fill(fd);
-    Err(libc::EINPROGRESS)
 }
 
 /// # Safety
@@ -166,20 +169,16 @@ unsafe fn accept_one(
     length: *mut socklen_t,
     flags: c_int,
 ) -> Result<c_int, c_int> {
-    let v6 = is_v6(fd);
-    let (incoming, address) = receive::incoming(fd)?;
-    let hello = Hello {
-        one_to_one: true,
-        v6,
-        incoming,
-    };
-    let accepted = ask::open(hello, flags)?;
-    // The host has to know whose the association is before the listening socket may be closed.
-    if ask::tell(accepted, Request::Local).is_err() {
-        system::close(accepted);
-        return Err(libc::ECONNABORTED);
+    let form = form(fd).ok_or(libc::EBADF)?;
+    if form.style != Style::OneToOne {
+        return Err(libc::EOPNOTSUPP);
     }
-    wants::copy(accepted, fd);
+    if ask::option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, &[0; 4])? == [0; 4] {
+        return Err(libc::EINVAL);
+    }
+    let v6 = form.v6;
+    let (incoming, address) = receive::incoming(fd)?;
+    let accepted = take_over(fd, form, incoming, flags)?;
     if let Some(address) = address {
         // SAFETY: as the caller promises.
         unsafe { address::write(&address::bytes(address, v6), at.cast(), length) };
@@ -187,10 +186,21 @@ unsafe fn accept_one(
     Ok(accepted)
 }
 
+/// A new socket for an association that came from another.
+pub fn take_over(fd: c_int, form: Form, number: u32, flags: c_int) -> Result<c_int, c_int> {
+    let taken = ask::open(form, number, flags)?;
+    // The host has to know whose the association is before the other socket may be closed.
+    if ask::tell(taken, Request::Local(number)).is_err() {
+        system::close(taken);
+        return Err(libc::ECONNABORTED);
+    }
+    wants::copy(taken, fd);
+    Ok(taken)
+}
+
 /// Whether the socket is one of AF_INET6.
 pub fn is_v6(fd: c_int) -> bool {
-    let domain = ask::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, 4);
-    domain.is_ok_and(|it| it == libc::AF_INET6.to_ne_bytes())
+    form(fd).is_some_and(|it| it.v6)
 }
 
 /// # Safety
@@ -207,7 +217,7 @@ pub unsafe extern "C" fn getsockname(
         return unsafe { next(fd, at, length) };
     }
     // SAFETY: as the caller promises.
-    done(unsafe { first_address(fd, Request::Local, at, length) })
+    done(unsafe { first_address(fd, Request::Local(0), at, length) })
 }
 
 /// # Safety
@@ -224,7 +234,7 @@ pub unsafe extern "C" fn getpeername(
         return unsafe { next(fd, at, length) };
     }
     // SAFETY: as the caller promises.
-    done(unsafe { first_address(fd, Request::Peer, at, length) })
+    done(unsafe { first_address(fd, Request::PeerName, at, length) })
 }
 
 /// # Safety
@@ -251,15 +261,14 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         // SAFETY: as the caller promises.
         return unsafe { next(fd, how) };
     }
+    let connected = ask::addresses(fd, Request::PeerName);
+    if form(fd).is_some_and(|it| it.is_one_to_many()) || connected.is_err() {
+        return int(Err(libc::ENOTCONN));
+    }
     match how {
         // SHUT_RD has no effect on the protocol (RFC 6458 §4.1.7).
         libc::SHUT_RD => 0,
-        // The host finds the end behind all that was written before.
-        libc::SHUT_WR | libc::SHUT_RDWR => {
-            let arguments = [fd as usize, libc::SHUT_WR as usize, 0, 0, 0, 0];
-            // SAFETY: no pointers.
-            system::answer(unsafe { system::call(libc::SYS_shutdown, arguments) }) as c_int
-        }
+        libc::SHUT_WR | libc::SHUT_RDWR => done(send::end(fd)),
         _ => int(Err(libc::EINVAL)),
     }
 }
@@ -318,7 +327,7 @@ pub unsafe extern "C" fn send(
     }
     // SAFETY: as the caller promises.
     let part = unsafe { std::slice::from_raw_parts(at.cast(), length) };
-    system::answer(send::message(fd, &[part], How { info: None, flags }))
+    send::answer(fd, &[part], How::plain(flags))
 }
 
 /// # Safety
@@ -340,7 +349,19 @@ pub unsafe extern "C" fn sendto(
         return unsafe { next(fd, at, length, flags, to, to_length) };
     }
     // SAFETY: as the caller promises.
-    unsafe { send(fd, at, length, flags) }
+    let (part, to) = unsafe {
+        let part = std::slice::from_raw_parts(at.cast(), length);
+        let to = (!to.is_null()).then(|| address::read(to.cast(), to_length as usize));
+        (part, to)
+    };
+    match to.transpose() {
+        Ok(to) => {
+            let mut how = How::plain(flags);
+            how.to.extend(to.map(|(address, _)| address));
+            send::answer(fd, &[part], how)
+        }
+        Err(error) => system::answer(Err(error)),
+    }
 }
 
 /// # Safety
@@ -384,11 +405,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) ->
     }
     // SAFETY: as the caller promises.
     let parts = unsafe { slices(parts, count.max(0) as usize) };
-    let how = How {
-        info: None,
-        flags: 0,
-    };
-    system::answer(send::message(fd, &parts, how))
+    send::answer(fd, &parts, How::plain(0))
 }
 
 /// # Safety
@@ -401,12 +418,15 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         return unsafe { next(fd, message, flags) };
     }
     // SAFETY: as the caller promises.
-    let (parts, info) = unsafe {
+    let (parts, how) = unsafe {
         let message = &*message;
         let parts = slices(message.msg_iov, message.msg_iovlen);
-        (parts, control_data::sent(message))
+        (parts, control_data::sent(message, flags))
     };
-    system::answer(send::message(fd, &parts, How { info, flags }))
+    match how {
+        Ok(how) => send::answer(fd, &parts, how),
+        Err(error) => system::answer(Err(error)),
+    }
 }
 
 /// # Safety
@@ -534,33 +554,4 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
         received.length as isize
     });
     system::answer(outcome)
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmmsg(
-    fd: c_int,
-    messages: *mut mmsghdr,
-    count: u32,
-    flags: c_int,
-) -> c_int {
-    if !is_ours(fd) {
-        let next = next!(sendmmsg(c_int, *mut mmsghdr, u32, c_int) -> c_int);
-        // SAFETY: as the caller promises.
-        return unsafe { next(fd, messages, count, flags) };
-    }
-    for place in 0..count {
-        // SAFETY: as the caller promises.
-        let sent = unsafe {
-            let message = &mut *messages.add(place as usize);
-            let sent = sendmsg(fd, &raw const message.msg_hdr, flags);
-            message.msg_len = sent.max(0) as u32;
-            sent
-        };
-        if sent < 0 {
-            return if place == 0 { -1 } else { place as c_int };
-        }
-    }
-    count as c_int
 }

@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_sockets::{HOST_VARIABLE, PREFIX};
+use anabranch_sockets::{Form, HOST_VARIABLE};
 
-use crate::system;
+use crate::{routes, system};
 
 /// Descriptors that are remembered; others are asked each time.
 const REMEMBERED: usize = 65_536;
@@ -27,21 +27,26 @@ pub fn host() -> Option<&'static str> {
 
 /// Whether the descriptor is an SCTP socket.
 pub fn is_ours(fd: c_int) -> bool {
+    form(fd).is_some()
+}
+
+/// What SCTP socket the descriptor is, if it is one.
+pub fn form(fd: c_int) -> Option<Form> {
     let place = usize::try_from(fd).ok().and_then(|fd| OTHERS.get(fd));
     if place.is_some_and(|it| it.load(Ordering::Relaxed)) || host().is_none() {
-        return false;
+        return None;
     }
     let before = system::errno();
     let peer = system::name(libc::SYS_getpeername, fd);
-    let ours = peer.is_some_and(|peer| peer.starts_with(PREFIX));
-    if !ours {
+    let form = peer.and_then(|peer| Form::of(&peer));
+    if form.is_none() {
         // Asking is no error of the program's.
         system::answer(Err(before));
         if let Some(place) = place {
             place.store(true, Ordering::Relaxed);
         }
     }
-    ours
+    form
 }
 
 /// The number means another descriptor from now on.
@@ -49,4 +54,5 @@ pub fn forget(fd: c_int) {
     if let Some(place) = usize::try_from(fd).ok().and_then(|fd| OTHERS.get(fd)) {
         place.store(false, Ordering::Relaxed);
     }
+    routes::forget(fd);
 }

@@ -5,7 +5,7 @@
 //! whichever number: nothing is kept about it here, so `fork`, `exec`, `dup` and SCM_RIGHTS need no care. One byte for each
 //! descriptor remembers only that it is *not* ours ([`descriptor`]), to spare ordinary descriptors the question.
 //!
-//! - [`calls`]: libc's functions. - [`sctp`]: those of `libsctp`. - [`receive`], [`send`]: messages. - [`ask`]: requests to the host.
+//! - [`calls`]: libc's functions. - [`sctp`]: options and ancillary data. - [`receive`], [`send`]: messages. - [`ask`]: requests to the host.
 //!
 //! All system calls are made directly ([`system`]), since libc's own names lead back here.
 
@@ -14,6 +14,7 @@ mod ask;
 mod calls;
 mod descriptor;
 mod receive;
+mod routes;
 mod sctp;
 mod send;
 mod system;

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
 
-use crate::system;
+use crate::{routes, system};
 
 /// MSG_NOTIFICATION, as Linux has it.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
@@ -23,6 +23,8 @@ pub struct Received {
     pub flags: c_int,
     /// Its header; `None` at the end.
     pub frame: Option<Frame>,
+    /// The message goes on at once.
+    pub follows: bool,
 }
 
 impl Received {
@@ -32,11 +34,50 @@ impl Received {
     }
 }
 
-/// Receives into the program's parts.
+/// Receives into the program's parts: a message, or as much of it as there is room for.
 ///
 /// # Safety
 /// The parts can be written.
 pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
+    // SAFETY: as the caller promises.
+    let mut received = unsafe { piece(fd, parts, flags) }?;
+    let room: usize = parts.iter().map(|part| part.iov_len).sum();
+    while received.follows && received.length < room {
+        // The host is about to give it.
+        system::wait(fd, libc::POLLIN);
+        let rest = behind(parts, received.length);
+        // SAFETY: as the caller promises.
+        match unsafe { piece(fd, &rest, flags | libc::MSG_DONTWAIT) } {
+            Ok(more) => {
+                received.length += more.length;
+                (received.flags, received.follows) = (more.flags, more.follows);
+            }
+            // Another process took it: the rest comes with the next call.
+            Err(_) => break,
+        }
+    }
+    Ok(received)
+}
+
+/// The parts behind their first bytes.
+fn behind(parts: &[libc::iovec], mut bytes: usize) -> Vec<libc::iovec> {
+    let mut out = Vec::with_capacity(parts.len());
+    for part in parts {
+        let skipped = bytes.min(part.iov_len);
+        bytes -= skipped;
+        out.push(libc::iovec {
+            iov_base: part.iov_base.wrapping_byte_add(skipped),
+            iov_len: part.iov_len - skipped,
+        });
+    }
+    out
+}
+
+/// Receives one piece of a message.
+///
+/// # Safety
+/// The parts can be written.
+unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
     let kernel = flags & libc::MSG_DONTWAIT;
     loop {
         let done = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
@@ -62,6 +103,7 @@ pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<
             (whole, done)
         };
         if there == 0 {
+            routes::forget(fd);
             return Ok(Received::default());
         }
         let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
@@ -69,6 +111,10 @@ pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<
         let left = there - read.min(there);
         let length = left.min(room);
         let keeps = flags & libc::MSG_PEEK != 0;
+        if frame.kind != Kind::Data {
+            // What is sent from now on finds out what has changed.
+            routes::forget(fd);
+        }
         match frame.kind {
             Kind::Error => {
                 consume(fd, done)?;
@@ -100,6 +146,10 @@ pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<
             length,
             flags: told,
             frame: Some(frame),
+            follows: whole
+                && !keeps
+                && frame.kind == Kind::Data
+                && frame.flags & frame::FOLLOWS != 0,
         });
     }
 }
@@ -110,6 +160,23 @@ fn consume(fd: c_int, done: usize) -> Result<(), c_int> {
         system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1)?;
     }
     system::receive(fd, &mut [], libc::MSG_DONTWAIT | libc::MSG_TRUNC).map(drop)
+}
+
+/// The header of the message or notification that is to be read next, and how long its first piece is, if it is there.
+pub fn next(fd: c_int) -> Option<(Frame, usize)> {
+    let mut header = [0_u8; HEADER];
+    let mut parts = [libc::iovec {
+        iov_base: header.as_mut_ptr().cast(),
+        iov_len: HEADER,
+    }];
+    // A message that was read in part is not followed by another yet.
+    if system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF).ok()? > 0 {
+        return None;
+    }
+    let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    let (there, _) = system::receive(fd, &mut parts, peek).ok()?;
+    let frame = Frame::decode(header.get(..there.min(HEADER))?)?;
+    matches!(frame.kind, Kind::Data | Kind::Notification).then_some((frame, there - HEADER))
 }
 
 /// The next association of a listening socket: its number, and where it comes from.

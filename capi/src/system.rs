@@ -199,3 +199,15 @@ pub fn is_nonblocking(fd: c_int) -> bool {
     };
     flags.is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
 }
+
+/// Waits until the descriptor can be read (POLLIN) or written (POLLOUT), or is done with.
+pub fn wait(fd: c_int, events: i16) {
+    let mut wanted = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
+    let at = &raw mut wanted as usize;
+    // SAFETY: the kernel reads and writes one pollfd. No time limit: a null pointer.
+    let _ = unsafe { call(libc::SYS_ppoll, [at, 1, 0, 0, 0, 0]) };
+}

@@ -1,11 +1,12 @@
-//! What a program wants beside messages: struct sctp_sndrcvinfo (SCTP_EVENTS, its first byte), struct sctp_rcvinfo (SCTP_RECVRCVINFO).
+//! What a program wants beside messages: struct sctp_sndrcvinfo (SCTP_EVENTS, its first byte), struct sctp_rcvinfo (SCTP_RECVRCVINFO),
+//! struct sctp_nxtinfo (SCTP_RECVNXTINFO).
 //!
 //! It counts when a message is read, not when it came, and in every process that has the descriptor. So it is kept by the kernel, with the
 //! descriptor: a Unix socket has no other use for SO_PRIORITY, of which anybody may set 0 to 6.
 
 use std::ffi::c_int;
 
-use anabranch_sockets::options::{EVENT, EVENTS, RECVRCVINFO};
+use anabranch_sockets::options::{EVENT, EVENTS, RECVNXTINFO, RECVRCVINFO};
 
 use crate::{ask, system};
 
@@ -13,6 +14,9 @@ use crate::{ask, system};
 pub const SNDRCV: c_int = 1;
 /// struct sctp_rcvinfo.
 pub const RCVINFO: c_int = 2;
+
+/// struct sctp_nxtinfo.
+pub const NXTINFO: c_int = 4;
 
 /// What is wanted, of the bits above.
 pub fn of(fd: c_int) -> c_int {
@@ -26,18 +30,19 @@ pub fn copy(fd: c_int, from: c_int) {
 
 /// The option of SCTP's was set.
 pub fn changed(fd: c_int, option: c_int) {
-    if ![EVENT, EVENTS, RECVRCVINFO].contains(&option) {
+    if ![EVENT, EVENTS, RECVRCVINFO, RECVNXTINFO].contains(&option) {
         return;
     }
-    let is_on = |option, room| {
-        let value = ask::option(fd, libc::IPPROTO_SCTP, option, room);
+    let is_on = |option, room: usize| {
+        let value = ask::option(fd, libc::IPPROTO_SCTP, option, &vec![0; room]);
         value.is_ok_and(|it| it.first().is_some_and(|&byte| byte != 0))
     };
     let bit = |on: bool, bit| if on { bit } else { 0 };
-    keep(
-        fd,
-        bit(is_on(EVENTS, 1), SNDRCV) | bit(is_on(RECVRCVINFO, 4), RCVINFO),
-    );
+    let wants = bit(is_on(EVENTS, 1), SNDRCV)
+        | bit(is_on(RECVRCVINFO, 4), RCVINFO)
+        | bit(is_on(RECVNXTINFO, 4), NXTINFO);
+    // Whoever wants all three, which say the same twice, does without the oldest.
+    keep(fd, if wants == 7 { RCVINFO | NXTINFO } else { wants });
 }
 
 fn keep(fd: c_int, wants: c_int) {

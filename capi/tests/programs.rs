@@ -1,76 +1,11 @@
 //! Programs in C, on a host of this process.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use anabranch_net::{Carrier, Config};
-use anabranch_sockets::host::Host;
-
-/// How long a program may take, on however busy a machine.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-/// The library that programs load, as it was built for this test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test is a file");
-    let folder = test.parent().expect("target/*/deps");
-    folder.join("libanabranch_preload.so")
-}
-
-/// Compiles a program of this folder.
-fn compile(name: &str, into: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
-    let program = into.join(name);
-    let output = Command::new("cc")
-        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
-        .args([&program, &source])
-        .arg("-lsctp")
-        .output()
-        .expect("cc is there");
-    assert!(output.status.success(), "{}", text(&output));
-    program
-}
-
-fn text(output: &Output) -> String {
-    let [out, error] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-    format!("{out}{error}")
-}
-
-/// Runs a program whose SCTP sockets are those of a host made for it; peers are at the host's own UDP port.
-fn run(command: &mut Command) -> Output {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let config = Config::default().with(|it| {
-        it.carrier = Carrier::Encapsulated {
-            port: 0,
-            peer_port: 0,
-        };
-    });
-    static HOSTS: AtomicUsize = AtomicUsize::new(0);
-    let number = HOSTS.fetch_add(1, Ordering::Relaxed);
-    let name = format!("test-{}-{number}", std::process::id());
-    let output = runtime.block_on(async {
-        let host = Host::start(&name, config).expect("a host");
-        tokio::spawn(host.serve());
-        let child = tokio_command(command)
-            .env("LD_PRELOAD", library())
-            .env("ANABRANCH_HOST", &name)
-            .kill_on_drop(true)
-            .output();
-        tokio::time::timeout(PATIENCE, child).await
-    });
-    output.expect("the program ends").expect("it runs")
-}
-
-fn tokio_command(command: &Command) -> tokio::process::Command {
-    let mut out = tokio::process::Command::new(command.get_program());
-    out.args(command.get_args());
-    out
-}
+use common::{compile, compile_with, library, libsctp, run, run_with, text};
 
 #[test]
 fn sockets_behave_as_rfc_6458_says() {
@@ -79,6 +14,56 @@ fn sockets_behave_as_rfc_6458_says() {
     let output = run(Command::new(program).arg("5001"));
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!(text(&output), "as it should be\n");
+}
+
+/// Whichever way a program finds the functions: it is linked with the library, opens it, or has a copy of its own.
+#[test]
+fn functions_are_found_linked_opened_and_in_a_copy() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let both = [library(), libsctp()];
+    let ours = libsctp().to_string_lossy().into_owned();
+    let ways: [(&[&str], &[PathBuf], &str); 3] = [
+        (&["-lsctp"], &both, &ours),
+        (&["-DOPENED"], &both, &ours),
+        (&["-DCOPIED", "-l:libsctp.a"], &both[..1], "functions"),
+    ];
+    for (arguments, preload, place) in ways {
+        let program = compile_with("functions", folder.path(), arguments);
+        let output = run_with(Command::new(program).arg("5001"), preload);
+        let said = text(&output);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        let right = said.ends_with("as it should be\n")
+            && said.lines().next().is_some_and(|it| it.ends_with(place));
+        assert!(right, "{arguments:?}: {said}");
+    }
+}
+
+/// The names and versions of Linux's library, and one that its header has and it has not.
+#[test]
+fn the_library_has_the_symbols_and_versions_of_linux() {
+    let symbols = |library: &str| {
+        let output = Command::new("objdump").args(["-T", library]).output();
+        let output = output.expect("objdump is there");
+        let lines = text(&output);
+        let lines = lines.lines().filter(|it| it.contains(" sctp_"));
+        let mut all: Vec<_> = lines
+            .filter_map(|it| it.rsplit_once('\t'))
+            .filter_map(|(_, it)| it.split_once(' '))
+            .map(|(_, it)| it.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        all.sort();
+        all
+    };
+    let mut ours = symbols(&libsctp().to_string_lossy());
+    ours.retain(|it| !it.ends_with("sctp_peeloff_flags"));
+    let there = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+    let theirs = there.iter().map(|it| format!("{it}/libsctp.so.1"));
+    let Some(theirs) = theirs.into_iter().find(|it| Path::new(it).exists()) else {
+        eprintln!("left out: libsctp1 is not installed (scripts/setup)");
+        return;
+    };
+    assert!(ours.len() > 15, "{ours:?}");
+    assert_eq!(ours, symbols(&theirs));
 }
 
 /// Debian's programs, both ends on one host. One that is not installed is left out, and says so.

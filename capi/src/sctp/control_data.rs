@@ -1,13 +1,14 @@
 //! Ancillary data of messages (RFC 6458 §5.3), laid out as Linux has it.
 
 use std::ffi::{c_int, c_void};
+use std::net::{IpAddr, SocketAddr};
 
 use anabranch_sockets::frame::{self, Frame, Kind};
 use libc::msghdr;
 
 use crate::descriptor::forget;
-use crate::receive::Received;
-use crate::send::Info;
+use crate::receive::{MSG_NOTIFICATION, Received};
+use crate::send::{How, Info};
 use crate::wants;
 
 /// SCTP_SNDRCV.
@@ -16,8 +17,15 @@ const SNDRCV: c_int = 1;
 const SNDINFO: c_int = 2;
 /// SCTP_RCVINFO.
 const RCVINFO: c_int = 3;
+/// SCTP_NXTINFO.
+const NXTINFO: c_int = 4;
 /// SCTP_PRINFO.
 const PRINFO: c_int = 5;
+/// SCTP_AUTHINFO.
+const AUTHINFO: c_int = 6;
+/// SCTP_DSTADDRV4, SCTP_DSTADDRV6.
+const DSTADDRV4: c_int = 7;
+const DSTADDRV6: c_int = 8;
 
 /// struct sctp_sndrcvinfo.
 #[repr(C)]
@@ -59,6 +67,17 @@ pub struct RcvInfo {
     pub assoc_id: i32,
 }
 
+/// struct sctp_nxtinfo.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NxtInfo {
+    pub sid: u16,
+    pub flags: u16,
+    pub ppid: u32,
+    pub length: u32,
+    pub assoc_id: i32,
+}
+
 impl From<SndRcvInfo> for Info {
     fn from(it: SndRcvInfo) -> Self {
         Info {
@@ -66,7 +85,7 @@ impl From<SndRcvInfo> for Info {
             flags: it.flags,
             ppid: it.ppid,
             context: it.context,
-            lifetime: it.timetolive,
+            association: it.assoc_id as u32,
         }
     }
 }
@@ -78,7 +97,7 @@ impl From<SndInfo> for Info {
             flags: it.flags,
             ppid: it.ppid,
             context: it.context,
-            lifetime: 0,
+            association: it.assoc_id as u32,
         }
     }
 }
@@ -98,44 +117,104 @@ pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     }
 }
 
-/// How a message is to be sent, by its ancillary data.
+/// What comes next, as struct sctp_nxtinfo.
+fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
+    let notification = frame.kind == Kind::Notification;
+    let unordered = u16::from(frame.flags & frame::UNORDERED != 0);
+    let notifies = if notification {
+        MSG_NOTIFICATION as u16
+    } else {
+        0
+    };
+    NxtInfo {
+        sid: frame.stream,
+        flags: unordered | notifies,
+        ppid: frame.ppid,
+        length: length as u32,
+        assoc_id: frame.association as i32,
+    }
+}
+
+/// The bits of `sinfo_flags` that are a policy of RFC 7496.
+const POLICY: u16 = 0x30;
+/// SCTP_PR_SCTP_TTL.
+const LIFETIME: u16 = 0x10;
+
+/// How a message is to be sent, by its addresses and ancillary data.
 ///
 /// # Safety
 /// The message is one for `sendmsg`.
-pub unsafe fn sent(message: &msghdr) -> Option<Info> {
-    let mut found: Option<Info> = None;
-    let mut lifetime = 0;
+pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
+    let mut how = How::plain(flags);
     // SAFETY: as the caller promises; the macros keep within the control data.
     unsafe {
+        if !message.msg_name.is_null() && message.msg_namelen > 0 {
+            let (to, _) = crate::address::read(message.msg_name, message.msg_namelen as usize)?;
+            how.to.push(to);
+        }
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
-            let data = libc::CMSG_DATA(at);
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
             if header.cmsg_level == libc::IPPROTO_SCTP {
-                match header.cmsg_type {
-                    SNDRCV if length >= size_of::<SndRcvInfo>() => {
-                        found = Some(data.cast::<SndRcvInfo>().read_unaligned().into());
-                    }
-                    SNDINFO if length >= size_of::<SndInfo>() => {
-                        found = Some(data.cast::<SndInfo>().read_unaligned().into());
-                    }
-                    // struct sctp_prinfo: policy, value; 0x10 is SCTP_PR_SCTP_TTL.
-                    PRINFO if length >= 8 => {
-                        let [policy, value] = data.cast::<[u32; 2]>().read_unaligned();
-                        if policy & 0xffff == 0x10 {
-                            lifetime = value;
-                        }
-                    }
-                    _ => (),
-                }
+                let data = std::slice::from_raw_parts(libc::CMSG_DATA(at), length);
+                take(&mut how, header.cmsg_type, data)?;
             }
             at = libc::CMSG_NXTHDR(message, at);
         }
     }
-    if let (Some(info), 1..) = (&mut found, lifetime) {
-        info.lifetime = lifetime;
+    Ok(how)
+}
+
+/// One piece of ancillary data.
+fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
+    let room = |bytes: usize| match data.len() >= bytes {
+        true => Ok(data.as_ptr()),
+        false => Err(libc::EINVAL),
+    };
+    match kind {
+        SNDRCV => {
+            let at = room(size_of::<SndRcvInfo>())?.cast::<SndRcvInfo>();
+            // SAFETY: so many bytes are there, and any are one.
+            let info = unsafe { at.read_unaligned() };
+            // Older programs give a lifetime and no policy.
+            let policy = match (info.flags & POLICY, info.timetolive) {
+                (0, 1..) => LIFETIME,
+                (policy, _) => policy,
+            };
+            how.policy = Some((policy, info.timetolive));
+            how.info = Some(info.into());
+        }
+        SNDINFO => {
+            let at = room(size_of::<SndInfo>())?.cast::<SndInfo>();
+            // SAFETY: so many bytes are there, and any are one.
+            how.info = Some(unsafe { at.read_unaligned() }.into());
+        }
+        PRINFO => {
+            let at = room(8)?.cast::<[u16; 4]>();
+            // SAFETY: so many bytes are there: struct sctp_prinfo, policy and value.
+            let [policy, _, low, high] = unsafe { at.read_unaligned() };
+            if policy & !POLICY != 0 {
+                return Err(libc::EINVAL);
+            }
+            let [a, b] = low.to_ne_bytes();
+            let [c, d] = high.to_ne_bytes();
+            how.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
+        }
+        // More addresses of the peer, at the port of the first.
+        DSTADDRV4 | DSTADDRV6 => {
+            let port = how.to.first().ok_or(libc::EINVAL)?.port();
+            let ip: Option<IpAddr> = match kind {
+                DSTADDRV4 => data.first_chunk::<4>().map(|&it| it.into()),
+                _ => data.first_chunk::<16>().map(|&it| it.into()),
+            };
+            let ip = ip.ok_or(libc::EINVAL)?.to_canonical();
+            how.to.push(SocketAddr::new(ip, port));
+        }
+        // The key that is active is used.
+        AUTHINFO => (),
+        _ => return Err(libc::EINVAL),
     }
-    found
+    Ok(())
 }
 
 /// Fills in what a receiving program asked for: address, ancillary data, flags.
@@ -176,6 +255,12 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) {
     unsafe {
         let base: *mut u8 = message.msg_control.cast();
         let wants = wants::of(fd);
+        if wants & wants::NXTINFO != 0
+            && let Some((next, length)) = crate::receive::next(fd)
+        {
+            let next = nxtinfo(&next, length);
+            put(base, room, &mut used, NXTINFO, next, &mut message.msg_flags);
+        }
         if wants & wants::RCVINFO != 0 {
             put(base, room, &mut used, RCVINFO, info, &mut message.msg_flags);
         }

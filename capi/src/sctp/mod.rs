@@ -1,26 +1,27 @@
-//! The functions of RFC 6458 §9, as Linux's `libsctp` has them, and the options behind them.
+//! Options of SCTP sockets, with those that Linux's `libsctp` makes the functions of RFC 6458 §9 of. Ours is in `capi/libsctp`.
 
 pub mod control_data;
 
 use std::ffi::{c_int, c_void};
 
 use anabranch_sockets::control::Request;
-use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use anabranch_sockets::{Form, Style};
+use libc::socklen_t;
 
-use crate::calls::{connect_to, is_v6, receive_into};
-use crate::descriptor::is_ours;
-use crate::send::{self, How, Info};
-use crate::{address, ask, receive, system, wants};
-use control_data::{SndInfo, SndRcvInfo};
+use crate::calls::{connect_to, is_v6, take_over};
+use crate::descriptor::form;
+use crate::{address, ask, routes, system, wants};
 
-/// SCTP_SOCKOPT_BINDX_ADD, _REM, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS, _CONNECTX, _CONNECTX3.
+/// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS, _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
 const BINDX_ADD: c_int = 100;
 const BINDX_REM: c_int = 101;
+const PEELOFF: c_int = 102;
 const CONNECTX_OLD: c_int = 107;
 const GET_PEER_ADDRS: c_int = 108;
 const GET_LOCAL_ADDRS: c_int = 109;
 const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
+const PEELOFF_FLAGS: c_int = 122;
 
 /// Options beside those of SCTP that the host keeps; all others are the descriptor's own.
 const KEPT: [(c_int, c_int); 2] = [
@@ -60,13 +61,25 @@ pub unsafe fn set_option(
             BINDX_ADD => {
                 // SAFETY: as the caller promises.
                 let addresses = unsafe { address::read_packed(value, length, usize::MAX) }?;
-                return ask::tell(fd, Request::Bind(addresses)).map(|()| 0);
+                return ask::tell(fd, Request::BindMore(addresses)).map(|()| 0);
             }
-            BINDX_REM => return Err(libc::EOPNOTSUPP),
+            BINDX_REM => {
+                // SAFETY: as the caller promises.
+                let addresses = unsafe { address::read_packed(value, length, usize::MAX) }?;
+                return ask::tell(fd, Request::Unbind(addresses)).map(|()| 0);
+            }
             CONNECTX_OLD | CONNECTX => {
                 // SAFETY: as the caller promises.
                 let addresses = unsafe { address::read_packed(value, length, usize::MAX) }?;
-                return connect_to(fd, addresses).map(|()| 0);
+                let (number, connected) = connect_to(fd, addresses);
+                // The newer of the two gives the association as its result.
+                return connected.map(|()| {
+                    if option == CONNECTX {
+                        number as c_int
+                    } else {
+                        0
+                    }
+                });
             }
             _ => (),
         }
@@ -82,6 +95,7 @@ pub unsafe fn set_option(
         value,
     };
     ask::tell(fd, request)?;
+    routes::forget(fd);
     if level == libc::IPPROTO_SCTP {
         wants::changed(fd, option);
     }
@@ -104,36 +118,36 @@ pub unsafe fn get_option(
     }
     // SAFETY: it is not null.
     let room = unsafe { *length } as usize;
+    // SAFETY: as the caller promises.
+    let given = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), room) };
+    let domain = if is_v6(fd) {
+        libc::AF_INET6
+    } else {
+        libc::AF_INET
+    };
     let bytes = match (level, option) {
-        (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM.to_ne_bytes().to_vec(),
+        (libc::SOL_SOCKET, libc::SO_TYPE) => kind(fd).to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_SCTP.to_ne_bytes().to_vec(),
-        (
-            libc::SOL_SOCKET,
-            libc::SO_DOMAIN | libc::SO_ERROR | libc::SO_LINGER | libc::SO_ACCEPTCONN,
-        ) => ask::option(fd, level, option, room)?,
-        (libc::IPPROTO_SCTP, GET_PEER_ADDRS) => packed(fd, Request::Peer, room)?,
-        (libc::IPPROTO_SCTP, GET_LOCAL_ADDRS) => packed(fd, Request::Local, room)?,
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) => domain.to_ne_bytes().to_vec(),
+        (libc::SOL_SOCKET, libc::SO_ERROR | libc::SO_LINGER | libc::SO_ACCEPTCONN) => {
+            ask::option(fd, level, option, given)?
+        }
+        (libc::IPPROTO_SCTP, GET_PEER_ADDRS) => packed(fd, Request::Peer(named(given)?), given)?,
+        (libc::IPPROTO_SCTP, GET_LOCAL_ADDRS) => packed(fd, Request::Local(named(given)?), given)?,
         (libc::IPPROTO_SCTP, CONNECTX3) => {
-            // struct sctp_getaddrs_old: association, length, pointer.
-            // SAFETY: as the caller promises, and there is room.
-            unsafe {
-                if room < 16 {
-                    return Err(libc::EINVAL);
-                }
-                let bytes = value.cast::<u8>().add(4).cast::<c_int>().read_unaligned();
-                let at = value
-                    .cast::<u8>()
-                    .add(8)
-                    .cast::<*const c_void>()
-                    .read_unaligned();
-                let all = address::read_packed(at, bytes.max(0) as usize, usize::MAX)?;
-                let connected = connect_to(fd, all);
-                value.cast::<c_int>().write_unaligned(1);
-                return connected;
+            let (number, connected) = connect_of(fd, given)?;
+            if connected.is_ok() || connected == Err(libc::EINPROGRESS) {
+                // SAFETY: there is room, as was looked at.
+                unsafe { value.cast::<u32>().write_unaligned(number) };
             }
+            return connected;
+        }
+        (libc::IPPROTO_SCTP, PEELOFF | PEELOFF_FLAGS) => {
+            let taken = peel_off(fd, option, given)?;
+            [&given[..4], &taken.to_ne_bytes(), &given[8..]].concat()
         }
         (libc::IPPROTO_SCTP, _) | (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => {
-            ask::option(fd, level, option, room)?
+            ask::option(fd, level, option, given)?
         }
         _ => {
             let arguments = [
@@ -157,372 +171,62 @@ pub unsafe fn get_option(
     Ok(())
 }
 
+/// SO_TYPE.
+fn kind(fd: c_int) -> c_int {
+    match form(fd).map(|it| it.style) {
+        Some(Style::OneToMany | Style::PeeledOff) => libc::SOCK_SEQPACKET,
+        _ => libc::SOCK_STREAM,
+    }
+}
+
+/// The association that a struct begins with.
+fn named(given: &[u8]) -> Result<u32, c_int> {
+    let bytes = given.first_chunk().ok_or(libc::EINVAL)?;
+    Ok(u32::from_ne_bytes(*bytes))
+}
+
+/// struct sctp_getaddrs_old: association, length, pointer.
+fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int> {
+    let bytes = given.get(4..8).and_then(|it| it.try_into().ok());
+    let bytes = c_int::from_ne_bytes(bytes.ok_or(libc::EINVAL)?);
+    let at = given.get(8..16).and_then(|it| it.try_into().ok());
+    let at = usize::from_ne_bytes(at.ok_or(libc::EINVAL)?) as *const c_void;
+    // SAFETY: the program says that so many bytes of addresses are there.
+    let all = unsafe { address::read_packed(at, bytes.max(0) as usize, usize::MAX) }?;
+    Ok(connect_to(fd, all))
+}
+
+/// sctp_peeloff_arg_t: association, descriptor; then flags of the new descriptor.
+fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
+    let number = named(given)?;
+    let flags = match (option, given.get(8..12).and_then(|it| it.try_into().ok())) {
+        (PEELOFF, _) if given.len() >= 8 => 0,
+        (PEELOFF_FLAGS, Some(flags)) => c_int::from_ne_bytes(flags),
+        _ => return Err(libc::EINVAL),
+    };
+    let form = form(fd).ok_or(libc::EBADF)?;
+    ask::association(fd, Request::PeelOff(number))?;
+    let form = Form::new(form.v6, Style::PeeledOff);
+    take_over(
+        fd,
+        form,
+        number,
+        flags & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK),
+    )
+}
+
 /// struct sctp_getaddrs: association, count, addresses.
-fn packed(fd: c_int, request: Request, room: usize) -> Result<Vec<u8>, c_int> {
+fn packed(fd: c_int, request: Request, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let all = ask::addresses(fd, request)?;
     let v6 = is_v6(fd);
-    let mut out = 1_i32.to_ne_bytes().to_vec();
+    let mut out = given[..4].to_vec();
     out.extend((all.len() as u32).to_ne_bytes());
     for address in all {
         out.extend(address::bytes(address, v6));
     }
-    match out.len() <= room {
+    match out.len() <= given.len() {
         true => Ok(out),
         false => Err(libc::ENOMEM),
-    }
-}
-
-fn done(outcome: Result<(), c_int>) -> c_int {
-    system::answer(outcome.map(|()| 0)) as c_int
-}
-
-/// Only for sockets of a host: programs that run on the kernel's SCTP have the kernel's library.
-fn ours(fd: c_int) -> Result<(), c_int> {
-    match is_ours(fd) {
-        true => Ok(()),
-        false => Err(libc::EBADF),
-    }
-}
-
-/// # Safety
-/// As RFC 6458 §9.1 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_bindx(
-    fd: c_int,
-    at: *mut sockaddr,
-    count: c_int,
-    flags: c_int,
-) -> c_int {
-    const ADD: c_int = 1;
-    const REMOVE: c_int = 2;
-    let bound = ours(fd).and_then(|()| match flags {
-        ADD => {
-            // SAFETY: the caller gives `count` addresses.
-            let all =
-                unsafe { address::read_packed(at.cast(), usize::MAX, count.max(0) as usize) }?;
-            ask::tell(fd, Request::Bind(all))
-        }
-        REMOVE => Err(libc::EOPNOTSUPP),
-        _ => Err(libc::EINVAL),
-    });
-    done(bound)
-}
-
-/// # Safety
-/// As RFC 6458 §9.9 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_connectx(
-    fd: c_int,
-    at: *mut sockaddr,
-    count: c_int,
-    association: *mut c_int,
-) -> c_int {
-    let connected = ours(fd).and_then(|()| {
-        // SAFETY: the caller gives `count` addresses.
-        let all = unsafe { address::read_packed(at.cast(), usize::MAX, count.max(0) as usize) }?;
-        if !association.is_null() {
-            // SAFETY: it is the caller's.
-            unsafe { association.write(1) };
-        }
-        connect_to(fd, all)
-    });
-    done(connected)
-}
-
-/// # Safety
-/// As RFC 6458 §9.3 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_getpaddrs(fd: c_int, _: c_int, all: *mut *mut sockaddr) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { give_addresses(fd, Request::Peer, all) }
-}
-
-/// # Safety
-/// As RFC 6458 §9.5 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_getladdrs(fd: c_int, _: c_int, all: *mut *mut sockaddr) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { give_addresses(fd, Request::Local, all) }
-}
-
-/// # Safety
-/// A pointer can be written at `to`.
-unsafe fn give_addresses(fd: c_int, request: Request, to: *mut *mut sockaddr) -> c_int {
-    let given = ours(fd)
-        .and_then(|()| ask::addresses(fd, request))
-        .and_then(|all| {
-            let v6 = is_v6(fd);
-            let bytes: Vec<u8> = all.iter().flat_map(|&it| address::bytes(it, v6)).collect();
-            // SAFETY: `malloc` may give null, which is looked at; the program frees it by sctp_freepaddrs.
-            unsafe {
-                let at = libc::malloc(bytes.len());
-                if at.is_null() {
-                    return Err(libc::ENOMEM);
-                }
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast::<u8>(), bytes.len());
-                to.write(at.cast());
-            }
-            Ok(all.len() as isize)
-        });
-    system::answer(given) as c_int
-}
-
-/// # Safety
-/// What sctp_getpaddrs gave.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_freepaddrs(all: *mut sockaddr) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { libc::free(all.cast()) };
-    0
-}
-
-/// # Safety
-/// What sctp_getladdrs gave.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_freeladdrs(all: *mut sockaddr) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { sctp_freepaddrs(all) }
-}
-
-/// # Safety
-/// As RFC 6458 §9.7 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_opt_info(
-    fd: c_int,
-    _: c_int,
-    option: c_int,
-    value: *mut c_void,
-    length: *mut socklen_t,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    done(
-        ours(fd)
-            .and_then(|()| unsafe { get_option(fd, libc::IPPROTO_SCTP, option, value, length) }),
-    )
-}
-
-/// # Safety
-/// As RFC 6458 §9.10 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_sendmsg(
-    fd: c_int,
-    at: *const c_void,
-    length: size_t,
-    _to: *mut sockaddr,
-    _to_length: socklen_t,
-    ppid: u32,
-    flags: u32,
-    stream: u16,
-    lifetime: u32,
-    context: u32,
-) -> c_int {
-    let info = Info {
-        stream,
-        flags: flags as u16,
-        ppid,
-        context,
-        lifetime,
-    };
-    // SAFETY: as the caller promises.
-    system::answer(unsafe { send_one(fd, at, length, info, 0) }) as c_int
-}
-
-/// # Safety
-/// As RFC 6458 §9.11 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_send(
-    fd: c_int,
-    at: *const c_void,
-    length: size_t,
-    info: *const SndRcvInfo,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: as the caller promises; null means the defaults.
-    let info = unsafe { info.as_ref() }.copied().unwrap_or_default();
-    // SAFETY: as the caller promises.
-    system::answer(unsafe { send_one(fd, at, length, info.into(), flags) }) as c_int
-}
-
-/// # Safety
-/// `length` bytes can be read at `at`.
-unsafe fn send_one(
-    fd: c_int,
-    at: *const c_void,
-    length: usize,
-    info: Info,
-    flags: c_int,
-) -> system::Outcome {
-    ours(fd)?;
-    let part: &[u8] = match length {
-        0 => &[],
-        // SAFETY: as the caller promises.
-        _ => unsafe { std::slice::from_raw_parts(at.cast(), length) },
-    };
-    let info = Some(info);
-    send::message(fd, &[part], How { info, flags })
-}
-
-/// # Safety
-/// As RFC 6458 §9.12 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_sendv(
-    fd: c_int,
-    parts: *const iovec,
-    count: c_int,
-    _to: *mut sockaddr,
-    _to_count: c_int,
-    info: *mut c_void,
-    info_length: socklen_t,
-    info_type: u32,
-    flags: c_int,
-) -> c_int {
-    /// SCTP_SENDV_SNDINFO, and SCTP_SENDV_SPA: flags, and struct sctp_sndinfo if bit 0 of them is set.
-    const SNDINFO: u32 = 1;
-    const SPA: u32 = 4;
-    let room = info_length as usize;
-    let found = match info_type {
-        SNDINFO if room >= size_of::<SndInfo>() => {
-            // SAFETY: so many bytes are there.
-            Some(unsafe { info.cast::<SndInfo>().read_unaligned() }.into())
-        }
-        SPA if room >= 4 + size_of::<SndInfo>() => {
-            // SAFETY: so many bytes are there.
-            let (valid, it) = unsafe {
-                let it = info.cast::<u8>().add(4).cast::<SndInfo>();
-                (info.cast::<u32>().read_unaligned(), it.read_unaligned())
-            };
-            (valid & 1 != 0).then(|| it.into())
-        }
-        _ => None,
-    };
-    let sent = ours(fd).and_then(|()| {
-        let parts: Vec<&[u8]> = match count {
-            ..=0 => Vec::new(),
-            count => {
-                // SAFETY: as the caller promises.
-                let parts = unsafe { std::slice::from_raw_parts(parts, count as usize) };
-                let filled = parts.iter().filter(|part| part.iov_len > 0);
-                filled
-                    // SAFETY: as the caller promises.
-                    .map(|it| unsafe { std::slice::from_raw_parts(it.iov_base.cast(), it.iov_len) })
-                    .collect()
-            }
-        };
-        send::message(fd, &parts, How { info: found, flags })
-    });
-    system::answer(sent) as c_int
-}
-
-/// # Safety
-/// As RFC 6458 §9.13 says, but for `flags`, which only comes out.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_recvmsg(
-    fd: c_int,
-    at: *mut c_void,
-    length: size_t,
-    from: *mut sockaddr,
-    from_length: *mut socklen_t,
-    info: *mut SndRcvInfo,
-    flags: *mut c_int,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    let received = ours(fd).and_then(|()| unsafe { receive_into(fd, at, length, 0) });
-    let outcome = received.map(|received| {
-        // SAFETY: as the caller promises.
-        unsafe { give_info(fd, &received, from, from_length, info, flags) };
-        received.length as isize
-    });
-    system::answer(outcome) as c_int
-}
-
-/// # Safety
-/// Each pointer is null, or good.
-unsafe fn give_info(
-    fd: c_int,
-    received: &receive::Received,
-    from: *mut sockaddr,
-    from_length: *mut socklen_t,
-    info: *mut SndRcvInfo,
-    flags: *mut c_int,
-) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if let Some(address) = received.address()
-            && !from.is_null()
-        {
-            address::write(
-                &address::bytes(address, is_v6(fd)),
-                from.cast(),
-                from_length,
-            );
-        }
-        if let Some(frame) = received.frame
-            && !info.is_null()
-            && wants::of(fd) & wants::SNDRCV != 0
-        {
-            info.write(control_data::sndrcv(&frame));
-        }
-        if !flags.is_null() {
-            flags.write(received.flags);
-        }
-    }
-}
-
-/// # Safety
-/// As RFC 6458 §9.8 says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sctp_recvv(
-    fd: c_int,
-    parts: *const iovec,
-    count: c_int,
-    from: *mut sockaddr,
-    from_length: *mut socklen_t,
-    info: *mut c_void,
-    info_length: *mut socklen_t,
-    info_type: *mut u32,
-    flags: *mut c_int,
-) -> ssize_t {
-    /// SCTP_RECVV_RCVINFO.
-    const RCVINFO: u32 = 1;
-    const CONTROL: usize = 128;
-    let mut control = [0_u64; CONTROL / 8];
-    // SAFETY: an empty msghdr is one of zeros.
-    let mut message: msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = parts.cast_mut();
-    message.msg_iovlen = count.max(0) as _;
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = CONTROL as _;
-    message.msg_name = from.cast();
-    if !from_length.is_null() {
-        // SAFETY: it is not null.
-        message.msg_namelen = unsafe { *from_length };
-    }
-    // SAFETY: the message is whole, and its parts are the caller's.
-    unsafe {
-        let length = crate::calls::recvmsg(fd, &raw mut message, 0);
-        if length < 0 {
-            return length;
-        }
-        if !from_length.is_null() {
-            *from_length = message.msg_namelen;
-        }
-        if !flags.is_null() {
-            *flags = message.msg_flags;
-        }
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        let size = size_of::<control_data::RcvInfo>();
-        let told = header.as_ref().is_some_and(|it| it.cmsg_type == 3)
-            && !info_length.is_null()
-            && *info_length as usize >= size;
-        if told {
-            let data = libc::CMSG_DATA(header);
-            std::ptr::copy_nonoverlapping(data, info.cast::<u8>(), size);
-            *info_length = size as socklen_t;
-        }
-        if !info_type.is_null() {
-            *info_type = if told { RCVINFO } else { 0 };
-        }
-        length
     }
 }
 
@@ -530,13 +234,14 @@ pub unsafe extern "C" fn sctp_recvv(
 mod tests {
     use std::net::SocketAddr;
 
+    use super::control_data::{RcvInfo, SndInfo, SndRcvInfo};
     use super::*;
 
     #[test]
     fn structs_have_the_sizes_of_linux() {
         assert_eq!(size_of::<SndRcvInfo>(), 32);
         assert_eq!(size_of::<SndInfo>(), 16);
-        assert_eq!(size_of::<control_data::RcvInfo>(), 28);
+        assert_eq!(size_of::<RcvInfo>(), 28);
     }
 
     #[test]

@@ -175,6 +175,15 @@ impl Endpoint {
         Ok(Association::attempt(Arc::clone(&self.shared), signals, id))
     }
 
+    /// Lets peers begin associations from now on, or no more. Those that wait to be accepted go on waiting.
+    pub fn listen(&self, accept: bool) {
+        let mut state = self.shared.lock();
+        state.accepts = accept;
+        state.listen();
+        drop(state);
+        self.shared.acceptable.notify_one();
+    }
+
     /// The next association that a peer began.
     ///
     /// Cancel-safe: if the future is dropped, nobody is lost; the association waits for the next call.

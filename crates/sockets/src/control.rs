@@ -16,8 +16,12 @@ pub struct Call {
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// `bind`, `sctp_bindx`.
+    /// `bind`.
     Bind(Vec<SocketAddr>),
+    /// `sctp_bindx`.
+    BindMore(Vec<SocketAddr>),
+    /// `sctp_bindx` with SCTP_BINDX_REM_ADDR.
+    Unbind(Vec<SocketAddr>),
     /// `listen`; 0: listen no more.
     Listen(i32),
     /// `connect`, `sctp_connectx`: to a peer with these addresses; answered when the association is up, or at once.
@@ -27,8 +31,19 @@ pub enum Request {
         /// Answer when it is up.
         wait: bool,
     },
-    /// `shutdown` (SHUT_WR, SHUT_RDWR).
-    Shutdown,
+    /// What a message is about to be sent to: [`Answer::Route`], after an association was begun for it where that is needed.
+    Route {
+        /// The association, as the program names it; 0 where it names an address.
+        association: u32,
+        /// The peer's addresses, where the program names some.
+        addresses: Vec<SocketAddr>,
+        /// Begin one where there is none.
+        begin: bool,
+        /// Answer when an association that was begun is up.
+        wait: bool,
+    },
+    /// `sctp_peeloff`: [`Answer::Association`] can be taken over by a new socket.
+    PeelOff(u32),
     /// `setsockopt`.
     Set {
         /// SOL_SOCKET or IPPROTO_SCTP.
@@ -47,10 +62,12 @@ pub enum Request {
         /// The bytes that the program gave, of which an option reads some.
         value: Vec<u8>,
     },
-    /// `getsockname`, `sctp_getladdrs`.
-    Local,
-    /// `getpeername`, `sctp_getpaddrs`.
-    Peer,
+    /// `getsockname`, `sctp_getladdrs`: of an association, or of the socket (0).
+    Local(u32),
+    /// `sctp_getpaddrs`.
+    Peer(u32),
+    /// `getpeername`.
+    PeerName,
 }
 
 /// An answer.
@@ -60,6 +77,17 @@ pub enum Answer {
     Done,
     /// The number of an association.
     Association(u32),
+    /// Where a message goes.
+    Route {
+        /// The association's number.
+        association: u32,
+        /// Streams that messages may go out on.
+        streams: u16,
+        /// Bytes of the largest message.
+        most: usize,
+        /// That is settled: the association is up.
+        settled: bool,
+    },
     /// The bytes of an option.
     Value(Vec<u8>),
     /// Addresses.

@@ -8,7 +8,7 @@ pub const HEADER: usize = 64;
 /// What a frame is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The first from a program: what socket this is ([`Hello`]).
+    /// The first from a program: which association it takes over ([`hello`]).
     Hello,
     /// A message, or a piece of one.
     #[default]
@@ -42,8 +42,14 @@ pub const EOF: u8 = 4;
 pub const ABORT: u8 = 8;
 /// The message is to be acknowledged at once (SCTP_SACK_IMMEDIATELY).
 pub const IMMEDIATE: u8 = 16;
-/// `stream`, `ppid` and the rest are those of the socket's default (SCTP_DEFAULT_SEND_PARAM).
+/// To a program: the message goes on in the next frame, which comes at once.
+pub const FOLLOWS: u8 = 16;
+/// `stream`, `ppid` and the rest are those of the association's default (SCTP_DEFAULT_SEND_PARAM).
 pub const DEFAULT: u8 = 32;
+/// The message goes to all associations of the socket (SCTP_SENDALL).
+pub const ALL: u8 = 64;
+/// When the message is given up is as the association's default says (SCTP_DEFAULT_PRINFO).
+pub const DEFAULT_POLICY: u8 = 128;
 
 /// A header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,42 +145,20 @@ impl Frame {
     }
 }
 
-/// What socket a descriptor is: the bytes behind the header of the first frame, which a program sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// One association (SOCK_STREAM), or many (SOCK_SEQPACKET).
-    pub one_to_one: bool,
-    /// AF_INET6.
-    pub v6: bool,
-    /// The number of an association that it takes over, of [`Kind::Incoming`]; 0: none.
-    pub incoming: u32,
+/// What a program says first: which association the socket takes over, of [`Kind::Incoming`] or one that was peeled off; 0: none.
+pub fn hello(incoming: u32) -> [u8; HEADER] {
+    let frame = Frame {
+        kind: Kind::Hello,
+        association: incoming,
+        ..Frame::default()
+    };
+    frame.encode()
 }
 
-impl Hello {
-    /// Its bytes, with the header.
-    pub fn encode(self) -> Vec<u8> {
-        let frame = Frame {
-            kind: Kind::Hello,
-            association: self.incoming,
-            ..Frame::default()
-        };
-        let mut out = frame.encode().to_vec();
-        out.extend([u8::from(self.one_to_one), u8::from(self.v6)]);
-        out
-    }
-
-    /// From bytes with their header.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let frame = Frame::decode(bytes)?;
-        match (frame.kind, bytes.get(HEADER..)?) {
-            (Kind::Hello, &[one_to_one, v6]) => Some(Self {
-                one_to_one: one_to_one != 0,
-                v6: v6 != 0,
-                incoming: frame.association,
-            }),
-            _ => None,
-        }
-    }
+/// What [`hello`] says.
+pub fn of_hello(bytes: &[u8]) -> Option<u32> {
+    let frame = Frame::decode(bytes)?;
+    (frame.kind == Kind::Hello).then_some(frame.association)
 }
 
 #[cfg(test)]
@@ -200,12 +184,7 @@ mod tests {
             };
             assert_eq!(Frame::decode(&frame.encode()), Some(frame));
         }
-        let hello = Hello {
-            one_to_one: true,
-            v6: false,
-            incoming: 70_000,
-        };
-        assert_eq!(Hello::decode(&hello.encode()), Some(hello));
+        assert_eq!(of_hello(&hello(70_000)), Some(70_000));
     }
 
     #[test]
@@ -215,6 +194,6 @@ mod tests {
         let mut bad = good;
         bad[0] = 200;
         assert_eq!(Frame::decode(&bad), None);
-        assert_eq!(Hello::decode(&good), None);
+        assert_eq!(of_hello(&good), None);
     }
 }

@@ -13,15 +13,18 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+mod form;
 pub mod frame;
 #[cfg(feature = "host")]
 pub mod host;
 pub mod options;
 
-/// The abstract Unix address of the host called `name`, as `sun_path` has it: programs connect to it, and know their SCTP sockets by the
-/// [`PREFIX`] of the peer's address.
-pub fn address(name: &str) -> Vec<u8> {
-    [PREFIX, name.as_bytes()].concat()
+pub use form::{Form, Style};
+
+/// The abstract Unix address of the host called `name` for sockets of this form, as `sun_path` has it: programs connect to it, and know
+/// their SCTP sockets, and what they are, by the peer's address.
+pub fn address(name: &str, form: Form) -> Vec<u8> {
+    [PREFIX, &form.letters(), b":", name.as_bytes()].concat()
 }
 
 /// As [`address`], for requests.

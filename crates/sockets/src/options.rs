@@ -20,41 +20,9 @@ pub const SO_ERROR: i32 = 4;
 /// The most bytes that an option has here.
 const MOST: usize = 4096;
 
-/// What an option's value is before a program sets it.
-type Default = fn() -> Vec<u8>;
+mod table;
 
-/// An option that is kept as a program sets it.
-struct Known {
-    number: i32,
-    default: Default,
-    /// Programs may give so many bytes less: an `int` in place of a struct that begins with an association.
-    short: Option<usize>,
-}
-
-const fn kept(number: i32, default: Default) -> Known {
-    Known {
-        number,
-        default,
-        short: None,
-    }
-}
-
-/// The same, also as an `int` (Linux takes SCTP_MAXSEG, SCTP_MAX_BURST so).
-const fn kept_or_int(number: i32, default: Default) -> Known {
-    Known {
-        number,
-        default,
-        short: Some(4),
-    }
-}
-
-fn words(values: &[u32]) -> Vec<u8> {
-    values.iter().flat_map(|it| it.to_ne_bytes()).collect()
-}
-
-fn shorts(values: &[u16]) -> Vec<u8> {
-    values.iter().flat_map(|it| it.to_ne_bytes()).collect()
-}
+use table::{known, words};
 
 /// SCTP_RTOINFO: struct sctp_rtoinfo.
 pub const RTOINFO: i32 = 0;
@@ -64,49 +32,101 @@ pub const ASSOCINFO: i32 = 1;
 pub const INITMSG: i32 = 2;
 /// SCTP_NODELAY: int. Without effect: this stack never holds small messages back.
 pub const NODELAY: i32 = 3;
+/// SCTP_AUTOCLOSE: int, seconds.
+pub const AUTOCLOSE: i32 = 4;
+/// SCTP_SET_PEER_PRIMARY_ADDR: struct sctp_setpeerprim; write only.
+pub const SET_PEER_PRIMARY_ADDR: i32 = 5;
+/// SCTP_PRIMARY_ADDR: struct sctp_prim.
+pub const PRIMARY_ADDR: i32 = 6;
+/// SCTP_ADAPTATION_LAYER: struct sctp_setadaptation.
+pub const ADAPTATION_LAYER: i32 = 7;
+/// SCTP_DISABLE_FRAGMENTS: int.
+pub const DISABLE_FRAGMENTS: i32 = 8;
+/// SCTP_PEER_ADDR_PARAMS: struct sctp_paddrparams.
+pub const PEER_ADDR_PARAMS: i32 = 9;
 /// SCTP_DEFAULT_SEND_PARAM: struct sctp_sndrcvinfo.
 pub const DEFAULT_SEND_PARAM: i32 = 10;
 /// SCTP_EVENTS: struct sctp_event_subscribe, a byte for each kind of notification.
 pub const EVENTS: i32 = 11;
+/// SCTP_MAXSEG: struct sctp_assoc_value.
+pub const MAXSEG: i32 = 13;
 /// SCTP_STATUS: struct sctp_status; read only.
 pub const STATUS: i32 = 14;
+/// SCTP_GET_PEER_ADDR_INFO: struct sctp_paddrinfo; read only.
+pub const GET_PEER_ADDR_INFO: i32 = 15;
 /// SCTP_DELAYED_SACK: struct sctp_sack_info.
 pub const DELAYED_SACK: i32 = 16;
+/// SCTP_CONTEXT: struct sctp_assoc_value.
+pub const CONTEXT: i32 = 17;
+/// SCTP_FRAGMENT_INTERLEAVE: int.
+pub const FRAGMENT_INTERLEAVE: i32 = 18;
+/// SCTP_PARTIAL_DELIVERY_POINT: u32.
+pub const PARTIAL_DELIVERY_POINT: i32 = 19;
+/// SCTP_MAX_BURST: struct sctp_assoc_value.
+pub const MAX_BURST: i32 = 20;
+/// SCTP_AUTH_CHUNK: struct sctp_authchunk; write only.
+pub const AUTH_CHUNK: i32 = 21;
+/// SCTP_HMAC_IDENT: struct sctp_hmacalgo.
+pub const HMAC_IDENT: i32 = 22;
+/// SCTP_AUTH_KEY: struct sctp_authkey; write only.
+pub const AUTH_KEY: i32 = 23;
+/// SCTP_AUTH_ACTIVE_KEY: struct sctp_authkeyid.
+pub const AUTH_ACTIVE_KEY: i32 = 24;
+/// SCTP_AUTH_DELETE_KEY: struct sctp_authkeyid; write only.
+pub const AUTH_DELETE_KEY: i32 = 25;
+/// SCTP_PEER_AUTH_CHUNKS: struct sctp_authchunks; read only.
+pub const PEER_AUTH_CHUNKS: i32 = 26;
+/// SCTP_LOCAL_AUTH_CHUNKS: struct sctp_authchunks; read only.
+pub const LOCAL_AUTH_CHUNKS: i32 = 27;
+/// SCTP_GET_ASSOC_NUMBER: u32; read only.
+pub const GET_ASSOC_NUMBER: i32 = 28;
+/// SCTP_GET_ASSOC_ID_LIST: struct sctp_assoc_ids; read only.
+pub const GET_ASSOC_ID_LIST: i32 = 29;
+/// SCTP_PEER_ADDR_THLDS: struct sctp_paddrthlds.
+pub const PEER_ADDR_THLDS: i32 = 31;
 /// SCTP_RECVRCVINFO: int.
 pub const RECVRCVINFO: i32 = 32;
-/// SCTP_REMOTE_UDP_ENCAPS_PORT: struct sctp_udpencaps.
-pub const REMOTE_UDP_ENCAPS_PORT: i32 = 36;
+/// SCTP_RECVNXTINFO: int.
+pub const RECVNXTINFO: i32 = 33;
+/// SCTP_DEFAULT_SNDINFO: struct sctp_sndinfo; the same as [`DEFAULT_SEND_PARAM`] in another layout.
+pub const DEFAULT_SNDINFO: i32 = 34;
+/// SCTP_AUTH_DEACTIVATE_KEY: struct sctp_authkeyid; write only.
+pub const AUTH_DEACTIVATE_KEY: i32 = 35;
+/// SCTP_REUSE_PORT: int.
+pub const REUSE_PORT: i32 = 36;
+/// SCTP_GET_ASSOC_STATS: struct sctp_assoc_stats; read only.
+pub const GET_ASSOC_STATS: i32 = 112;
+/// SCTP_PR_SUPPORTED: struct sctp_assoc_value.
+pub const PR_SUPPORTED: i32 = 113;
+/// SCTP_DEFAULT_PRINFO: struct sctp_default_prinfo.
+pub const DEFAULT_PRINFO: i32 = 114;
+/// SCTP_PR_ASSOC_STATUS: struct sctp_prstatus; read only.
+pub const PR_ASSOC_STATUS: i32 = 115;
+/// SCTP_PR_STREAM_STATUS: struct sctp_prstatus; read only.
+pub const PR_STREAM_STATUS: i32 = 116;
+/// SCTP_RECONFIG_SUPPORTED: struct sctp_assoc_value.
+pub const RECONFIG_SUPPORTED: i32 = 117;
+/// SCTP_ENABLE_STREAM_RESET: struct sctp_assoc_value.
+pub const ENABLE_STREAM_RESET: i32 = 118;
+/// SCTP_RESET_STREAMS: struct sctp_reset_streams; write only.
+pub const RESET_STREAMS: i32 = 119;
+/// SCTP_RESET_ASSOC: an association; write only.
+pub const RESET_ASSOC: i32 = 120;
+/// SCTP_ADD_STREAMS: struct sctp_add_streams; write only.
+pub const ADD_STREAMS: i32 = 121;
+/// SCTP_INTERLEAVING_SUPPORTED: struct sctp_assoc_value.
+pub const INTERLEAVING_SUPPORTED: i32 = 125;
 /// SCTP_EVENT: struct sctp_event.
 pub const EVENT: i32 = 127;
+/// SCTP_ASCONF_SUPPORTED: struct sctp_assoc_value.
+pub const ASCONF_SUPPORTED: i32 = 128;
+/// SCTP_AUTH_SUPPORTED: struct sctp_assoc_value.
+pub const AUTH_SUPPORTED: i32 = 129;
+/// SCTP_REMOTE_UDP_ENCAPS_PORT: struct sctp_udpencaps.
+pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
 
 /// Bytes of struct sctp_event_subscribe.
 const EVENT_KINDS: usize = 14;
-
-/// Every option that is kept. Numbers and layouts are those of `linux/sctp.h`.
-const KNOWN: &[Known] = &[
-    kept(RTOINFO, || words(&[0, 3000, 60_000, 1000])),
-    kept(ASSOCINFO, || {
-        [words(&[0]), shorts(&[10, 0]), words(&[0, 0, 60_000])].concat()
-    }),
-    kept(INITMSG, || shorts(&[10, 2048, 8, 60_000])),
-    kept(NODELAY, || words(&[0])),
-    kept(4, || words(&[0])), // AUTOCLOSE
-    kept(7, || words(&[0])), // ADAPTATION_LAYER
-    kept(8, || words(&[0])), // DISABLE_FRAGMENTS
-    kept(DEFAULT_SEND_PARAM, || vec![0; 32]),
-    kept(EVENTS, || vec![0; EVENT_KINDS]),
-    kept(12, || words(&[1])),           // I_WANT_MAPPED_V4_ADDR
-    kept_or_int(13, || words(&[0, 0])), // MAXSEG
-    kept(DELAYED_SACK, || words(&[0, 200, 2])),
-    kept_or_int(17, || words(&[0, 0])), // CONTEXT
-    kept(18, || words(&[0])),           // FRAGMENT_INTERLEAVE
-    kept(19, || words(&[0])),           // PARTIAL_DELIVERY_POINT
-    kept_or_int(20, || words(&[0, 4])), // MAX_BURST
-    kept(RECVRCVINFO, || words(&[0])),
-    kept(33, || words(&[0])), // RECVNXTINFO
-    kept(REMOTE_UDP_ENCAPS_PORT, || vec![0; 136]),
-    kept(37, || words(&[0])), // REUSE_PORT
-];
 
 /// What a program has set of a socket.
 #[derive(Clone, Debug, Default)]
@@ -137,15 +157,36 @@ impl Options {
             }
             _ => (),
         }
+        if (level, option) == (IPPROTO_SCTP, DEFAULT_SNDINFO) {
+            return self.set_sndinfo(value);
+        }
         let known = known(level, option)?;
-        let size = (known.default)().len();
-        let value = match (value.len(), known.short) {
-            (given, _) if given >= size => value[..size].to_vec(),
-            (given, Some(short)) if given == short => [&[0; 4], value].concat(),
-            _ => return Err(libc::EINVAL),
+        let value = known.whole(value)?;
+        let value = match known.merge {
+            Some(merge) => merge(&self.value(level, option)?, &value)?,
+            None => value,
         };
         self.set.insert((level, option), value);
         Ok(())
+    }
+
+    /// struct sctp_sndinfo says the same as the first half of struct sctp_sndrcvinfo.
+    fn set_sndinfo(&mut self, value: &[u8]) -> Result<(), i32> {
+        let value = value.get(..16).ok_or(libc::EINVAL)?;
+        table::check_flags([value[2], value[3]])?;
+        let mut all = self.value(IPPROTO_SCTP, DEFAULT_SEND_PARAM)?;
+        all[..2].copy_from_slice(&value[..2]);
+        all[4..6].copy_from_slice(&value[2..4]);
+        all[8..16].copy_from_slice(&value[4..12]);
+        self.set.insert((IPPROTO_SCTP, DEFAULT_SEND_PARAM), all);
+        Ok(())
+    }
+
+    fn sndinfo(&self) -> Vec<u8> {
+        let all = self
+            .value(IPPROTO_SCTP, DEFAULT_SEND_PARAM)
+            .unwrap_or_default();
+        [&all[..2], &all[4..6], &all[8..16], &[0; 4]].concat()
     }
 
     /// struct sctp_event: association, kind, whether it is wanted.
@@ -153,10 +194,7 @@ impl Options {
         let &[_, _, _, _, low, high, on, ..] = value else {
             return Err(libc::EINVAL);
         };
-        // SCTP_SN_TYPE_BASE is 1 << 15; kinds have the order of struct sctp_event_subscribe.
-        let kind = u16::from_ne_bytes([low, high]).checked_sub(1 << 15);
-        let kind = kind.map(usize::from).filter(|&it| it < EVENT_KINDS);
-        let kind = kind.ok_or(libc::EINVAL)?;
+        let kind = kind_of_event(u16::from_ne_bytes([low, high])).ok_or(libc::EINVAL)?;
         let mut all = self.value(IPPROTO_SCTP, EVENTS)?;
         all[kind] = on;
         self.set(IPPROTO_SCTP, EVENTS, &all)
@@ -183,15 +221,27 @@ impl Options {
     /// # Errors
     /// An `errno`.
     pub fn get(&self, level: i32, option: i32, room: usize) -> Result<Vec<u8>, i32> {
-        let mut value = self.value(level, option)?;
-        let short = known(level, option).ok().and_then(|it| it.short);
-        match short {
-            Some(short) if room == short => value = value.split_off(4),
-            _ if option == EVENTS && level == IPPROTO_SCTP => value.truncate(room),
-            _ if room < value.len() => return Err(libc::EINVAL),
-            _ => (),
+        if (level, option) == (IPPROTO_SCTP, EVENT) {
+            return Err(libc::EINVAL);
         }
-        Ok(value)
+        let value = match (level, option) {
+            (IPPROTO_SCTP, DEFAULT_SNDINFO) => self.sndinfo(),
+            _ => self.value(level, option)?,
+        };
+        match known(level, option) {
+            Ok(known) => known.fit(value, room),
+            Err(_) if room < value.len() => Err(libc::EINVAL),
+            Err(_) => Ok(value),
+        }
+    }
+
+    /// What was set of SCTP's options, in the order of their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (i32, &[u8])> {
+        let set = self
+            .set
+            .iter()
+            .filter(|((level, _), _)| *level == IPPROTO_SCTP);
+        set.map(|((_, option), value)| (*option, &value[..]))
     }
 
     /// Whether notifications of that kind, by its place in struct sctp_event_subscribe, are wanted.
@@ -238,11 +288,56 @@ impl Options {
     }
 }
 
-fn known(level: i32, option: i32) -> Result<&'static Known, i32> {
-    let found = KNOWN.iter().find(|it| it.number == option);
-    found
-        .filter(|_| level == IPPROTO_SCTP)
-        .ok_or(libc::ENOPROTOOPT)
+/// A kind of notification by its place in struct sctp_event_subscribe: the numbers begin with SCTP_SN_TYPE_BASE, in the same order.
+pub fn kind_of_event(number: u16) -> Option<usize> {
+    let place = number.checked_sub(1 << 15).map(usize::from);
+    place.filter(|&it| it < EVENT_KINDS)
+}
+
+/// Whether there is such an option to set.
+pub fn can_be_set(option: i32) -> bool {
+    const ACTS: [i32; 12] = [
+        EVENT,
+        DEFAULT_SNDINFO,
+        PRIMARY_ADDR,
+        SET_PEER_PRIMARY_ADDR,
+        AUTH_CHUNK,
+        HMAC_IDENT,
+        AUTH_KEY,
+        AUTH_ACTIVE_KEY,
+        AUTH_DELETE_KEY,
+        AUTH_DEACTIVATE_KEY,
+        RESET_STREAMS,
+        RESET_ASSOC,
+    ];
+    ACTS.contains(&option) || option == ADD_STREAMS || known(IPPROTO_SCTP, option).is_ok()
+}
+
+/// Where in the option's value the association is named, for those that are an association's.
+pub fn names_association_at(option: i32) -> Option<usize> {
+    match option {
+        DEFAULT_SNDINFO => Some(12),
+        EVENT | PRIMARY_ADDR | SET_PEER_PRIMARY_ADDR | STATUS | GET_PEER_ADDR_INFO | AUTH_KEY => {
+            Some(0)
+        }
+        AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY | PEER_AUTH_CHUNKS => Some(0),
+        LOCAL_AUTH_CHUNKS | GET_ASSOC_STATS | PR_ASSOC_STATUS | PR_STREAM_STATUS => Some(0),
+        RESET_STREAMS | RESET_ASSOC | ADD_STREAMS => Some(0),
+        _ => known(IPPROTO_SCTP, option).ok()?.association,
+    }
+}
+
+/// The association that a value of that option names.
+pub fn named_association(option: i32, value: &[u8]) -> u32 {
+    let at = names_association_at(option).filter(|_| !is_short(option, value.len()));
+    let bytes = at.and_then(|at| value.get(at..at + 4));
+    let bytes = bytes.and_then(|it| it.try_into().ok());
+    bytes.map_or(0, u32::from_ne_bytes)
+}
+
+/// Whether the value is the option's short form, which names no association.
+fn is_short(option: i32, length: usize) -> bool {
+    known(IPPROTO_SCTP, option).is_ok_and(|it| it.short == Some(length))
 }
 
 #[cfg(test)]
@@ -251,6 +346,7 @@ mod tests {
 
     #[test]
     fn an_option_is_read_as_it_was_set() {
+        let shorts = table::shorts;
         let mut options = Options::default();
         assert_eq!(options.short(INITMSG, 0), 10);
         options
@@ -279,6 +375,47 @@ mod tests {
         assert_eq!(options.get(IPPROTO_SCTP, 13, 8), Ok(words(&[0, 1200])));
         options.set(IPPROTO_SCTP, 13, &words(&[3, 900])).unwrap();
         assert_eq!(options.get(IPPROTO_SCTP, 13, 4), Ok(words(&[900])));
+        assert_eq!(named_association(13, &words(&[3, 900])), 3);
+        assert_eq!(named_association(13, &words(&[900])), 0);
+    }
+
+    #[test]
+    fn what_is_0_stays_as_it_was() {
+        let mut options = Options::default();
+        let rto = |it: [u32; 3]| words(&[0, it[0], it[1], it[2]]);
+        options
+            .set(IPPROTO_SCTP, RTOINFO, &rto([2000, 0, 0]))
+            .unwrap();
+        assert_eq!(
+            options.value(IPPROTO_SCTP, RTOINFO),
+            Ok(rto([2000, 60_000, 1000]))
+        );
+        let wrong = options.set(IPPROTO_SCTP, RTOINFO, &rto([0, 100, 200]));
+        assert_eq!(wrong, Err(libc::EINVAL));
+        // SPP_HB_DISABLE leaves the interval.
+        let mut params = vec![0; 156];
+        params[146..150].copy_from_slice(&2_u32.to_ne_bytes());
+        options
+            .set(IPPROTO_SCTP, PEER_ADDR_PARAMS, &params)
+            .unwrap();
+        assert_eq!(options.word(PEER_ADDR_PARAMS, 132), 30_000);
+        assert_eq!(options.word(PEER_ADDR_PARAMS, 146) & 3, 2);
+    }
+
+    #[test]
+    fn the_two_structs_of_defaults_are_one() {
+        let mut options = Options::default();
+        let info = [
+            &7_u16.to_ne_bytes()[..],
+            &1_u16.to_ne_bytes(),
+            &words(&[8, 9, 0]),
+        ]
+        .concat();
+        options.set(IPPROTO_SCTP, DEFAULT_SNDINFO, &info).unwrap();
+        assert_eq!(options.short(DEFAULT_SEND_PARAM, 0), 7);
+        assert_eq!(options.short(DEFAULT_SEND_PARAM, 4), 1);
+        assert_eq!(options.word(DEFAULT_SEND_PARAM, 8), 8);
+        assert_eq!(options.get(IPPROTO_SCTP, DEFAULT_SNDINFO, 16), Ok(info));
     }
 
     #[test]

@@ -393,8 +393,8 @@ the simulator computed.")]
   anabranch wrap --udp-port 0 -- socat - SCTP:192.0.2.1:5001
   anabranch wrap -- iperf3 -s
 
-The program's SCTP packets travel inside UDP (RFC 6951). Its one-to-one sockets (SOCK_STREAM) are caught; one-to-many sockets are \
-refused with ESOCKTNOSUPPORT for now. The exit status is the program's, or 128 and the signal that ended it.")]
+The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; docs/SOCKETS.md lists what it may call. The exit status is the \
+program's, or 128 and the signal that ended it.")]
     Wrap(Box<Wrap>),
 }
 

@@ -18,6 +18,8 @@ use crate::failure::Failure;
 
 /// What the program loads in front of libc.
 const LIBRARY: &str = "libanabranch_preload.so";
+/// What takes the place of Linux's library for SCTP, by its own name; beside it.
+const LIBSCTP: &str = "libsctp.so.1";
 /// The variable of the environment that says where that is.
 const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
 
@@ -45,7 +47,13 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         .map_err(|error| Failure::Wire(format!("cannot open the sockets: {error}")))?;
     let idle = host.idle();
     let host = tokio::spawn(host.serve());
+    let libsctp = library.with_file_name(LIBSCTP);
     let mut preload = library.into_os_string();
+    // Programs that are linked with that name, or open it, have this one then. One that is not there is the system's.
+    if libsctp.is_file() {
+        preload.push(":");
+        preload.push(libsctp);
+    }
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|it| !it.is_empty()) {
         preload.push(":");
         preload.push(others);

@@ -1,7 +1,12 @@
 //! The process that runs SCTP for programs: it holds the other end of their descriptors.
 
 mod call;
+mod effects;
+mod link;
+mod listen;
+mod many;
 mod notification;
+mod query;
 mod settings;
 mod socket;
 mod traffic;
@@ -16,13 +21,18 @@ use anabranch_net::{Association, BindError, Config, SharedSockets};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
+use crate::Form;
+use link::Link;
 use socket::Socket;
 
 /// How long a request waits for the socket that it is about: a program asks about a socket right after it was made.
 const ACQUAINTANCE: Duration = Duration::from_secs(5);
 /// Connections to the host that wait to be taken.
 const BACKLOG: i32 = 1024;
+/// The largest number of an association: `sctp_assoc_t` is signed.
+const FULL: u32 = i32::MAX as u32;
 
 /// What a host knows.
 pub(crate) struct Known {
@@ -39,9 +49,9 @@ pub(crate) struct Known {
 struct Table {
     /// By the address of the descriptor, without its first byte.
     sockets: BTreeMap<Vec<u8>, Arc<Socket>>,
-    /// Associations that programs were told of and have not taken yet, with the listening socket.
-    incoming: BTreeMap<u32, (Association, Vec<u8>)>,
-    last_incoming: u32,
+    /// Associations that programs were told of or peeled off and have not taken yet, with the socket that they came from.
+    incoming: BTreeMap<u32, (Arc<Link>, Vec<u8>)>,
+    last_number: u32,
     /// SCTP ports in use, with the sockets that have them.
     ports: BTreeMap<u16, u32>,
     /// The sockets that listen at a port: one, or one of each family.
@@ -52,6 +62,16 @@ struct Table {
 impl Known {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// A number for an association. The first three mean associations to come, those there are, and both.
+    fn number(&self) -> u32 {
+        let mut table = self.table();
+        table.last_number = match table.last_number {
+            0..=2 | FULL.. => 3,
+            last => last + 1,
+        };
+        table.last_number
     }
 
     /// Counts an association until it has ended.
@@ -120,7 +140,7 @@ impl Known {
 /// A process that runs SCTP for programs, over the carrier and addresses of a [`Config`].
 pub struct Host {
     known: Arc<Known>,
-    descriptors: AsyncFd<Unix>,
+    descriptors: Vec<(Form, AsyncFd<Unix>)>,
     control: AsyncFd<Unix>,
 }
 
@@ -131,7 +151,10 @@ impl Host {
     /// # Errors
     /// The sockets cannot be opened, or the name is taken.
     pub fn start(name: &str, config: Config) -> io::Result<Self> {
-        let descriptors = listener(&crate::address(name))?;
+        let descriptors = Form::ALL
+            .into_iter()
+            .map(|form| Ok((form, listener(&crate::address(name, form))?)))
+            .collect::<io::Result<_>>()?;
         let control = listener(&crate::control_address(name))?;
         let sockets = SharedSockets::open(&config).map_err(|error| match error {
             BindError::Socket { source, .. } => source,
@@ -180,14 +203,21 @@ impl Host {
     /// # Errors
     /// The system takes no more connections.
     pub async fn serve(self) -> io::Result<()> {
-        let opened = accept_all(&self.descriptors, |unix, name| {
-            tokio::spawn(traffic::serve(Arc::clone(&self.known), unix, name));
-        });
+        let mut opened = JoinSet::new();
+        for (form, listener) in self.descriptors {
+            let known = Arc::clone(&self.known);
+            opened.spawn(async move {
+                let each = |unix, name| {
+                    tokio::spawn(traffic::serve(Arc::clone(&known), unix, name, form));
+                };
+                accept_all(&listener, each).await
+            });
+        }
         let asked = accept_all(&self.control, |unix, _| {
             tokio::spawn(call::answer(Arc::clone(&self.known), unix));
         });
         tokio::select! {
-            ended = opened => ended,
+            Some(ended) = opened.join_next() => ended.unwrap_or(Ok(())),
             ended = asked => ended,
         }
     }

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_net::AssociationEvent;
+use crate::frame::{Frame, UNORDERED};
+use anabranch_net::{AssociationEvent, ReconfigOutcome, StreamDirection};
 
 /// A notification: its place in struct sctp_event_subscribe, and its bytes.
 pub type Notification = (usize, Vec<u8>);
@@ -12,7 +13,14 @@ const BASE: u16 = 1 << 15;
 const ASSOC_CHANGE: usize = 1;
 const PEER_ADDR_CHANGE: usize = 2;
 const REMOTE_ERROR: usize = 4;
+const SEND_FAILED: usize = 3;
 const SHUTDOWN: usize = 5;
+const PARTIAL_DELIVERY: usize = 6;
+const AUTHENTICATION: usize = 8;
+const STREAM_RESET: usize = 10;
+const ASSOC_RESET: usize = 11;
+const STREAM_CHANGE: usize = 12;
+const SEND_FAILED_EVENT: usize = 13;
 
 /// States of struct sctp_assoc_change.
 #[derive(Clone, Copy)]
@@ -25,6 +33,8 @@ pub enum Change {
     Restart = 2,
     /// SCTP_SHUTDOWN_COMP.
     Down = 3,
+    /// SCTP_CANT_STR_ASSOC.
+    NotMade = 4,
 }
 
 fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
@@ -39,39 +49,175 @@ fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
 /// struct sctp_assoc_change.
 pub fn change(change: Change, error: u16, streams: [u16; 2], association: u32) -> Notification {
     let mut rest = Vec::new();
-    for value in [change as u16, error, streams[0], streams[1]] {
+    // Linux has the cause as it was in the packet.
+    for value in [change as u16, error.to_be(), streams[0], streams[1]] {
         rest.extend(value.to_ne_bytes());
     }
     rest.extend(association.to_ne_bytes());
     notification(ASSOC_CHANGE, 0, &rest)
 }
 
-/// What the protocol told, as a notification; `None` where RFC 6458 has none for it, or it is none yet.
-pub fn of_event(event: &AssociationEvent, port: u16, association: u32) -> Option<Notification> {
+/// What the protocol told, as notifications; none where RFC 6458 has none for it.
+pub fn of_event(event: &AssociationEvent, port: u16, association: u32) -> Vec<Notification> {
     let path = |address: IpAddr, state: u32| {
         let mut rest = storage(SocketAddr::new(address, port)).to_vec();
         for value in [state, 0, association] {
             rest.extend(value.to_ne_bytes());
         }
-        Some(notification(PEER_ADDR_CHANGE, 0, &rest))
+        vec![notification(PEER_ADDR_CHANGE, 0, &rest)]
     };
-    match *event {
-        AssociationEvent::PathUp(address) => path(address, 0),
-        AssociationEvent::PathDown(address) => path(address, 1),
-        AssociationEvent::PrimaryChanged(address) => path(address, 4),
-        AssociationEvent::PathPotentiallyFailed(address) => path(address, 6),
-        AssociationEvent::PeerShutdown => {
-            Some(notification(SHUTDOWN, 0, &association.to_ne_bytes()))
-        }
+    let named = association.to_ne_bytes();
+    match event {
+        &AssociationEvent::PathUp(address) => path(address, 0),
+        &AssociationEvent::PathDown(address) => path(address, 1),
+        &AssociationEvent::PeerAddressRemoved(address) => path(address, 2),
+        &AssociationEvent::PeerAddressAdded(address) => path(address, 3),
+        &AssociationEvent::PrimaryChanged(address) => path(address, 4),
+        &AssociationEvent::PathPotentiallyFailed(address) => path(address, 6),
+        AssociationEvent::PeerShutdown => vec![notification(SHUTDOWN, 0, &named)],
         AssociationEvent::PeerError { cause } => {
-            let cause = cause.to_be_bytes();
-            let association = association.to_ne_bytes();
-            let rest = [&cause[..], &[0; 2], &association[..]].concat();
-            Some(notification(REMOTE_ERROR, 0, &rest))
+            let rest = [&cause.to_be_bytes()[..], &[0; 2], &named].concat();
+            vec![notification(REMOTE_ERROR, 0, &rest)]
         }
-        AssociationEvent::Restarted { .. } => Some(change(Change::Restart, 0, [0; 2], association)),
-        _ => None,
+        AssociationEvent::Restarted { .. } => {
+            vec![change(Change::Restart, 0, [0; 2], association)]
+        }
+        AssociationEvent::PartialDeliveryAborted { stream, ssn, .. } => {
+            // struct sctp_pdapi_event: SCTP_PARTIAL_DELIVERY_ABORTED is 0.
+            let rest = [0, association, u32::from(*stream), u32::from(*ssn)];
+            vec![notification(PARTIAL_DELIVERY, 0, &words(&rest))]
+        }
+        &AssociationEvent::PeerAuthKey { key_id } => {
+            // struct sctp_authkey_event: SCTP_AUTH_NEW_KEY is 0.
+            let rest = [&key_id.to_ne_bytes()[..], &[0; 6], &named].concat();
+            vec![notification(AUTHENTICATION, 0, &rest)]
+        }
+        _ => [of_sending(event, &named), of_streams(event, &named)].concat(),
     }
+}
+
+fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|it| it.to_ne_bytes()).collect()
+}
+
+/// struct sctp_send_failed and struct sctp_send_failed_event, which a program has one of at a time.
+fn of_sending(event: &AssociationEvent, named: &[u8]) -> Vec<Notification> {
+    let AssociationEvent::MessageAbandoned {
+        stream,
+        ppid,
+        unordered,
+        bytes,
+        sent,
+        ..
+    } = event
+    else {
+        return Vec::new();
+    };
+    let association = named.try_into().map_or(0, u32::from_ne_bytes);
+    let message = Frame {
+        stream: stream.unwrap_or(0),
+        flags: u8::from(*unordered),
+        ppid: ppid.to_be(),
+        association,
+        ..Frame::default()
+    };
+    send_failed(&message, bytes, *sent)
+}
+
+/// A message of which nothing was sent.
+pub fn not_sent(message: &Frame, bytes: &[u8]) -> Vec<Notification> {
+    send_failed(message, bytes, false)
+}
+
+fn send_failed(message: &Frame, bytes: &[u8], sent: bool) -> Vec<Notification> {
+    let stream = message.stream.to_ne_bytes();
+    let flags = u16::from(message.flags & UNORDERED != 0).to_ne_bytes();
+    let [ppid, context, named] = [message.ppid, message.context, message.association];
+    let [ppid, context, named] = [ppid, context, named].map(u32::to_ne_bytes);
+    let error = [0; 4];
+    let old = [
+        &error[..],
+        &stream,
+        &[0; 2],
+        &flags,
+        &[0; 2],
+        &ppid,
+        &context,
+        &[0; 12],
+        &named,
+        &named,
+        bytes,
+    ];
+    let new = [
+        &error[..],
+        &stream,
+        &flags,
+        &ppid,
+        &context,
+        &named,
+        &named,
+        bytes,
+    ];
+    // SCTP_DATA_UNSENT is 0, SCTP_DATA_SENT 1.
+    let flags = u16::from(sent);
+    vec![
+        notification(SEND_FAILED, flags, &old.concat()),
+        notification(SEND_FAILED_EVENT, flags, &new.concat()),
+    ]
+}
+
+/// struct sctp_stream_reset_event, struct sctp_assoc_reset_event, struct sctp_stream_change_event.
+fn of_streams(event: &AssociationEvent, named: &[u8]) -> Vec<Notification> {
+    let verdict = |outcome: &ReconfigOutcome| match outcome {
+        ReconfigOutcome::Performed => 0,
+        ReconfigOutcome::Denied => 4,
+        _ => 8,
+    };
+    match event {
+        AssociationEvent::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        } => {
+            let way = match direction {
+                StreamDirection::Incoming => 1,
+                StreamDirection::Outgoing => 2,
+            };
+            let list: Vec<u8> = streams.iter().flat_map(|it| it.to_ne_bytes()).collect();
+            let rest = [named, &list].concat();
+            vec![notification(STREAM_RESET, way | verdict(outcome), &rest)]
+        }
+        AssociationEvent::AssociationReset {
+            local_tsn,
+            remote_tsn,
+            outcome,
+        } => {
+            let rest = [named, &words(&[*local_tsn, *remote_tsn])].concat();
+            vec![notification(ASSOC_RESET, verdict(outcome), &rest)]
+        }
+        AssociationEvent::StreamsAdded {
+            outbound_streams,
+            inbound_streams,
+            outcome,
+        } => {
+            let [to, from] = [inbound_streams, outbound_streams].map(|it| it.to_ne_bytes());
+            let rest = [named, &to, &from].concat();
+            vec![notification(STREAM_CHANGE, verdict(outcome), &rest)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The address in a struct sockaddr_storage; `None`: there is none in it. A mapped one is of IPv4.
+pub fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
+    let ip: IpAddr = match i32::from(family) {
+        libc::AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
+        libc::AF_INET6 => <[u8; 16]>::try_from(bytes.get(8..24)?).ok()?.into(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip.to_canonical(), port))
 }
 
 /// struct sockaddr_storage of an address.
@@ -105,9 +251,29 @@ mod tests {
         assert_eq!(bytes[12..14], 5_u16.to_ne_bytes());
         assert_eq!(bytes[16..], 9_u32.to_ne_bytes());
         let event = AssociationEvent::PathDown("192.0.2.1".parse().unwrap());
-        let (kind, bytes) = of_event(&event, 7, 9).unwrap();
+        let (kind, bytes) = of_event(&event, 7, 9).remove(0);
         assert_eq!((kind, bytes.len()), (2, 148));
         assert_eq!(bytes[8..16], [2, 0, 0, 7, 192, 0, 2, 1]);
         assert_eq!(bytes[136..140], 1_u32.to_ne_bytes());
+        assert_eq!(
+            of_storage(&bytes[8..]),
+            Some("192.0.2.1:7".parse().unwrap())
+        );
+        let event = AssociationEvent::MessageAbandoned {
+            stream: Some(3),
+            ppid: 4,
+            unordered: true,
+            bytes: bytes::Bytes::from_static(b"lost"),
+            policy: anabranch_net::AbandonPolicy::Lifetime,
+            sent: true,
+        };
+        let both = of_event(&event, 7, 9);
+        // struct sctp_send_failed has 48 bytes before the message, struct sctp_send_failed_event 32.
+        let sizes: Vec<_> = both
+            .iter()
+            .map(|(kind, bytes)| (*kind, bytes.len()))
+            .collect();
+        assert_eq!(sizes, [(3, 48 + 4), (13, 32 + 4)]);
+        assert_eq!(both[1].1[12..14], 3_u16.to_ne_bytes());
     }
 }

@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use anabranch_net::Config;
+use anabranch_net::sctp::{Authentication, ChunkTypes, Config as SctpConfig};
 
-use crate::options::{ASSOCINFO, DELAYED_SACK, INITMSG, Options, REMOTE_UDP_ENCAPS_PORT, RTOINFO};
+use super::socket::State;
+use crate::options::*;
 
 const MILLISECOND: u64 = 1_000_000;
 
 /// The settings of an endpoint at `port` by what a program has set; 0 in an option is what the host says.
-pub fn endpoint(
-    base: &Config,
-    options: &Options,
-    port: u16,
-    accept: bool,
-    backlog: usize,
-) -> Config {
+pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: usize) -> Config {
+    let options = &state.options;
     base.clone().with(|it| {
         it.port = port;
         it.accept = accept;
@@ -44,14 +41,43 @@ pub fn endpoint(
         if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
             sctp.sack_delay = u64::from(delay) * MILLISECOND;
         }
+        extend(sctp, state);
         if let Some(seconds @ 1..) = options.linger() {
             it.linger = Duration::from_secs(u64::from(seconds));
         }
     })
 }
 
+/// What is offered in the handshake, and how messages are cut and delivered.
+fn extend(sctp: &mut SctpConfig, state: &State) {
+    let options = &state.options;
+    let on = |option| options.word(option, 4) != 0;
+    sctp.partial_reliability = on(PR_SUPPORTED);
+    sctp.reconfiguration |= on(RECONFIG_SUPPORTED);
+    sctp.interleaving |= on(INTERLEAVING_SUPPORTED);
+    let asked = options.word(ENABLE_STREAM_RESET, 4);
+    sctp.accept_stream_resets = asked & 1 != 0;
+    sctp.accept_association_reset = asked & 2 != 0;
+    sctp.accept_added_streams = asked & 4 != 0;
+    if on(AUTH_SUPPORTED) {
+        sctp.authentication = Authentication::On;
+        sctp.auth_keys = state.keys.clone();
+        sctp.address_changes |= on(ASCONF_SUPPORTED);
+        let chunks = state.authenticated.clone();
+        sctp.authenticated_chunks = (!chunks.is_empty()).then(|| ChunkTypes::of(&chunks));
+    }
+    if let point @ 1.. = options.word(PARTIAL_DELIVERY_POINT, 0) {
+        sctp.partial_delivery_point = Some(point as usize);
+    }
+    // SCTP_MAXSEG is what goes into a DATA chunk; before it are 16 bytes of the chunk, 12 of the packet, 8 of UDP and 20 of IP.
+    if let most @ 1.. = options.word(MAXSEG, 4) {
+        sctp.mtu = sctp.mtu.min((most as usize + 16 + 12 + 8 + 20).max(576));
+    }
+}
+
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, where the program says it.
 pub fn peer_udp_port(options: &Options) -> Option<u16> {
-    let port = options.short(REMOTE_UDP_ENCAPS_PORT, 132);
+    // struct sctp_udpencaps: association, address at 8, port at 136.
+    let port = options.short(REMOTE_UDP_ENCAPS_PORT, 136);
     Some(u16::from_be(port)).filter(|&it| it != 0)
 }

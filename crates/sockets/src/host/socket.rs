@@ -1,17 +1,20 @@
 //! One socket of a program, as the host has it.
 
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use anabranch_net::{Association, CloseReason, ConnectError};
+use anabranch_net::{CloseReason, ConnectError, Endpoint, SharedKeys};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use crate::frame::{Frame, Hello};
+use super::link::Link;
+use crate::frame::Frame;
 use crate::options::Options;
+use crate::{Form, Style};
 
 /// A socket: the host's end of the descriptor, and what became of it.
 pub struct Socket {
@@ -20,14 +23,16 @@ pub struct Socket {
     /// The host's end.
     pub unix: AsyncFd<Unix>,
     /// What socket it is.
-    pub hello: Hello,
+    pub form: Form,
     state: Mutex<State>,
     /// `state.phase` is another.
     pub changed: Notify,
+    /// Held by whoever gives frames that belong together.
+    pub turn: tokio::sync::Mutex<()>,
 }
 
-/// How far a socket is.
-#[derive(Default)]
+/// How far a socket is. One with many associations is fresh, or listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// It was made, and perhaps bound.
     #[default]
@@ -36,8 +41,8 @@ pub enum Phase {
     Listening,
     /// It is being connected.
     Connecting,
-    /// It has its association.
-    Connected(Association),
+    /// It has its association, or had it.
+    Connected,
     /// Its association ended by an error, or could not be made.
     Failed,
 }
@@ -45,8 +50,12 @@ pub enum Phase {
 /// What can change of a socket.
 #[derive(Default)]
 pub struct State {
-    /// What the program has set.
+    /// What the program has set, for associations to come.
     pub options: Options,
+    /// Keys for AUTH, for associations to come.
+    pub keys: SharedKeys,
+    /// Chunk types that peers must authenticate.
+    pub authenticated: Vec<u8>,
     /// Addresses that the program bound it to; the port of each is that of the socket.
     pub bound: Vec<SocketAddr>,
     /// The port, once there is one.
@@ -55,17 +64,26 @@ pub struct State {
     pub phase: Phase,
     /// SO_ERROR.
     pub error: i32,
+    /// The peer that its association is with, or was.
+    pub peer: Option<SocketAddr>,
+    /// Its associations, by their numbers.
+    pub links: BTreeMap<u32, Arc<Link>>,
+    /// The endpoint of a socket with many associations, once it is in use.
+    pub endpoint: Option<Endpoint>,
+    /// The last descriptor is closed.
+    pub closed: bool,
 }
 
 impl Socket {
     /// One that was just made.
-    pub fn new(name: Vec<u8>, unix: AsyncFd<Unix>, hello: Hello) -> Self {
+    pub fn new(name: Vec<u8>, unix: AsyncFd<Unix>, form: Form) -> Self {
         Self {
             name,
             unix,
-            hello,
+            form,
             state: Mutex::default(),
             changed: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
         }
     }
 
@@ -74,24 +92,34 @@ impl Socket {
         self.state.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Its association, if it has one.
-    pub fn association(&self) -> Option<Association> {
-        match &self.state().phase {
-            Phase::Connected(association) => Some(association.clone()),
-            _ => None,
+    /// The association that a program names by `number`. One that is not one-to-many has one, by whichever number.
+    pub fn link(&self, number: u32) -> Option<Arc<Link>> {
+        let state = self.state();
+        match self.form.style {
+            Style::OneToMany => state.links.get(&number).cloned(),
+            Style::OneToOne | Style::PeeledOff => state.links.values().next().cloned(),
         }
     }
 
-    /// Waits until it has an association; `None`: it never will.
-    pub async fn connected(&self) -> Option<Association> {
+    /// The association with the peer at this address.
+    pub fn link_with(&self, address: SocketAddr) -> Option<Arc<Link>> {
+        let links: Vec<_> = self.state().links.values().cloned().collect();
+        links.into_iter().find(|link| link.is_with(address))
+    }
+
+    /// Waits until it has its association; `None`: it never will.
+    pub async fn connected(&self) -> Option<Arc<Link>> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            match &self.state().phase {
-                Phase::Connected(association) => return Some(association.clone()),
-                Phase::Failed => return None,
-                Phase::Fresh | Phase::Listening | Phase::Connecting => (),
+            {
+                let state = self.state();
+                match state.phase {
+                    Phase::Connected => return state.links.values().next().cloned(),
+                    Phase::Failed => return None,
+                    Phase::Fresh | Phase::Listening | Phase::Connecting => (),
+                }
             }
             changed.await;
         }
@@ -124,7 +152,7 @@ impl Socket {
 
     /// Whether it is one of IPv6 alone, or of IPv4 alone; `None`: of both.
     pub fn only_family(&self, state: &State) -> Option<bool> {
-        match self.hello.v6 {
+        match self.form.v6 {
             false => Some(false),
             true if state.options.is_v6_only() => Some(true),
             true => None,
@@ -133,7 +161,7 @@ impl Socket {
 
     /// An address of the family that the program's socket has.
     pub fn unspecified(&self) -> IpAddr {
-        match self.hello.v6 {
+        match self.form.v6 {
             true => Ipv6Addr::UNSPECIFIED.into(),
             false => Ipv4Addr::UNSPECIFIED.into(),
         }

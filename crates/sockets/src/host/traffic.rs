@@ -1,60 +1,60 @@
-//! A descriptor's traffic: messages of the program to the association, and back.
+//! A descriptor's traffic: messages of the program to its associations, and back.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, Lost, MessagePart, SendOptions};
+use anabranch_net::{Association, AssociationEvent, CloseReason, Lost, MessagePart, SendOptions};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::Known;
+use super::link::{Job, Link};
 use super::notification::{self, Change, Notification};
 use super::socket::{Phase, Socket, of_reason};
-use crate::LARGEST_PIECE;
-use crate::frame::{self, Frame, HEADER, Hello, Kind};
-use crate::options::DEFAULT_SEND_PARAM;
+use super::{Known, many};
+use crate::frame::{self, Frame, HEADER, Kind};
+use crate::options::{CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM};
+use crate::{Form, LARGEST_PIECE, Style};
 
-/// The number of a one-to-one socket's association, as its program sees it.
-pub const ONLY: u32 = 1;
+/// User-Initiated Abort (RFC 9260 §3.3.10.12).
+const USER_ABORT: u16 = 12;
 
 /// Serves a descriptor until its last copy is closed.
-pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>) {
+pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>, form: Form) {
     let mut buffer = vec![0; HEADER + LARGEST_PIECE];
     let first = unix.async_io(Interest::READABLE, |mut unix: &Unix| {
         io::Read::read(&mut unix, &mut buffer)
     });
     let Ok(length) = first.await else { return };
-    let Some(hello) = Hello::decode(&buffer[..length]) else {
+    let Some(incoming) = frame::of_hello(&buffer[..length]) else {
         tracing::warn!("a connection that said no hello");
         return;
     };
-    let socket = Arc::new(Socket::new(name.clone(), unix, hello));
-    if hello.incoming != 0 && !adopt(&host, &socket) {
+    let socket = Arc::new(Socket::new(name.clone(), unix, form));
+    if incoming != 0 && !adopt(&host, &socket, incoming) {
         return;
     }
     host.table()
         .sockets
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
-    outwards(&socket, &mut buffer, host.config.max_message_size).await;
+    outwards(&host, &socket, &mut buffer, host.config.max_message_size).await;
     leave(&host, &socket);
 }
 
-/// Makes an association that waits to be accepted that of the socket.
-fn adopt(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
+/// Makes an association that waits to be accepted, or was peeled off, that of the socket.
+fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
     let mut table = host.table();
-    let Some((association, listener)) = table.incoming.remove(&socket.hello.incoming) else {
+    let Some((link, from)) = table.incoming.remove(&number) else {
         return false;
     };
-    // What was set of the listening socket holds for those it makes.
-    let listener = table.sockets.get(&listener).cloned();
+    // What was set of the other socket holds for those it makes.
+    let from = table.sockets.get(&from).cloned();
     drop(table);
-    if let Some(listener) = listener {
+    if let Some(from) = from {
         let (options, bound, port) = {
-            let state = listener.state();
+            let state = from.state();
             (state.options.clone(), state.bound.clone(), state.port)
         };
         let mut state = socket.state();
@@ -64,51 +64,95 @@ fn adopt(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
             host.share_port(port);
         }
     }
-    attach(host, socket, association);
+    {
+        let mut state = socket.state();
+        state.links.insert(number, Arc::clone(&link));
+        state.phase = Phase::Connected;
+        state.peer = link.peer();
+    }
+    link.belong(socket);
+    // One that was peeled off is served already.
+    if socket.form.style == Style::OneToOne
+        && let Some(association) = link.association()
+    {
+        tokio::spawn(inwards(link, association));
+    }
     true
 }
 
-/// The socket has its association from now on.
-pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, association: Association) {
+/// The socket has this association from now on.
+pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, association: Association) {
     host.watch(association.clone());
-    socket.enter(Phase::Connected(association.clone()));
-    tokio::spawn(inwards(Arc::clone(socket), association));
+    link.rise(association.clone());
+    super::effects::apply_all(link);
+    let closed = {
+        let mut state = socket.state();
+        state.links.insert(link.number, Arc::clone(link));
+        state.peer = link.peer();
+        state.closed
+    };
+    link.belong(socket);
+    if closed {
+        // The program did not wait for it.
+        association.abort("");
+        return;
+    }
+    tokio::spawn(inwards(Arc::clone(link), association));
+    match socket.form.style {
+        Style::OneToMany => many::work(host, socket, link),
+        _ => socket.enter(Phase::Connected),
+    }
 }
 
 /// The last descriptor is closed.
 fn leave(host: &Known, socket: &Socket) {
     let mut table = host.table();
     table.sockets.remove(&socket.name);
-    table
-        .incoming
-        .retain(|_, (_, listener)| *listener != socket.name);
+    let mut orphans = Vec::new();
+    table.incoming.retain(|_, (link, listener)| {
+        let stays = *listener != socket.name;
+        if !stays {
+            orphans.push(Arc::clone(link));
+        }
+        stays
+    });
     table.listening.retain(|_, all| {
         all.retain(|it| it.name != socket.name);
         !all.is_empty()
     });
     drop(table);
-    let mut state = socket.state();
-    if let Phase::Connected(association) = &state.phase {
-        match state.options.linger() {
+    orphans.iter().for_each(|link| link.end());
+    let (links, linger, port) = {
+        let mut state = socket.state();
+        state.closed = true;
+        state.phase = Phase::Failed;
+        state.endpoint = None;
+        let links = std::mem::take(&mut state.links);
+        (links, state.options.linger(), state.port.take())
+    };
+    for link in links.into_values() {
+        match (linger, link.association()) {
             // RFC 6458 §8.1.4: a linger time of 0 aborts.
-            Some(0) => association.abort(""),
-            Some(seconds) => {
-                association.begin_shutdown_within(Duration::from_secs(u64::from(seconds)))
+            (Some(0), Some(association)) => association.abort(""),
+            (_, _) if socket.form.is_one_to_many() => {
+                // Behind the messages that wait.
+                tokio::spawn(async move { link.ask(Job::Close).await });
             }
-            None => association.begin_shutdown_within(host.config.linger),
+            (linger, Some(association)) => {
+                let within = linger.map(|it| Duration::from_secs(u64::from(it)));
+                association.begin_shutdown_within(within.unwrap_or(host.config.linger));
+            }
+            (_, None) => link.end(),
         }
     }
-    state.phase = Phase::Failed;
-    let port = state.port.take();
-    drop(state);
     if let Some(port) = port {
         host.give_port_back(port);
     }
     host.ended.notify_waiters();
 }
 
-/// Messages of the program go to the association; one of more than `most` bytes is refused there, and no more of it is held.
-async fn outwards(socket: &Socket, buffer: &mut [u8], most: usize) {
+/// Messages of the program go to their associations; one of more than `most` bytes is refused there, and no more of it is held.
+async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
     let mut whole = Vec::new();
     loop {
         let length = match socket.take(buffer).await {
@@ -120,9 +164,13 @@ async fn outwards(socket: &Socket, buffer: &mut [u8], most: usize) {
         let Some(frame) = Frame::decode(&buffer[..length]) else {
             continue;
         };
-        let Some(association) = socket.connected().await else {
-            // What is sent all the same is lost, as the program was told.
-            continue;
+        let one = match socket.form.style {
+            Style::OneToMany => None,
+            _ => match socket.connected().await {
+                Some(link) => Some(link),
+                // What is sent all the same is lost, as the program was told.
+                None => continue,
+            },
         };
         if frame.kind != Kind::Data {
             continue;
@@ -139,88 +187,150 @@ async fn outwards(socket: &Socket, buffer: &mut [u8], most: usize) {
             true => bytes::Bytes::copy_from_slice(piece),
             false => std::mem::take(&mut whole).into(),
         };
-        if frame.flags & frame::ABORT != 0 {
-            association.abort(bytes);
-            continue;
-        }
-        if !bytes.is_empty() {
-            send(socket, &association, &frame, bytes).await;
-        }
-        if frame.flags & frame::EOF != 0 {
-            association.begin_shutdown();
+        match one {
+            Some(link) => {
+                if let Some(association) = link.up().await {
+                    send(&link, &association, &frame, bytes).await;
+                }
+            }
+            None => {
+                let links = many::of_frame(host, socket, &frame);
+                if links.is_empty() {
+                    many::lost(socket, &frame, &bytes).await;
+                }
+                for link in links {
+                    link.ask(Job::Message(frame, bytes.clone())).await;
+                }
+            }
         }
     }
 }
 
-async fn send(socket: &Socket, association: &Association, frame: &Frame, bytes: bytes::Bytes) {
+/// Sends a message as its frame says.
+pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: bytes::Bytes) {
+    link.activity.notify_one();
+    if frame.flags & frame::ABORT != 0 {
+        association.abort(bytes);
+        return;
+    }
+    if !bytes.is_empty() {
+        let (stream, options) = terms(link, frame);
+        let sent = match frame.flags & frame::IMMEDIATE {
+            0 => association.send(stream, bytes, options).await,
+            _ => association.send_immediate(stream, bytes, options).await,
+        };
+        match sent {
+            Ok(()) => tracing::trace!(stream, "message taken"),
+            Err(error) => tracing::debug!(%error, "message not taken"),
+        }
+    }
+    if frame.flags & frame::EOF != 0 {
+        association.begin_shutdown();
+    }
+}
+
+/// The stream, and how a message is sent.
+fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions) {
     let (mut stream, mut unordered, mut ppid) = (
         frame.stream,
         frame.flags & frame::UNORDERED != 0,
         frame.ppid,
     );
+    let (mut policy, mut value) = (frame.policy, frame.value);
+    let defaults = link.options();
     if frame.flags & frame::DEFAULT != 0 {
-        let state = socket.state();
         // struct sctp_sndrcvinfo: stream at 0, flags at 4, ppid at 8.
-        stream = state.options.short(DEFAULT_SEND_PARAM, 0);
-        unordered = state.options.short(DEFAULT_SEND_PARAM, 4) & 1 != 0;
-        ppid = state.options.word(DEFAULT_SEND_PARAM, 8);
+        stream = defaults.short(DEFAULT_SEND_PARAM, 0);
+        unordered = defaults.short(DEFAULT_SEND_PARAM, 4) & 1 != 0;
+        ppid = defaults.word(DEFAULT_SEND_PARAM, 8);
     }
-    // Milliseconds in the API, nanoseconds in the protocol.
-    let lifetime = u64::from(frame.value) * 1_000_000;
-    let options = SendOptions::default()
+    if frame.flags & frame::DEFAULT_POLICY != 0 {
+        // struct sctp_default_prinfo: value at 4, policy at 8.
+        policy = defaults.short(DEFAULT_PRINFO, 8);
+        value = defaults.word(DEFAULT_PRINFO, 4);
+    }
+    let mut options = SendOptions::default()
         .with_ppid(u32::from_be(ppid))
-        .with_unordered(unordered)
-        .with_lifetime((frame.value > 0 && frame.policy <= 0x10).then_some(lifetime));
-    let sent = match frame.flags & frame::IMMEDIATE {
-        0 => association.send(stream, bytes, options).await,
-        _ => association.send_immediate(stream, bytes, options).await,
-    };
-    match sent {
-        Ok(()) => tracing::trace!(stream, "message taken"),
-        Err(error) => tracing::debug!(%error, "message not taken"),
+        .with_unordered(unordered);
+    match policy {
+        // Milliseconds in the API, nanoseconds in the protocol.
+        0x10 if value > 0 => options = options.with_lifetime(Some(u64::from(value) * 1_000_000)),
+        0x20 => options.max_retransmits = Some(value),
+        0x30 => options.priority = Some(value),
+        _ => (),
     }
+    (stream, options)
 }
 
-/// What the association tells and receives goes to the program.
-async fn inwards(socket: Arc<Socket>, association: Association) {
+/// What the association tells and receives goes to the program whose it is.
+async fn inwards(link: Arc<Link>, association: Association) {
     let status = association.status();
     let streams = status
         .as_ref()
         .map_or([0; 2], |it| [it.outstrms, it.instrms]);
-    let peer = status.map(|it| SocketAddr::new(it.primary.address, it.peer_port));
-    let port = peer.map_or(0, |it| it.port());
-    let up = notification::change(Change::Up, 0, streams, ONLY);
-    if tell(&socket, up).await.is_err() {
+    let port = status.map_or(0, |it| it.peer_port);
+    let up = notification::change(Change::Up, 0, streams, link.number);
+    let mut ended = Ok(());
+    if tell(&link, up).await.is_ok() {
+        let events = async {
+            while let Some(event) = association.next_event().await {
+                if told(&link, &event, port).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let messages = async {
+            loop {
+                match association.recv_part().await {
+                    Ok(Some(part)) => {
+                        link.activity.notify_one();
+                        give(&link, &part).await.map_err(|_| None)?;
+                    }
+                    Ok(None) => return Ok::<(), Option<Lost>>(()),
+                    Err(lost) => return Err(Some(lost)),
+                }
+            }
+        };
+        let (_, outcome) = tokio::join!(events, messages);
+        ended = outcome;
+    }
+    conclude(&link, ended, streams).await;
+}
+
+/// Tells the program how its association ended.
+async fn conclude(link: &Arc<Link>, ended: Result<(), Option<Lost>>, streams: [u16; 2]) {
+    let last = match &ended {
+        Ok(()) => notification::change(Change::Down, 0, streams, link.number),
+        Err(lost) => {
+            let cause = match lost {
+                Some(Lost(CloseReason::AbortedByPeer { cause })) => cause.unwrap_or(0),
+                Some(Lost(CloseReason::AbortedHere)) => USER_ABORT,
+                _ => 0,
+            };
+            notification::change(Change::Lost, cause, streams, link.number)
+        }
+    };
+    let Some(socket) = link.owner().await else {
+        link.end();
+        return;
+    };
+    let error = match &ended {
+        Err(Some(lost)) => Some(of_reason(&lost.0, true)),
+        _ => None,
+    };
+    if let (Some(error), false) = (error, socket.form.is_one_to_many()) {
+        // Before the program hears of it, and asks.
+        socket.state().error = error;
+    }
+    // What the program asks when it has heard of it finds the association gone.
+    socket.state().links.remove(&link.number);
+    // The program may be gone, or the descriptor full of what it does not read.
+    let _ = tell(link, last).await;
+    if socket.form.is_one_to_many() {
+        link.end();
         return;
     }
-    let events = async {
-        while let Some(event) = association.next_event().await {
-            if let Some(told) = notification::of_event(&event, port, ONLY)
-                && tell(&socket, told).await.is_err()
-            {
-                return;
-            }
-        }
-    };
-    let messages = async {
-        loop {
-            match association.recv_part().await {
-                Ok(Some(part)) => give(&socket, &part, peer).await.map_err(|_| None)?,
-                Ok(None) => return Ok::<(), Option<Lost>>(()),
-                Err(lost) => return Err(Some(lost)),
-            }
-        }
-    };
-    let (_, ended) = tokio::join!(events, messages);
-    let last = match &ended {
-        Ok(()) => notification::change(Change::Down, 0, streams, ONLY),
-        Err(_) => notification::change(Change::Lost, 0, streams, ONLY),
-    };
-    // The program may be gone, or the descriptor full of what it does not read.
-    let _ = tell(&socket, last).await;
-    if let Err(Some(lost)) = ended {
-        let error = of_reason(&lost.0, true);
-        socket.state().error = error;
+    if let Some(error) = error {
         let frame = Frame {
             kind: Kind::Error,
             error,
@@ -228,95 +338,68 @@ async fn inwards(socket: Arc<Socket>, association: Association) {
         };
         let _ = socket.give(&frame, &[]).await;
     }
+    link.end();
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
-/// A notification, if the program wants it.
-async fn tell(socket: &Socket, (kind, bytes): Notification) -> io::Result<()> {
-    if !socket.state().options.wants(kind) {
-        return Ok(());
+/// What an event of the association's means to its program.
+async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()> {
+    if let AssociationEvent::MessageAbandoned {
+        stream,
+        policy,
+        sent,
+        ..
+    } = event
+    {
+        link.count_given_up(stream.unwrap_or(0), *policy, *sent);
     }
-    let frame = Frame {
-        kind: Kind::Notification,
-        association: ONLY,
-        ..Frame::default()
-    };
-    socket.give(&frame, &bytes).await
-}
-
-/// A message, or a part of one.
-async fn give(socket: &Socket, part: &MessagePart, peer: Option<SocketAddr>) -> io::Result<()> {
-    let mut pieces = part.bytes.chunks(LARGEST_PIECE).peekable();
-    while let Some(piece) = pieces.next() {
-        let more = pieces.peek().is_some() || !part.ends;
-        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
-        let frame = Frame {
-            kind: Kind::Data,
-            flags: flag(part.unordered, frame::UNORDERED) | flag(more, frame::MORE),
-            stream: part.stream,
-            ppid: part.ppid.to_be(),
-            association: ONLY,
-            ssn: u32::from(part.ssn),
-            address: peer,
-            ..Frame::default()
-        };
-        let given = socket.give(&frame, piece).await;
-        tracing::trace!(stream = part.stream, ?given, "message given");
-        given?;
+    for it in notification::of_event(event, port, link.number) {
+        tell(link, it).await?;
     }
     Ok(())
 }
 
-/// Tells listening programs of each association that comes to the endpoint, until nobody listens.
-pub async fn listen(host: Arc<Known>, endpoint: anabranch_net::Endpoint) {
-    let port = endpoint.port();
-    loop {
-        // A listener that was closed is no reason for a packet, so somebody has to look.
-        let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
-        if !host.table().listening.contains_key(&port) {
-            return;
-        }
-        match accepted {
-            Ok(Ok(association)) => announce(&host, port, association).await,
-            Ok(Err(_)) => return,
-            Err(_) => (),
-        }
+/// A notification, if the program wants it.
+pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
+    if !link.options().wants(kind) {
+        return Ok(());
     }
-}
-
-/// Tells the program whose socket is of the peer's family.
-async fn announce(host: &Known, port: u16, association: Association) {
-    let status = association.status();
-    let address = status.map(|it| SocketAddr::new(it.primary.address, it.peer_port));
-    let v6 = address.is_some_and(|it| it.is_ipv6());
-    let (socket, number) = {
-        let mut table = host.table();
-        let all = table.listening.get(&port).map_or(&[][..], |all| all);
-        let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
-        let Some(socket) = all.iter().find(fits).cloned() else {
-            association.abort("");
-            return;
-        };
-        table.last_incoming = table.last_incoming.wrapping_add(1).max(1);
-        let number = table.last_incoming;
-        table
-            .incoming
-            .insert(number, (association, socket.name.clone()));
-        (socket, number)
-    };
     let frame = Frame {
-        kind: Kind::Incoming,
-        association: number,
-        address,
+        kind: Kind::Notification,
+        association: link.number,
+        address: link.peer(),
         ..Frame::default()
     };
-    if socket.give(&frame, &[]).await.is_err() {
-        host.table().incoming.remove(&number);
-    }
+    link.give(&[(frame, &bytes)]).await
 }
 
-/// Time between two looks whether a socket still listens.
-const LOOK: Duration = Duration::from_millis(100);
+/// A message, or a part of one.
+async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
+    let context = link.options().word(CONTEXT, 4);
+    let mut pieces = part.bytes.chunks(LARGEST_PIECE).peekable();
+    let mut frames = Vec::with_capacity(1);
+    while let Some(piece) = pieces.next() {
+        let follows = pieces.peek().is_some();
+        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+        let frame = Frame {
+            kind: Kind::Data,
+            flags: flag(part.unordered, frame::UNORDERED)
+                | flag(follows || !part.ends, frame::MORE)
+                | flag(follows, frame::FOLLOWS),
+            stream: part.stream,
+            ppid: part.ppid.to_be(),
+            context,
+            association: link.number,
+            ssn: u32::from(part.ssn),
+            address: link.peer(),
+            ..Frame::default()
+        };
+        frames.push((frame, piece));
+    }
+    let given = link.give(&frames).await;
+    tracing::trace!(stream = part.stream, ?given, "message given");
+    given
+}
 
 /// A program that waits for a connection by `poll` finds its descriptor readable, and is told why.
 pub async fn fail(socket: &Socket, error: i32) {

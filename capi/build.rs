@@ -1,0 +1,45 @@
+//! Builds `libsctp.so.1`, which is C: symbol versions want a linker script, of which Rust has one of its own for every library.
+//! It is put beside the library of this crate, where `anabranch wrap` looks for both.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const NAME: &str = "libsctp.so.1";
+
+fn main() {
+    println!("cargo::rerun-if-changed=libsctp");
+    println!("cargo::rerun-if-env-changed=CC");
+    if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
+        return;
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let library = out.join(NAME);
+    // Rust links with the same program.
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let status = Command::new(&compiler)
+        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"])
+        .args(["-Wl,-soname,libsctp.so.1", "-Wl,-z,defs", "-Wl,-z,relro"])
+        .arg("-Wl,--version-script=libsctp/libsctp.map")
+        .arg("-o")
+        .arg(&library)
+        .arg("libsctp/libsctp.c")
+        .status();
+    match status {
+        Ok(status) if status.success() => (),
+        Ok(status) => panic!("{}: {status}", compiler.display()),
+        Err(error) => panic!("{}: {error}; it builds {NAME}", compiler.display()),
+    }
+    // target/PROFILE/build/anabranch-capi-HASH/out
+    let Some(profile) = out.ancestors().nth(3) else {
+        return;
+    };
+    put(&library, profile);
+}
+
+/// Whole or not at all: a program may be loading it.
+fn put(library: &Path, folder: &Path) {
+    let new = folder.join(format!("{NAME}.{}", std::process::id()));
+    let done = fs::copy(library, &new).and_then(|_| fs::rename(&new, folder.join(NAME)));
+    done.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+}

@@ -1,0 +1,70 @@
+/* The functions of RFC 6458 §9, for programs that are linked with libsctp. Options, structs and notifications are those of linux/sctp.h. */
+#ifndef ANABRANCH_SCTP_H
+#define ANABRANCH_SCTP_H
+
+#include <stdint.h>
+
+#include <sys/types.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <linux/sctp.h>
+
+#ifndef SOL_SCTP
+#define SOL_SCTP 132
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What sctp_sendv is given beside the message. */
+enum { SCTP_SENDV_NOINFO, SCTP_SENDV_SNDINFO, SCTP_SENDV_PRINFO, SCTP_SENDV_AUTHINFO, SCTP_SENDV_SPA };
+
+/* Which parts of struct sctp_sendv_spa count. */
+#define SCTP_SEND_SNDINFO_VALID 0x1
+#define SCTP_SEND_PRINFO_VALID 0x2
+#define SCTP_SEND_AUTHINFO_VALID 0x4
+
+struct sctp_sendv_spa {
+    uint32_t sendv_flags;
+    struct sctp_sndinfo sendv_sndinfo;
+    struct sctp_prinfo sendv_prinfo;
+    struct sctp_authinfo sendv_authinfo;
+};
+
+/* What sctp_recvv gives beside the message: nothing, struct sctp_rcvinfo, struct sctp_nxtinfo, struct sctp_recvv_rn. */
+enum { SCTP_RECVV_NOINFO, SCTP_RECVV_RCVINFO, SCTP_RECVV_NXTINFO, SCTP_RECVV_RN };
+
+struct sctp_recvv_rn {
+    struct sctp_rcvinfo recvv_rcvinfo;
+    struct sctp_nxtinfo recvv_nxtinfo;
+};
+
+int sctp_bindx(int s, struct sockaddr *addresses, int count, int flags);
+int sctp_connectx(int s, struct sockaddr *addresses, int count, sctp_assoc_t *association);
+int sctp_peeloff(int s, sctp_assoc_t association);
+int sctp_peeloff_flags(int s, sctp_assoc_t association, unsigned flags);
+int sctp_getpaddrs(int s, sctp_assoc_t association, struct sockaddr **addresses);
+int sctp_freepaddrs(struct sockaddr *addresses);
+int sctp_getladdrs(int s, sctp_assoc_t association, struct sockaddr **addresses);
+int sctp_freeladdrs(struct sockaddr *addresses);
+int sctp_getaddrlen(sa_family_t family);
+int sctp_opt_info(int s, sctp_assoc_t association, int option, void *value, socklen_t *length);
+int sctp_send(int s, const void *data, size_t bytes, const struct sctp_sndrcvinfo *info, int flags);
+int sctp_sendmsg(int s, const void *data, size_t bytes, struct sockaddr *to, socklen_t to_length, uint32_t ppid, uint32_t flags,
+                 uint16_t stream, uint32_t lifetime, uint32_t context);
+int sctp_sendv(int s, const struct iovec *parts, int count, struct sockaddr *to, int to_count, void *info, socklen_t length,
+               unsigned kind, int flags);
+int sctp_recvmsg(int s, void *data, size_t room, struct sockaddr *from, socklen_t *from_length, struct sctp_sndrcvinfo *info,
+                 int *flags);
+int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *from, socklen_t *from_length, void *info,
+               socklen_t *info_length, unsigned *kind, int *flags);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

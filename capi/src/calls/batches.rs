@@ -1,0 +1,81 @@
+//! Several messages by one call.
+
+use std::ffi::c_int;
+
+use libc::mmsghdr;
+
+use super::{recvmsg, sendmsg};
+use crate::descriptor::is_ours;
+use crate::system;
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: u32,
+    flags: c_int,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(sendmmsg(c_int, *mut mmsghdr, u32, c_int) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, messages, count, flags) };
+    }
+    for place in 0..count {
+        // SAFETY: as the caller promises.
+        let sent = unsafe {
+            let message = &mut *messages.add(place as usize);
+            let sent = sendmsg(fd, &raw const message.msg_hdr, flags);
+            message.msg_len = sent.max(0) as u32;
+            sent
+        };
+        if sent < 0 {
+            return if place == 0 { -1 } else { place as c_int };
+        }
+    }
+    count as c_int
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: u32,
+    flags: c_int,
+    timeout: *mut libc::timespec,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(recvmmsg(c_int, *mut mmsghdr, u32, c_int, *mut libc::timespec) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, messages, count, flags, timeout) };
+    }
+    let one_by_one = flags & !libc::MSG_WAITFORONE;
+    for place in 0..count {
+        // After the first, those that are there: as with MSG_WAITFORONE, and where the time is over.
+        let flags = match place {
+            0 => one_by_one,
+            _ if flags & libc::MSG_WAITFORONE != 0 || !timeout.is_null() => {
+                one_by_one | libc::MSG_DONTWAIT
+            }
+            _ => one_by_one,
+        };
+        // SAFETY: as the caller promises.
+        let received = unsafe {
+            let message = &mut *messages.add(place as usize);
+            let received = recvmsg(fd, &raw mut message.msg_hdr, flags);
+            message.msg_len = received.max(0) as u32;
+            received
+        };
+        match (received, place) {
+            (..0, 0) => return -1,
+            (..0, _) => return place as c_int,
+            // The end.
+            (0, _) => return place as c_int + 1,
+            _ => (),
+        }
+    }
+    count as c_int
+}

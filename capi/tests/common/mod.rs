@@ -1,0 +1,91 @@
+//! Programs on a host of this process.
+// Not every test uses all of it.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anabranch_net::{Carrier, Config};
+use anabranch_sockets::host::Host;
+
+/// How long a program may take, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The library that programs load, as it was built for this test.
+pub fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test is a file");
+    let folder = test.parent().expect("target/*/deps");
+    folder.join("libanabranch_preload.so")
+}
+
+/// What takes the place of Debian's libsctp.so.1, as it was built for this test.
+pub fn libsctp() -> PathBuf {
+    Path::new(env!("OUT_DIR")).join("libsctp.so.1")
+}
+
+/// Compiles a program of this folder, linked with libsctp.
+pub fn compile(name: &str, into: &Path) -> PathBuf {
+    compile_with(name, into, &["-lsctp"])
+}
+
+/// Compiles a program of this folder.
+pub fn compile_with(name: &str, into: &Path, arguments: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
+    let program = into.join(name);
+    let output = Command::new("cc")
+        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .args([&program, &source])
+        .args(arguments)
+        .output()
+        .expect("cc is there");
+    assert!(output.status.success(), "{}", text(&output));
+    program
+}
+
+pub fn text(output: &Output) -> String {
+    let [out, error] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{error}")
+}
+
+/// Runs a program whose SCTP sockets are those of a host made for it; peers are at the host's own UDP port.
+pub fn run(command: &mut Command) -> Output {
+    run_with(command, &[library()])
+}
+
+/// The same, with these libraries in front of others.
+pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
+    let preload: Vec<_> = preload.iter().map(|it| it.to_string_lossy()).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let config = Config::default().with(|it| {
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+    });
+    static HOSTS: AtomicUsize = AtomicUsize::new(0);
+    let number = HOSTS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("test-{}-{number}", std::process::id());
+    let output = runtime.block_on(async {
+        let host = Host::start(&name, config).expect("a host");
+        tokio::spawn(host.serve());
+        let child = tokio_command(command)
+            .env("LD_PRELOAD", preload.join(":"))
+            .env("ANABRANCH_HOST", &name)
+            .kill_on_drop(true)
+            .output();
+        tokio::time::timeout(PATIENCE, child).await
+    });
+    output.expect("the program ends").expect("it runs")
+}
+
+fn tokio_command(command: &Command) -> tokio::process::Command {
+    let mut out = tokio::process::Command::new(command.get_program());
+    out.args(command.get_args());
+    out
+}

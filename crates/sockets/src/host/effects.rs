@@ -1,0 +1,307 @@
+//! `setsockopt`: what options do to a socket and its associations.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_net::{Association, KeyError, PathSettings, ReconfigError, RuntimeError, SharedKeys};
+
+use super::link::Link;
+use super::notification::of_storage;
+use super::socket::Socket;
+use crate::options::*;
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// SCTP_CURRENT_ASSOC: those there are. SCTP_ALL_ASSOC: and those to come; these alone are SCTP_FUTURE_ASSOC, 0.
+const CURRENT: u32 = 1;
+const ALL: u32 = 2;
+
+/// Whom an option is for.
+struct Scope {
+    /// Associations to come.
+    future: bool,
+    /// Those there are.
+    links: Vec<Arc<Link>>,
+}
+
+fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
+    let links: Vec<_> = socket.state().links.values().cloned().collect();
+    let of_association = names_association_at(option).is_some();
+    if !socket.form.is_one_to_many() {
+        let future = links.is_empty() || !of_association || option == EVENT;
+        return Ok(Scope { future, links });
+    }
+    let (future, links) = match (of_association, named_association(option, value)) {
+        // Options of the whole socket hold for all that is its.
+        (false, _) | (_, ALL) => (true, links),
+        (true, 0) => (true, Vec::new()),
+        (true, CURRENT) => (false, links),
+        (true, number) => (false, vec![socket.link(number).ok_or(libc::EINVAL)?]),
+    };
+    Ok(Scope { future, links })
+}
+
+/// `setsockopt` at SCTP's level.
+pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
+    if !can_be_set(option) {
+        return Err(libc::ENOPROTOOPT);
+    }
+    permit(socket, option, value)?;
+    let scope = scope(socket, option, value)?;
+    match option {
+        AUTH_CHUNK | HMAC_IDENT | AUTH_KEY | AUTH_ACTIVE_KEY | AUTH_DELETE_KEY
+        | AUTH_DEACTIVATE_KEY => return authenticate(socket, &scope, option, value),
+        PRIMARY_ADDR | SET_PEER_PRIMARY_ADDR | RESET_STREAMS | RESET_ASSOC | ADD_STREAMS => {
+            let [link] = &scope.links[..] else {
+                return Err(libc::EINVAL);
+            };
+            let association = link.association().ok_or(libc::EINVAL)?;
+            return act(link, &association, option, value);
+        }
+        _ => (),
+    }
+    if scope.future {
+        socket.state().options.set(IPPROTO_SCTP, option, value)?;
+    }
+    for link in &scope.links {
+        link.options().set(IPPROTO_SCTP, option, value)?;
+        let kept = link.options().value(IPPROTO_SCTP, option);
+        if let (Ok(kept), Some(association)) = (kept, link.association()) {
+            apply(&association, option, &kept)?;
+        }
+    }
+    Ok(())
+}
+
+/// What Linux refuses of some sockets.
+fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
+    let one_to_one = !socket.form.is_one_to_many();
+    let state = socket.state();
+    match option {
+        AUTOCLOSE if one_to_one => Err(libc::EOPNOTSUPP),
+        REUSE_PORT if !one_to_one => Err(libc::EOPNOTSUPP),
+        REUSE_PORT if state.port.is_some() => Err(libc::EFAULT),
+        PARTIAL_DELIVERY_POINT if value.len() != 4 => Err(libc::EINVAL),
+        // Offered in the handshake: only for associations to come.
+        PR_SUPPORTED
+        | RECONFIG_SUPPORTED
+        | AUTH_SUPPORTED
+        | ASCONF_SUPPORTED
+        | INTERLEAVING_SUPPORTED
+            if named_association(option, value) != 0 && !one_to_one =>
+        {
+            Err(libc::EINVAL)
+        }
+        INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
+            Err(libc::EPERM)
+        }
+        // Linux knows addresses of peers alone.
+        PEER_ADDR_PARAMS | PEER_ADDR_THLDS
+            if address_in(option, value).is_some() && state.links.is_empty() =>
+        {
+            Err(libc::EINVAL)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The address that a value of that option names, if it does.
+fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
+    let at = match option {
+        PEER_ADDR_PARAMS | PRIMARY_ADDR | SET_PEER_PRIMARY_ADDR => 4,
+        _ => 8,
+    };
+    let address = of_storage(value.get(at..)?)?;
+    Some(address.ip()).filter(|it| !it.is_unspecified())
+}
+
+/// An association that has just come up gets what was set for it.
+pub fn apply_all(link: &Link) {
+    let Some(association) = link.association() else {
+        return;
+    };
+    let set: Vec<_> = {
+        let options = link.options();
+        options
+            .all()
+            .map(|(option, value)| (option, value.to_vec()))
+            .collect()
+    };
+    for (option, value) in set {
+        // What does not fit this association stays as it is.
+        let _ = apply(&association, option, &value);
+    }
+}
+
+fn word(value: &[u8], at: usize) -> u32 {
+    let bytes = value.get(at..at + 4).and_then(|it| it.try_into().ok());
+    bytes.map_or(0, u32::from_ne_bytes)
+}
+
+fn short(value: &[u8], at: usize) -> u16 {
+    let bytes = value.get(at..at + 2).and_then(|it| it.try_into().ok());
+    bytes.map_or(0, u16::from_ne_bytes)
+}
+
+/// Makes an option count for an association that is up.
+fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32> {
+    let address = address_in(option, value);
+    match option {
+        RTOINFO => paths(association, None, |it| {
+            it.rto_max = u64::from(word(value, 8)) * MILLISECOND;
+            it.rto_min = u64::from(word(value, 12)) * MILLISECOND;
+        }),
+        PEER_ADDR_PARAMS => paths(association, address, |it| {
+            let flags = word(value, 146);
+            let interval = u64::from(word(value, 132)) * MILLISECOND;
+            // SPP_HB_ENABLE, SPP_HB_DISABLE. An interval of 0 leaves the RTO between two.
+            match flags & 3 {
+                1 => it.heartbeat_interval = Some(interval.max(MILLISECOND)),
+                2 => it.heartbeat_interval = None,
+                _ => (),
+            }
+            if let errors @ 1.. = short(value, 136) {
+                it.path_max_retrans = u32::from(errors);
+            }
+        }),
+        PEER_ADDR_THLDS => paths(association, address, |it| {
+            if let errors @ 1.. = short(value, 136) {
+                it.path_max_retrans = u32::from(errors);
+            }
+            it.pf_max_retrans = u32::from(short(value, 138)).min(it.path_max_retrans);
+        }),
+        ASSOCINFO | DELAYED_SACK | MAX_BURST => {
+            let settings = association.settings().ok_or(libc::EINVAL)?;
+            let settings = settings.with(|it| match option {
+                ASSOCINFO => it.association_max_retrans = u32::from(short(value, 4)),
+                MAX_BURST => it.max_burst = word(value, 4).max(1),
+                _ => {
+                    it.sack_delay = u64::from(word(value, 4)) * MILLISECOND;
+                    it.sack_frequency = word(value, 8).clamp(1, 100);
+                    it.delayed_sack = word(value, 8) != 1;
+                }
+            });
+            association.set_settings(settings).map_err(of_runtime)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Changes one path, or all.
+fn paths(
+    association: &Association,
+    address: Option<IpAddr>,
+    change: impl FnOnce(&mut PathSettings),
+) -> Result<(), i32> {
+    let primary = || association.status().map(|it| it.primary.address);
+    let any = address.or_else(primary).ok_or(libc::EINVAL)?;
+    let settings = association.path_settings(any).ok_or(libc::EINVAL)?;
+    let settings = settings.with(change);
+    association
+        .set_path_settings(address, settings)
+        .map_err(of_runtime)
+}
+
+fn of_runtime(_: RuntimeError) -> i32 {
+    libc::EINVAL
+}
+
+/// Options that do something once.
+fn act(link: &Link, association: &Association, option: i32, value: &[u8]) -> Result<(), i32> {
+    let address = || address_in(option, value).ok_or(libc::EINVAL);
+    // SCTP_ENABLE_STREAM_RESET allows what is asked for.
+    let allowed = |bit: u32| match link.options().word(ENABLE_STREAM_RESET, 4) & bit {
+        0 => Err(libc::EPERM),
+        _ => Ok(()),
+    };
+    match option {
+        PRIMARY_ADDR => match association.set_primary(address()?) {
+            true => Ok(()),
+            false => Err(libc::EINVAL),
+        },
+        SET_PEER_PRIMARY_ADDR => association
+            .set_peer_primary(address()?)
+            .map_err(|_| libc::EPERM),
+        _ if !association.is_reconfigurable() => Err(libc::ENOPROTOOPT),
+        RESET_STREAMS => {
+            allowed(1)?;
+            let streams: Vec<u16> = (0..usize::from(short(value, 6)))
+                .map(|place| short(value, 8 + 2 * place))
+                .collect();
+            let done = match short(value, 4) {
+                1 => association.reset_incoming(&streams),
+                2 => association.reset_streams(&streams),
+                3 => association
+                    .reset_streams(&streams)
+                    .and_then(|()| association.reset_incoming(&streams)),
+                _ => return Err(libc::EINVAL),
+            };
+            done.map_err(of_reconfig)
+        }
+        RESET_ASSOC => {
+            allowed(2)?;
+            association.reset_association().map_err(of_reconfig)
+        }
+        _ => {
+            allowed(4)?;
+            // struct sctp_add_streams: inbound at 4, outbound at 6.
+            let done = association.add_streams(short(value, 6), short(value, 4));
+            done.map_err(of_reconfig)
+        }
+    }
+}
+
+fn of_reconfig(error: ReconfigError) -> i32 {
+    match error {
+        ReconfigError::NotEstablished => libc::ENOTCONN,
+        ReconfigError::NotNegotiated => libc::ENOPROTOOPT,
+        _ => libc::EINVAL,
+    }
+}
+
+/// Keys and chunk types of AUTH (RFC 6458 §8.3.2 to §8.3.5).
+fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Result<(), i32> {
+    let mut state = socket.state();
+    if state.options.word(AUTH_SUPPORTED, 4) == 0 {
+        return Err(libc::EACCES);
+    }
+    if option == AUTH_CHUNK {
+        let &kind = value.first().ok_or(libc::EINVAL)?;
+        // INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH cannot be authenticated (RFC 4895 §3.2).
+        if [1, 2, 14, 15].contains(&kind) {
+            return Err(libc::EINVAL);
+        }
+        if !state.authenticated.contains(&kind) {
+            state.authenticated.push(kind);
+        }
+        return Ok(());
+    }
+    if option == HMAC_IDENT {
+        // SHA-1 and SHA-256 are there, whichever is named first; others do not exist.
+        let count = word(value, 0) as usize;
+        let known = (0..count).all(|place| [1, 3].contains(&short(value, 4 + 2 * place)));
+        return match (1..=2).contains(&count) && known {
+            true => Ok(()),
+            false => Err(libc::EOPNOTSUPP),
+        };
+    }
+    let id = short(value, 4);
+    let length = usize::from(short(value, 6));
+    let secret = value.get(8..).unwrap_or_default();
+    let secret = secret.get(..length).unwrap_or_default().to_vec();
+    let change = |keys: &mut SharedKeys| match option {
+        AUTH_KEY => keys.set(id, secret.clone()),
+        AUTH_ACTIVE_KEY => keys.activate(id),
+        AUTH_DELETE_KEY => keys.delete(id),
+        _ => keys.deactivate(id),
+    };
+    let refused = |_: KeyError| libc::EINVAL;
+    if scope.future {
+        change(&mut state.keys).map_err(refused)?;
+    }
+    for link in &scope.links {
+        let association = link.association().ok_or(libc::EINVAL)?;
+        association.change_auth_keys(change).map_err(refused)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! One association of a socket.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+use anabranch_net::{AbandonPolicy, Association, Status};
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::socket::Socket;
+use crate::frame::Frame;
+use crate::options::Options;
+
+/// Messages that wait for an association of a socket with many, so that the others need not wait for it.
+const WAITING: usize = 8;
+
+/// How far an association is.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// It was begun.
+    Begun,
+    /// It is up, or was.
+    Up(Association),
+    /// It could not be made, or has ended.
+    Over,
+}
+
+/// Whose an association is.
+#[derive(Clone)]
+enum Owner {
+    Socket(Weak<Socket>),
+    /// It was taken off a socket and no other has it yet.
+    Between,
+    Nobody,
+}
+
+/// What is to be done with an association, in the order of the program's calls.
+pub enum Job {
+    /// Send a message.
+    Message(Frame, Bytes),
+    /// Shut it down: the program closed the socket.
+    Close,
+}
+
+/// Messages that were given up: by stream and policy, those of which nothing was sent and the others.
+pub type GivenUp = BTreeMap<(u16, u16), [u64; 2]>;
+
+/// One association of a socket.
+pub struct Link {
+    /// Its name for programs; no other has it at this host.
+    pub number: u32,
+    /// Where the peer was called, while it is not up.
+    called: Vec<SocketAddr>,
+    progress: watch::Sender<Progress>,
+    owner: watch::Sender<Owner>,
+    options: Mutex<Options>,
+    jobs: mpsc::Sender<Job>,
+    /// Taken by the task that does the jobs.
+    pub todo: Mutex<Option<mpsc::Receiver<Job>>>,
+    /// Something was sent or came.
+    pub activity: Notify,
+    given_up: Mutex<GivenUp>,
+    /// What it was about while it was up, for notifications.
+    peer: OnceLock<SocketAddr>,
+    error: OnceLock<i32>,
+}
+
+impl Link {
+    /// One that is begun to a peer with these addresses, or that a peer began.
+    pub fn new(number: u32, called: Vec<SocketAddr>, options: Options) -> Self {
+        let (jobs, todo) = mpsc::channel(WAITING);
+        Self {
+            number,
+            called,
+            progress: watch::Sender::new(Progress::Begun),
+            owner: watch::Sender::new(Owner::Between),
+            options: Mutex::new(options),
+            jobs,
+            todo: Mutex::new(Some(todo)),
+            activity: Notify::new(),
+            given_up: Mutex::default(),
+            peer: OnceLock::new(),
+            error: OnceLock::new(),
+        }
+    }
+
+    /// What the program has set of it.
+    pub fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// Counts of messages that were given up.
+    pub fn given_up(&self) -> MutexGuard<'_, GivenUp> {
+        self.given_up.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// A message was given up.
+    pub fn count_given_up(&self, stream: u16, policy: AbandonPolicy, sent: bool) {
+        let policy = match policy {
+            AbandonPolicy::Lifetime => 0x10,
+            AbandonPolicy::Retransmissions => 0x20,
+            _ => 0x30,
+        };
+        let mut all = self.given_up();
+        // A peer grants 65,535 streams at most, so that this is bounded.
+        let counts = all.entry((stream, policy)).or_default();
+        counts[usize::from(sent)] += 1;
+    }
+
+    /// It is up.
+    pub fn rise(&self, association: Association) {
+        if let Some(status) = association.status() {
+            let _ = self
+                .peer
+                .set(SocketAddr::new(status.primary.address, status.peer_port));
+        }
+        self.progress.send_replace(Progress::Up(association));
+    }
+
+    /// It could not be made, for that reason.
+    pub fn fail(&self, error: i32) {
+        let _ = self.error.set(error);
+        self.end();
+    }
+
+    /// Why it could not be made.
+    pub fn error(&self) -> i32 {
+        self.error.get().copied().unwrap_or(libc::ECONNREFUSED)
+    }
+
+    /// It is over.
+    pub fn end(&self) {
+        self.progress.send_replace(Progress::Over);
+        self.owner.send_replace(Owner::Nobody);
+    }
+
+    /// The association, while it is up.
+    pub fn association(&self) -> Option<Association> {
+        match &*self.progress.borrow() {
+            Progress::Up(association) => Some(association.clone()),
+            _ => None,
+        }
+    }
+
+    /// The association's figures, while it is up.
+    pub fn status(&self) -> Option<Status> {
+        self.association()?.status()
+    }
+
+    /// Where the peer was when it came up, or was called.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer.get().or(self.called.first()).copied()
+    }
+
+    /// The peer's addresses, the primary first.
+    pub fn peers(&self) -> Vec<SocketAddr> {
+        let Some(status) = self.status() else {
+            return self.called.clone();
+        };
+        let mut all = vec![SocketAddr::new(status.primary.address, status.peer_port)];
+        for path in &status.paths {
+            let address = SocketAddr::new(path.address, status.peer_port);
+            if !all.contains(&address) {
+                all.push(address);
+            }
+        }
+        all
+    }
+
+    /// Whether it is with the peer at this address.
+    pub fn is_with(&self, address: SocketAddr) -> bool {
+        let same = |it: &SocketAddr| (it.ip(), it.port()) == (address.ip(), address.port());
+        self.called.iter().any(same) || self.peers().iter().any(same)
+    }
+
+    /// Waits until it is up; `None`: it never will be, or has ended.
+    pub async fn up(&self) -> Option<Association> {
+        let mut progress = self.progress.subscribe();
+        let settled = progress.wait_for(|it| !matches!(it, Progress::Begun)).await;
+        match &*settled.ok()? {
+            Progress::Up(association) => Some(association.clone()),
+            _ => None,
+        }
+    }
+
+    /// The socket has it from now on.
+    pub fn belong(&self, socket: &Arc<Socket>) {
+        self.owner
+            .send_replace(Owner::Socket(Arc::downgrade(socket)));
+    }
+
+    /// No socket has it until another takes it.
+    pub fn take_off(&self) {
+        self.owner.send_replace(Owner::Between);
+    }
+
+    /// The socket that has it, as soon as one does; `None`: none ever will.
+    pub async fn owner(&self) -> Option<Arc<Socket>> {
+        let mut owner = self.owner.subscribe();
+        let settled = owner.wait_for(|it| !matches!(it, Owner::Between)).await;
+        match &*settled.ok()? {
+            Owner::Socket(socket) => socket.upgrade(),
+            _ => None,
+        }
+    }
+
+    /// Gives its socket frames, nobody else's between them.
+    pub async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
+        loop {
+            let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
+            let socket = self.owner().await.ok_or_else(gone)?;
+            let _turn = socket.turn.lock().await;
+            // It may have gone to another socket meanwhile.
+            let still = matches!(&*self.owner.borrow(), Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(&socket)));
+            if !still {
+                continue;
+            }
+            for (frame, payload) in frames {
+                socket.give(frame, payload).await?;
+            }
+            return Ok(());
+        }
+    }
+
+    /// Does a job after those before it; waits while there are too many.
+    pub async fn ask(&self, job: Job) {
+        // Its task ends with the association, and then nothing can be done.
+        let _ = self.jobs.send(job).await;
+    }
+}

@@ -1,0 +1,203 @@
+//! Sockets with many associations (RFC 6458 §3).
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use anabranch_net::Endpoint;
+
+use super::Known;
+use super::call::{self, peer};
+use super::link::{Job, Link};
+use super::listen::LOOK;
+use super::notification::{self, Change, change};
+use super::socket::{Phase, Socket, of_connect};
+use super::traffic::{attach, send, tell};
+use crate::frame::{self, Frame, Kind};
+use crate::options::AUTOCLOSE;
+
+/// The socket's endpoint, which is made when it is first needed: by what was set until then.
+pub fn endpoint(host: &Known, socket: &Socket) -> Result<Endpoint, i32> {
+    if let Some(endpoint) = &socket.state().endpoint {
+        return Ok(endpoint.clone());
+    }
+    let endpoint = call::endpoint(host, socket, None)?;
+    let mut state = socket.state();
+    Ok(state.endpoint.get_or_insert(endpoint).clone())
+}
+
+/// Takes associations that peers begin from now on, or no more.
+pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result<(), i32> {
+    let endpoint = endpoint(host, socket)?;
+    endpoint.listen(backlog > 0);
+    let phase = match backlog {
+        0 => Phase::Fresh,
+        _ => Phase::Listening,
+    };
+    let before = std::mem::replace(&mut socket.state().phase, phase);
+    if backlog > 0 && before != Phase::Listening {
+        tokio::spawn(accept(Arc::clone(host), Arc::downgrade(socket), endpoint));
+    }
+    Ok(())
+}
+
+/// Every association that a peer begins is the socket's, while it listens.
+async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
+    loop {
+        let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
+        let Some(socket) = socket.upgrade().filter(|it| !it.state().closed) else {
+            return;
+        };
+        match accepted {
+            Ok(Ok(association)) => {
+                let options = socket.state().options.clone();
+                let link = Arc::new(Link::new(host.number(), Vec::new(), options));
+                attach(&host, &socket, &link, association);
+            }
+            // It listens no more.
+            Ok(Err(_)) => return,
+            Err(_) => (),
+        }
+    }
+}
+
+/// Begins an association with a peer at these addresses.
+pub fn begin(
+    host: &Arc<Known>,
+    socket: &Arc<Socket>,
+    addresses: Vec<SocketAddr>,
+) -> Result<Arc<Link>, i32> {
+    let endpoint = endpoint(host, socket)?;
+    let options = socket.state().options.clone();
+    let link = Arc::new(Link::new(host.number(), addresses.clone(), options));
+    let peer = peer(host, socket, &addresses)?;
+    link.belong(socket);
+    socket.state().links.insert(link.number, Arc::clone(&link));
+    let (host, socket, begun) = (Arc::clone(host), Arc::downgrade(socket), Arc::clone(&link));
+    tokio::spawn(async move {
+        let connected = endpoint.connect(peer).await;
+        let Some(socket) = socket.upgrade() else {
+            return;
+        };
+        match connected {
+            Ok(association) => attach(&host, &socket, &begun, association),
+            Err(error) => {
+                let told = change(Change::NotMade, 0, [0; 2], begun.number);
+                let _ = tell(&begun, told).await;
+                socket.state().links.remove(&begun.number);
+                begun.fail(of_connect(&error));
+            }
+        }
+    });
+    Ok(link)
+}
+
+/// The associations that a frame of the program's is for.
+pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<Arc<Link>> {
+    if frame.flags & frame::ALL != 0 {
+        return socket.state().links.values().cloned().collect();
+    }
+    let named = socket.link(frame.association);
+    if frame.association != 0 {
+        return named.into_iter().collect();
+    }
+    let with = || socket.link_with(frame.address?);
+    let new = || begin(host, socket, vec![frame.address?]).ok();
+    with().or_else(new).into_iter().collect()
+}
+
+/// The association that a message was for could not be made, or ended before it was sent.
+pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
+    for (kind, told) in notification::not_sent(frame, bytes) {
+        if !socket.state().options.wants(kind) {
+            continue;
+        }
+        let header = Frame {
+            kind: Kind::Notification,
+            association: frame.association,
+            address: frame.address,
+            ..Frame::default()
+        };
+        let _turn = socket.turn.lock().await;
+        // The program may be gone.
+        let _ = socket.give(&header, &told).await;
+    }
+}
+
+/// Does what the program asks of an association, one after the other, until it is over.
+pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
+    let todo = link.todo.lock().unwrap_or_else(|it| it.into_inner()).take();
+    let Some(mut todo) = todo else { return };
+    let linger = socket.state().options.linger();
+    let linger = linger.map(|it| Duration::from_secs(u64::from(it)));
+    let linger = linger.unwrap_or(host.config.linger);
+    let worker = Arc::clone(link);
+    tokio::spawn(async move {
+        let Some(association) = worker.up().await else {
+            return;
+        };
+        let work = async {
+            while let Some(job) = todo.recv().await {
+                match job {
+                    Job::Message(frame, bytes) => {
+                        send(&worker, &association, &frame, bytes).await;
+                    }
+                    Job::Close => {
+                        association.begin_shutdown_within(linger);
+                        return;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = work => (),
+            _ = association.closed() => (),
+        }
+    });
+    let seconds = socket.state().options.word(AUTOCLOSE, 0);
+    if seconds > 0 {
+        tokio::spawn(close_when_idle(Arc::clone(link), seconds));
+    }
+}
+
+/// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): an association without traffic for so long is closed.
+async fn close_when_idle(link: Arc<Link>, seconds: u32) {
+    let idle = Duration::from_secs(u64::from(seconds));
+    let Some(association) = link.up().await else {
+        return;
+    };
+    let watch = async {
+        while tokio::time::timeout(idle, link.activity.notified())
+            .await
+            .is_ok()
+        {}
+        association.begin_shutdown();
+    };
+    tokio::select! {
+        () = watch => (),
+        _ = association.closed() => (),
+    }
+}
+
+/// Takes an association off its socket, for a new one to take over.
+pub async fn peel_off(host: &Known, socket: &Socket, number: u32) -> Result<(), i32> {
+    if !socket.form.is_one_to_many() {
+        return Err(libc::EINVAL);
+    }
+    // Nothing of it is being given meanwhile.
+    let _turn = socket.turn.lock().await;
+    let link = {
+        let mut state = socket.state();
+        let link = state.links.get(&number).cloned().ok_or(libc::EINVAL)?;
+        if link.association().is_none() {
+            return Err(libc::EINVAL);
+        }
+        state.links.remove(&number);
+        link
+    };
+    link.take_off();
+    host.table()
+        .incoming
+        .insert(number, (link, socket.name.clone()));
+    Ok(())
+}

@@ -1,0 +1,298 @@
+//! `getsockopt`: what a socket and its associations are asked.
+
+use std::net::SocketAddr;
+
+use anabranch_net::sctp::StateName;
+use anabranch_net::{PathState, PathStatus, Status};
+
+use super::Known;
+use super::link::Link;
+use super::notification::{of_storage, storage};
+use super::socket::{Phase, Socket};
+use crate::options::*;
+
+/// The value of an option; `given` is what the program has in its buffer, which names the association, and as long as its buffer.
+pub fn get(
+    host: &Known,
+    socket: &Socket,
+    level: i32,
+    option: i32,
+    given: &[u8],
+) -> Result<Vec<u8>, i32> {
+    let number = |it: i32| Ok(it.to_ne_bytes().to_vec());
+    match (level, option) {
+        (SOL_SOCKET, SO_ERROR) => number(std::mem::take(&mut socket.state().error)),
+        (SOL_SOCKET, libc::SO_ACCEPTCONN) => {
+            number((socket.state().phase == Phase::Listening).into())
+        }
+        (IPPROTO_SCTP, _) => of_sctp(host, socket, option, given),
+        _ => socket.state().options.get(level, option, given.len()),
+    }
+}
+
+fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+    let room = given.len();
+    let fits = |value: Vec<u8>| match value.len() <= room {
+        true => Ok(value),
+        false => Err(libc::EINVAL),
+    };
+    let named = named_association(option, given);
+    let link = socket.link(named);
+    let one_to_many = socket.form.is_one_to_many();
+    if names_association_at(option).is_some() && one_to_many && named != 0 && link.is_none() {
+        return Err(libc::EINVAL);
+    }
+    let needed = || link.as_deref().ok_or(libc::EINVAL);
+    match option {
+        STATUS => fits(status(needed()?).ok_or(libc::EINVAL)?),
+        GET_PEER_ADDR_INFO => fits(peer_info(needed()?, given).ok_or(libc::EINVAL)?),
+        PRIMARY_ADDR => fits(primary(needed()?).ok_or(libc::EINVAL)?),
+        GET_ASSOC_NUMBER if one_to_many => fits(count(socket).to_ne_bytes().to_vec()),
+        GET_ASSOC_ID_LIST if one_to_many => fits(numbers(socket)),
+        GET_ASSOC_NUMBER | GET_ASSOC_ID_LIST => Err(libc::EOPNOTSUPP),
+        AUTH_CHUNK | AUTH_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY => Err(libc::EOPNOTSUPP),
+        EVENT => {
+            let options = match &link {
+                Some(link) => link.options().clone(),
+                None => socket.state().options.clone(),
+            };
+            fits(event(&options, given)?)
+        }
+        PEER_AUTH_CHUNKS if link.is_none() => Err(libc::EINVAL),
+        GET_ASSOC_STATS => {
+            let mut value = statistics(needed()?).ok_or(libc::EINVAL)?;
+            value.truncate(room);
+            Ok(value)
+        }
+        PR_ASSOC_STATUS | PR_STREAM_STATUS => fits(given_up(needed()?, option, given)?),
+        AUTOCLOSE if !one_to_many => Err(libc::EOPNOTSUPP),
+        HMAC_IDENT | AUTH_ACTIVE_KEY | LOCAL_AUTH_CHUNKS | PEER_AUTH_CHUNKS => {
+            fits(authentication(socket, option, given)?)
+        }
+        _ => {
+            let mut value = kept(host, socket, link.as_deref(), option, room)?;
+            // The program's name for the association stays as it gave it.
+            if let Some(at) = names_association_at(option)
+                && let (Some(to), Some(from)) = (value.get_mut(at..at + 4), given.get(at..at + 4))
+                && room != 4
+            {
+                to.copy_from_slice(from);
+            }
+            Ok(value)
+        }
+    }
+}
+
+/// An option that is kept: as it is, or as the association has it.
+fn kept(
+    host: &Known,
+    socket: &Socket,
+    link: Option<&Link>,
+    option: i32,
+    room: usize,
+) -> Result<Vec<u8>, i32> {
+    let Some((link, association)) = link.and_then(|it| Some((it, it.association()?))) else {
+        return socket.state().options.get(IPPROTO_SCTP, option, room);
+    };
+    let mut value = link.options().get(IPPROTO_SCTP, option, room)?;
+    let spoken = match option {
+        PR_SUPPORTED => association.is_partially_reliable(),
+        RECONFIG_SUPPORTED => association.is_reconfigurable(),
+        AUTH_SUPPORTED => association.is_authenticated(),
+        INTERLEAVING_SUPPORTED => association.is_interleaving(),
+        ASSOCINFO => {
+            if let Some(status) = association.status()
+                && let Some(part) = value.get_mut(6..16)
+            {
+                let paths = u16::try_from(status.paths.len()).unwrap_or(u16::MAX);
+                part[..2].copy_from_slice(&paths.to_ne_bytes());
+                part[2..6].copy_from_slice(&limited(status.rwnd).to_ne_bytes());
+                part[6..].copy_from_slice(&host.config.sctp.receive_buffer.to_ne_bytes());
+            }
+            return Ok(value);
+        }
+        _ => return Ok(value),
+    };
+    if let Some(part) = value.get_mut(4..8) {
+        part.copy_from_slice(&u32::from(spoken).to_ne_bytes());
+    }
+    Ok(value)
+}
+
+/// struct sctp_event: association, kind, whether it is wanted.
+fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
+    let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
+    let kind = u16::from_ne_bytes([out[4], out[5]]);
+    let place = kind_of_event(kind).ok_or(libc::EINVAL)?;
+    out[6] = options.wants(place).into();
+    Ok(out)
+}
+
+fn limited(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// struct sctp_status.
+fn status(link: &Link) -> Option<Vec<u8>> {
+    let status = link.status()?;
+    let mut out = Vec::new();
+    for word in [link.number, state(status.state), limited(status.rwnd)] {
+        out.extend(word.to_ne_bytes());
+    }
+    let unacknowledged = u16::try_from(status.unackdata).unwrap_or(u16::MAX);
+    for short in [unacknowledged, 0, status.instrms, status.outstrms] {
+        out.extend(short.to_ne_bytes());
+    }
+    out.extend((status.fragmentation_point as u32).to_ne_bytes());
+    out.extend(path_info(link, &status.primary, status.peer_port));
+    Some(out)
+}
+
+/// enum sctp_sstat_state.
+fn state(state: StateName) -> u32 {
+    match state {
+        StateName::CookieWait => 2,
+        StateName::CookieEchoed => 3,
+        StateName::Established => 4,
+        StateName::ShutdownPending => 5,
+        StateName::ShutdownSent => 6,
+        StateName::ShutdownReceived => 7,
+        StateName::ShutdownAckSent => 8,
+        _ => 1,
+    }
+}
+
+/// struct sctp_paddrinfo.
+fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
+    const INACTIVE: u32 = 0;
+    const POTENTIALLY_FAILED: u32 = 1;
+    const ACTIVE: u32 = 2;
+    const UNCONFIRMED: u32 = 3;
+    let state = match path.state {
+        PathState::Active => ACTIVE,
+        PathState::PotentiallyFailed => POTENTIALLY_FAILED,
+        PathState::Unconfirmed => UNCONFIRMED,
+        PathState::Inactive => INACTIVE,
+    };
+    let milliseconds = |nanos: u64| limited(nanos / 1_000_000);
+    let mut out = link.number.to_ne_bytes().to_vec();
+    out.extend(storage(SocketAddr::new(path.address, port)));
+    let srtt = path.srtt.map_or(0, milliseconds);
+    for word in [
+        state,
+        limited(path.cwnd),
+        srtt,
+        milliseconds(path.rto),
+        path.mtu as u32,
+    ] {
+        out.extend(word.to_ne_bytes());
+    }
+    out
+}
+
+fn peer_info(link: &Link, given: &[u8]) -> Option<Vec<u8>> {
+    let address = of_storage(given.get(4..)?)?;
+    let status = link.status()?;
+    let path = path_of(&status, address)?;
+    Some(path_info(link, path, status.peer_port))
+}
+
+fn path_of(status: &Status, address: SocketAddr) -> Option<&PathStatus> {
+    let mut paths = status.paths.iter();
+    paths.find(|it| it.address == address.ip())
+}
+
+/// struct sctp_prim.
+fn primary(link: &Link) -> Option<Vec<u8>> {
+    let status = link.status()?;
+    let mut out = link.number.to_ne_bytes().to_vec();
+    out.extend(storage(SocketAddr::new(
+        status.primary.address,
+        status.peer_port,
+    )));
+    Some(out)
+}
+
+fn count(socket: &Socket) -> u32 {
+    socket.state().links.len() as u32
+}
+
+/// struct sctp_assoc_ids.
+fn numbers(socket: &Socket) -> Vec<u8> {
+    let state = socket.state();
+    let mut out = (state.links.len() as u32).to_ne_bytes().to_vec();
+    for number in state.links.keys() {
+        out.extend(number.to_ne_bytes());
+    }
+    out
+}
+
+/// struct sctp_assoc_stats; what this stack does not count is 0.
+fn statistics(link: &Link) -> Option<Vec<u8>> {
+    let status = link.status()?;
+    let (sender, port) = (&status.counters.sender, status.peer_port);
+    let slowest = status.paths.iter().max_by_key(|it| it.rto)?;
+    let mut out = link.number.to_ne_bytes().to_vec();
+    out.extend([0; 4]);
+    out.extend(storage(SocketAddr::new(slowest.address, port)));
+    out.extend((slowest.rto / 1_000_000).to_ne_bytes());
+    for value in [sender.sacks, 0, 0, 0, sender.chunks_retransmitted] {
+        out.extend(value.to_ne_bytes());
+    }
+    for value in [0, 0, 0, 0, 0, sender.chunks_sent, 0, 0, 0] {
+        out.extend(u64::to_ne_bytes(value));
+    }
+    Some(out)
+}
+
+/// struct sctp_prstatus: stream at 4, policy at 6, messages given up unsent and sent.
+fn given_up(link: &Link, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+    const EVERY_POLICY: u16 = 0x80;
+    let short = |at: usize| {
+        let bytes = given.get(at..at + 2).and_then(|it| it.try_into().ok());
+        bytes.map(u16::from_ne_bytes).ok_or(libc::EINVAL)
+    };
+    let (stream, policy) = (short(4)?, short(6)?);
+    let streams = link.status().map_or(0, |it| it.outstrms);
+    if policy & !(0x30 | EVERY_POLICY) != 0 || (option == PR_STREAM_STATUS && stream >= streams) {
+        return Err(libc::EINVAL);
+    }
+    let mut sums = [0_u64; 2];
+    for ((of, by), counts) in &*link.given_up() {
+        let wanted = policy & EVERY_POLICY != 0 || policy == *by;
+        if wanted && (option == PR_ASSOC_STATUS || stream == *of) {
+            sums[0] += counts[0];
+            sums[1] += counts[1];
+        }
+    }
+    let mut out = given.get(..8).unwrap_or_default().to_vec();
+    out.extend(sums.iter().flat_map(|it| it.to_ne_bytes()));
+    Ok(out)
+}
+
+/// struct sctp_hmacalgo, struct sctp_authkeyid, struct sctp_authchunks.
+fn authentication(socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+    let state = socket.state();
+    if state.options.word(AUTH_SUPPORTED, 4) == 0 {
+        return Err(libc::EACCES);
+    }
+    let association = given.get(..4).ok_or(libc::EINVAL)?;
+    let mut out = association.to_vec();
+    match option {
+        HMAC_IDENT => {
+            // SHA-1 and SHA-256.
+            out = 2_u32.to_ne_bytes().to_vec();
+            out.extend([1_u16, 3].iter().flat_map(|it| it.to_ne_bytes()));
+        }
+        AUTH_ACTIVE_KEY => {
+            out.extend(state.keys.active().to_ne_bytes());
+            out.extend([0; 2]);
+        }
+        PEER_AUTH_CHUNKS => return Err(libc::ENOPROTOOPT),
+        _ => {
+            out.extend((state.authenticated.len() as u32).to_ne_bytes());
+            out.extend(&state.authenticated);
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,300 @@
+//! The options that are kept: numbers, sizes and defaults are those of `linux/sctp.h` and Linux 6.1.
+
+use super::*;
+
+/// What an option's value is before a program sets it.
+type Default = fn() -> Vec<u8>;
+/// A new value from the one before and what a program gives, or an `errno`.
+type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
+
+/// An option that is kept as a program sets it.
+pub struct Known {
+    number: i32,
+    pub default: Default,
+    /// Programs may give so many bytes: the last of the whole.
+    pub short: Option<usize>,
+    /// Where the value names an association.
+    pub association: Option<usize>,
+    /// How a new value comes from the one before; without it, it takes its place.
+    pub merge: Option<Merge>,
+}
+
+impl Known {
+    const fn new(number: i32, default: Default) -> Self {
+        Self {
+            number,
+            default,
+            short: None,
+            association: None,
+            merge: None,
+        }
+    }
+
+    /// It names the association at this byte.
+    const fn of_association(mut self, at: usize) -> Self {
+        self.association = Some(at);
+        self
+    }
+
+    /// Also as an `int` (Linux takes SCTP_MAXSEG, SCTP_MAX_BURST so).
+    const fn or_int(mut self) -> Self {
+        self.short = Some(4);
+        self
+    }
+
+    const fn merged(mut self, merge: Merge) -> Self {
+        self.merge = Some(merge);
+        self
+    }
+
+    /// The value that a program gave, in full.
+    pub fn whole(&self, value: &[u8]) -> Result<Vec<u8>, i32> {
+        let size = (self.default)().len();
+        match (value.len(), self.short) {
+            (given, _) if given >= size => Ok(value[..size].to_vec()),
+            (given, Some(short)) if given == short => Ok([&vec![0; size - short], value].concat()),
+            _ => Err(libc::EINVAL),
+        }
+    }
+
+    /// The value as a program with room for so many bytes gets it.
+    pub fn fit(&self, mut value: Vec<u8>, room: usize) -> Result<Vec<u8>, i32> {
+        match self.short {
+            Some(short) if room == short => Ok(value.split_off(value.len() - short)),
+            _ if self.number == EVENTS => {
+                value.truncate(room);
+                Ok(value)
+            }
+            _ if room < value.len() => Err(libc::EINVAL),
+            _ => Ok(value),
+        }
+    }
+}
+
+/// The option of that number; ENOPROTOOPT where none is kept.
+pub fn known(level: i32, option: i32) -> Result<&'static Known, i32> {
+    let found = KNOWN.iter().find(|it| it.number == option);
+    found
+        .filter(|_| level == IPPROTO_SCTP)
+        .ok_or(libc::ENOPROTOOPT)
+}
+
+pub fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|it| it.to_ne_bytes()).collect()
+}
+
+pub fn shorts(values: &[u16]) -> Vec<u8> {
+    values.iter().flat_map(|it| it.to_ne_bytes()).collect()
+}
+
+const fn int(number: i32) -> Known {
+    Known::new(number, || words(&[0]))
+}
+
+/// struct sctp_assoc_value of 0.
+const fn value(number: i32) -> Known {
+    Known::new(number, || words(&[0, 0])).of_association(0)
+}
+
+/// struct sctp_assoc_value of 1.
+const fn value_on(number: i32) -> Known {
+    Known::new(number, || words(&[0, 1])).of_association(0)
+}
+
+/// The receive buffer of associations, within which a part of a message must lie.
+const MOST_OF_A_MESSAGE: u32 = 1 << 20;
+
+/// Flags that messages can have by default: unordered, to the address given, abort, end.
+pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
+    match u16::from_ne_bytes(flags) & !0x207 {
+        0 => Ok(()),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// Every option that is kept.
+const KNOWN: &[Known] = &[
+    Known::new(RTOINFO, || words(&[0, 3000, 60_000, 1000]))
+        .of_association(0)
+        .merged(rtoinfo),
+    Known::new(ASSOCINFO, || {
+        [words(&[0]), shorts(&[10, 0]), words(&[0, 0, 60_000])].concat()
+    })
+    .of_association(0)
+    .merged(associnfo),
+    Known::new(INITMSG, || shorts(&[10, 65_535, 8, 60_000])).merged(initmsg),
+    int(NODELAY),
+    int(AUTOCLOSE),
+    int(ADAPTATION_LAYER),
+    int(DISABLE_FRAGMENTS),
+    Known::new(PEER_ADDR_PARAMS, peer_addr_params)
+        .of_association(0)
+        .merged(merge_peer_addr_params),
+    Known::new(DEFAULT_SEND_PARAM, || vec![0; 32])
+        .of_association(28)
+        .merged(|_, given| check_flags([given[4], given[5]]).map(|()| given.to_vec())),
+    Known::new(EVENTS, || vec![0; EVENT_KINDS]),
+    Known::new(12, || words(&[1])), // I_WANT_MAPPED_V4_ADDR
+    value(MAXSEG)
+        .or_int()
+        .merged(|_, given| match word(given, 4) {
+            // A packet has 512 bytes or more, of which 48 are headers.
+            0 | 464..=65_516 => Ok(given.to_vec()),
+            _ => Err(libc::EINVAL),
+        }),
+    Known::new(DELAYED_SACK, || words(&[0, 200, 2]))
+        .of_association(0)
+        .merged(delayed_sack),
+    value(CONTEXT),
+    int(FRAGMENT_INTERLEAVE).merged(|_, given| match given.first() {
+        Some(0) => Ok(words(&[0])),
+        _ => Ok(words(&[1])),
+    }),
+    int(PARTIAL_DELIVERY_POINT).merged(|_, given| match word(given, 0) {
+        0..=MOST_OF_A_MESSAGE => Ok(given.to_vec()),
+        _ => Err(libc::EINVAL),
+    }),
+    Known::new(MAX_BURST, || words(&[0, 4]))
+        .of_association(0)
+        .or_int(),
+    int(30), // AUTO_ASCONF
+    Known::new(PEER_ADDR_THLDS, || thresholds(144)).of_association(0),
+    int(RECVRCVINFO),
+    int(RECVNXTINFO),
+    int(REUSE_PORT),
+    Known::new(37, || thresholds(144)).of_association(0), // PEER_ADDR_THLDS_V2
+    value_on(PR_SUPPORTED),
+    Known::new(DEFAULT_PRINFO, || words(&[0, 0, 0]))
+        .of_association(0)
+        .merged(default_prinfo),
+    value(RECONFIG_SUPPORTED),
+    value(ENABLE_STREAM_RESET).merged(|_, given| match given {
+        // SCTP_ENABLE_RESET_STREAM_REQ, _RESET_ASSOC_REQ, _CHANGE_ASSOC_REQ.
+        [_, _, _, _, 0..=7, 0, 0, 0] => Ok(given.to_vec()),
+        _ => Err(libc::EINVAL),
+    }),
+    value(123).merged(|_, given| match given {
+        // STREAM_SCHEDULER: first come first served, priority, round robin, fair capacity, weighted fair.
+        [_, _, _, _, 0..=4, 0, 0, 0] => Ok(given.to_vec()),
+        _ => Err(libc::EINVAL),
+    }),
+    value(INTERLEAVING_SUPPORTED),
+    value(ASCONF_SUPPORTED),
+    value(AUTH_SUPPORTED),
+    value_on(130), // ECN_SUPPORTED
+    value(131),    // EXPOSE_POTENTIALLY_FAILED_STATE
+    Known::new(REMOTE_UDP_ENCAPS_PORT, || vec![0; 144]).of_association(0),
+];
+
+fn word(value: &[u8], at: usize) -> u32 {
+    let bytes = value.get(at..at + 4).and_then(|it| it.try_into().ok());
+    bytes.map_or(0, u32::from_ne_bytes)
+}
+
+fn short(value: &[u8], at: usize) -> u16 {
+    let bytes = value.get(at..at + 2).and_then(|it| it.try_into().ok());
+    bytes.map_or(0, u16::from_ne_bytes)
+}
+
+/// The one before, but for these parts where they are not 0.
+fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8> {
+    let mut out = before.to_vec();
+    for part in parts {
+        if let (Some(to), Some(from)) = (out.get_mut(part.clone()), given.get(part.clone()))
+            && from.iter().any(|&it| it != 0)
+        {
+            to.copy_from_slice(from);
+        }
+    }
+    out
+}
+
+/// struct sctp_rtoinfo: association, initial, largest, smallest.
+fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
+    let out = but(before, given, &[4..8, 8..12, 12..16]);
+    match word(&out, 12) <= word(&out, 8) {
+        true => Ok(out),
+        false => Err(libc::EINVAL),
+    }
+}
+
+/// struct sctp_assocparams: association, retransmissions, peer's addresses, windows, life of a cookie.
+fn associnfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
+    Ok(but(before, given, &[4..6, 16..20]))
+}
+
+fn initmsg(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
+    Ok(but(before, given, &[0..2, 2..4, 4..6, 6..8]))
+}
+
+/// struct sctp_sack_info: association, delay, frequency. A frequency of 1 is no delay.
+fn delayed_sack(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
+    match word(given, 4) {
+        0..=500 => Ok(but(before, given, &[4..8, 8..12])),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// struct sctp_default_prinfo: association, value, policy of RFC 7496.
+fn default_prinfo(_: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
+    match short(given, 8) {
+        0 => Ok(words(&[0, 0, 0])),
+        0x10 | 0x20 | 0x30 => Ok(given.to_vec()),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// struct sctp_paddrthlds: no address, five errors until a path fails.
+fn thresholds(bytes: usize) -> Vec<u8> {
+    let mut out = vec![0; bytes];
+    out[136..138].copy_from_slice(&5_u16.to_ne_bytes());
+    out
+}
+
+/// Bits of `spp_flags`.
+pub mod spp {
+    /// SPP_HB_ENABLE, SPP_HB_DISABLE.
+    pub const HEARTBEATS: [u32; 2] = [1, 2];
+    /// SPP_PMTUD_ENABLE, SPP_PMTUD_DISABLE.
+    pub const DISCOVERY: [u32; 2] = [8, 16];
+    /// SPP_SACKDELAY_ENABLE, SPP_SACKDELAY_DISABLE.
+    pub const DELAY: [u32; 2] = [32, 64];
+    /// SPP_HB_TIME_IS_ZERO.
+    pub const NO_INTERVAL: u32 = 128;
+}
+
+/// struct sctp_paddrparams: association, address, at 132 the interval of heartbeats, 136 errors, 138 the MTU, 142 the delay of SACKs,
+/// 146 flags, 150 flow label, 154 code point.
+fn peer_addr_params() -> Vec<u8> {
+    let mut out = vec![0; 156];
+    out[132..136].copy_from_slice(&30_000_u32.to_ne_bytes());
+    out[136..138].copy_from_slice(&5_u16.to_ne_bytes());
+    out[142..146].copy_from_slice(&200_u32.to_ne_bytes());
+    let flags = spp::HEARTBEATS[0] | spp::DISCOVERY[0] | spp::DELAY[0];
+    out[146..150].copy_from_slice(&flags.to_ne_bytes());
+    out
+}
+
+fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
+    let flags = word(given, 146);
+    let mut kept = word(before, 146);
+    for pair in [spp::HEARTBEATS, spp::DISCOVERY, spp::DELAY] {
+        match flags & (pair[0] | pair[1]) {
+            0 => (),
+            both if both == pair[0] | pair[1] => return Err(libc::EINVAL),
+            one => kept = kept & !(pair[0] | pair[1]) | one,
+        }
+    }
+    if word(given, 142) > 500 || (word(given, 138) != 0 && word(given, 138) < 512) {
+        return Err(libc::EINVAL);
+    }
+    let mut out = but(before, given, &[136..138, 138..142, 142..146]);
+    if flags & spp::HEARTBEATS[0] != 0 {
+        out = but(&out, given, std::slice::from_ref(&(132..136)));
+        if flags & spp::NO_INTERVAL != 0 {
+            out[132..136].fill(0);
+        }
+    }
+    out[146..150].copy_from_slice(&kept.to_ne_bytes());
+    Ok(out)
+}
