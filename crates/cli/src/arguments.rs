@@ -268,7 +268,7 @@ pub struct Path {
     /// Real satellites instead: a file of two-line elements. Times count from the latest epoch in it.
     #[arg(long, value_name = "FILE", conflicts_with = "shell")]
     pub tle: Option<PathBuf>,
-    /// A place where the path may come down and go on by fibre to the other end (repeatable).
+    /// A gateway: a place where the path may come down, to continue by fibre to the other end (repeatable).
     #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
     pub gateway: Vec<Place>,
     /// Length of time: 95min, 24h.

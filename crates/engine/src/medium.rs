@@ -106,7 +106,7 @@ pub fn check(c: &mut Checker<'_>, cell: &Wifi, path: &str) {
     if own.timeout_slack.is_some() && !whole_frame {
         c.problem(
             &format!("{path}.timeout_slack"),
-            "found a slack, which goes with `response_timeout = \"whole-frame\"` only",
+            "has no effect without `response_timeout = \"whole-frame\"`",
         );
     }
     match parameters(cell).validate() {
@@ -116,12 +116,13 @@ pub fn check(c: &mut Checker<'_>, cell: &Wifi, path: &str) {
                 "queue_limit" => "queue",
                 name => name,
             };
-            let message = format!("found 0 or no number; {key} must be above 0");
+            let message = format!("{key} must be a number above 0");
             c.problem(&format!("{path}.{key}"), message);
         }
         Err(error) => {
-            let message =
-                format!("{error}, which it does not with these values and those of the set");
+            let message = format!(
+                "{error}; check these values, and those of the set that they do not replace"
+            );
             c.problem(&path, message);
         }
     }

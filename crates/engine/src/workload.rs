@@ -2,7 +2,7 @@
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::limits::MAX_MESSAGES;
-use anabranch_scenario::quantity::{Size, Span};
+use anabranch_scenario::quantity::Size;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_scenario::validate::limits::active_time;
 use anabranch_scenario::vocabulary::names_of;
@@ -61,8 +61,7 @@ fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, pat
             .find(|key| flow.workload.parameters.contains_key(**key));
         let path = key.map_or_else(|| path.to_owned(), |key| format!("{path}.{key}"));
         let message = format!(
-            "found {messages} messages, one every {}, in {active}; a member of a flow offers at most {MAX_MESSAGES} in a run",
-            Span(gap)
+            "found {messages} messages in {active}; a member of a flow offers at most {MAX_MESSAGES} in a run"
         );
         c.problem(&path, message);
     }

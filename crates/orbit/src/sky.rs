@@ -39,7 +39,7 @@ spelled!(Seam: Seam::Closed = "closed", Seam::Open = "open");
 pub enum Access {
     /// The one on the shortest path.
     Shortest,
-    /// The nearest, whatever follows.
+    /// The nearest one, even if the rest of its path is longer.
     Nearest,
 }
 spelled!(Access: Access::Shortest = "shortest", Access::Nearest = "nearest");
@@ -82,31 +82,32 @@ settings! {
         phasing: u32 = 1, Kind::Count { least: 0, most: 1000 }, "";
         /// How planes are spread. `delta`: over 360 degrees. `star`: over 180 degrees, for polar orbits.
         pattern: Pattern = Pattern::Delta, Pattern::KIND, "";
-        /// Whether the last plane is linked with the first. A star's seam is open: there satellites go against each other.
+        /// Whether the last plane is linked with the first. `star` has an open seam: satellites on its two sides move in opposite directions.
         seam: Seam = Seam::Closed, Seam::KIND, "";
         /// What satellites do with what they receive: pass it on (`isl`, the +grid), or send it down at once (`bent-pipe`).
         relay: Relay = Relay::Isl, Relay::KIND, "";
-        /// Which satellite an end uses. `shortest`: that of the shortest path. `nearest`: the nearest, whatever follows.
+        /// Which satellite an end uses. `shortest`: that of the shortest path. `nearest`: the nearest one, even if the
+        /// rest of its path is longer.
         access: Access = Access::Shortest, Access::KIND, "";
-        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings say 25, later 40; a dish that is
-        /// hidden needs more.
+        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings: 25, later 40. More where
+        /// obstacles surround the dish.
         min_elevation: f64 = 25.0, degrees(0.0, 89.0), "";
-        /// The path is computed anew so often, and its satellites stay until then. Starlink's schedule has 15 s.
+        /// Time between two computations of the path, which keeps its satellites in between. Starlink: 15 s.
         interval: Nanos = 15 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "";
         /// The shape of the Earth: `sphere`, as most studies have it, or `wgs84`.
         earth: Earth = Earth::Sphere, Earth::KIND, "";
         /// Planes drift by the Earth's flattening (J2): 4.5 degrees a day at 550 km and 53 degrees. Off: as most studies have it.
         j2: bool = false, Kind::Flag, "";
-        /// Angle by which the Earth has turned at the epoch: from the first plane's ascending node to Greenwich, degrees.
+        /// Rotation of the Earth at the epoch, degrees: from the first plane's ascending node to Greenwich.
         rotation: f64 = 0.0, degrees(-360.0, 360.0), "";
         /// The Earth turns. Off: a frozen Earth, as some studies have it.
         turns: bool = true, Kind::Flag, "";
-        /// A link between satellites is cut where it passes lower than this above the ground, km: the atmosphere.
+        /// Least altitude of a link between satellites, km: a lower one would pass through the atmosphere and is not used.
         isl_clearance: f64 = 80.0,
             Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
         /// Speed in fibre between a gateway and the other end, as a share of the speed of light (1 / 1.468).
         fibre_speed: f64 = 0.681, Kind::Number { least: 0.0, most: 1.0, above: true, step: 0.0 }, "";
-        /// How much longer fibre is than the great circle.
+        /// Length of the fibre divided by that of the great circle.
         fibre_detour: f64 = 1.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 }, "";
     }
     beside {}

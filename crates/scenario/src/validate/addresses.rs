@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use crate::checker::Checker;
 use crate::names::{NodeName, member};
 use crate::spec::Spec;
+use crate::validate::names::members_of;
 use crate::world::{Link, Node};
 
 /// Checks the addresses of a node: each of an interface that it has, and none of two.
@@ -50,7 +51,10 @@ pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, node: &Node, path: &str) {
             ),
             Some(index) if index >= members => c.problem(
                 &path,
-                format!("found {name:?}; the link has {members} members, counted from 0"),
+                format!(
+                    "found {name:?}; the link has {}",
+                    members_of(group, members)
+                ),
             ),
             _ => {}
         }

@@ -9,6 +9,14 @@ fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
     spec.nodes.iter().map(|node| node.name.as_str())
 }
 
+/// The members of a group, as a message lists them.
+pub fn members_of(group: &str, members: u32) -> String {
+    match members {
+        1 => format!("1 member, {group}[0]"),
+        _ => format!("{members} members, {group}[0] to {group}[{}]", members - 1),
+    }
+}
+
 /// Checks that a node exists, and tells its count.
 pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
     let parsed = Name::parse(name);
@@ -16,7 +24,10 @@ pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> O
     if let Some(members) = count_of(spec, group).filter(|&members| !parsed.fits(members)) {
         c.problem(
             path,
-            format!("found {name:?}; the node has {members} members, counted from 0"),
+            format!(
+                "found {name:?}; the node has {}",
+                members_of(group, members)
+            ),
         );
     }
     let count = NodeName::count(spec, name);
@@ -48,8 +59,8 @@ pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str)
             c.problem(
                 path,
                 format!(
-                    "found {name:?}; the flow has {} members, counted from 0",
-                    flow.count.0
+                    "found {name:?}; the flow has {}",
+                    members_of(parsed.group, flow.count.0)
                 ),
             );
         }
@@ -67,7 +78,10 @@ pub fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str)
             Carrier::Air(cell) => cell.stations.len() as u32,
         };
         if !parsed.fits(members) {
-            let message = format!("found {name:?}; the link has {members} members, counted from 0");
+            let message = format!(
+                "found {name:?}; the link has {}",
+                members_of(parsed.group, members)
+            );
             c.problem(path, message);
         }
     } else {

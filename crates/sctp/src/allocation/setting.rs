@@ -113,9 +113,12 @@ const QUIET: Setting = Setting {
     fallback: Fallback::Is("5 s"),
 };
 
-const FIXED: &[Setting] = &[streams("So many, always.", Fallback::Required)];
+const FIXED: &[Setting] = &[streams("Number of streams in use.", Fallback::Required)];
 const ADAPTIVE: &[Setting] = &[
-    streams("How many are several.", Fallback::Is("4")),
+    streams(
+        "Number of streams in use after a loss of the link.",
+        Fallback::Is("4"),
+    ),
     WEIGHT_SINGLE,
     WEIGHT_MULTIPLE,
     ROUND_TRIP,

@@ -42,13 +42,13 @@ const OWN: [Setting; 6] = [
     parameter("to", " The other end.", PLACE, Fallback::Required),
     parameter(
         "gateways",
-        " Places where the path may come down and go on by fibre to the other end.",
+        " Gateways: places where the path may come down, to continue by fibre to the other end.",
         Kind::List(&PLACE),
         Fallback::Nothing,
     ),
     parameter(
         "handover",
-        " For so long after each change to another path nothing passes: packets wait at the sender.",
+        " Outage after each change to another path. Packets wait at the sender.",
         TIME,
         Fallback::Is("0 s"),
     ),

@@ -264,33 +264,36 @@ impl Parameters {
             }
         }
         for (holds, relation) in [
-            (self.cw_min <= self.cw_max, "cw_min is at most cw_max"),
-            (self.cw_max < LARGE, "cw_max is below 65536"),
-            (self.cca_time < self.slot, "cca_time is less than slot"),
+            (self.cw_min <= self.cw_max, "cw_min must be at most cw_max"),
+            (self.cw_max < LARGE, "cw_max must be below 65536"),
+            (self.cca_time < self.slot, "cca_time must be less than slot"),
             (
                 self.longest_packet < LARGE
                     && self.data_overhead < LARGE
                     && self.routing_header < LARGE,
-                "longest_packet, data_overhead and routing_header are below 65536",
+                "longest_packet, data_overhead and routing_header must be below 65536",
             ),
             (
                 control < LARGE,
-                "rts_bytes, cts_bytes and ack_bytes are below 65536",
+                "rts_bytes, cts_bytes and ack_bytes must be below 65536",
             ),
             (
                 self.preamble_bits.max(self.plcp_header_bits) < LARGE,
-                "preamble_bits and plcp_header_bits are below 65536",
+                "preamble_bits and plcp_header_bits must be below 65536",
             ),
             (
                 longest_span <= SECOND,
-                "slot, sifs, air_time_unit, link_layer_delay and a timeout's slack are at most a second",
+                "slot, sifs, air_time_unit, link_layer_delay and a timeout's slack must be at most a second",
             ),
             (
                 radio.carrier_sense_threshold <= radio.receive_threshold,
-                "carrier_sense_threshold is at most receive_threshold",
+                "carrier_sense_threshold must be at most receive_threshold",
             ),
-            (radio.capture_ratio >= 1.0, "capture_ratio is at least 1"),
-            (radio.system_loss >= 1.0, "system_loss is at least 1"),
+            (
+                radio.capture_ratio >= 1.0,
+                "capture_ratio must be at least 1",
+            ),
+            (radio.system_loss >= 1.0, "system_loss must be at least 1"),
         ] {
             if !holds {
                 return Err(Relation(relation));
@@ -316,7 +319,7 @@ pub enum ParameterError {
     #[error("{0} must be positive and finite")]
     Positive(&'static str),
     /// This must hold between parameters and does not.
-    #[error("it must hold that {0}")]
+    #[error("{0}")]
     Relation(&'static str),
     /// A station stands at no finite position.
     #[error("a station's position must be finite")]
@@ -358,11 +361,11 @@ mod tests {
         );
         assert_eq!(
             refused(|p| p.cw_max = 15),
-            ParameterError::Relation("cw_min is at most cw_max")
+            ParameterError::Relation("cw_min must be at most cw_max")
         );
         assert_eq!(
             refused(|p| p.radio.carrier_sense_threshold = 1.0),
-            ParameterError::Relation("carrier_sense_threshold is at most receive_threshold")
+            ParameterError::Relation("carrier_sense_threshold must be at most receive_threshold")
         );
     }
 }
