@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_congestion::{Protocol, registry};
+use anabranch_congestion::{Needs, Protocol, registry};
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -99,13 +99,11 @@ pub struct Timing {
     pub end: Span,
 }
 
-/// The congestion controls that a sender can have by itself; `rsctp` needs a receiver that reports, `cmt_rp` and `lia` several paths
-/// at once.
+/// The congestion controls that need nothing beside a path.
 fn algorithms() -> Vec<&'static str> {
     let all = registry::all(Protocol::Sctp).into_iter();
-    all.map(|algorithm| algorithm.name)
-        .filter(|name| !["rsctp", "cmt_rp", "lia"].contains(name))
-        .collect()
+    let alone = all.filter(|algorithm| algorithm.needs == Needs::Nothing);
+    alone.map(|algorithm| algorithm.name).collect()
 }
 
 /// The congestion controls tried where a question names none. Each more would make the search longer; any other can be named.

@@ -35,6 +35,17 @@ impl dyn Numbers + '_ {
     }
 }
 
+/// What an algorithm needs beside a path, without which it is no more than the protocol's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A receiver that reports what it sees.
+    Reports,
+    /// Several paths that are used at once.
+    SeveralPaths,
+}
+
 /// Name in specs, one line of what it is, and how to make it.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
@@ -44,6 +55,8 @@ pub struct Algorithm {
     pub about: &'static str,
     /// The one protocol that it is for; `None`: it is for any.
     pub only: Option<Protocol>,
+    /// What it needs of the association.
+    pub needs: Needs,
     /// Makes a controller.
     pub make: Factory,
 }

@@ -59,6 +59,10 @@ impl CongestionControl for Base {
         (**self).on_pool(pool);
     }
 
+    fn between_losses(&self) -> u64 {
+        (**self).between_losses()
+    }
+
     fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
         (**self).on_idle(now, idle_for, rto);
     }

@@ -13,7 +13,7 @@ mod phases;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Needs};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
@@ -24,6 +24,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr",
     about: "BBRv3: cwnd and pace by a model of bandwidth and least round-trip time (draft-ietf-ccwg-bbr-06)",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Bbr::new(base)),
 };
 

@@ -4,7 +4,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
 /// How specs name it.
@@ -12,6 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "cmt_rp",
     about: "with `cmt`: windows grow by their share of all ssthresh, and a loss takes half of all windows (CMT/RP, Dreibholz et al. 2010)",
     only: Some(Protocol::Sctp),
+    needs: Needs::SeveralPaths,
     make: &|base, _| Box::new(CmtRp::new(base)),
 };
 

@@ -6,7 +6,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Needs};
 use crate::hystart::HyStart;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -15,6 +15,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
     about: "cwnd is a cubic function of the time since the last loss; HyStart++ ends slow start (RFC 9438, RFC 9406)",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, numbers| Box::new(Cubic::new(base, numbers.get())),
 };
 

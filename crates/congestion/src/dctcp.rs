@@ -5,7 +5,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::rounds::Rounds;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -14,6 +14,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     about: "a mark costs half of the marked share of the window; both ends, with `ecn` (RFC 8257)",
     only: Some(Protocol::Tcp),
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Dctcp::new(base)),
 };
 

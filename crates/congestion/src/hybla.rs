@@ -7,7 +7,7 @@
 
 use anabranch_transport::{Nanos, time::MILLISECOND};
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Needs};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -16,6 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "hybla",
     about: "cwnd grows as over a round trip of 25 ms, however long it is (Caini and Firrincieli 2004)",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Hybla::new(base)),
 };
 

@@ -8,7 +8,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Needs};
 use crate::credit::Credit;
 use crate::rounds::{RoundDelays, Seen};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
@@ -18,6 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     about: "cwnd grows by 10 to 0.3 segments and falls by 1/8 to 1/2, as delay grows (Liu, Basar and Srikant 2006)",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Illinois::new(base)),
 };
 

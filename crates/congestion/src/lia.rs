@@ -3,7 +3,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
@@ -12,6 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "lia",
     about: "with `cmt`: all paths together grow no faster than one flow on the best of them (linked increases, RFC 6356)",
     only: Some(Protocol::Sctp),
+    needs: Needs::SeveralPaths,
     make: &|base, _| Box::new(Lia::new(base)),
 };
 

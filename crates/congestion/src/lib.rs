@@ -76,6 +76,7 @@ pub mod hybla;
 pub mod hystart;
 pub mod illinois;
 pub mod lia;
+pub mod olia;
 pub mod pacer;
 mod pool;
 pub mod rate_sample;
@@ -96,10 +97,10 @@ use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
 
-pub use algorithm::{Algorithm, Base, Factory, Numbers, Protocol};
+pub use algorithm::{Algorithm, Base, Factory, Needs, Numbers, Protocol};
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
-pub use pool::Pool;
+pub use pool::{Member, Pool};
 pub use rate_sample::{LostPacket, RateSample, RateSampler};
 
 /// What one acknowledgement told about one path.
@@ -248,6 +249,12 @@ pub trait CongestionControl: Any + Debug + Send {
     /// acknowledgement and loss.
     fn on_pool(&mut self, pool: &Pool) {
         let _ = pool;
+    }
+
+    /// Bytes acknowledged between two losses, as far as the algorithm keeps count, for those that compare paths by it
+    /// ([`Pool::is_best`]).
+    fn between_losses(&self) -> u64 {
+        0
     }
 
     /// Nothing was sent on the path for `idle_for`, while the retransmission timeout was `rto`

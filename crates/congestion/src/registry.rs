@@ -9,8 +9,8 @@ use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Protocol};
 use crate::{
-    bbr, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, rsctp, sctp_newreno, tcp_newreno,
-    vegas, veno, westwood,
+    bbr, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, olia, rsctp, sctp_newreno,
+    tcp_newreno, vegas, veno, westwood,
 };
 
 /// Every algorithm, a protocol's own before those that build on it: one line for each.
@@ -28,6 +28,7 @@ pub const KINDS: &[&Algorithm] = &[
     &rsctp::ALGORITHM,
     &cmt_rp::ALGORITHM,
     &lia::ALGORITHM,
+    &olia::ALGORITHM,
     &dctcp::ALGORITHM,
 ];
 
@@ -87,7 +88,7 @@ impl Value for &'static Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::Base;
+    use crate::algorithm::{Base, Needs};
     use crate::sctp_newreno::{SctpNewReno, SctpParameters};
     use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
     use crate::tuning::Tuning;
@@ -137,6 +138,7 @@ mod tests {
             name: "own",
             about: "the protocol's, under another name",
             only: None,
+            needs: Needs::Nothing,
             make: &|base, _| base,
         };
         add(&OWN);

@@ -9,7 +9,7 @@ pub mod receiver_estimate;
 use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
 
 /// How specs name it.
@@ -18,6 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd grows as with `sctp`; a loss below the bandwidth that the receiver reports is attributed to the radio and \
             reduces cwnd by beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
     only: Some(Protocol::Sctp),
+    needs: Needs::Reports,
     make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };
 

@@ -4,7 +4,7 @@
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
@@ -12,6 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "sctp",
     about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
     only: Some(Protocol::Sctp),
+    needs: Needs::Nothing,
     make: &|base, _| base,
 };
 

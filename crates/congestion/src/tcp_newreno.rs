@@ -8,7 +8,7 @@
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
@@ -16,6 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     about: "slow start, congestion avoidance and halving (RFC 5681)",
     only: Some(Protocol::Tcp),
+    needs: Needs::Nothing,
     make: &|base, _| base,
 };
 

@@ -6,7 +6,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Needs};
 use crate::credit::Credit;
 use crate::rounds::RoundDelays;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
@@ -16,6 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "veno",
     about: "a loss with short queues costs a fifth of cwnd, not half (Fu and Liew 2003)",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Veno::new(base)),
 };
 

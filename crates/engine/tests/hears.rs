@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::{
-    AckSample, Algorithm, Base, CongestionControl, LossCause, Protocol, registry,
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Protocol, registry,
 };
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
@@ -46,6 +46,7 @@ static ALGORITHM: Algorithm = Algorithm {
     name: "listening",
     about: "the protocol's own, at a pace, and keeps what it hears",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Listening { base }),
 };
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::{
     AckSample, Adjustable, Algorithm, Base as Own, CongestionControl, Factory, Feedback, LossCause,
-    registry,
+    Needs, registry,
 };
 use anabranch_transport::Nanos;
 use pyo3::exceptions::PyValueError;
@@ -355,6 +355,7 @@ pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: Strin
         name,
         about,
         only,
+        needs: Needs::Nothing,
         make,
     })));
     Ok(())

@@ -182,7 +182,7 @@ fn play(seed: u64, paths: usize) {
         ][draws.below(4) as usize];
         it.receive_buffer = 1 << (13 + draws.below(5));
         it.send_buffer = 1 << (13 + draws.below(5));
-        let congestion = ["sctp", "cmt_rp", "lia", "westwood"][draws.below(4) as usize];
+        let congestion = ["sctp", "cmt_rp", "lia", "olia", "westwood"][draws.below(5) as usize];
         it.set("congestion", congestion).expect("registered");
     });
     let told = format!("seed {seed}, {paths} paths: {links:?}, {config:?}");

@@ -1,7 +1,9 @@
 //! The control of the notebook `own-congestion-control.ipynb`, in Rust: a loss that comes while the round-trip time is near its
 //! least is left alone, since a queue would have made the time longer.
 
-use anabranch_congestion::{AckSample, Algorithm, Base, CongestionControl, LossCause, registry};
+use anabranch_congestion::{
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
+};
 use anabranch_python::kinds::{self, Language};
 use anabranch_transport::Nanos;
 use pyo3::prelude::*;
@@ -11,6 +13,7 @@ static SHORT_QUEUE: Algorithm = Algorithm {
     name: "short-queue",
     about: "halves only where the round-trip time tells of a queue",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(ShortQueue { base, seen: None }),
 };
 

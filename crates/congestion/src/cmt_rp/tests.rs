@@ -1,4 +1,5 @@
 use super::*;
+use crate::pool::Member;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 /// Units of 1468 bytes.
@@ -10,9 +11,12 @@ fn controller(cwnd: f64, ssthresh: f64) -> CmtRp<SctpNewReno> {
 }
 
 fn pool(windows: &[(f64, f64)]) -> Pool {
-    let mut pool = Pool::default();
-    windows.iter().for_each(|it| pool.add(it.0, it.1, None));
-    pool
+    let member = |&(cwnd, ssthresh): &(f64, f64)| Member {
+        cwnd,
+        ssthresh,
+        ..Member::default()
+    };
+    Pool::of(Member::default(), windows.iter().map(member))
 }
 
 fn ack(bytes: u64, flight: u64) -> AckSample {

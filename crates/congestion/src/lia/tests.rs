@@ -1,4 +1,5 @@
 use super::*;
+use crate::pool::Member;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 const CWND: f64 = 14_680.0;
@@ -27,11 +28,13 @@ fn growth(pool: Option<Pool>) -> u64 {
 }
 
 fn pool(paths: &[(f64, f64)]) -> Pool {
-    let mut pool = Pool::default();
-    for &(cwnd, rtt) in paths {
-        pool.add(cwnd, 1_468.0, Some(rtt));
-    }
-    pool
+    let member = |&(cwnd, rtt): &(f64, f64)| Member {
+        cwnd,
+        ssthresh: 1_468.0,
+        rtt: Some(rtt),
+        ..Member::default()
+    };
+    Pool::of(Member::default(), paths.iter().map(member))
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A congestion control of one's own, for SCTP and TCP: the protocol's, but a window never grows beyond a limit.
 
-use anabranch_congestion::{AckSample, Algorithm, Base, CongestionControl, LossCause, registry};
+use anabranch_congestion::{
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
+};
 use anabranch_engine::kinds::Standard;
 use anabranch_transport::Nanos;
 
@@ -9,6 +11,7 @@ static CAPPED: Algorithm = Algorithm {
     name: "capped",
     about: "the protocol's own, with at most four segments in flight",
     only: None,
+    needs: Needs::Nothing,
     make: &|base, _| Box::new(Capped { base }),
 };
 

@@ -397,7 +397,7 @@ impl Paths {
     }
 
     /// Every path with its number.
-    pub fn iter(&self) -> impl Iterator<Item = (PathId, &PathEntry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (PathId, &PathEntry)> + Clone {
         self.entries
             .iter()
             .enumerate()

@@ -6,7 +6,7 @@ use anabranch_sctp::Config;
 use anabranch_sctp::config::BufferSplit;
 
 /// Algorithms that a path may have, by name: coupled ones, and one that is not.
-const CONTROLS: [&str; 3] = ["sctp", "cmt_rp", "lia"];
+const CONTROLS: [&str; 4] = ["sctp", "cmt_rp", "lia", "olia"];
 
 /// One play in eight, by its last byte; the one before it says how.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {

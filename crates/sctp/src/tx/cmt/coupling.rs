@@ -1,9 +1,9 @@
-//! Coupled windows: algorithms that go by all paths of an association (`cmt_rp`, `lia`) are told of them.
+//! Coupled windows: algorithms that go by all paths of an association (`cmt_rp`, `lia`, `olia`) are told of them.
 
-use anabranch_congestion::Pool;
+use anabranch_congestion::{Member, Pool};
 use anabranch_transport::time;
 
-use crate::path::{PathId, PathState, Paths};
+use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::tx::Sender;
 
 impl Sender {
@@ -12,13 +12,20 @@ impl Sender {
         if self.cmt.is_none() {
             return;
         }
-        let mut pool = Pool::default();
-        for (other, entry) in paths.iter() {
-            if other == id || entry.state == PathState::Active {
-                let rtt = entry.rto.srtt().map(time::seconds);
-                pool.add(entry.cc.cwnd_exact(), entry.cc.ssthresh() as f64, rtt);
-            }
-        }
+        let used = |&(other, entry): &(PathId, &PathEntry)| {
+            other == id || entry.state == PathState::Active
+        };
+        let members = paths.iter().filter(used).map(|(_, entry)| member(entry));
+        let pool = Pool::of(member(paths.get(id)), members);
         paths.get_mut(id).cc.on_pool(&pool);
+    }
+}
+
+fn member(entry: &PathEntry) -> Member {
+    Member {
+        cwnd: entry.cc.cwnd_exact(),
+        ssthresh: entry.cc.ssthresh() as f64,
+        rtt: entry.rto.srtt().map(time::seconds),
+        between_losses: entry.cc.between_losses(),
     }
 }

@@ -1,0 +1,137 @@
+//! OLIA, the opportunistic linked increases (R. Khalili, N. Gast, M. Popovic and J.-Y. Le Boudec, "MPTCP Is Not Pareto-Optimal:
+//! Performance Issues and a Possible Solution", IEEE/ACM Transactions on Networking 21(5), 2013; draft-khalili-mptcp-congestion-control):
+//! all paths together grow as one flow, and what one path gives up another gets, so that the best paths fill their windows.
+//! Slow start is the protocol's own, and so are losses, but for the least ssthresh.
+
+use anabranch_transport::Nanos;
+
+use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::credit::Credit;
+use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "olia",
+    about: "with `cmt`: all paths together grow as one flow, the best paths at the cost of the largest windows (opportunistic linked increases, Khalili et al. 2013)",
+    only: Some(Protocol::Sctp),
+    needs: Needs::SeveralPaths,
+    make: &|base, _| Box::new(Olia::new(base)),
+};
+
+/// Opportunistic linked increases over the rules of `Base`. On a path alone it is `Base`.
+#[derive(Clone, Debug)]
+pub struct Olia<Base> {
+    base: Base,
+    pool: Option<Pool>,
+    /// Growth earned below a byte.
+    credit: Credit,
+    /// Bytes acknowledged between the last two losses, and since the last.
+    between: [u64; 2],
+}
+
+impl<Base: Adjustable> Olia<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base) -> Self {
+        Self {
+            base,
+            pool: None,
+            credit: Credit::default(),
+            between: [0; 2],
+        }
+    }
+
+    /// The paths, if there are several.
+    fn several(&self) -> Option<&Pool> {
+        self.pool.as_ref().filter(|pool| pool.paths > 1)
+    }
+
+    /// What the window grows by, in what it would grow by alone. The first part is the path's share: for a path alone
+    /// `1/w` for each segment, for one of several `(w / rtt^2) / (sum of w / rtt)^2`. The second, `alpha`, moves window from the
+    /// largest windows to the best paths that do not have them.
+    fn factor(&self) -> f64 {
+        let Some(pool) = self.several() else {
+            return 1.0;
+        };
+        let share = match pool.own.rate() {
+            Some(own) if pool.rate > 0.0 => (own / pool.rate).powi(2),
+            _ => 1.0,
+        };
+        share + alpha(pool)
+    }
+}
+
+/// What a path gets of the largest windows, or gives: one window in all for each round trip and path.
+fn alpha(pool: &Pool) -> f64 {
+    if pool.collected == 0 {
+        return 0.0;
+    }
+    let each = |paths: usize| 1.0 / (pool.paths * paths) as f64;
+    if pool.is_largest(&pool.own) {
+        -each(pool.largest)
+    } else if pool.is_best(&pool.own) {
+        each(pool.collected)
+    } else {
+        0.0
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Olia<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_pool(&mut self, pool: &Pool) {
+        self.pool = Some(*pool);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.between[1] += ack.bytes_acked;
+        let avoiding = !self.base.in_slow_start();
+        let before = self.base.cwnd_exact();
+        self.base.on_ack(ack);
+        let grown = self.base.cwnd_exact() - before;
+        if avoiding && grown > 0.0 {
+            let change = grown * self.factor();
+            let after = if change < 0.0 {
+                (before + change).floor().max(self.base.unit() as f64)
+            } else {
+                before + self.credit.earn(change)
+            };
+            self.base.set_cwnd(after);
+        }
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.base.cap_cwnd(before);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        let before = self.base.cwnd_exact();
+        self.base.on_loss(now, cause, flightsize);
+        if self.several().is_some() {
+            // One segment is the least of each of several paths.
+            let left = (before / 2.0).floor().max(self.base.unit() as f64);
+            self.base.set_ssthresh(left);
+            if cause == LossCause::FastRetransmit {
+                self.base.set_cwnd(left);
+            }
+        }
+        self.between = [self.between[1], 0];
+        self.credit.clear();
+    }
+
+    fn between_losses(&self) -> u64 {
+        self.between[0].max(self.between[1])
+    }
+
+    rest_of_base!();
+
+    fn name(&self) -> &'static str {
+        "olia"
+    }
+}
+
+#[cfg(test)]
+mod tests;

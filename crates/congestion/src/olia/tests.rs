@@ -1,0 +1,138 @@
+use super::*;
+use crate::pool::Member;
+use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+
+const UNIT: f64 = 1_468.0;
+const CWND: f64 = 14_680.0;
+
+/// A path with a window, a round-trip time, and bytes between its losses.
+fn member(cwnd: f64, rtt: f64, between_losses: u64) -> Member {
+    Member {
+        cwnd,
+        ssthresh: UNIT,
+        rtt: Some(rtt),
+        between_losses,
+    }
+}
+
+/// The first is the controller's own.
+fn pool(members: &[Member]) -> Pool {
+    Pool::of(members[0], members.iter().copied())
+}
+
+/// One in congestion avoidance.
+fn olia(cwnd: f64) -> Olia<SctpNewReno> {
+    let mut base = SctpNewReno::new(SctpParameters::default());
+    base.set_cwnd(cwnd);
+    base.set_ssthresh(UNIT / 2.0);
+    Olia::new(base)
+}
+
+/// What a path in congestion avoidance grows by in forty of its round trips, where the paths stay as they are.
+fn growth(pool: Option<Pool>) -> i64 {
+    growth_in(40, pool)
+}
+
+fn growth_in(rounds: u32, pool: Option<Pool>) -> i64 {
+    let mut olia = olia(CWND);
+    for _ in 0..rounds {
+        let before = olia.cwnd();
+        if let Some(pool) = &pool {
+            olia.on_pool(pool);
+        }
+        olia.on_ack(&AckSample {
+            bytes_acked: before,
+            segments_acked: 10,
+            cumulative_advanced: true,
+            flightsize_before: before,
+            flightsize_after: 1,
+            ..AckSample::default()
+        });
+    }
+    olia.cwnd() as i64 - CWND as i64
+}
+
+#[test]
+fn equal_paths_grow_a_quarter_as_fast_each() {
+    let alone = growth(None);
+    assert_eq!(alone, 40 * 1468);
+    assert_eq!(growth(Some(pool(&[member(CWND, 0.1, 0)]))), alone);
+    let both = growth(Some(pool(&[member(CWND, 0.1, 7), member(CWND, 0.1, 7)])));
+    assert!((both - alone / 4).abs() <= 1, "{both}");
+    // The share goes by rates: w / rtt of 1 and 4 are a fifth.
+    let slow = growth(Some(pool(&[member(CWND, 0.4, 7), member(CWND, 0.1, 7)])));
+    assert!((slow - alone / 25).abs() <= 1, "{slow}");
+}
+
+/// Two paths of equal round trips: the better has 2 units, the worse 6. Shares are 1/16 and 9/16, alpha is 1/2.
+#[test]
+fn the_best_path_gets_what_the_largest_window_gives() {
+    let better = member(2.0 * UNIT, 0.1, 200_000);
+    let worse = member(6.0 * UNIT, 0.1, 100_000);
+    let [up, down] = [[better, worse], [worse, better]].map(|it| {
+        let mut one = olia(CWND);
+        one.on_pool(&pool(&it));
+        one.factor()
+    });
+    assert!((up - (1.0 / 16.0 + 0.5)).abs() < 1e-12, "{up}");
+    assert!((down - (9.0 / 16.0 - 0.5)).abs() < 1e-12, "{down}");
+    // Where the best has the largest window nothing moves.
+    let best = member(6.0 * UNIT, 0.1, 200_000);
+    let other = member(2.0 * UNIT, 0.1, 100_000);
+    assert_eq!(pool(&[best, other]).collected, 0);
+    // What a path carries between losses counts by the square of its round trip: at twice the time it needs four times as much.
+    let far = member(2.0 * UNIT, 0.2, 300_000);
+    assert_eq!(pool(&[far, worse]).collected, 0);
+    assert_eq!(
+        pool(&[member(2.0 * UNIT, 0.2, 500_000), worse]).collected,
+        1
+    );
+}
+
+/// A share of 1/4 less a half: the window shrinks by a quarter of a unit in a round trip, and not below one unit.
+#[test]
+fn the_largest_window_shrinks_to_no_less_than_a_unit() {
+    let own = member(CWND, 0.1, 1_000);
+    let best = member(CWND - 1.0, 0.1, 500_000);
+    let pool = pool(&[own, best]);
+    // Rounded down to bytes each time.
+    let shrunk = growth_in(10, Some(pool));
+    assert!((-3_690..=-3_670).contains(&shrunk), "{shrunk}");
+    let mut least = olia(UNIT + 100.0);
+    least.on_pool(&pool);
+    for _ in 0..4 {
+        let flight = least.cwnd();
+        least.on_ack(&AckSample {
+            bytes_acked: flight,
+            segments_acked: 1,
+            cumulative_advanced: true,
+            flightsize_before: flight,
+            flightsize_after: 1,
+            ..AckSample::default()
+        });
+    }
+    assert_eq!(least.cwnd(), 1468);
+}
+
+#[test]
+fn a_loss_halves_the_window_and_ends_a_span() {
+    let mut one = olia(4.0 * UNIT);
+    one.on_pool(&pool(&[member(CWND, 0.1, 0), member(CWND, 0.1, 0)]));
+    let ack = AckSample {
+        bytes_acked: 5_000,
+        ..AckSample::default()
+    };
+    one.on_ack(&ack);
+    assert_eq!(one.between_losses(), 5_000);
+    one.on_loss(0, LossCause::FastRetransmit, 0);
+    assert_eq!(
+        (one.cwnd(), one.ssthresh()),
+        (2936, 2936),
+        "below four units"
+    );
+    one.on_ack(&ack);
+    one.on_loss(0, LossCause::Timeout, 0);
+    assert_eq!((one.cwnd(), one.ssthresh()), (1468, 1468));
+    one.on_loss(0, LossCause::Timeout, 0);
+    assert_eq!(one.between_losses(), 0, "two spans back is forgotten");
+}
