@@ -87,6 +87,9 @@ pub enum AssociationEvent {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
+    /// The peer has said in the handshake what the layer above it is, in the applications' own numbers (SCTP_ADAPTATION_INDICATION;
+    /// `sctp.adaptation_layer`).
+    AdaptationIndication(u32),
     /// The peer has added an address (SCTP_ADDR_ADDED); [`AssociationEvent::PathUp`] tells when it answers.
     PeerAddressAdded(IpAddr),
     /// The peer has deleted an address (SCTP_ADDR_REMOVED).

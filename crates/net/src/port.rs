@@ -482,6 +482,9 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             AssociationEvent::AddressChanged { change, outcome }
         }
         Event::PeerAddressRemoved { address, .. } => AssociationEvent::PeerAddressRemoved(address),
+        Event::AdaptationIndication { indication } => {
+            AssociationEvent::AdaptationIndication(indication)
+        }
         Event::PeerAuthKey { key_id } => AssociationEvent::PeerAuthKey { key_id },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },

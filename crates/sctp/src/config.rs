@@ -166,7 +166,7 @@ settings! {
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
         /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as each path's window lets it. Off: over
         /// the primary path, the others stand by. `retransmission_path` says which path sends again; `congestion` has algorithms
-        /// that couple the windows of all paths (`cmt_rp`, `lia`).
+        /// that couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
         cmt: bool = false, Kind::Flag, "iyengar2006";
         /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was acknowledged, and each path has a
         /// fast recovery of its own (SFR-CMT). Off: data that a faster path delivers early makes that of a slower one look lost.
@@ -199,6 +199,10 @@ settings! {
         /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No Authorization), and this side can
         /// still change its own addresses.
         accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5";
+        /// Adaptation Layer Indication to send in the handshake: a number by which the application tells the peer's what it carries.
+        /// SCTP gives it no meaning. Off: none is sent.
+        adaptation_layer: Option<u32> = None,
+            Kind::Either(OFF, &Kind::Count { least: 0, most: u32::MAX as u64 }), "RFC 5061 §4.2.6";
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
         /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
@@ -216,6 +220,8 @@ settings! {
         tuning: Tuning = Tuning::default();
         /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
         addresses: Vec<IpAddr> = Vec::new();
+        /// With `address_changes`: the one of them that the peer is asked in the handshake to send to first (Set Primary, RFC 5061 §4.2.4).
+        preferred_address: Option<IpAddr> = None;
         /// With `authentication`, the keys that associations begin with. Peers that share none have the null key alone.
         auth_keys: SharedKeys = SharedKeys::default();
         /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.

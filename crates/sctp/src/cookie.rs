@@ -14,6 +14,7 @@ use sha2::Sha256;
 
 use crate::authentication::AuthTerms;
 use crate::extensions::{AUTH, Extensions};
+use crate::handshake::Remarks;
 use crate::random::Random;
 
 /// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
@@ -21,6 +22,7 @@ use crate::random::Random;
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 const MAC_LEN: usize = 32;
+/// With remarks of the peer's it is one more, and they stand at the end.
 const FORMAT: u8 = 3;
 /// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
 const SECRET_LIFE: Nanos = 3_600 * SECOND;
@@ -54,6 +56,8 @@ pub(crate) struct Cookie {
     pub(crate) extensions: Extensions,
     /// What they said of AUTH, where it is among that.
     pub(crate) auth: Option<Box<AuthTerms>>,
+    /// What the peer said beside.
+    pub(crate) remarks: Remarks,
 }
 
 /// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
@@ -84,7 +88,7 @@ impl Cookie {
     }
 
     fn encode(&self, out: &mut BytesMut) {
-        out.put_u8(FORMAT);
+        out.put_u8(FORMAT + u8::from(!self.remarks.are_none()));
         out.put_u64(self.created_at);
         out.put_u64(self.lifespan);
         out.put_u16(self.local_port);
@@ -109,6 +113,9 @@ impl Cookie {
         if let Some(auth) = &self.auth {
             auth.encode(out);
         }
+        if !self.remarks.are_none() {
+            self.remarks.encode(out);
+        }
         // A chunk that needs no padding is the same whether or not its length counts the padding (RFC 9260 §3.2).
         out.resize(out.len().next_multiple_of(4), 0);
     }
@@ -117,9 +124,11 @@ impl Cookie {
     /// trusts its input is one bug away from trusting a stranger's.
     fn decode(mut body: Bytes) -> Option<Self> {
         let body = &mut body;
-        if body.try_get_u8().ok()? != FORMAT {
-            return None;
-        }
+        let remarked = match body.try_get_u8().ok()?.checked_sub(FORMAT)? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         let mut cookie = Cookie {
             created_at: body.try_get_u64().ok()?,
             lifespan: body.try_get_u64().ok()?,
@@ -140,6 +149,7 @@ impl Cookie {
             peer_addresses: Vec::new(),
             extensions: Extensions::default(),
             auth: None,
+            remarks: Remarks::default(),
         };
         let addresses = usize::from(body.try_get_u8().ok()?);
         if addresses > MAX_PEER_ADDRESSES {
@@ -152,11 +162,14 @@ impl Cookie {
         if cookie.extensions.has(&AUTH) {
             cookie.auth = Some(Box::new(AuthTerms::decode(body)?));
         }
+        if remarked {
+            cookie.remarks = Remarks::decode(body)?;
+        }
         (body.len() < 4).then_some(cookie)
     }
 }
 
-fn put_address(out: &mut BytesMut, address: IpAddr) {
+pub(crate) fn put_address(out: &mut BytesMut, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
             out.put_u8(4);
@@ -169,7 +182,7 @@ fn put_address(out: &mut BytesMut, address: IpAddr) {
     }
 }
 
-fn take_address(body: &mut Bytes) -> Option<IpAddr> {
+pub(crate) fn take_address(body: &mut Bytes) -> Option<IpAddr> {
     match body.try_get_u8().ok()? {
         4 => Some(Ipv4Addr::from(body.try_get_u32().ok()?).into()),
         6 => Some(Ipv6Addr::from(body.try_get_u128().ok()?).into()),
@@ -258,6 +271,7 @@ mod tests {
             peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
             extensions: Extensions::from_bits(1).expect("a bit"),
             auth: None,
+            remarks: Remarks::default(),
         }
     }
 
@@ -265,8 +279,22 @@ mod tests {
     fn what_is_sealed_opens() {
         let mut random = Random::new([1; 32]);
         let mut jar = CookieJar::new(&mut random);
-        let sealed = jar.seal(0, &sample(), &mut random);
-        assert_eq!(jar.open(&sealed), Some(sample()));
+        let remarked = |adaptation, primary| Cookie {
+            remarks: Remarks {
+                adaptation,
+                primary,
+            },
+            ..sample()
+        };
+        for cookie in [
+            sample(),
+            remarked(Some(u32::MAX), None),
+            remarked(None, Some(Ipv6Addr::LOCALHOST.into())),
+            remarked(Some(0), Some([10, 0, 0, 1].into())),
+        ] {
+            let sealed = jar.seal(0, &cookie, &mut random);
+            assert_eq!(jar.open(&sealed), Some(cookie));
+        }
     }
 
     #[test]

@@ -126,6 +126,21 @@ impl Endpoint {
         &self.config
     }
 
+    /// Changes this host's addresses ([`Config::addresses`]) for associations that begin from now on. Those that are up keep theirs:
+    /// see [`Association::change_addresses`].
+    ///
+    /// # Errors
+    /// An address that is not unicast, or stands twice; nothing changes then.
+    pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) -> Result<(), ConfigError> {
+        let config = (*self.config).clone().with(|it| {
+            it.preferred_address = it.preferred_address.filter(|it| addresses.contains(it));
+            it.addresses = addresses;
+        });
+        config.check()?;
+        self.config = Arc::new(config);
+        Ok(())
+    }
+
     /// The port.
     pub fn port(&self) -> u16 {
         self.port

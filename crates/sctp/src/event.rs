@@ -108,6 +108,11 @@ pub enum Event {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
+    /// The peer has said in the handshake what the layer above it is (SCTP_ADAPTATION_INDICATION, RFC 6458 §6.1.6).
+    AdaptationIndication {
+        /// The number that it gave, which means what the two applications have agreed on.
+        indication: u32,
+    },
     /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2), or one of its addresses can be reached again: it is used once
     /// a HEARTBEAT has verified it.
     PeerAddressAdded {

@@ -1,10 +1,12 @@
 //! Setting an association up (RFC 9260 §5): what an INIT or INIT ACK offers, and what is offered from here.
 
 mod offer;
+mod remarks;
 
 use std::net::IpAddr;
 
 pub(crate) use offer::{MIN_A_RWND, Offer};
+pub(crate) use remarks::Remarks;
 
 use anabranch_wire::chunk::Init;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
@@ -20,7 +22,7 @@ use crate::extensions::{AUTH, Extensions};
 /// unsaid, so that neither outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).
 const MAX_PARAMETERS: usize = 1_024;
 /// The most bytes of the parameters of extensions, but for those of AUTH.
-const EXTENSIONS: usize = 64;
+const EXTENSIONS: usize = 100;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = 12 + 20;
 
@@ -61,7 +63,9 @@ pub(crate) fn init(
         }
     }
     let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
-    Extensions::of(config).push(&mut parameters);
+    let offered = Extensions::of(config);
+    offered.push(&mut parameters);
+    Remarks::push(config, offered, &mut parameters);
     push_auth(config, own, &mut parameters);
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
@@ -84,6 +88,7 @@ pub(crate) fn init_ack(
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let _ = parameters.push(&Parameter::StateCookie(cookie));
     both.push(&mut parameters);
+    Remarks::push(config, both, &mut parameters);
     if both.has(&AUTH) {
         push_auth(config, own, &mut parameters);
     }

@@ -51,6 +51,8 @@ pub(crate) struct Peer {
     /// When it said so: its INIT ACK came, or the INIT whose cookie came back. A cookie that is no younger is of a life that
     /// the peer had given up before.
     pub(crate) since: Nanos,
+    /// What the layer above it is, if it said so (RFC 5061 §4.2.6).
+    pub(crate) adaptation: Option<u32>,
 }
 
 /// What is left of an association.

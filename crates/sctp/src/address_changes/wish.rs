@@ -52,7 +52,7 @@ impl AddressChange {
     }
 
     /// The address it brings.
-    pub(crate) fn adds(&self) -> Option<IpAddr> {
+    pub fn adds(&self) -> Option<IpAddr> {
         match *self {
             Self::Add(address) | Self::AddSource(address) => Some(address),
             _ => None,
@@ -60,7 +60,7 @@ impl AddressChange {
     }
 
     /// Does it to a list of addresses.
-    pub(crate) fn apply(&self, addresses: &mut Vec<IpAddr>) {
+    pub fn apply(&self, addresses: &mut Vec<IpAddr>) {
         match self.adds() {
             Some(address) if !addresses.contains(&address) => addresses.push(address),
             Some(_) => {}

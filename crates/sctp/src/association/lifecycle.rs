@@ -54,6 +54,7 @@ impl Terms {
                 tag: cookie.peer_tag,
                 initial_tsn: cookie.peer_initial_tsn,
                 since: cookie.created_at,
+                adaptation: cookie.remarks.adaptation,
             },
             peer_a_rwnd: cookie.peer_a_rwnd,
             outbound_streams: cookie.outbound_streams,
@@ -265,6 +266,7 @@ impl Association {
         let shutdown = self.state.shutdown_when_open().copied();
         self.adopt_and_know(local, &Terms::of_cookie(cookie));
         self.open(now, shutdown);
+        self.prefer(now, cookie.remarks.primary);
     }
 
     /// Goes on to `stage`, if the peer is known.
@@ -278,6 +280,30 @@ impl Association {
     fn tell_abandoned(&mut self) {
         let opened = self.state.rx().into_iter().flat_map(Receiver::opened);
         self.events.extend(opened.map(Abandoned::told));
+    }
+
+    /// The layer above the peer, in its own numbers (RFC 5061 §4.2.6), if it has said so in the handshake.
+    pub fn peer_adaptation_layer(&self) -> Option<u32> {
+        match &self.state {
+            State::Known(known) => known.peer.adaptation,
+            _ => None,
+        }
+    }
+
+    fn tell_adaptation(&mut self) {
+        if let Some(indication) = self.peer_adaptation_layer() {
+            self.events
+                .push_back(Event::AdaptationIndication { indication });
+        }
+    }
+
+    /// The peer wants data at `address` first (Set Primary in INIT and INIT ACK, RFC 5061 §4.2.4). While that is not verified data goes
+    /// where it went.
+    pub(crate) fn prefer(&mut self, now: Nanos, address: Option<IpAddr>) {
+        let allowed = self.config.accept_address_changes;
+        if let Some(address) = address.filter(|_| allowed) {
+            self.set_primary(now, address);
+        }
     }
 
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
@@ -294,6 +320,7 @@ impl Association {
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
         });
+        self.tell_adaptation();
         self.tell_stream_limit();
         if shutdown.is_some() && self.config.profile.confirm_paths_before_data {
             for (_, entry) in self.paths.iter_mut().filter(|(_, entry)| !entry.disowned) {
@@ -344,6 +371,8 @@ impl Association {
         self.readable_told = false;
         self.error_count = 0;
         self.events.push_back(Event::Restarted { data_lost });
+        self.tell_adaptation();
+        self.prefer(now, cookie.remarks.primary);
         self.start_heartbeats(now);
         if closing {
             self.finish_data(now, Stage::ShutdownPending);

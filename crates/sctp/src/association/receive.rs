@@ -347,6 +347,7 @@ impl Association {
                 tag: offer.initiate_tag,
                 initial_tsn: offer.initial_tsn,
                 since: now,
+                adaptation: offer.remarks.adaptation,
             },
             peer_a_rwnd: offer.a_rwnd,
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
@@ -355,6 +356,7 @@ impl Association {
             extensions,
             auth,
         };
+        let preferred = offer.remarks.primary;
         let known = self.adopt(path.local, &terms);
         // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).
         if terms.addresses.len() < MAX_PEER_ADDRESSES {
@@ -379,6 +381,7 @@ impl Association {
             }),
             ..known
         });
+        self.prefer(now, preferred);
     }
 
     /// COOKIE ACK (RFC 9260 §5.1 E, §5.2.5).

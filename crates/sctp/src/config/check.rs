@@ -111,6 +111,11 @@ impl Config {
     }
 
     fn check_addresses(&self) -> Result<(), ConfigError> {
+        if let Some(address) = self.preferred_address
+            && !self.addresses.contains(&address)
+        {
+            return Err(refuse("preferred_address", address, "one of addresses"));
+        }
         for (index, address) in self.addresses.iter().enumerate() {
             let repeated = self.addresses[..index].contains(address);
             if repeated || !crate::address::is_unicast(*address) {
@@ -148,7 +153,7 @@ mod tests {
     #[test]
     fn each_setting_out_of_its_range_is_named_with_what_is_allowed() {
         type Change = fn(&mut Config);
-        let cases: [(&str, Change); 30] = [
+        let cases: [(&str, Change); 31] = [
             ("mtu", |it| it.mtu = 127),
             ("mtu", |it| it.mtu = 65_536),
             ("encapsulation", |it| it.encapsulation = 33),
@@ -192,6 +197,9 @@ mod tests {
                 it.profile.rsctp_primary_interval.0 = 0
             }),
             ("addresses", |it| it.addresses = vec![[224, 0, 0, 1].into()]),
+            ("preferred_address", |it| {
+                it.preferred_address = Some([10, 0, 0, 1].into());
+            }),
             ("addresses", |it| {
                 it.addresses = vec![[10, 0, 0, 1].into(); 2]
             }),

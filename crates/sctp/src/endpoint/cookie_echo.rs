@@ -140,6 +140,7 @@ impl Endpoint {
             Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
         association.set_udp_port(arrival.udp_port);
         association.establish(arrival.now);
+        association.prefer(arrival.now, cookie.remarks.primary);
         association.acknowledge_cookie(arrival.path.remote);
         Some(self.table.insert(Box::new(association)).slot)
     }

@@ -179,6 +179,7 @@ impl Endpoint {
             peer_addresses: offer.addresses.clone(),
             extensions,
             auth,
+            remarks: offer.remarks,
         };
         let mut own = Own {
             outbound_streams,

@@ -14,6 +14,7 @@ use crate::authentication::{AuthOffer, Authentication, Collected};
 use crate::config::Config;
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::extensions::{ASCONF, AUTH, Extensions, PARTIAL_RELIABILITY};
+use crate::handshake::Remarks;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
@@ -35,6 +36,8 @@ pub(crate) struct Offer {
     pub(crate) extensions: Extensions,
     /// What it says of AUTH, where that is spoken here.
     pub(crate) auth: Option<AuthOffer>,
+    /// What it says beside.
+    pub(crate) remarks: Remarks,
     /// The longer life asked for, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
     /// Unrecognised parameters that ask to be reported, whole.
@@ -103,6 +106,7 @@ impl Offer {
             cookie: None,
             extensions: Extensions::default(),
             auth: None,
+            remarks: Remarks::default(),
             cookie_preservative: None,
             unrecognized: Vec::new(),
         };
@@ -120,6 +124,7 @@ impl Offer {
                 break;
             }
         }
+        offer.remarks.settle(&offer.addresses);
         offer.auth = auth.finish();
         offer.extensions.set(&AUTH, offer.auth.is_some());
         Ok(offer)
@@ -169,7 +174,10 @@ impl Offer {
                 self.extensions.note(&parameter);
             }
             Parameter::Unknown(tlv) => {
-                if self.extensions.note(&Parameter::Unknown(tlv.clone())) {
+                let taken = self.remarks.take(&tlv, source, ours);
+                if taken.map_err(|_| OfferError::Malformed)?
+                    || self.extensions.note(&Parameter::Unknown(tlv.clone()))
+                {
                     return Ok(true);
                 }
                 let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);

@@ -1,0 +1,108 @@
+//! What an INIT or INIT ACK says of its sender that nobody has to agree on (RFC 5061 §4.2.4, §4.2.6).
+
+use std::net::IpAddr;
+
+use anabranch_wire::extension::Offered;
+use anabranch_wire::parameter::kind;
+use anabranch_wire::tlv::{Tlv, TlvError, TlvItem, TlvWriter};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::config::Config;
+use crate::cookie::{put_address, take_address};
+use crate::extensions::{ASCONF, Extensions};
+
+/// Bits of what a cookie has of them.
+const ADAPTATION: u8 = 1;
+const PRIMARY: u8 = 2;
+
+/// What the peer says of itself, once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Remarks {
+    /// What the layer above it is, in its own numbers.
+    pub(crate) adaptation: Option<u32>,
+    /// The address that it wants data to go to first, one of its own.
+    pub(crate) primary: Option<IpAddr>,
+}
+
+impl Remarks {
+    pub(crate) fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes a parameter from `source`; `false` if it is none of these, or of an extension that is not among `ours`. Of several the last
+    /// counts.
+    pub(crate) fn take(
+        &mut self,
+        tlv: &Tlv,
+        source: IpAddr,
+        ours: Extensions,
+    ) -> Result<bool, TlvError> {
+        let of_asconf = tlv.kind == kind::SET_PRIMARY_ADDRESS && ours.has(&ASCONF);
+        if tlv.kind != kind::ADAPTATION_LAYER && !of_asconf {
+            return Ok(false);
+        }
+        match Offered::decode(tlv.clone()) {
+            Ok(Offered::AdaptationLayer(indication)) => self.adaptation = Some(indication),
+            Ok(Offered::SetPrimary { address, .. }) => {
+                let address = address.to_canonical();
+                self.primary = Some(if address.is_unspecified() {
+                    source
+                } else {
+                    address
+                });
+            }
+            Ok(_) => {}
+            // An address of a family that is not spoken is none to send to.
+            Err(TlvError::NoAddress { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    /// All of the peer's addresses are known: it cannot prefer another.
+    pub(crate) fn settle(&mut self, addresses: &[IpAddr]) {
+        self.primary = self.primary.filter(|it| addresses.contains(it));
+    }
+
+    /// Adds the parameters by which an end with these settings says the same, to an INIT or INIT ACK with the `offered` extensions.
+    pub(crate) fn push(config: &Config, offered: Extensions, parameters: &mut TlvWriter) {
+        let adaptation = config.adaptation_layer.map(Offered::AdaptationLayer);
+        let primary = config.preferred_address.filter(|_| offered.has(&ASCONF));
+        let primary = primary.map(|address| Offered::SetPrimary {
+            correlation_id: 0,
+            address,
+        });
+        for said in adaptation.into_iter().chain(primary) {
+            if let Ok(parameter) = said.to_parameter() {
+                let _ = parameters.push(&parameter);
+            }
+        }
+    }
+
+    /// As a part of a cookie.
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        let bit = |said: bool, bit: u8| if said { bit } else { 0 };
+        out.put_u8(
+            bit(self.adaptation.is_some(), ADAPTATION) | bit(self.primary.is_some(), PRIMARY),
+        );
+        if let Some(indication) = self.adaptation {
+            out.put_u32(indication);
+        }
+        if let Some(address) = self.primary {
+            put_address(out, address);
+        }
+    }
+
+    /// Reads what [`Remarks::encode`] wrote.
+    pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
+        let said = body.try_get_u8().ok()?;
+        let mut remarks = Self::default();
+        if said & ADAPTATION != 0 {
+            remarks.adaptation = Some(body.try_get_u32().ok()?);
+        }
+        if said & PRIMARY != 0 {
+            remarks.primary = Some(take_address(body)?);
+        }
+        Some(remarks)
+    }
+}
