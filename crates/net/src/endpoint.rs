@@ -1,5 +1,7 @@
 //! An SCTP port on real sockets.
 
+mod addresses;
+
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -62,6 +62,60 @@ async fn receive(association: Association) {
     }
 }
 
+/// The addresses of the peer, as an association has them, in order.
+fn peers(association: &Association) -> Vec<IpAddr> {
+    let status = association.status().expect("known");
+    let mut all: Vec<_> = status.paths.iter().map(|path| path.address).collect();
+    all.sort();
+    all
+}
+
+/// Waits for the news that the peer has another address, or has one no more.
+async fn told(association: &Association, news: AssociationEvent) {
+    while association.next_event().await.expect("it lives") != news {}
+}
+
+/// What is changed at the endpoint counts for the associations that are up and for those that begin later.
+#[test]
+fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
+    bounded(async {
+        let of = |first| config().with(|it: &mut Config| it.addresses = vec![first]);
+        let server = Endpoint::bind(of(FIRST).with(|it| it.accept = true)).expect("loopback");
+        let call = |to: IpAddr| {
+            let peer = Peer::from((to, server.port())).over_udp(server.udp_port());
+            async move {
+                let client = Endpoint::bind(of(LOOPBACK)).expect("loopback");
+                client.connect(peer).await.expect("it listens")
+            }
+        };
+        let before = call(FIRST).await;
+        assert_eq!(peers(&before), [FIRST]);
+        assert_eq!(server.add_address(SECOND).expect("one more"), 1);
+        assert_eq!(server.addresses(), [FIRST, SECOND]);
+        told(&before, AssociationEvent::PeerAddressAdded(SECOND)).await;
+        let between = call(FIRST).await;
+        assert_eq!(peers(&between), [FIRST, SECOND]);
+        // Until the first has settled, it has no other address to go on from.
+        told(&before, AssociationEvent::PathUp(SECOND)).await;
+        assert_eq!(server.remove_address(FIRST).expect("another is left"), 2);
+        told(&before, AssociationEvent::PeerAddressRemoved(FIRST)).await;
+        told(&between, AssociationEvent::PeerAddressRemoved(FIRST)).await;
+        let after = call(SECOND).await;
+        assert_eq!(peers(&after), [SECOND]);
+        for (address, adds) in [(SECOND, false), (SECOND, true), (FIRST, false)] {
+            let refused = match adds {
+                true => server.add_address(address),
+                false => server.remove_address(address),
+            };
+            assert!(
+                matches!(refused, Err(AddressError::Refused(_))),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(server.addresses(), [SECOND]);
+    });
+}
+
 #[test]
 fn a_transfer_moves_to_an_address_that_was_not_bound() {
     bounded(async {

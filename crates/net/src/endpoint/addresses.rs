@@ -1,0 +1,96 @@
+//! Addresses of an endpoint that change while it lives (RFC 5061).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_sctp::{AddressChange, AddressChangeError, AssociationId};
+
+use super::Endpoint;
+use crate::error::AddressError;
+
+impl Endpoint {
+    /// This host's addresses as an association that begins now tells them to its peer; none: all that the host has.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.shared.lock().endpoint.config().addresses.clone()
+    }
+
+    /// Adds an address of this host: see [`Endpoint::change_addresses`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_address(&self, address: IpAddr) -> Result<usize, AddressError> {
+        self.change_addresses(&[AddressChange::Add(address)])
+    }
+
+    /// Removes an address of this host: see [`Endpoint::change_addresses`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_address(&self, address: IpAddr) -> Result<usize, AddressError> {
+        self.change_addresses(&[AddressChange::Remove(address)])
+    }
+
+    /// Changes this host's addresses for all: associations that begin from now on tell the peer the new ones, and those that are up ask
+    /// their peers for the change, in one chunk, as [`Association::change_addresses`](crate::Association::change_addresses) does. Gives
+    /// how many asked; the others have not negotiated it, close, or cannot have it so. A socket is opened for an address that comes;
+    /// that of one that goes stays open.
+    ///
+    /// An endpoint that is bound to no addresses has all that the host has: its list does not change.
+    ///
+    /// # Errors
+    /// A socket cannot be opened; the endpoint has the address already, does not have it, or no other; it is not unicast. Nothing is
+    /// changed or asked then.
+    pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<usize, AddressError> {
+        let now_has = self.addresses();
+        let after = afterwards(&now_has, changes)?;
+        for address in changes.iter().filter_map(AddressChange::adds) {
+            let opened = self.shared.ground.open_for(address);
+            opened.map_err(|error| AddressError::Socket(Arc::new(error)))?;
+        }
+        let now = self.shared.now();
+        let mut state = self.shared.lock();
+        if !now_has.is_empty() {
+            let first = changes.first().map(AddressChange::address);
+            let set = state.endpoint.set_addresses(after);
+            if let (Err(_), Some(address)) = (set, first) {
+                return Err(AddressChangeError::NotUnicast(address).into());
+            }
+        }
+        let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
+        let mut asked = 0;
+        for id in ids {
+            if let Some(association) = state.association(id)
+                && association.change_addresses(now, changes).is_ok()
+            {
+                asked += 1;
+            }
+        }
+        state.wake_driver();
+        Ok(asked)
+    }
+}
+
+/// The addresses once `changes` are made, one after the other.
+fn afterwards(
+    own: &[IpAddr],
+    changes: &[AddressChange],
+) -> Result<Vec<IpAddr>, AddressChangeError> {
+    let mut after = own.to_vec();
+    if own.is_empty() {
+        return Ok(after);
+    }
+    for change in changes {
+        let address = change.address();
+        match change.adds() {
+            Some(_) if after.contains(&address) => return Err(AddressChangeError::Exists(address)),
+            None if !after.contains(&address) => {
+                return Err(AddressChangeError::NoSuchAddress(address));
+            }
+            _ => change.apply(&mut after),
+        }
+        if after.is_empty() {
+            return Err(AddressChangeError::LastAddress(address));
+        }
+    }
+    Ok(after)
+}
