@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::address::Zoned;
+use super::moves::Timed;
 use anabranch_engine::manual;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
@@ -45,6 +46,16 @@ pub struct Wire {
     /// Local address (repeatable: a multihomed endpoint) [default: all, as one].
     #[arg(long, value_name = "ADDRESS")]
     pub local: Vec<Zoned>,
+    /// Local address to add while associations live (repeatable), at a time after the association is up, or after the start of a server
+    /// (default: at once). Needs --set address_changes=true and --set authentication=on (RFC 5061).
+    #[arg(long, value_name = "ADDRESS[@TIME]")]
+    pub add_address: Vec<Timed>,
+    /// Local address to remove, likewise. What is done at the same time is asked for together, so that the only address can be replaced.
+    #[arg(long, value_name = "ADDRESS[@TIME]")]
+    pub remove_address: Vec<Timed>,
+    /// Local address that the peer is asked to send to first, likewise.
+    #[arg(long, value_name = "ADDRESS[@TIME]")]
+    pub peer_primary: Vec<Timed>,
     /// Differentiated services code point of sent packets: 0 to 63, or a name (ef, af41, cs1, le).
     #[arg(long, value_name = "DSCP", default_value = "0", value_parser = super::address::dscp)]
     pub dscp: u8,
@@ -366,6 +377,9 @@ settings.")]
   anabranch perf 192.0.2.1 --path 198.51.100.1 --local 192.0.2.9 --local 198.51.100.9
                                                   over two paths
   anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`
+  anabranch perf 192.0.2.1 --local 192.0.2.9 --set authentication=on --set address_changes=true \
+      --add-address 198.51.100.9@5s --remove-address 192.0.2.9@5s
+                                                  moves to another address after 5 s
 
 Counts data acknowledged by the server, and data that the server reports as received. The first SIGINT or SIGTERM ends the \
 measurement as --time does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in \
@@ -432,7 +446,7 @@ fn seconds(text: &str) -> Result<Span, String> {
 }
 
 /// Reads a time; a bare number is seconds.
-fn seconds_or_none(text: &str) -> Result<Span, String> {
+pub(super) fn seconds_or_none(text: &str) -> Result<Span, String> {
     let bare = text.trim().parse::<f64>().is_ok();
     let span: Span = if bare {
         format!("{} s", text.trim()).parse()?

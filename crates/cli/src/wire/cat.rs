@@ -49,10 +49,15 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
             if arguments.verbose {
                 say(format!("listening: {}", bound.place()));
             }
+            bound.moves.begin(&bound.endpoints);
             let accepted = endpoint.accept().await;
             accepted.map_err(|error| Failure::Wire(error.to_string()))?
         }
     };
+    bound.moves.tell(&association);
+    if listens.is_none() {
+        bound.moves.begin(&bound.endpoints);
+    }
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
         let extensions = in_brackets(&association.extensions());
         say(format!(

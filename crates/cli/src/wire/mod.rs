@@ -8,6 +8,7 @@ mod emulate;
 mod keys;
 pub mod live;
 mod metrics;
+mod moves;
 mod pace;
 mod perf;
 mod print;
@@ -35,6 +36,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use address::{Zoned, one_zone};
 use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
+use moves::Moves;
 use watch::{Watch, Watched};
 
 /// The largest message that these commands send, and put together to send back or print.
@@ -166,6 +168,7 @@ struct Bound {
     endpoints: Vec<Endpoint>,
     sctp: Sctp,
     watched: Watched,
+    moves: Moves,
 }
 
 impl Bound {
@@ -279,6 +282,7 @@ impl Wire {
             it.accept = accept;
             it.max_message_size = MOST_MESSAGE as usize;
         });
+        let moves = Moves::of(self, &sctp.config)?;
         let (watch, watched) = Watch::new(self)?;
         let bind_all = || {
             let sockets = SharedSockets::open(&config)?;
@@ -305,6 +309,7 @@ impl Wire {
             endpoints,
             sctp,
             watched,
+            moves,
         })
     }
 }

@@ -31,6 +31,8 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
         opened = open(&arguments) => opened?,
         () = interrupts.next() => return Err(Failure::Interrupted),
     };
+    bound.moves.begin(&bound.endpoints);
+    associations.iter().for_each(|it| bound.moves.tell(it));
     let (printer, written) = Printer::stdout();
     let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
     let processor = Processor::begin();

@@ -71,6 +71,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         });
     }
     let several = bound.endpoints.len() > 1;
+    bound.moves.begin(&bound.endpoints);
     let mut failed = None;
     loop {
         let next = tokio::select! {
@@ -83,6 +84,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         let peer = association.status().map(|status| status.primary.address);
         let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
         let at_once = arguments.at_once;
+        bound.moves.tell(&association);
         let log = Log {
             from,
             port,

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::common::{json, run, server, text};
+use crate::common::{anabranch, json, run, server, text};
 
 /// Both ends offer four extensions, with a key from a file: all are spoken and named, and the data is authenticated by the key.
 #[test]
@@ -109,6 +109,77 @@ fn both_paths_carry_data_at_once() {
         document["end"]["sum_received"]["bytes"],
         document["end"]["sum_sent"]["bytes"]
     );
+}
+
+/// `cat` moves to another address, and goes on from there: nothing is said before it has moved.
+#[test]
+fn a_client_moves_to_another_address() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let changes = [
+        "--set",
+        "authentication=on",
+        "--set",
+        "address_changes=true",
+    ];
+    let sink = server(here, "echo", &changes);
+    let port = sink.port("UDP port");
+    let arguments = [
+        "cat",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "--local",
+        "127.0.0.2",
+        "--add-address",
+        "127.0.0.3",
+        "--peer-primary",
+        "127.0.0.3",
+        "--remove-address",
+        "127.0.0.2",
+        "--wait",
+        "60 s",
+    ];
+    let mut command = anabranch(here, &[&arguments[..], &changes].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = BufReader::new(client.stderr.take().expect("piped")).lines();
+    for expected in [
+        "127.0.0.3: added",
+        "127.0.0.3: the peer sends to it first",
+        "127.0.0.2: removed",
+    ] {
+        assert_eq!(said.next().expect("a line").expect("text"), expected);
+    }
+    let mut input = client.stdin.take().expect("piped");
+    input.write_all(b"from the new one\n").expect("it reads");
+    input.flush().expect("it reads");
+    let mut heard = BufReader::new(client.stdout.take().expect("piped")).lines();
+    assert_eq!(
+        heard.next().expect("a line").expect("text"),
+        "from the new one"
+    );
+    client.kill().expect("it runs");
+    client.wait().expect("it ends");
+}
+
+#[test]
+fn moves_that_cannot_be_are_told_before_anything_is_sent() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    for (more, words) in [
+        (&["--add-address", "127.0.0.3"][..], "address_changes=true"),
+        (&["--remove-address", "localhost"], "write an IP address"),
+        (&["--peer-primary", "127.0.0.3@soon"], "--peer-primary"),
+    ] {
+        let output = run(here, &[&["perf", "127.0.0.1"], more].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
+        assert!(said.contains(words), "{more:?}: {said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! `--add-address`, `--remove-address`, `--peer-primary`: addresses of this host that change while associations live (RFC 5061).
+
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anabranch_net::sctp::{Authentication, Config};
+use anabranch_net::{AddressChange, AddressChangeOutcome, Association, AssociationEvent, Endpoint};
+use anabranch_scenario::quantity::Span;
+use tokio::time::Instant;
+
+use super::arguments::Wire;
+use crate::failure::Failure;
+
+/// An address, and when something is done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timed {
+    address: IpAddr,
+    at: Span,
+}
+
+impl FromStr for Timed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, at) = text.split_once('@').unwrap_or((text, "0"));
+        let Ok(address) = address.parse() else {
+            return Err(format!(
+                "found {address:?}; write an IP address, and a time if it is not at once: 192.0.2.1 or 192.0.2.1@5s"
+            ));
+        };
+        let at = super::arguments::seconds_or_none(at)?;
+        Ok(Self { address, at })
+    }
+}
+
+/// What is done, in the order of time. What is done at one time is asked for in one chunk, so that the only address can be replaced.
+#[derive(Clone, Debug, Default)]
+pub struct Moves(Vec<(Duration, Vec<AddressChange>)>);
+
+impl Moves {
+    /// What the command line says.
+    ///
+    /// # Errors
+    /// It says anything, and the settings do not allow it.
+    pub fn of(wire: &Wire, config: &Config) -> Result<Self, Failure> {
+        let mut all: Vec<(Duration, Vec<AddressChange>)> = Vec::new();
+        // At one time, the one that comes is chosen before another goes.
+        for (option, of, wanted) in [
+            (
+                "--add-address",
+                &wire.add_address,
+                AddressChange::Add as fn(IpAddr) -> AddressChange,
+            ),
+            (
+                "--peer-primary",
+                &wire.peer_primary,
+                AddressChange::PeerPrimary,
+            ),
+            (
+                "--remove-address",
+                &wire.remove_address,
+                AddressChange::Remove,
+            ),
+        ] {
+            let off = !config.address_changes || config.authentication == Authentication::Off;
+            if off && !of.is_empty() {
+                return Err(Failure::Asked(format!(
+                    "{option}: found with address_changes or authentication off; it needs --set address_changes=true and --set authentication=on"
+                )));
+            }
+            for timed in of {
+                let at = Duration::from_nanos(timed.at.0);
+                let change = wanted(timed.address);
+                match all.iter_mut().find(|(then, _)| *then == at) {
+                    Some((_, changes)) => changes.push(change),
+                    None => all.push((at, vec![change])),
+                }
+            }
+        }
+        all.sort_by_key(|(at, _)| *at);
+        Ok(Self(all))
+    }
+
+    /// Does it at its times, counted from now on, and prints what cannot be done on standard error.
+    pub fn begin(&self, endpoints: &[Endpoint]) {
+        if self.0.is_empty() {
+            return;
+        }
+        let (moves, endpoints, begin) = (self.0.clone(), endpoints.to_vec(), Instant::now());
+        tokio::spawn(async move {
+            for (at, changes) in moves {
+                tokio::time::sleep_until(begin + at).await;
+                for endpoint in &endpoints {
+                    if let Err(error) = endpoint.change_addresses(&changes) {
+                        eprintln!("addresses: {error}");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Prints on standard error what becomes of it in an association.
+    pub fn tell(&self, association: &Association) {
+        if self.0.is_empty() {
+            return;
+        }
+        let association = association.clone();
+        tokio::spawn(async move {
+            while let Some(event) = association.next_event().await {
+                if let AssociationEvent::AddressChanged { change, outcome } = event {
+                    eprintln!("{}", words(&change, outcome));
+                }
+            }
+        });
+    }
+}
+
+fn words(change: &AddressChange, outcome: AddressChangeOutcome) -> String {
+    let (address, done) = (change.address(), outcome == AddressChangeOutcome::Performed);
+    let what = match (change, done) {
+        (AddressChange::PeerPrimary(_), true) => "the peer sends to it first",
+        (AddressChange::PeerPrimary(_), false) => "not chosen",
+        (_, true) if change.adds().is_some() => "added",
+        (_, true) => "removed",
+        (_, false) if change.adds().is_some() => "not added",
+        (_, false) => "not removed",
+    };
+    match outcome {
+        AddressChangeOutcome::Refused { cause: Some(cause) } => {
+            format!("{address}: {what}: the peer refused, cause {cause}")
+        }
+        AddressChangeOutcome::Refused { cause: None } => {
+            format!("{address}: {what}: the peer refused")
+        }
+        AddressChangeOutcome::Failed => {
+            format!("{address}: {what}: the peer was not asked, or did not answer")
+        }
+        _ => format!("{address}: {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_time_or_none() {
+        let address = [192, 0, 2, 1].into();
+        let at = |text: &str| text.parse::<Timed>().map(|it| (it.address, it.at));
+        assert_eq!(at("192.0.2.1"), Ok((address, Span(0))));
+        assert_eq!(at("192.0.2.1@5"), Ok((address, Span(5_000_000_000))));
+        assert_eq!(at("192.0.2.1@20 ms"), Ok((address, Span(20_000_000))));
+        for wrong in [
+            "",
+            "host",
+            "192.0.2.1@",
+            "192.0.2.1@soon",
+            "@5",
+            "192.0.2.1:5001",
+        ] {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+    }
+}
