@@ -1,0 +1,187 @@
+//! Packets without a checksum (RFC 9653) with dcsctp, in memory: nothing damages them, as DTLS would not let it pass.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anabranch_net::sctp::{Config, Endpoint, Message, ZeroChecksum};
+use anabranch_transport::{Ecn, Path, Transport};
+use bytes::{Bytes, BytesMut};
+use dcsctp::api::{
+    self, DcSctpSocket, ErrorKind, Options, PpId, SendOptions, SocketEvent, SocketTime, StreamId,
+    ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS as DTLS,
+    ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_NONE as NONE,
+};
+
+const PORT: u16 = 5_000;
+const MESSAGES: usize = 50;
+const STEP: u64 = 1_000_000;
+
+/// Both stacks, and what each has sent.
+struct Two {
+    ours: Endpoint,
+    theirs: Box<dyn DcSctpSocket>,
+    now: u64,
+    sent: [Vec<Bytes>; 2],
+    up: bool,
+    out: BytesMut,
+}
+
+impl Two {
+    /// Each announces it or not; one of them calls.
+    fn new([ours, theirs]: [bool; 2], ours_calls: bool) -> Self {
+        let [here, there] = addresses();
+        let config = Config::default().with(|it| {
+            it.addresses = vec![here];
+            it.mtu = 1200;
+            if ours {
+                it.zero_checksum = ZeroChecksum::Dtls;
+            }
+        });
+        let options = Options {
+            local_port: PORT,
+            remote_port: PORT,
+            zero_checksum_alternate_error_detection_method: if theirs { DTLS } else { NONE },
+            ..Options::default()
+        };
+        let mut two = Self {
+            ours: Endpoint::new(config, PORT, [1; 32]).expect("settings"),
+            theirs: dcsctp::new_socket("peer", &options),
+            now: STEP,
+            sent: Default::default(),
+            up: false,
+            out: BytesMut::new(),
+        };
+        two.ours.listen(true);
+        if ours_calls {
+            two.ours.connect(two.now, &[there], PORT).expect("free");
+        } else {
+            two.theirs.connect();
+        }
+        two
+    }
+
+    /// A millisecond goes by: what each has to send reaches the other.
+    fn step(&mut self) {
+        let [here, there] = addresses();
+        self.now += STEP;
+        let time = SocketTime::zero() + Duration::from_nanos(self.now);
+        self.theirs.advance_time(time);
+        self.ours.handle_timeout(self.now);
+        let mut to_them = VecDeque::new();
+        while self.ours.poll_transmit(self.now, &mut self.out).is_some() {
+            to_them.push_back(self.out.split().freeze());
+        }
+        while let Some(event) = self.theirs.poll_event() {
+            match event {
+                SocketEvent::SendPacket(packet) => {
+                    let packet = Bytes::from(packet);
+                    self.sent[1].push(packet.clone());
+                    let path = Path::new(here, there);
+                    self.ours
+                        .handle_datagram(self.now, path, Ecn::NotEct, packet);
+                }
+                SocketEvent::OnConnected() => self.up = true,
+                // A stack without RFC 3758 reports that it does not know its parameter (RFC 9260 §3.2.1).
+                SocketEvent::OnError(ErrorKind::PeerReported, _) => (),
+                SocketEvent::OnError(kind, text) | SocketEvent::OnAborted(kind, text) => {
+                    panic!("{kind:?}: {text}")
+                }
+                _ => (),
+            }
+        }
+        for packet in to_them {
+            self.theirs.handle_input(&packet);
+            self.sent[0].push(packet);
+        }
+    }
+
+    /// Messages go both ways until all have come.
+    fn talk(&mut self) {
+        let mut limit = 0..10_000;
+        while !self.up || self.ours.associations().next().is_none() {
+            limit.next().expect("it comes up");
+            self.step();
+        }
+        let id = self.ours.associations().next().expect("up");
+        let payload = Bytes::from(vec![7; 3_000]);
+        for _ in 0..MESSAGES {
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload: payload.clone(),
+            };
+            let association = self.ours.association_mut(id).expect("up");
+            association.send(0, message).expect("there is room");
+            let message = api::Message::new(StreamId(0), PpId(0), payload.to_vec());
+            let sent = self.theirs.send(message, &SendOptions::default());
+            sent.expect("there is room");
+        }
+        let mut came = [0; 2];
+        while came != [MESSAGES; 2] {
+            limit.next().expect("all come");
+            self.step();
+            while let Some(message) = self.theirs.get_next_message() {
+                assert_eq!(message.payload, payload);
+                came[0] += 1;
+            }
+            let association = self.ours.association_mut(id).expect("up");
+            while let Some(message) = association.poll_message() {
+                assert_eq!(message.payload.into_bytes(), payload);
+                came[1] += 1;
+            }
+        }
+        let discards = self.ours.discards();
+        assert_eq!(discards.total(), 0, "{discards:?}");
+    }
+
+    /// Of the packets of user data that an end sent, how many had a checksum and how many had none.
+    fn with_and_without(&self, end: usize) -> [usize; 2] {
+        let data = self.sent[end].iter().filter(|it| it[12] == 0);
+        let (with, without): (Vec<_>, Vec<_>) = data.partition(|it| it[8..12] != [0; 4]);
+        [with.len(), without.len()]
+    }
+}
+
+fn addresses() -> [IpAddr; 2] {
+    [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()]
+}
+
+/// Whoever calls: no packet of user data has a checksum, and all that set the association up have.
+#[test]
+fn zero_checksums_with_dcsctp() {
+    for ours_calls in [true, false] {
+        let mut two = Two::new([true; 2], ours_calls);
+        two.talk();
+        let id = two.ours.associations().next().expect("up");
+        let association = two.ours.association(id).expect("up");
+        assert!(association.sends_zero_checksums());
+        for end in 0..2 {
+            let [with, without] = two.with_and_without(end);
+            assert_eq!(with, 0, "of {end}, where ours calls: {ours_calls}");
+            assert!(without >= MESSAGES, "{without}");
+            // INIT and COOKIE ECHO; dcsctp's INIT ACK goes without where this stack has announced it.
+            let setup = two.sent[end].iter().filter(|it| [1, 10].contains(&it[12]));
+            assert!(setup.into_iter().all(|it| it[8..12] != [0; 4]));
+        }
+    }
+}
+
+/// Where one of them announces nothing all packets have their checksum, and both go on.
+#[test]
+fn one_end_alone_has_checksums_with_dcsctp() {
+    for (announce, ours_calls) in [
+        ([true, false], true),
+        ([true, false], false),
+        ([false, true], true),
+        ([false, true], false),
+    ] {
+        let mut two = Two::new(announce, ours_calls);
+        two.talk();
+        for end in 0..2 {
+            let [with, without] = two.with_and_without(end);
+            assert_eq!(without, 0, "of {end}, {announce:?}");
+            assert!(with >= MESSAGES, "{with}");
+        }
+    }
+}
