@@ -108,6 +108,9 @@ fn extended() -> Vec<Case> {
         (Resets, Anabranch, Usrsctp),
         (Resets, Anabranch, Dcsctp),
         (Resets, Dcsctp, Anabranch),
+        (Partial, Pion, Anabranch),
+        (Resets, Linux, Anabranch),
+        (Resets, Usrsctp, Anabranch),
     ] {
         let encap = [Linux, Usrsctp]
             .iter()

@@ -153,6 +153,15 @@ static void take_address_change(const struct sctp_paddr_change *change)
         say("peer address removed: %s", text);
 }
 
+/* Whether notifications have to be read: the sender waits for the one that tells of its reset. */
+static bool awaits_reset(void)
+{
+    pthread_mutex_lock(&lock);
+    bool awaits = speaks(&arguments, "resets") && !reset_done;
+    pthread_mutex_unlock(&lock);
+    return awaits;
+}
+
 /* Notifications of what the case speaks. */
 static void take_notification(const void *data, struct pieces *pieces)
 {
@@ -246,7 +255,7 @@ static void run(void)
     pthread_t sender;
     pthread_create(&sender, NULL, send_all, &s);
     bool open = true;
-    while (open && (!arguments.connects || !complete(&checker)))
+    while (open && (!arguments.connects || !complete(&checker) || awaits_reset()))
         open = receive_one(s, &checker);
     if (!complete(&checker))
         fail("over after %u messages of %u", checker.count, checker.expected);

@@ -188,6 +188,15 @@ static void reset_all(struct socket *s)
     pthread_mutex_unlock(&lock);
 }
 
+/* Whether notifications have to be read: the sender waits for the one that tells of its reset. */
+static bool awaits_reset(void)
+{
+    pthread_mutex_lock(&lock);
+    bool awaits = speaks(&arguments, "resets") && !reset_done;
+    pthread_mutex_unlock(&lock);
+    return awaits;
+}
+
 /* Notifications of what the case speaks. */
 static void take_notification(const void *data, struct pieces *pieces)
 {
@@ -233,12 +242,12 @@ static void *send_all(void *socket)
     return NULL;
 }
 
-/* Reads until every message has come (`whole` false) or the association is over (true). */
+/* Reads until every message has come and the sender waits for no notification (`whole` false), or the association is over (true). */
 static void receive(struct socket *s, struct checker *checker, bool whole)
 {
     static uint8_t data[LARGEST];
     static struct pieces pieces;
-    while (whole || !complete(checker)) {
+    while (whole || !complete(checker) || awaits_reset()) {
         struct sctp_rcvinfo info;
         struct sockaddr_storage from;
         socklen_t from_length = sizeof from, info_length = sizeof info;
