@@ -12,6 +12,8 @@ use crate::CongestionControl;
 #[derive(Clone, Debug)]
 pub struct Pacer {
     factor: Option<f64>,
+    /// Bytes that may go at once after a pause.
+    burst: u64,
     opens: Nanos,
     alarm: Option<Nanos>,
 }
@@ -21,9 +23,16 @@ impl Pacer {
     pub const fn new(factor: Option<f64>) -> Self {
         Self {
             factor,
+            burst: 0,
             opens: 0,
             alarm: None,
         }
+    }
+
+    /// The same, that lets `burst` bytes go at once after a pause (RFC 9002 §7.7): what was not sent in time is caught up on, so far.
+    #[must_use]
+    pub const fn with_burst(self, burst: u64) -> Self {
+        Self { burst, ..self }
     }
 
     /// Whether a packet may go at `now`.
@@ -53,8 +62,12 @@ impl Pacer {
             return;
         };
         let gap = time::from_seconds(bytes as f64 / rate);
-        self.opens = self.opens.max(now).saturating_add(gap);
-        self.alarm = Some(self.opens);
+        let credit = time::from_seconds(self.burst as f64 / rate);
+        self.opens = self
+            .opens
+            .max(now.saturating_sub(credit))
+            .saturating_add(gap);
+        self.alarm = (self.opens > now).then_some(self.opens);
     }
 
     /// When to ask again, if a packet was put off; until [`Pacer::handle_timeout`].
@@ -97,6 +110,23 @@ mod tests {
         pacer.handle_timeout(24 * MS);
         assert_eq!(pacer.deadline(), None);
         assert!(pacer.allows(24 * MS));
+    }
+
+    /// At 125,000 bytes per second: three packets go at once after a pause, and then one each 8 ms, no more than these three early.
+    #[test]
+    fn a_burst_budget_is_caught_up_on_and_no_more() {
+        let control = control();
+        let mut pacer = Pacer::new(Some(1.25)).with_burst(2000);
+        let mut sent = Vec::new();
+        for ms in 1000..1060 {
+            let now = ms * MS;
+            pacer.handle_timeout(now);
+            while pacer.allows(now) {
+                pacer.on_sent(now, 1000, &control, Some(100 * MS));
+                sent.push(ms - 1000);
+            }
+        }
+        assert_eq!(sent, [0, 0, 0, 8, 16, 24, 32, 40, 48, 56]);
     }
 
     #[test]

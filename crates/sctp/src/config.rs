@@ -42,6 +42,9 @@ settings! {
         /// soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
+        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
+        /// distance. RFC 9002 allows an initial window.
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7";
         /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
         /// quarter of the least round-trip time has passed. Lost retransmissions are found as well. Off: losses are found by
         /// missing reports, and a lost retransmission by a timeout.

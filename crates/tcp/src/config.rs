@@ -27,6 +27,9 @@ settings! {
         /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
+        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
+        /// distance. RFC 9002 allows an initial window.
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7";
         /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
         /// the least round-trip time has passed. Lost retransmissions are found as well. Takes the place of `recovery` if the peer
         /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.

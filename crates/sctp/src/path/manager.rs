@@ -161,7 +161,7 @@ impl PathEntry {
             error_count: 0,
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
-            pacer: Pacer::new(config.pacing),
+            pacer: Pacer::new(config.pacing).with_burst(config.pacing_burst),
             delivery: DeliveryMeter::default(),
             estimator: config.new_path_estimator(),
             receiver: ReceiverEstimate::new(config.profile.rsctp_loss_gain.0),
