@@ -30,6 +30,14 @@ switches! {
     /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only with `ecn` and a congestion control
     /// that counts marks (`dctcp`).
     l4s: bool, "RFC 9331 §4.1";
+    /// F-RTO: after a timeout, send new data when the first segment sent again is acknowledged. If the next acknowledgement advances, too,
+    /// nothing had been lost, and the window is restored. Linux does so.
+    frto: bool, "RFC 5682 §2";
+    /// Eifel: with `timestamps`, an acknowledgement whose timestamp is older than the retransmission shows that the original had arrived, and
+    /// the window is restored. Linux does so.
+    eifel: bool, "RFC 3522, RFC 4015";
+    /// With `sack`: report what came twice (D-SACK); a sender whose retransmissions all came twice restores its window. Linux does so.
+    dsack: bool, "RFC 2883, RFC 3708";
     /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2";
     /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is reached. ns-2 of the papers
@@ -112,6 +120,9 @@ impl Profile {
             timestamps: false,
             ecn: false,
             l4s: false,
+            frto: false,
+            eifel: false,
+            dsack: false,
             duplicate_threshold: 3,
             limited_transmit: true,
             initial_window: InitialWindow::Rfc5681,
@@ -153,11 +164,15 @@ impl Profile {
     /// TCP as Linux runs it today, as far as these switches tell: initial window 10, timestamps, RTO from 200 ms to 120 s,
     /// delayed acknowledgements of 40 ms, windows in whole segments that grow only when used up. Its control is a setting
     /// of its own (`congestion`; Linux's default is `cubic`), and so are RACK-TLP (`rack`) and PRR
-    /// (`proportional_rate_reduction`), which Linux has on. Linux also has F-RTO, which this TCP has not, and adapts the delay of acknowledgements from 40 to 200 ms.
+    /// (`proportional_rate_reduction`), which Linux has on. Linux also adapts the delay of acknowledgements from 40 to 200 ms, which this TCP
+    /// does not.
     pub fn linux() -> Self {
         Self {
             name: "linux",
             timestamps: true,
+            frto: true,
+            eifel: true,
+            dsack: true,
             initial_window: InitialWindow::Segments(10),
             growth_needs_full_cwnd: true,
             halving: HalvingBasis::Window,

@@ -3,6 +3,7 @@
 pub(crate) mod reassembly;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use bytes::Bytes;
@@ -37,6 +38,9 @@ pub(crate) struct Receiver {
     /// Bytes received in order since the last acknowledgement.
     unacknowledged: u64,
     ack_at: Option<Nanos>,
+    /// What came twice, for the next acknowledgement, if such is reported (RFC 2883).
+    twice: Option<Range<u64>>,
+    reports_twice: bool,
 }
 
 /// What became of a segment's text and FIN.
@@ -64,6 +68,8 @@ impl Receiver {
             ack_now: false,
             unacknowledged: 0,
             ack_at: None,
+            twice: None,
+            reports_twice: profile.dsack,
         }
     }
 
@@ -171,6 +177,7 @@ impl Receiver {
         trace: &mut Trace,
     ) {
         let number = (start.saturating_sub(1) / self.mss) as f64;
+        let range = start..start + text.len() as u64;
         let ready_before = self.ready.len();
         match self.queue.insert(start, text, &mut self.ready) {
             Insertion::InOrder { filled, was_gap } => {
@@ -193,6 +200,7 @@ impl Receiver {
             Insertion::Duplicate => {
                 stats.duplicates_received += 1;
                 trace.record(now, Probe::Duplicate, 0, number);
+                self.twice = self.reports_twice.then_some(range);
             }
             Insertion::Refused => stats.dropped.no_room += 1,
         }
@@ -200,8 +208,16 @@ impl Receiver {
     }
 
     /// Text that lies before the window came again at the offset `start`.
-    pub fn note_duplicate(&self, now: Nanos, start: u64, stats: &mut Stats, trace: &mut Trace) {
+    pub fn note_duplicate(
+        &mut self,
+        now: Nanos,
+        start: u64,
+        len: u64,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) {
         stats.duplicates_received += 1;
+        self.twice = self.reports_twice.then_some(start..start + len);
         let number = (start.saturating_sub(1) / self.mss) as f64;
         trace.record(now, Probe::Duplicate, 0, number);
     }
@@ -251,8 +267,17 @@ impl Receiver {
         self.ack_now = false;
     }
 
-    /// The blocks for a SACK option, most recent first.
-    pub fn sack_blocks(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
-        self.queue.sack_blocks()
+    /// The blocks for a SACK option: what came twice, once (RFC 2883 §4), then what waits, most recent first; if what came twice lies in
+    /// one of these, that one first.
+    pub fn sack_blocks(&mut self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let twice = self.twice.take();
+        let around = twice.clone().and_then(|it| {
+            let mut blocks = self.queue.sack_blocks();
+            blocks.find(|block| block.start <= it.start && it.end <= block.end)
+        });
+        let skip = around.clone();
+        let rest = self.queue.sack_blocks();
+        let rest = rest.filter(move |block| skip.as_ref() != Some(block));
+        twice.into_iter().chain(around).chain(rest)
     }
 }

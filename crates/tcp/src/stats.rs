@@ -24,6 +24,10 @@ pub struct Stats {
     pub timeouts: u64,
     /// SYNs and SYN-ACKs sent again.
     pub syn_retransmissions: u64,
+    /// Reductions undone, since nothing had been lost (RFC 4015).
+    pub reductions_undone: u64,
+    /// Those of them that were timeouts.
+    pub spurious_timeouts: u64,
     /// Times that the window was reduced, or held back, for marks (RFC 3168 §6.1.2).
     pub reductions_by_mark: u64,
     /// Probes of a silent tail (RFC 8985 §7.3).

@@ -9,6 +9,7 @@ pub(crate) mod rto;
 pub(crate) mod scoreboard;
 pub(crate) mod send_buffer;
 mod sent_times;
+pub(crate) mod spurious;
 mod timers;
 mod traces;
 
@@ -29,6 +30,7 @@ use rto::{RtoConfig, RtoEstimator};
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
 use sent_times::SentTimes;
+use spurious::Spurious;
 
 /// An acknowledgement that is not older than the last one.
 #[derive(Clone, Copy, Debug)]
@@ -133,9 +135,10 @@ impl Sender {
                 board: Scoreboard::default(),
                 duplicates: 0,
                 control: congestion.controller(profile, mss, 1.0, f64::INFINITY),
-                pacer: Pacer::new(config.pacing),
+                pacer: Pacer::new(config.pacing).with_burst(config.pacing_burst),
                 delivery: DeliveryMeter::default(),
                 ecn: EcnSender::default(),
+                spurious: Spurious::new(profile),
                 halving: profile.halving,
                 limited_transmit: profile.limited_transmit,
                 duplicate_threshold: profile.duplicate_threshold.max(1),
@@ -211,6 +214,7 @@ impl Sender {
         self.recovery = recovery::choose(self.profile.recovery, settled.sack, by_time);
         self.timestamps = settled.timestamps;
         self.flow.ecn.settle(settled.ecn);
+        self.flow.spurious.settle(settled.sack, settled.timestamps);
         self.flow.ecn.set_scalable(self.profile.l4s);
         if let Some((_, sent_at)) = self.timing.take() {
             self.rto.sample(now, sent_at);
@@ -309,11 +313,15 @@ impl Sender {
         if advanced > 0 {
             self.advance(now, ack.to, stats, trace);
         }
+        let (twice, blocks) = match self.flow.spurious.reads_duplicates() {
+            true => spurious::duplicate_of(ack.to, ack.blocks),
+            false => (None, ack.blocks),
+        };
         let seen = Acknowledgement {
             moment: self.moment(now),
             advanced,
             duplicate,
-            blocks: ack.blocks,
+            blocks,
         };
         let outcome = self.recovery.on_ack(&mut self.flow, &seen);
         self.after(now, &outcome, stats, trace);
@@ -345,6 +353,7 @@ impl Sender {
                 self.recovery.on_app_limited();
             }
         }
+        self.judge_reduction(now, ack, twice, advanced, stats, trace);
         if ack.marked
             && self
                 .flow
@@ -445,6 +454,7 @@ impl Sender {
         let (start, end) = (plan.start, plan.end());
         let again = start < self.flow.max;
         if again {
+            self.flow.spurious.on_sent_again(now, &(start..end));
             stats.segments_retransmitted += 1;
             stats.bytes_retransmitted += plan.len as u64;
             if self.profile.retransmission_cancels_rtt
@@ -475,6 +485,7 @@ impl Sender {
         if !plan.retransmit {
             self.flow.nxt = self.flow.nxt.max(end);
         }
+        self.flow.spurious.on_sent_new(end - start);
         let (bytes, flightsize) = (plan.len as u64, self.flow.flightsize());
         self.flow.control.on_sent(now, bytes, flightsize);
         if self.flow.control.wants_latest_rtt() {

@@ -115,7 +115,8 @@ impl Connection {
         match old.filter(|_| !segment.payload.is_empty()) {
             Some(start) => {
                 let (stats, trace) = (&mut self.stats, &mut self.trace);
-                self.receiver.note_duplicate(now, start, stats, trace);
+                let len = segment.payload.len() as u64;
+                self.receiver.note_duplicate(now, start, len, stats, trace);
             }
             None => self.stats.dropped.outside_window += 1,
         }

@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Timestamps where agreed; SACK blocks, as many as fit beside a full segment's text (RFC 2018 §3).
-    fn options(&self, now: Nanos, text: usize) -> Options {
+    fn options(&mut self, now: Nanos, text: usize) -> Options {
         let mut options = Options::default();
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
@@ -127,8 +127,9 @@ impl Connection {
             } else {
                 spare.saturating_sub(4) / 8
             });
+            let isn = self.peer_isn;
+            let number = |offset: u64| SeqNumber(isn.wrapping_add(offset as u32));
             for block in self.receiver.sack_blocks().take(fit) {
-                let number = |offset: u64| SeqNumber(self.peer_isn.wrapping_add(offset as u32));
                 let block = SackBlock {
                     left: number(block.start),
                     right: number(block.end),

@@ -6,6 +6,7 @@ use anabranch_transport::Nanos;
 
 use super::ecn::EcnSender;
 use super::scoreboard::Scoreboard;
+use super::spurious::Spurious;
 use crate::profile::HalvingBasis;
 
 /// Variables of the send direction. Offsets count from the initial sequence number: the SYN is 0, the first byte 1.
@@ -35,6 +36,8 @@ pub(crate) struct Flow {
     pub delivery: DeliveryMeter,
     /// What marks and reductions of the window left.
     pub ecn: EcnSender,
+    /// What may show that a reduction answered no loss.
+    pub spurious: Spurious,
     /// What a loss halves.
     pub halving: HalvingBasis,
     /// New data may go on the first duplicates (RFC 3042).
@@ -128,6 +131,8 @@ impl Flow {
             return;
         }
         let basis = self.halved(self.flightsize().saturating_sub(uncounted));
+        let (cwnd, ssthresh) = (self.control.cwnd_exact(), self.control.ssthresh());
+        self.spurious.remember(cause, cwnd, ssthresh);
         self.control.on_loss(now, cause, basis);
         self.ecn.reduced(self.max, false);
     }

@@ -30,7 +30,10 @@ impl Sender {
         if self.probe_owed {
             return self.probe_plan();
         }
-        match self.recovery.next(&self.flow)? {
+        let next = self
+            .next_forward()
+            .or_else(|| self.recovery.next(&self.flow));
+        match next? {
             Next::Retransmit(range) => self.plan_retransmission(range),
             Next::Continue {
                 room,

@@ -92,6 +92,11 @@ pub(crate) trait Recovery: Debug + Send {
         true
     }
 
+    /// What the last timeout took for lost was not.
+    fn on_spurious_timeout(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
     /// When it wants [`Recovery::on_timer`] to be called.
     fn deadline(&self) -> Option<Nanos> {
         None

@@ -114,6 +114,7 @@ impl Sender {
             self.flow.cut(now, LossCause::Timeout, 0);
         }
         self.rto.back_off();
+        self.begin_forward();
         let moment = self.moment(now);
         self.recovery.on_timeout(&mut self.flow, &moment);
         if self.recovery.goes_back() {

@@ -324,6 +324,33 @@ impl Recovery for Rack {
         flow.duplicates = 0;
     }
 
+    /// What is missing is on its way, whatever was sent after it has arrived: it counts as sent now.
+    fn on_spurious_timeout(&mut self, now: Nanos) {
+        self.lost.clear();
+        self.sent.clear();
+        self.pipe = 0;
+        for (&start, segment) in &mut self.missing {
+            let number = segment.end - 1;
+            let sent_at = std::mem::replace(&mut segment.sent_at, now);
+            let size = segment.end - start;
+            self.pipe += size;
+            let transmission = Transmission {
+                sent_at: now,
+                number,
+            };
+            if let Some(sampler) = &mut self.sampler {
+                sampler.forget(Transmission { sent_at, number });
+                sampler.on_sent(transmission, start, size, self.pipe);
+            }
+            segment.lost = false;
+            self.sent.push_back(Sending {
+                start,
+                transmission,
+            });
+        }
+        (self.timeout_point, self.deadline, self.owed) = (None, None, false);
+    }
+
     fn goes_back(&self) -> bool {
         false
     }
