@@ -17,6 +17,7 @@ const BESIDE: &[&str] = &[
     "CONTRIBUTING.md",
     "SECURITY.md",
     "bench/README.md",
+    "yardsticks/ns3/README.md",
 ];
 
 /// What a page has: anchors, and its links to other places with the line of each.
