@@ -190,11 +190,12 @@ pub(crate) fn take_address(body: &mut Bytes) -> Option<IpAddr> {
     }
 }
 
-/// The secrets that sign cookies: the one in use and the one before it (RFC 9260 §5.1.3 asks that they change).
+/// The secrets that sign cookies: the one in use and the one before it (RFC 9260 §5.1.3 asks that they change). Each is kept as the
+/// HMAC that has taken it in, so that only the cookie is hashed for an INIT or a COOKIE ECHO.
 #[derive(Clone)]
 pub(crate) struct CookieJar {
-    current: [u8; 32],
-    previous: Option<[u8; 32]>,
+    current: Hmac<Sha256>,
+    previous: Option<Hmac<Sha256>>,
     changed_at: Nanos,
 }
 
@@ -209,7 +210,7 @@ impl std::fmt::Debug for CookieJar {
 impl CookieJar {
     pub(crate) fn new(random: &mut Random) -> Self {
         Self {
-            current: random.key(),
+            current: keyed(random),
             previous: None,
             changed_at: 0,
         }
@@ -218,16 +219,13 @@ impl CookieJar {
     /// The signed bytes that go into an INIT ACK.
     pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
-            self.previous = Some(std::mem::replace(&mut self.current, random.key()));
+            self.previous = Some(std::mem::replace(&mut self.current, keyed(random)));
             self.changed_at = now;
         }
         let mut out = BytesMut::with_capacity(128);
         cookie.encode(&mut out);
-        let mac = keyed(&self.current)
-            .chain_update(&out)
-            .finalize()
-            .into_bytes();
-        out.put_slice(&mac);
+        let mac = self.current.clone().chain_update(&out).finalize();
+        out.put_slice(&mac.into_bytes());
         out.freeze()
     }
 
@@ -236,7 +234,7 @@ impl CookieJar {
         let body_len = sealed.len().checked_sub(MAC_LEN)?;
         let (body, mac) = sealed.split_at(body_len);
         let signed_with =
-            |secret: &[u8; 32]| keyed(secret).chain_update(body).verify_slice(mac).is_ok();
+            |secret: &Hmac<Sha256>| secret.clone().chain_update(body).verify_slice(mac).is_ok();
         if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
             return None;
         }
@@ -244,8 +242,9 @@ impl CookieJar {
     }
 }
 
-fn keyed(secret: &[u8; 32]) -> Hmac<Sha256> {
-    Hmac::new_from_slice(secret).expect("HMAC takes a key of any length")
+/// A new secret.
+fn keyed(random: &mut Random) -> Hmac<Sha256> {
+    Hmac::new_from_slice(&random.key()).expect("HMAC takes a key of any length")
 }
 
 #[cfg(test)]
