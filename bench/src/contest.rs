@@ -6,6 +6,7 @@ pub mod crowd;
 pub mod dcsctp;
 pub mod dcsctp_silent;
 pub mod limit;
+pub mod many;
 pub mod ours;
 pub mod rtc_sctp;
 pub mod sctp_proto;
@@ -95,6 +96,9 @@ pub trait End: Sized {
     fn outstanding(&self) -> usize {
         0
     }
+
+    /// Gives back memory that is the adapter's and not the stack's: it will be idle.
+    fn rest(&mut self) {}
 
     /// When [`End::expire`] must be called.
     fn deadline(&self) -> Option<Nanos>;

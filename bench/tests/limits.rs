@@ -93,5 +93,5 @@ fn two_wires() {
 
 #[test]
 fn a_wire_and_the_air() {
-    hops(true, 7_090.0);
+    hops(true, 6_930.0);
 }

@@ -5,7 +5,8 @@
 //! `memory [ROUNDS] [--write]`: seven rounds unless told otherwise; `--write` also puts the tables into `bench/README.md`, and what they
 //! come to into `bench/standing.json`.
 //! `memory [ROUNDS] scaling`: ours alone, by window, streams and associations.
-//! `memory instructions`: what a byte of each row costs ours.
+//! `memory instructions [--write]`: what a byte of each row costs ours; `--write` notes it in `bench/standing.json`, beside the limits that
+//! were counted last.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::error::Error;
@@ -119,7 +120,7 @@ const BEFORE: [(usize, usize, f64); 6] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let (arguments, write) = page::arguments();
     match arguments.first().map(String::as_str) {
-        Some("instructions") => return instructions(),
+        Some("instructions") => return instructions(write),
         Some("work") => return fixed(&arguments[1..]),
         _ => {}
     }
@@ -158,11 +159,26 @@ fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
 }
 
 /// Instructions of ours by byte of user data.
-fn instructions() -> Result<(), Box<dyn Error>> {
+fn instructions(write: bool) -> Result<(), Box<dyn Error>> {
     println!("packet batch streams message instructions-a-byte");
-    let of = |message, packet, batch, streams| -> Result<(), Box<dyn Error>> {
+    let known = standing::figures()?;
+    let mut fresh = Vec::new();
+    let mut of = |message, packet, batch, streams| -> Result<(), Box<dyn Error>> {
         let each = count(&CONTESTANTS[0], message, packet, batch, streams)?;
         println!("{packet} {batch} {streams} {message} {each:.2}");
+        let what = figure_of(message, batch);
+        if (packet, streams) == (1200, 1)
+            && let Some(before) = known.get(&what)
+        {
+            let now = each;
+            fresh.push((
+                what,
+                Figure {
+                    now,
+                    ..before.clone()
+                },
+            ));
+        }
         Ok(())
     };
     for (packet, batch) in WIRES {
@@ -173,7 +189,15 @@ fn instructions() -> Result<(), Box<dyn Error>> {
     for streams in [10, 1_000, 65_535] {
         of(SIZES[0], 1200, 1, streams)?;
     }
+    if write {
+        standing::note(fresh)?;
+    }
     Ok(())
+}
+
+/// The name of what a byte costs, among the figures.
+fn figure_of(message: usize, batch: usize) -> String {
+    format!("core, {message} B, {batch} at a time")
 }
 
 /// Instructions by byte of user data, both ends, by the difference of two runs.
@@ -276,7 +300,7 @@ fn row(
     let limit = CONTESTANTS.iter().position(|it| it.name == LIMIT);
     let before = BEFORE.iter().find(|it| (it.0, it.1) == (message, batch));
     if let (Some(limit), Some(&(.., before)), 1200) = (limit, before, packet) {
-        let what = format!("core, {message} B, {batch} at a time");
+        let what = figure_of(message, batch);
         let figure = Figure::instructions(counts[0], Some(before), counts[limit]);
         figures.push((what, figure));
     }

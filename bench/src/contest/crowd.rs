@@ -12,11 +12,12 @@ use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use cpu_time::ThreadTime;
 
+use super::many::resident;
 use super::ours::config;
 use super::{Conditions, Score};
 
 /// Messages that an association is given in its turn, whatever the number of associations.
-const EACH: usize = 40;
+pub const EACH: usize = 40;
 /// The most associations that have their turn at a time.
 const AT_WORK: usize = 50;
 /// Cache lines of their own that the two ends of an association touch in a turn: what `callgrind --cache-sim=yes` counts as
@@ -57,6 +58,27 @@ pub fn race(
     crowd.score = Score::default();
     crowd.run(&payload, long, many)?;
     Ok(crowd.score)
+}
+
+/// The same, turns instead of time: for a count of instructions.
+///
+/// # Errors
+/// As [`race`].
+pub fn work(conditions: &Conditions, many: usize, turns: usize) -> Result<(), Box<dyn Error>> {
+    let mut crowd = Crowd::new(conditions, many)?;
+    let payload = Bytes::from(vec![0x5a; conditions.message]);
+    crowd.run(&payload, Duration::ZERO, turns)
+}
+
+/// Memory by one of `many` idle associations of one endpoint, bytes: with its client's end and endpoint.
+///
+/// # Errors
+/// As [`race`].
+pub fn idle(conditions: &Conditions, many: usize) -> Result<f64, Box<dyn Error>> {
+    let before = resident()?;
+    let crowd = Crowd::new(conditions, many)?;
+    let after = resident()?;
+    Ok((after - before) as f64 / crowd.accepted.len() as f64)
 }
 
 /// What the memory alone costs a message, seconds of processor time: a loop that does nothing but change a number in each of

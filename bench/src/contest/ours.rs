@@ -146,6 +146,10 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         association.map_or(0, Association::outstanding_chunks)
     }
 
+    fn rest(&mut self) {
+        self.out = BytesMut::new();
+    }
+
     fn deadline(&self) -> Option<Nanos> {
         self.endpoint.poll_timeout()
     }
