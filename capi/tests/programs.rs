@@ -135,6 +135,80 @@ fn ncat_listens_at_both_families_and_its_last_words_arrive() {
     assert!(text(&output).ends_with("last words\n"), "{}", text(&output));
 }
 
+/// Every test case of lksctp-tools' own program, over sockets with many associations and with one: ten messages arrive whole.
+#[test]
+fn sctp_test_sends_what_it_has_in_each_case() {
+    for style in ["", "-T"] {
+        for case in 0..=6 {
+            let script = format!(
+                "exec {{server}}< <(exec stdbuf -oL sctp_test -H 127.0.0.1 -P 5001 -l {style} 2>&1)
+                 until read -r line <&$server && [[ $line == *Receiving* || $line == *accept* ]]; do :; done
+                 sctp_test -H 127.0.0.1 -P 5002 -h 127.0.0.1 -p 5001 -s -c {case} -x 1 {style} || exit
+                 for ((n = 0; n < 10;)); do
+                     read -r line <&$server || exit
+                     [[ $line == *recvmsg*Data* ]] && ((++n))
+                 done
+                 echo all"
+            );
+            let Some(output) = shell("sctp_test", &script) else {
+                return;
+            };
+            let said = text(&output);
+            assert!(said.ends_with("all\n"), "{style} -c {case}: {said}");
+        }
+    }
+}
+
+/// lksctp-tools' other program: over sockets with many associations and with one, and by its commands.
+#[test]
+fn sctp_darn_sends_lines_and_obeys_commands() {
+    let commands =
+        "snd=5\nstats\nprimary=127.0.0.1\nheartbeat=127.0.0.1\nmaxseg=900\nnodelay=1\nshutdown\n";
+    let ways = [
+        ("", "first\nsecond\n"),
+        ("-t", "first\nsecond\n"),
+        ("-I", commands),
+    ];
+    for (how, input) in ways {
+        // Only the sender is interactive.
+        let server = if how == "-I" { "" } else { how };
+        let last = if how == "-I" { "*DATA*5*" } else { "*second*" };
+        let script = format!(
+            "exec {{server}}< <(exec stdbuf -oL sctp_darn -H 127.0.0.1 -P 5001 -l {server} 2>&1)
+             until read -r line <&$server && [[ $line == *listening* ]]; do :; done
+             exec {{client}}> >(exec sctp_darn -H 127.0.0.1 -P 5002 -h 127.0.0.1 -p 5001 -s {how} >&2)
+             printf '{input}' >&$client
+             until read -r line <&$server && echo \"$line\" && [[ $line == {last} ]]; do :; done
+             exec {{client}}>&-
+             until read -r line <&$server && echo \"$line\" && [[ $line == *'No association is present now'* ]]; do :; done
+             echo all"
+        );
+        let Some(output) = shell("sctp_darn", &script) else {
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.ends_with("all\n"), "{how}: {}", text(&output));
+    }
+}
+
+/// One process has a thousand sockets with an association each; the other end of all of them is another's.
+#[test]
+fn one_process_has_a_thousand_sockets() {
+    // The host, which is this process, holds two descriptors for each.
+    let process = std::process::id().to_string();
+    let raised = Command::new("prlimit")
+        .args(["--pid", &process, "--nofile=8192:"])
+        .status();
+    if !raised.is_ok_and(|it| it.success()) {
+        eprintln!("left out: 8,192 descriptors are not allowed");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile("thousand", folder.path());
+    let output = run(Command::new(program).args(["5001", "1000"]));
+    assert_eq!(text(&output), "1000\n");
+}
+
 /// Programs without SCTP sockets go on as before.
 #[test]
 fn other_descriptors_are_left_alone() {

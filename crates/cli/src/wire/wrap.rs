@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_net::{Carrier, Config};
 use anabranch_sockets::HOST_VARIABLE;
 use anabranch_sockets::host::Host;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
@@ -65,6 +66,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         .spawn();
     let mut child = started
         .map_err(|error| Failure::Asked(format!("cannot run {}: {error}", program.display())))?;
+    raise_limit();
     let mut interrupts = Interrupts::new();
     // The program decides when it ends, and SCTP is there until then.
     let status = loop {
@@ -90,6 +92,14 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     }
 }
 
+/// The host holds two descriptors for each socket of the program: it may have as many as the system lets it, and the program as many as before.
+fn raise_limit() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // What is refused here is said when a socket finds no place.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
 /// Ends the program as this process was asked to end. (The terminal asks both.)
 fn pass_on(child: &Child) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
@@ -99,7 +109,7 @@ fn pass_on(child: &Child) {
     }
 }
 
-/// Where the library is: where the environment says, beside this program, or in `lib` beside its directory.
+/// Where the library is: where the environment says, beside this program, in `lib` beside its directory (packages), or in `lib` in it (archives).
 fn library() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os(LIBRARY_VARIABLE) {
         let path = PathBuf::from(path);
@@ -117,6 +127,7 @@ fn library() -> Result<PathBuf, Failure> {
         folder.to_owned(),
         folder.join("../lib"),
         folder.join("../lib/anabranch"),
+        folder.join("lib/anabranch"),
     ];
     let found = places
         .iter()
@@ -124,7 +135,7 @@ fn library() -> Result<PathBuf, Failure> {
         .find(|it| it.is_file());
     found.ok_or_else(|| {
         Failure::Asked(format!(
-            "cannot find {LIBRARY} beside {} or in ../lib; set {LIBRARY_VARIABLE} to its path",
+            "cannot find {LIBRARY} beside {} or in ../lib/anabranch; set {LIBRARY_VARIABLE} to its path",
             program.display()
         ))
     })

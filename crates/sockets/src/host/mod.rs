@@ -232,9 +232,20 @@ async fn accept_all(
         let (unix, from) = listener
             .async_io(tokio::io::Interest::READABLE, Unix::accept)
             .await?;
+        if !may_ask(&unix) {
+            tracing::warn!("a program of another user was refused");
+            continue;
+        }
         unix.set_nonblocking(true)?;
         each(watch(unix)?, name_of(&from));
     }
+}
+
+/// An abstract address has no permissions: only programs of this process's user, and of root, are served.
+fn may_ask(unix: &Unix) -> bool {
+    use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+    let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
+    peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
 }
 
 /// An abstract address without its first byte, which is 0.
