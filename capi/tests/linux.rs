@@ -1,5 +1,6 @@
-//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c` writes a line for each, `calls.linux` is what it writes there
-//! (interop/tests/calls.rs finds out whether that is so), and `calls.differences` is where this stack differs, with the reason.
+//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c` writes a line for each, `calls.linux` is what it wrote on
+//! Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` is where this stack differs,
+//! with the reason.
 
 mod common;
 

@@ -174,9 +174,12 @@ fn sctp_darn_sends_lines_and_obeys_commands() {
         let server = if how == "-I" { "" } else { how };
         let last = if how == "-I" { "*DATA*5*" } else { "*second*" };
         let script = format!(
-            "exec {{server}}< <(exec stdbuf -oL sctp_darn -H 127.0.0.1 -P 5001 -l {server} 2>&1)
+            "trap 'kill $listening $sending 2>/dev/null' EXIT
+             exec {{server}}< <(exec stdbuf -oL sctp_darn -H 127.0.0.1 -P 5001 -l {server} 2>&1)
+             listening=$!
              until read -r line <&$server && [[ $line == *listening* ]]; do :; done
              exec {{client}}> >(exec sctp_darn -H 127.0.0.1 -P 5002 -h 127.0.0.1 -p 5001 -s {how} >&2)
+             sending=$!
              printf '{input}' >&$client
              until read -r line <&$server && echo \"$line\" && [[ $line == {last} ]]; do :; done
              exec {{client}}>&-
