@@ -194,6 +194,14 @@ fn sctp_darn_sends_lines_and_obeys_commands() {
     }
 }
 
+#[test]
+fn a_server_begins_anew_at_its_port() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("anew", folder.path(), &[]);
+    let output = run(Command::new(program).arg("5001"));
+    assert_eq!(text(&output), "anew\n");
+}
+
 /// One process has a thousand sockets with an association each; the other end of all of them is another's.
 #[test]
 fn one_process_has_a_thousand_sockets() {

@@ -186,6 +186,15 @@ impl Endpoint {
         self.shared.acceptable.notify_one();
     }
 
+    /// Lets peers begin no more associations, and ends those that wait to be accepted.
+    pub fn turn_away(&self) {
+        let mut state = self.shared.lock();
+        state.accepts = false;
+        state.listen();
+        drop_waiting(&mut state, self.shared.now());
+        state.wake_driver();
+    }
+
     /// The next association that a peer began.
     ///
     /// Cancel-safe: if the future is dropped, nobody is lost; the association waits for the next call.

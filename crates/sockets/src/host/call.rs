@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_net::sctp::StateName;
 use anabranch_net::{BindError, Carrier, Endpoint, Peer};
@@ -21,6 +22,9 @@ use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
 
 /// Associations that wait at a socket with many until the host takes them, which is at once.
 const BACKLOG: usize = 128;
+/// How long a socket waits for the port of a former one whose association is still ending, and the time between two tries.
+const FORMER: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// Answers the one request of a connection.
 pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
@@ -55,7 +59,7 @@ async fn carry_out(
         Request::Bind(addresses) => bind(host, socket, addresses, false),
         Request::BindMore(addresses) => bind(host, socket, addresses, true),
         Request::Unbind(addresses) => unbind(socket, &addresses),
-        Request::Listen(backlog) => start_listening(host, socket, backlog),
+        Request::Listen(backlog) => start_listening(host, socket, backlog).await,
         Request::Connect { addresses, wait } => connect(host, socket, addresses, wait).await,
         Request::Route {
             association,
@@ -169,7 +173,8 @@ fn unbind(socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
     Ok(Answer::Done)
 }
 
-/// Whether all sockets that have the port are of the other family, and of it alone.
+/// Whether a socket can have a port beside those that have it: all of these were accepted there and nobody listens any more, as after a
+/// server has begun anew; or they are of the other family, and of it alone.
 fn beside(table: &Table, socket: &Socket, only: Option<bool>, port: u16) -> bool {
     let others = table
         .sockets
@@ -177,9 +182,10 @@ fn beside(table: &Table, socket: &Socket, only: Option<bool>, port: u16) -> bool
         .filter(|it| !std::ptr::eq(&raw const ***it, socket));
     let mut there = others.filter_map(|other| {
         let state = other.state();
-        (state.port == Some(port)).then(|| other.only_family(&state))
+        let has = state.port == Some(port) && !state.accepted;
+        has.then(|| other.only_family(&state))
     });
-    only.is_some_and(|v6| there.all(|other| other == Some(!v6)))
+    there.all(|other| only.is_some_and(|v6| other == Some(!v6)))
 }
 
 /// An endpoint of the socket's own.
@@ -199,7 +205,29 @@ pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result
     })
 }
 
-fn start_listening(host: &Arc<Known>, socket: &Arc<Socket>, backlog: i32) -> Result<Answer, i32> {
+/// The same, where an endpoint of a former socket may still be at the port: its last association ends, or it is being freed.
+async fn endpoint_in_time(
+    host: &Known,
+    socket: &Socket,
+    backlog: Option<usize>,
+) -> Result<Endpoint, i32> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match endpoint(host, socket, backlog) {
+            Err(libc::EADDRINUSE) if waited < FORMER => {
+                tokio::time::sleep(AGAIN).await;
+                waited += AGAIN;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn start_listening(
+    host: &Arc<Known>,
+    socket: &Arc<Socket>,
+    backlog: i32,
+) -> Result<Answer, i32> {
     let backlog = usize::try_from(backlog).unwrap_or_default();
     if socket.form.is_one_to_many() {
         return many::listen(host, socket, backlog).map(|()| Answer::Done);
@@ -217,12 +245,20 @@ fn start_listening(host: &Arc<Known>, socket: &Arc<Socket>, backlog: i32) -> Res
         socket.enter(Phase::Listening);
         return Ok(Answer::Done);
     }
-    let endpoint = endpoint(host, socket, Some(backlog))?;
+    let there = host.table().endpoints.get(&port).cloned();
+    let endpoint = match there {
+        Some(endpoint) => endpoint,
+        None => endpoint_in_time(host, socket, Some(backlog)).await?,
+    };
     socket.enter(Phase::Listening);
     let port = endpoint.port();
-    host.table()
-        .listening
-        .insert(port, vec![Arc::clone(socket)]);
+    {
+        let mut table = host.table();
+        endpoint.listen(true);
+        let all = table.listening.entry(port).or_default();
+        all.push(Arc::clone(socket));
+        table.endpoints.insert(port, endpoint.clone());
+    }
     tokio::spawn(listen(Arc::clone(host), endpoint));
     Ok(Answer::Done)
 }
@@ -273,7 +309,7 @@ async fn connect(
         _ => return Err(libc::EISCONN),
     }
     let peer = peer(host, socket, &addresses)?;
-    let endpoint = endpoint(host, socket, None)?;
+    let endpoint = endpoint_in_time(host, socket, None).await?;
     let options = socket.state().options.clone();
     let link = Arc::new(Link::new(host.number(), addresses, options));
     let number = link.number;

@@ -13,21 +13,40 @@ use crate::frame::{Frame, Kind};
 /// Time between two looks whether a socket still listens.
 pub const LOOK: Duration = Duration::from_millis(100);
 
-/// Tells listening programs of each association that comes to the endpoint, until nobody listens.
+/// Tells listening programs of each association that comes to the endpoint, until nobody listens. The endpoint stays until its
+/// associations have ended: a server that begins anew can listen there.
 pub async fn listen(host: Arc<Known>, endpoint: Endpoint) {
     let port = endpoint.port();
     loop {
         // A listener that was closed is no reason for a packet, so somebody has to look.
         let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
-        if !host.table().listening.contains_key(&port) {
-            return;
+        if nobody_listens(&host, port, &endpoint) {
+            if let Ok(Ok(association)) = accepted {
+                association.abort("");
+            }
+            break;
         }
         match accepted {
             Ok(Ok(association)) => announce(&host, port, association).await,
-            Ok(Err(_)) => return,
+            Ok(Err(_)) => break,
             Err(_) => (),
         }
     }
+    endpoint.wait_idle().await;
+    let mut table = host.table();
+    if !table.listening.contains_key(&port) {
+        table.endpoints.remove(&port);
+    }
+}
+
+/// Whether no socket listens at the port any more. The endpoint then refuses peers; under the lock, since a socket may listen next.
+fn nobody_listens(host: &Known, port: u16, endpoint: &Endpoint) -> bool {
+    let table = host.table();
+    let nobody = !table.listening.contains_key(&port);
+    if nobody {
+        endpoint.turn_away();
+    }
+    nobody
 }
 
 /// Tells the program whose socket is of the peer's family.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anabranch_net::{Association, BindError, Config, SharedSockets};
+use anabranch_net::{Association, BindError, Config, Endpoint, SharedSockets};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -56,6 +56,8 @@ struct Table {
     ports: BTreeMap<u16, u32>,
     /// The sockets that listen at a port: one, or one of each family.
     listening: BTreeMap<u16, Vec<Arc<Socket>>>,
+    /// The endpoints of one-to-one sockets that listen, or did and have associations: another socket can listen there meanwhile.
+    endpoints: BTreeMap<u16, Endpoint>,
     last_port: u16,
 }
 

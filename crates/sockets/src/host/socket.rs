@@ -70,6 +70,8 @@ pub struct State {
     pub links: BTreeMap<u32, Arc<Link>>,
     /// The endpoint of a socket with many associations, once it is in use.
     pub endpoint: Option<Endpoint>,
+    /// It came from `accept`, and has the port of the socket that listened.
+    pub accepted: bool,
     /// The last descriptor is closed.
     pub closed: bool,
 }

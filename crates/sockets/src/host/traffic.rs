@@ -59,6 +59,7 @@ fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
         };
         let mut state = socket.state();
         (state.options, state.bound, state.port) = (options, bound, port);
+        state.accepted = true;
         drop(state);
         if let Some(port) = port {
             host.share_port(port);

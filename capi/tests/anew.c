@@ -1,0 +1,89 @@
+/* A server that begins anew: it listens at a port again while associations that were accepted there go on. `anew PORT` is both ends. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                            \
+    do {                                                                                            \
+        if (!(condition)) {                                                                         \
+            fprintf(stderr, "%s:%d: %s (errno %d: %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno)); \
+            exit(1);                                                                                \
+        }                                                                                           \
+    } while (0)
+
+static struct sockaddr_in own;
+
+/* A socket that listens. The former one was closed just now, which the host learns of a moment later. */
+static int listening(void)
+{
+    int on = 1, s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    CHECK(s >= 0 && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    while (bind(s, (struct sockaddr *)&own, sizeof own) != 0) {
+        CHECK(errno == EADDRINUSE);
+        usleep(10000);
+    }
+    CHECK(listen(s, 5) == 0);
+    return s;
+}
+
+static int called(void)
+{
+    int c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    CHECK(c >= 0);
+    if (connect(c, (struct sockaddr *)&own, sizeof own) == 0)
+        return c;
+    CHECK(errno == ECONNREFUSED && close(c) == 0);
+    return -1;
+}
+
+static void passes(int from, int to, const char *text)
+{
+    char data[16];
+    ssize_t length = (ssize_t)strlen(text);
+    CHECK(send(from, text, (size_t)length, 0) == length);
+    CHECK(recv(to, data, sizeof data, 0) == length && !memcmp(data, text, (size_t)length));
+}
+
+int main(int count, char **given)
+{
+    own = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)(count > 1 ? atoi(given[1]) : 5001)) };
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+
+    int ends[3][2];
+    for (int turn = 0; turn < 3; turn++) {
+        int s = listening();
+        ends[turn][0] = called();
+        CHECK(ends[turn][0] >= 0);
+        ends[turn][1] = accept(s, NULL, NULL);
+        CHECK(ends[turn][1] >= 0 && close(s) == 0);
+        for (int old = 0; old <= turn; old++) {
+            passes(ends[old][0], ends[old][1], "over");
+            passes(ends[old][1], ends[old][0], "back");
+        }
+    }
+
+    /* Nobody listens now: sooner or later calls are refused. */
+    int c;
+    while ((c = called()) >= 0) {
+        CHECK(close(c) == 0);
+        usleep(10000);
+    }
+
+    /* Once more, when every association is being closed. */
+    for (int turn = 0; turn < 3; turn++)
+        CHECK(close(ends[turn][0]) == 0 && close(ends[turn][1]) == 0);
+    int s = listening();
+    c = called();
+    CHECK(c >= 0);
+    int a = accept(s, NULL, NULL);
+    CHECK(a >= 0);
+    passes(c, a, "anew");
+    puts("anew");
+    return 0;
+}
