@@ -60,6 +60,8 @@ fn what_nothing_else_is_said_of_goes_as_the_defaults_say() {
         );
         assert_eq!(&message.bytes[..], b"as ever");
         server.shutdown().await.expect("graceful");
+        // The server ends first, and tells the client.
+        client.closed().await;
         let error = client.set_send_defaults(defaults);
         assert_eq!(error, Err(RuntimeError::Closed));
     });
