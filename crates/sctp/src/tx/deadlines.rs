@@ -54,7 +54,9 @@ impl Sender {
     #[inline]
     pub(crate) fn plain_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let probes_no_window = self.queue.is_empty() || self.in_flight_for_window() > 0;
-        if self.watch.is_some() || self.paced || !probes_no_window {
+        // An algorithm may compute a rate where the settings ask for none.
+        let paced = paths.iter().any(|(_, it)| it.pacer.deadline().is_some());
+        if self.watch.is_some() || !probes_no_window || paced {
             return None;
         }
         let streams = self.in_use.deadline().unwrap_or(Nanos::MAX);
