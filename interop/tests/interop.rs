@@ -108,7 +108,6 @@ fn extended() -> Vec<Case> {
         (Resets, Anabranch, Usrsctp),
         (Resets, Anabranch, Dcsctp),
         (Resets, Dcsctp, Anabranch),
-        (Partial, Pion, Anabranch),
         (Resets, Linux, Anabranch),
         (Resets, Usrsctp, Anabranch),
     ] {
