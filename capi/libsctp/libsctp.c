@@ -307,6 +307,19 @@ int sctp_sendv(int s, const struct iovec *parts, int count, struct sockaddr *to,
     return result;
 }
 
+/* recvmsg with the flags given, which are replaced by those of the message, as the length of the address is. */
+static ssize_t receive(int s, struct msghdr *message, socklen_t *from_length, int *flags)
+{
+    ssize_t length = recvmsg(s, message, flags ? *flags : 0);
+    if (length < 0)
+        return -1;
+    if (from_length)
+        *from_length = message->msg_namelen;
+    if (flags)
+        *flags = message->msg_flags;
+    return length;
+}
+
 int sctp_recvmsg(int s, void *data, size_t room, struct sockaddr *from, socklen_t *from_length, struct sctp_sndrcvinfo *info, int *flags)
 {
     union {
@@ -318,13 +331,9 @@ int sctp_recvmsg(int s, void *data, size_t room, struct sockaddr *from, socklen_
     struct msghdr message = { .msg_name = from, .msg_namelen = from_length ? *from_length : 0, .msg_iov = &part, .msg_iovlen = 1 };
     message.msg_control = &control;
     message.msg_controllen = sizeof control;
-    ssize_t length = recvmsg(s, &message, flags ? *flags : 0);
+    ssize_t length = receive(s, &message, from_length, flags);
     if (length < 0)
         return -1;
-    if (from_length)
-        *from_length = message.msg_namelen;
-    if (flags)
-        *flags = message.msg_flags;
     for (struct cmsghdr *it = CMSG_FIRSTHDR(&message); it && info; it = CMSG_NXTHDR(&message, it))
         if (it->cmsg_level == IPPROTO_SCTP && it->cmsg_type == SCTP_SNDRCV)
             memcpy(info, CMSG_DATA(it), sizeof *info);
@@ -347,13 +356,9 @@ int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *fro
     message.msg_iovlen = (size_t)count;
     message.msg_control = &control;
     message.msg_controllen = sizeof control;
-    ssize_t length = recvmsg(s, &message, flags ? *flags : 0);
+    ssize_t length = receive(s, &message, from_length, flags);
     if (length < 0)
         return -1;
-    if (from_length)
-        *from_length = message.msg_namelen;
-    if (flags)
-        *flags = message.msg_flags;
     for (struct cmsghdr *it = CMSG_FIRSTHDR(&message); it; it = CMSG_NXTHDR(&message, it)) {
         if (it->cmsg_level == IPPROTO_SCTP && it->cmsg_type == SCTP_RCVINFO) {
             memcpy(&both.recvv_rcvinfo, CMSG_DATA(it), sizeof both.recvv_rcvinfo);

@@ -9,13 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                            \
-    do {                                                                                            \
-        if (!(condition)) {                                                                         \
-            fprintf(stderr, "%s:%d: %s (errno %d: %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno)); \
-            exit(1);                                                                                \
-        }                                                                                           \
-    } while (0)
+#include "check.h"
 
 static struct sockaddr_in own;
 

@@ -13,13 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                            \
-    do {                                                                                            \
-        if (!(condition)) {                                                                         \
-            fprintf(stderr, "%s:%d: %s (errno %d: %s)\n", __FILE__, __LINE__, #condition, errno, strerror(errno)); \
-            exit(1);                                                                                \
-        }                                                                                           \
-    } while (0)
+#include "check.h"
 
 enum { MOST = 4096 };
 
