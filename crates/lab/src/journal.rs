@@ -282,7 +282,7 @@ fn line(key: &str, record: &[u8]) -> Vec<u8> {
     line.push(b' ');
     line.extend_from_slice(record);
     let text = &line[PREFIX..];
-    let prefix = format!("{:08x} {:08x} ", text.len(), crc32c::crc32c(text));
+    let prefix = format!("{:08x} {:08x} ", text.len(), crc_fast::crc32_iscsi(text));
     line[..PREFIX].copy_from_slice(prefix.as_bytes());
     line.push(b'\n');
     line
@@ -300,7 +300,7 @@ fn parse(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
     let (length, checksum) = (number(0)? as usize, number(9)?);
     let text = bytes.get(PREFIX..PREFIX.checked_add(length)?)?;
     let ends = bytes.get(PREFIX + length) == Some(&b'\n');
-    if !ends || crc32c::crc32c(text) != checksum {
+    if !ends || crc_fast::crc32_iscsi(text) != checksum {
         return None;
     }
     let space = text.iter().position(|byte| *byte == b' ')?;

@@ -1,8 +1,10 @@
 //! The checksums of packets: CRC32c for SCTP (RFC 9260 §6.8, Appendix A), the Internet checksum for TCP (RFC 9293 §3.1).
 
+mod crc32c;
+
 use std::net::IpAddr;
 
-use crc32c::{crc32c, crc32c_append};
+use crc32c::{crc32c, crc32c_without};
 
 /// Whether the checksum of a received packet counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +24,10 @@ const HEADER: usize = 12;
 ///
 /// The field carries the value in little-endian order, see [`fill`].
 pub fn crc32c_packet(packet: &[u8]) -> u32 {
-    // With the first chunk's header, if there is one: what is left then begins where the machine reads fastest.
-    if let Some((head, rest)) = packet.split_first_chunk::<{ HEADER + 4 }>() {
-        let mut head = *head;
-        head[FIELD..HEADER].fill(0);
-        return crc32c_append(crc32c(&head), rest);
-    }
-    let Some((header, rest)) = packet.split_first_chunk::<HEADER>() else {
+    if packet.len() < HEADER {
         return crc32c(packet);
-    };
-    let mut header = *header;
-    header[FIELD..].fill(0);
-    crc32c_append(crc32c(&header), rest)
+    }
+    crc32c_without(packet, FIELD)
 }
 
 /// Whether the packet's checksum field holds its CRC32c. False for anything shorter than the common header.
