@@ -2,7 +2,7 @@
 //!
 //! That is the engine, every crate of this workspace below it, the form of the series files, and the versions of all other
 //! crates (`Cargo.lock`). Tables, figures and pages may change without running anew. Built from a package, where the sources of the
-//! others are not at hand, it is made of the version instead.
+//! others are not at hand, it is made of the version and of the commit that was packed.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
@@ -22,8 +22,13 @@ fn main() {
     // `DefaultHasher::new` has fixed keys: the same sources have the same fingerprint on every machine.
     let mut hasher = DefaultHasher::new();
     let packed = !root.join("crates/engine").is_dir();
+    let commit = if packed {
+        packed_commit(&here)
+    } else {
+        git_commit(&here)
+    };
     let crates = if packed {
-        env::var_os("CARGO_PKG_VERSION").hash(&mut hasher);
+        (env::var_os("CARGO_PKG_VERSION"), &commit).hash(&mut hasher);
         BTreeSet::from([(RUNS.to_owned(), PathBuf::new())])
     } else {
         hash_sources(&here, &root, &mut hasher)
@@ -39,10 +44,7 @@ fn main() {
         );
     }
     println!("cargo:rerun-if-env-changed=ANABRANCH_COMMIT");
-    if let Some(commit) = env::var("ANABRANCH_COMMIT")
-        .ok()
-        .or_else(|| git_commit(&here).filter(|_| !packed))
-    {
+    if let Some(commit) = env::var("ANABRANCH_COMMIT").ok().or(commit) {
         println!("cargo:rustc-env=ANABRANCH_BUILT_FROM={commit}");
     }
 }
@@ -140,4 +142,14 @@ fn git_commit(here: &Path) -> Option<String> {
         .ok()?;
     let commit = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !commit.is_empty()).then_some(commit)
+}
+
+/// The commit that cargo wrote into the package, unless files were packed that it has not.
+fn packed_commit(here: &Path) -> Option<String> {
+    let notes = fs::read(here.join(".cargo_vcs_info.json")).ok()?;
+    let notes: serde_json::Value = serde_json::from_slice(&notes).ok()?;
+    let git = notes.get("git")?;
+    let clean = git.get("dirty").and_then(serde_json::Value::as_bool) != Some(true);
+    let commit = git.get("sha1")?.as_str()?.get(..12)?;
+    clean.then(|| commit.to_owned())
 }
