@@ -52,6 +52,8 @@ use window::ReceiveWindow;
 pub enum DataOutcome {
     /// It was new and has been taken.
     NewData,
+    /// It was new and has been taken. It shows that messages of which a part was delivered have no end.
+    Aborting,
     /// It had arrived before; the next SACK reports it.
     Duplicate,
     /// No room in the receive buffer: dropped, as if it had not arrived.
@@ -116,6 +118,8 @@ pub struct Receiver {
     /// The next TSN, if it was refused already for want of room, where the profile drops silently.
     refused: Option<Tsn>,
     held: Held,
+    /// Messages without an end that the user is to be told of.
+    aborted: Vec<Abandoned>,
     /// Where the peer interleaves messages.
     interleaved: Option<Box<Interleaved>>,
     sack: SackPolicy,
@@ -143,6 +147,7 @@ impl Receiver {
             sliced: 0,
             refused: None,
             held: Held::default(),
+            aborted: Vec::new(),
             interleaved: None,
             sack: SackPolicy::new(config),
             from: PathId(0),
@@ -208,7 +213,7 @@ impl Receiver {
     #[inline(always)]
     fn count_outcome(&mut self, outcome: DataOutcome, length: u64) {
         match outcome {
-            DataOutcome::NewData => {
+            DataOutcome::NewData | DataOutcome::Aborting => {
                 self.statistics.chunks += 1;
                 self.statistics.bytes += length;
             }
@@ -267,18 +272,21 @@ impl Receiver {
         let beside = self.arrived(now, data.tsn, data.immediate, trace);
         self.window.take(bytes, data.user_data.len());
         self.held.take(data.stream_id, bytes);
-        let taken = self.take(now, data, source, beside, trace)
-            && !self.reassembly.contradicts(self.tracker.cumulative());
+        let mut outcome = if self.take(now, data, source, beside, trace) {
+            DataOutcome::NewData
+        } else {
+            DataOutcome::ProtocolViolation
+        };
+        if outcome == DataOutcome::NewData && self.reassembly.is_broken(self.tracker.cumulative()) {
+            outcome = self.judge_broken(now, trace);
+        }
+        let taken = outcome != DataOutcome::ProtocolViolation;
         // What can be read needs no relief.
         if taken && self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve(now, trace);
         }
         self.held.record(now, self.window.used(), trace);
-        if taken {
-            DataOutcome::NewData
-        } else {
-            DataOutcome::ProtocolViolation
-        }
+        outcome
     }
 
     /// Notes the TSN, and when it must be acknowledged. Gives what the TSNs beside it are.

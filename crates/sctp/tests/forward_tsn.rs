@@ -2,60 +2,20 @@
 
 mod common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Event, Message, StateName};
+use anabranch_sctp::{Config, Discard, Event, Message, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_wire::chunk::{Chunk, Data};
+use anabranch_wire::Ssn;
+use anabranch_wire::chunk::Chunk;
 use anabranch_wire::extension::{ForwardTsn, Skipped};
-use anabranch_wire::{Encode, Ssn, Tsn};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use common::rig::Rig;
 use common::*;
-
-/// A receiver and the hands of its peer.
-struct Rig {
-    world: World,
-    z: AssociationId,
-    tag: u32,
-    first: Tsn,
-}
 
 impl Rig {
     fn new(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default().with(|it| it.partial_reliability = true);
         change(&mut config);
-        let mut world = World::new(config);
-        world.connect();
-        world.run_for(SECOND);
-        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
-            Chunk::Init(init) => init.initial_tsn,
-            other => panic!("{other:?}"),
-        };
-        let z = world.only_association(Z);
-        let tag = world.tag_sent_by(A);
-        world.forget();
-        // What Z sends in answer stays on the way.
-        world.fate = Box::new(|_| Fate::Drop);
-        Self {
-            world,
-            z,
-            tag,
-            first,
-        }
-    }
-
-    fn data(&mut self, offset: u32, stream: u16, ssn: u16, flags: &str) {
-        let data = Chunk::Data(Data {
-            tsn: self.first.add(offset),
-            stream_id: stream,
-            ssn: Ssn(ssn),
-            ppid: 0,
-            unordered: flags.contains('U'),
-            beginning: flags.contains('B'),
-            ending: flags.contains('E'),
-            immediate: false,
-            user_data: Bytes::from(format!("{offset};")),
-        });
-        let packet = packet(A, self.tag, &[&data]);
-        self.world.inject(Z, packet);
+        Self::of(config)
     }
 
     /// All up to the TSN at `to` are given up.
@@ -67,20 +27,8 @@ impl Rig {
                 ssn: Ssn(ssn),
             })
             .collect();
-        let mut bytes = BytesMut::new();
-        ForwardTsn::new(self.first.add(to), &skipped).encode(&mut bytes);
-        self.raw(&bytes);
-    }
-
-    fn raw(&mut self, chunks: &[u8]) {
-        let packet = raw_packet(A, self.tag, chunks);
-        self.world.inject(Z, packet);
-    }
-
-    fn read(&mut self) -> Vec<String> {
-        let messages = self.world.receive_all(Z, self.z).into_iter();
-        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
-        messages.map(|it| text(it.payload.into_bytes())).collect()
+        let chunk = ForwardTsn::new(self.first.add(to), &skipped);
+        self.chunk(&chunk);
     }
 
     /// Cumulative TSN and gap blocks of the last SACK.
@@ -104,16 +52,6 @@ impl Rig {
     fn sacks(&self) -> usize {
         let is_sack = |shot: &&Shot| shot.chunks.contains("SACK");
         self.world.shots.iter().filter(is_sack).count()
-    }
-
-    fn refused(&self) -> u64 {
-        self.world.endpoints[Z]
-            .discards()
-            .of(Discard::BadForwardTsn)
-    }
-
-    fn is_up(&self) -> bool {
-        self.world.state(Z, self.z) == StateName::Established
     }
 }
 
@@ -204,12 +142,64 @@ fn a_message_may_begin_where_another_was_to_end() {
     rig.data(0, 0, 0, "B");
     rig.data(1, 0, 0, "");
     rig.data(2, 0, 1, "BE");
-    assert!(rig.is_up());
-    rig.forward(1, &[]);
+    assert_eq!(rig.read(), ["2;"]);
+    rig.forward(1, &[(0, 0)]);
     assert_eq!(rig.refused(), 1, "the point is behind: it was all received");
     rig.data(4, 0, 2, "BE");
-    rig.forward(3, &[(0, 0)]);
-    assert_eq!(rig.read(), ["2;", "4;"]);
+    rig.forward(3, &[]);
+    assert_eq!(rig.read(), ["4;"]);
+    assert!(rig.is_up());
+}
+
+/// A message is known to have no end once the TSN behind it is another message's, and not before; of what waits for it, all is delivered.
+#[test]
+fn a_message_without_an_end_is_passed_over() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(0, 0, 0, "B");
+    rig.data(1, 0, 0, "");
+    rig.data(3, 0, 1, "BE");
+    rig.data(5, 0, 3, "BE");
+    rig.data(6, 1, 0, "U");
+    assert_eq!(rig.read(), [""; 0], "its end may be on its way");
+    rig.data(2, 0, 0, "E");
+    assert_eq!(rig.read(), ["0;1;2;", "3;"]);
+    rig.data(4, 0, 2, "B");
+    assert_eq!(rig.read(), ["5;"], "what is behind it begins");
+    rig.data(7, 1, 0, "BE");
+    assert_eq!(rig.read(), ["7;"], "6 has no beginning");
+    // Of two streams, one of them unordered, and then the stream where numbers wait for both.
+    rig.data(8, 2, 0, "B");
+    rig.data(9, 2, 0, "UB");
+    rig.data(10, 2, 1, "B");
+    rig.data(11, 2, 2, "BE");
+    assert_eq!(rig.read(), ["11;"]);
+    assert!(rig.is_up());
+}
+
+/// The same where the point goes on by a FORWARD TSN.
+#[test]
+fn a_forward_tsn_shows_that_messages_have_no_end() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(1, 5, 0, "B");
+    rig.data(2, 5, 1, "BE");
+    rig.data(3, 5, 2, "B");
+    assert_eq!(rig.read(), [""; 0]);
+    rig.forward(0, &[(4, 0)]);
+    assert_eq!(rig.read(), ["2;"]);
+    rig.data(4, 5, 2, "E");
+    assert_eq!(rig.read(), ["3;4;"], "the end of the last may come");
+}
+
+/// Messages without an end take no room: of a peer that ends none of a thousand, the next is still read.
+#[test]
+fn messages_without_an_end_fill_no_buffer() {
+    let mut rig = Rig::new(|config| config.receive_buffer = 1_500);
+    for number in 0..1_000 {
+        let (stream, ssn) = (number % 3, number / 3);
+        rig.data(number, stream as u16, ssn as u16, "B");
+    }
+    rig.data(1_000, 0, 334, "BE");
+    assert_eq!(rig.read(), ["1000;"]);
     assert!(rig.is_up());
 }
 
@@ -235,6 +225,23 @@ fn a_message_that_is_being_delivered_is_aborted() {
     assert_eq!(rig.read(), ["3;"]);
     rig.data(4, 3, 2, "BE");
     assert_eq!(rig.read(), ["4;"]);
+}
+
+/// The same where the message has no end, and no FORWARD TSN says so.
+#[test]
+fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
+    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    rig.data(0, 3, 0, "B");
+    rig.data(1, 3, 1, "B");
+    rig.data(2, 3, 2, "BE");
+    let told = rig.world.told(Z);
+    let number = |it: &Event| match it {
+        Event::PartialDeliveryAborted { ssn, .. } => Some(ssn.0),
+        _ => None,
+    };
+    let aborted: Vec<_> = told.iter().filter_map(number).collect();
+    assert_eq!(aborted, [0, 1], "{told:?}");
+    assert_eq!(rig.read(), ["2;"]);
 }
 
 /// What is aborted takes nothing with it of a message of its stream whose beginning was read already and whose end was not.

@@ -133,6 +133,10 @@ impl Association {
     ) {
         match outcome {
             DataOutcome::NewData => self.note_marked_data(tsn),
+            DataOutcome::Aborting => {
+                self.note_marked_data(tsn);
+                self.tell_aborted();
+            }
             DataOutcome::Duplicate => {
                 discards.count(Discard::Data);
                 self.trace

@@ -104,6 +104,14 @@ impl Association {
         self.note_forwarded(forwarded, discards);
     }
 
+    /// Tells the user of messages that the peer has left without an end.
+    pub(super) fn tell_aborted(&mut self) {
+        if let State::Known(Known { rx, .. }) = &mut self.state {
+            let aborted = rx.take_aborted().into_iter().map(Abandoned::told);
+            self.events.extend(aborted);
+        }
+    }
+
     /// What follows from a FORWARD TSN.
     pub(super) fn note_forwarded(&mut self, forwarded: Forwarded, discards: &mut Discards) {
         match forwarded {

@@ -1,11 +1,12 @@
 //! FORWARD TSN: the peer has given messages up (RFC 3758 §3.6).
 
 use anabranch_transport::{Nanos, Trace};
-use anabranch_wire::Tsn;
 use anabranch_wire::extension::ForwardTsn;
+use anabranch_wire::{Ssn, Tsn};
 
+use super::reassembly::GivenUp;
 use super::tsn_tracker::Arrival;
-use super::{Abandoned, Receiver};
+use super::{Abandoned, DataOutcome, Receiver};
 use crate::path::PathId;
 
 /// What became of a FORWARD TSN.
@@ -22,6 +23,9 @@ pub(crate) enum Forwarded {
     /// It names a TSN that could not be reported: not taken.
     BeyondWindow,
 }
+
+/// A message that was dropped: its stream, its number if that is to be passed over, and what the user is told if a part was delivered.
+type Dropped = (u16, Option<Ssn>, Option<Abandoned>);
 
 impl Receiver {
     /// Whether the peer may give messages up: both ends speak partial reliability.
@@ -41,7 +45,7 @@ impl Receiver {
         if let Some(refused) = self.move_point(to, from, trace) {
             return refused;
         }
-        let aborted = self.drop_given_up(now, to, trace);
+        let mut aborted = self.drop_given_up(now, to, trace);
         let mut streams_ignored = 0;
         for skipped in forward.skipped() {
             let stream = skipped.stream_id;
@@ -54,12 +58,15 @@ impl Receiver {
                 streams_ignored += 1;
             }
         }
+        // The point went on over what had arrived.
+        aborted.extend(self.drop_endless(now, trace));
         self.held.record(now, self.window.used(), trace);
         Forwarded::Moved {
             aborted,
             streams_ignored,
         }
     }
+
     /// Moves the cumulative point to what came on path `from`; says so if it cannot be.
     pub(super) fn move_point(
         &mut self,
@@ -98,24 +105,79 @@ impl Receiver {
         to: Tsn,
         trace: &mut Trace,
     ) -> Vec<Abandoned> {
-        let mut aborted = Vec::new();
+        let mut dropped = Vec::new();
         while let Some(given_up) = self.reassembly.drop_given_up(to) {
-            for part in given_up.payload.parts() {
-                self.let_go(given_up.stream, part.len());
-            }
-            if let Some(head) = given_up.head {
-                self.long.forget(&head);
-                aborted.extend(head.open.then(|| Abandoned::of(&head)));
-            }
+            dropped.push((given_up.stream, None, self.forget_pieces(given_up)));
         }
+        self.pass_over(now, dropped, trace)
+    }
+
+    /// Drops messages that have no end though the TSNs behind them have come. Their sender gave them up when it had sent a part of
+    /// them, and neither sent nor skipped a further TSN: Linux 6.1 does that, and names the number in a FORWARD TSN that is out of
+    /// date. No other message can become theirs, and all messages of their streams before them have come or were skipped. Gives those
+    /// of which a part was delivered.
+    #[cold]
+    pub(super) fn drop_endless(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
+        let mut dropped = Vec::new();
+        let cumulative = self.tracker.cumulative();
+        while let Some(given_up) = self.reassembly.drop_broken(cumulative) {
+            let (stream, number) = (given_up.stream, given_up.number);
+            dropped.push((stream, number, self.forget_pieces(given_up)));
+        }
+        self.pass_over(now, dropped, trace)
+    }
+
+    /// A chunk was taken that shows messages to have no beginning or no end: what becomes of it.
+    #[cold]
+    pub(super) fn judge_broken(&mut self, now: Nanos, trace: &mut Trace) -> DataOutcome {
+        if !self.reassembly.gives_up() {
+            return DataOutcome::ProtocolViolation;
+        }
+        let aborted = self.drop_endless(now, trace);
+        if aborted.is_empty() {
+            return DataOutcome::NewData;
+        }
+        self.aborted.extend(aborted);
+        DataOutcome::Aborting
+    }
+
+    /// Messages of which a part was delivered, and which [`DataOutcome::Aborting`] told to have no end.
+    pub(crate) fn take_aborted(&mut self) -> Vec<Abandoned> {
+        std::mem::take(&mut self.aborted)
+    }
+
+    /// Lets go of what is held of a message. Gives it, if a part was delivered.
+    fn forget_pieces(&mut self, given_up: GivenUp) -> Option<Abandoned> {
+        for part in given_up.payload.parts() {
+            self.let_go(given_up.stream, part.len());
+        }
+        let head = given_up.head?;
+        self.long.forget(&head);
+        head.open.then(|| Abandoned::of(&head))
+    }
+
+    /// Goes on behind messages that were dropped: those of which a part was delivered, and those with a number to be passed over. Only
+    /// once all are dropped: none of those begins to be delivered that have no end.
+    fn pass_over(
+        &mut self,
+        now: Nanos,
+        dropped: Vec<Dropped>,
+        trace: &mut Trace,
+    ) -> Vec<Abandoned> {
+        let aborted: Vec<_> = dropped.iter().filter_map(|it| it.2).collect();
         if !aborted.is_empty() {
             self.forget_endless(aborted.iter().map(|it| it.stream).collect());
         }
-        // Only now: none of those begins to be delivered that have no end.
-        for Abandoned { stream, .. } in &aborted {
+        for (stream, number, aborted) in dropped {
             let (mut delivery, order, _) = self.delivery(now, trace);
-            order.close(*stream, |whole| delivery.whole(whole));
-            self.went_on(now, *stream, trace);
+            if aborted.is_some() {
+                order.close(stream, |whole| delivery.whole(whole));
+            } else if let Some(number) = number {
+                order.skip(stream, number, |whole| delivery.whole(whole));
+            } else {
+                continue;
+            }
+            self.went_on(now, stream, trace);
         }
         aborted
     }

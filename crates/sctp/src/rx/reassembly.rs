@@ -152,6 +152,8 @@ pub(super) struct Dropped {
 #[derive(Debug)]
 pub(super) struct GivenUp {
     pub stream: u16,
+    /// Its stream sequence number, if it is ordered.
+    pub number: Option<Ssn>,
     /// Its beginning, if that has come.
     pub head: Option<Head>,
     /// What of it was held.
@@ -292,13 +294,25 @@ impl Reassembly {
     /// after which another began. Fragments of a message have TSNs in a row (RFC 9260 §6.9), so a peer that begins
     /// messages and does not end them is found out here.
     #[inline]
-    pub fn contradicts(&self, cumulative: Tsn) -> bool {
-        if self.gives_up || self.runs.is_empty() {
+    pub fn is_broken(&self, cumulative: Tsn) -> bool {
+        if self.runs.is_empty() {
             return false;
         }
         self.runs.first_key_value().is_some_and(|(first, run)| {
             run.last.lt(cumulative) || (first.0.le(cumulative) && !run.beginning)
         })
+    }
+
+    /// Whether the peer may give messages up: then what is broken is no fault.
+    pub fn gives_up(&self) -> bool {
+        self.gives_up
+    }
+
+    /// Drops the first message, if it [is broken](Self::is_broken).
+    pub fn drop_broken(&mut self, cumulative: Tsn) -> Option<GivenUp> {
+        let broken = self.is_broken(cumulative);
+        let first = *self.runs.first_key_value().filter(|_| broken)?.0;
+        self.take_run(first)
     }
 
     /// Begins to deliver in parts the message whose first fragment is `first`; gives what there is of it.
@@ -327,10 +341,15 @@ impl Reassembly {
             .take_while(|(first, _)| first.0.le(to))
             .find(lost)?
             .0;
+        self.take_run(first)
+    }
+
+    fn take_run(&mut self, first: ByTsn) -> Option<GivenUp> {
         let mut run = self.runs.remove(&first)?;
         self.open -= usize::from(run.open);
         Some(GivenUp {
             stream: run.stream,
+            number: (!run.unordered).then_some(run.ssn),
             head: run.head(first.0),
             payload: run.parts.take(),
         })

@@ -3,6 +3,8 @@
 
 pub mod caller;
 pub mod pair;
+pub mod rig;
+pub mod seeds;
 pub mod signed;
 pub mod wrong;
 

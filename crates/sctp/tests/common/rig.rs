@@ -1,0 +1,84 @@
+//! Endpoint Z, and the hands of its peer: what Z hears is made by hand, and what it answers stays on the way.
+
+use anabranch_sctp::Discard;
+use anabranch_wire::chunk::Data;
+use anabranch_wire::{Ssn, Tsn};
+
+use super::*;
+
+pub struct Rig {
+    pub world: World,
+    pub z: AssociationId,
+    /// The tag in packets to Z.
+    pub tag: u32,
+    /// The first TSN of the peer, which offsets count from.
+    pub first: Tsn,
+    /// Packets of Z that were looked at.
+    pub looked_at: usize,
+}
+
+impl Rig {
+    /// An association that is up.
+    pub fn of(config: Config) -> Self {
+        let mut world = World::new(config);
+        world.connect();
+        world.run_for(SECOND);
+        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+            Chunk::Init(init) => init.initial_tsn,
+            other => panic!("{other:?}"),
+        };
+        let z = world.only_association(Z);
+        let tag = world.tag_sent_by(A);
+        world.forget();
+        world.fate = Box::new(|_| Fate::Drop);
+        Self {
+            world,
+            z,
+            tag,
+            first,
+            looked_at: 0,
+        }
+    }
+
+    pub fn raw(&mut self, chunks: &[u8]) {
+        let packet = raw_packet(A, self.tag, chunks);
+        self.world.inject(Z, packet);
+    }
+
+    pub fn chunk(&mut self, chunk: &impl Encode) {
+        let mut bytes = BytesMut::new();
+        chunk.encode(&mut bytes);
+        self.raw(&bytes);
+    }
+
+    /// DATA with its offset as text: `U`nordered, `B`eginning, `E`nding.
+    pub fn data(&mut self, offset: u32, stream: u16, ssn: u16, flags: &str) {
+        self.chunk(&Data {
+            tsn: self.first.add(offset),
+            stream_id: stream,
+            ssn: Ssn(ssn),
+            ppid: 0,
+            unordered: flags.contains('U'),
+            beginning: flags.contains('B'),
+            ending: flags.contains('E'),
+            immediate: false,
+            user_data: Bytes::from(format!("{offset};")),
+        });
+    }
+
+    pub fn read(&mut self) -> Vec<String> {
+        let messages = self.world.receive_all(Z, self.z).into_iter();
+        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
+        messages.map(|it| text(it.payload.into_bytes())).collect()
+    }
+
+    /// FORWARD TSNs, or what they list, that were out of place.
+    pub fn refused(&self) -> u64 {
+        let discards = self.world.endpoints[Z].discards();
+        discards.of(Discard::BadForwardTsn)
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.world.state(Z, self.z) == StateName::Established
+    }
+}

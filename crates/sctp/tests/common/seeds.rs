@@ -1,0 +1,39 @@
+//! The seeds that random plays are made of.
+
+use std::ops::Range;
+use std::panic::{RefUnwindSafe, catch_unwind};
+
+/// The number that this variable of the environment has, if there is one.
+pub fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}=number")))
+}
+
+/// `CASE=seed` is one alone; `CASES=number` so many instead of the `usual` ones, from seed `FROM` on.
+pub fn seeds(usual: u64) -> Range<u64> {
+    if let Some(seed) = number("CASE") {
+        return seed..seed + 1;
+    }
+    let from = number("FROM").unwrap_or(0);
+    from..from + number("CASES").unwrap_or(usual)
+}
+
+/// Plays each of the [`seeds`], and fails at the end if one of them does. Gives what they gave.
+pub fn each<T>(usual: u64, play: impl Fn(u64) -> T + RefUnwindSafe) -> Vec<T> {
+    let (mut failed, mut results) = (Vec::new(), Vec::new());
+    for seed in seeds(usual) {
+        if seed.is_multiple_of(10_000) {
+            println!("CASE={seed}");
+        }
+        match catch_unwind(|| play(seed)) {
+            Ok(result) => results.push(result),
+            Err(_) => {
+                println!("failed: CASE={seed}");
+                failed.push(seed);
+            }
+        }
+        assert!(failed.len() < 20, "{failed:?}");
+    }
+    assert!(failed.is_empty(), "play them alone by CASE=: {failed:?}");
+    results
+}
