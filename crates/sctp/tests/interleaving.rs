@@ -3,17 +3,16 @@
 mod common;
 
 use anabranch_sctp::config::{Config, SchedulerKind};
-use anabranch_sctp::{
-    AssociationId, CloseReason, Discard, Event, Message, SendOptions, StateName, Violation,
-};
+use anabranch_sctp::{CloseReason, Discard, Event, Message, Profile, SendOptions, Violation};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Data};
 use anabranch_wire::extension::{Extension, ForwardTsn, IData, IForwardTsn, Piece, SkippedMessage};
 use anabranch_wire::parameter::Parameter;
 use anabranch_wire::serial::{Fsn, Mid};
-use anabranch_wire::{Encode, Ssn, Tsn};
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::{Ssn, Tsn};
+use bytes::Bytes;
+use common::rig::Rig;
 use common::*;
 
 fn on() -> Config {
@@ -209,42 +208,11 @@ fn one_message_of_a_stream_at_a_time() {
     }
 }
 
-/// A receiver and the hands of its peer.
-struct Rig {
-    world: World,
-    z: AssociationId,
-    tag: u32,
-    first: Tsn,
-}
-
 impl Rig {
     fn new(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = on().with(|it| it.partial_reliability = true);
         change(&mut config);
-        let mut world = World::new(config);
-        world.connect();
-        world.run_for(SECOND);
-        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
-            Chunk::Init(init) => init.initial_tsn,
-            other => panic!("{other:?}"),
-        };
-        let z = world.only_association(Z);
-        let tag = world.tag_sent_by(A);
-        world.forget();
-        world.fate = Box::new(|_| Fate::Drop);
-        Self {
-            world,
-            z,
-            tag,
-            first,
-        }
-    }
-
-    fn raw(&mut self, chunk: &impl Encode) {
-        let mut bytes = BytesMut::new();
-        chunk.encode(&mut bytes);
-        let packet = raw_packet(A, self.tag, &bytes);
-        self.world.inject(Z, packet);
+        Self::of(config)
     }
 
     /// A piece: `U`nordered, `E`nding; the first has number 0.
@@ -253,7 +221,7 @@ impl Rig {
             0 => Piece::First { ppid: 1 },
             fsn => Piece::Later { fsn: Fsn(fsn) },
         };
-        self.raw(&IData {
+        self.chunk(&IData {
             tsn: self.first.add(offset),
             stream_id,
             mid: Mid(mid),
@@ -274,22 +242,7 @@ impl Rig {
                 mid: Mid(mid),
             });
         let chunk = IForwardTsn::new(self.first.add(to), skipped);
-        self.raw(&chunk);
-    }
-
-    fn read(&mut self) -> Vec<String> {
-        let messages = self.world.receive_all(Z, self.z).into_iter();
-        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
-        messages.map(|it| text(it.payload.into_bytes())).collect()
-    }
-
-    fn is_up(&self) -> bool {
-        self.world.state(Z, self.z) == StateName::Established
-    }
-
-    fn refused(&self) -> u64 {
-        let discards = self.world.endpoints[Z].discards();
-        discards.of(Discard::BadForwardTsn)
+        self.chunk(&chunk);
     }
 }
 
@@ -360,9 +313,9 @@ fn data_beside_i_data_ends_the_association() {
     for with_data in [true, false] {
         let mut rig = Rig::new(|_| {});
         if with_data {
-            rig.raw(&data(rig.first));
+            rig.chunk(&data(rig.first));
         } else {
-            rig.raw(&ForwardTsn::new(rig.first, &[]));
+            rig.chunk(&ForwardTsn::new(rig.first, &[]));
         }
         assert!(!rig.is_up());
         assert!(rig.read().is_empty());
@@ -540,4 +493,46 @@ fn a_message_given_up_is_told_by_its_identifier() {
     let told = world.told(A).into_iter();
     let given_up = told.filter(|it| matches!(it, Event::MessageAbandoned(_)));
     assert_eq!(given_up.count(), 2);
+}
+
+/// Pieces that were acknowledged are never dropped, so a hole is filled beyond the buffer, whatever the profile does with DATA.
+#[test]
+fn a_hole_in_a_full_buffer_is_filled() {
+    for name in Profile::NAMES {
+        let mut rig = Rig::new(|config| {
+            config.profile = Profile::by_name(name).expect("its own name");
+            config.receive_buffer = 3_000;
+        });
+        let piece = |rig: &mut Rig, number: u32, ending| {
+            let piece = match number {
+                0 => Piece::First { ppid: 1 },
+                fsn => Piece::Later { fsn: Fsn(fsn) },
+            };
+            rig.chunk(&IData {
+                tsn: rig.first.add(number),
+                stream_id: 2,
+                mid: Mid(0),
+                piece,
+                unordered: false,
+                ending,
+                immediate: false,
+                user_data: Bytes::from_static(&[7; 500]),
+            });
+        };
+        (1..20).for_each(|number| piece(&mut rig, number, false));
+        piece(&mut rig, 0, false);
+        assert!(
+            rig.is_up(),
+            "{name}: {:?}",
+            rig.world.close_reason(Z, rig.z)
+        );
+        assert_eq!(rig.read(), [""; 0], "{name}: gathered until its end");
+        let mut read = Vec::new();
+        for number in 1..20 {
+            piece(&mut rig, number, number == 19);
+            read.extend(rig.read());
+        }
+        let lengths: Vec<_> = read.iter().map(String::len).collect();
+        assert_eq!(lengths, [10_000], "{name}");
+    }
 }

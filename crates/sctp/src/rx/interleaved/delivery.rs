@@ -118,7 +118,9 @@ impl Receiver {
         let fills_hole = tsn.lt(self.tracker.highest());
         let fits = |it: &Self| {
             let alone = next && it.window.is_empty();
-            alone || it.window.admits(bytes, length as u64, fills_hole)
+            // Also where the profile takes no DATA beyond the buffer: it drops others for what fills a hole.
+            let into_hole = fills_hole && it.window.has_memory_for(length as u64, 1);
+            alone || into_hole || it.window.admits(bytes, length as u64, false)
         };
         if fits(self) || (self.relieve_interleaved(now, trace) && fits(self)) {
             return Ok(());
