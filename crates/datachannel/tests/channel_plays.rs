@@ -3,20 +3,13 @@
 mod channel_play;
 #[path = "channel_play/offer.rs"]
 mod offer;
+#[path = "../../sctp/tests/common/seeds.rs"]
+#[allow(dead_code, reason = "each test has its part")]
+mod seeds;
 
-/// `CASE=seed` plays one alone, `CASES=number` so many.
 #[test]
 fn random_plays_end_well() {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().expect("a number"))
-    };
-    let seeds = match (number("CASE"), number("CASES")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, cases) => 0..cases.unwrap_or(2_000),
-    };
-    for seed in seeds {
-        println!("CASE={seed}");
+    seeds::each(2_000, |seed| {
         let mut state = seed + 1;
         let mut byte = || {
             state = state
@@ -28,7 +21,7 @@ fn random_plays_end_well() {
         let mut bytes = vec![byte(), 9, 200, 0];
         bytes.extend((0..2_000).map(|_| byte()));
         channel_play::play(&bytes);
-    }
+    });
 }
 
 fn corpus(name: &str, check: fn(&[u8])) {

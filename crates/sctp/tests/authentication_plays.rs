@@ -100,19 +100,7 @@ fn hear(world: &mut World, heard: &mut [u32; 2], seed: u64) {
     }
 }
 
-/// `CASE=seed` is one alone, `CASES=number` so many.
 #[test]
 fn what_is_said_is_heard_once_whatever_is_demanded() {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().expect("a number"))
-    };
-    let seeds = match (number("CASE"), number("CASES")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, cases) => 0..cases.unwrap_or(60),
-    };
-    for seed in seeds {
-        println!("CASE={seed}");
-        play(seed);
-    }
+    seeds::each(60, play);
 }

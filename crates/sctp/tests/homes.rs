@@ -199,19 +199,7 @@ fn take(world: &mut World, z: AssociationId, got: &mut Vec<u32>) {
     }
 }
 
-/// `CASE=seed` is one alone, `CASES=number` so many.
 #[test]
 fn everything_arrives_once_the_trouble_is_over() {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().expect("a number"))
-    };
-    let seeds = match (number("CASE"), number("CASES")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, cases) => 0..cases.unwrap_or(60),
-    };
-    for seed in seeds {
-        println!("CASE={seed}");
-        case(seed);
-    }
+    seeds::each(60, case);
 }

@@ -183,12 +183,10 @@ fn check(offered: &[Offered], got: &[(u16, bool, Bytes)]) {
 }
 
 fn cases(loss_per_mille: u64, seeds: std::ops::Range<u64>) {
-    if let Ok(seed) = std::env::var("CASE") {
-        let seed = seed.parse().expect("CASE=number");
-        return Profile::NAMES
-            .iter()
-            .for_each(|name| case(seed, &Profile::by_name(name).unwrap(), loss_per_mille));
-    }
+    let seeds = match seeds::number("CASE") {
+        Some(seed) => seed..seed + 1,
+        None => seeds,
+    };
     for seed in seeds {
         for name in Profile::NAMES {
             case(seed, &Profile::by_name(name).unwrap(), loss_per_mille);

@@ -144,23 +144,10 @@ fn trouble(seed: u64, lossy: u32) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// `CASE=seed` is one alone, `CASES=number` so many, from seed `FROM` on.
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().expect("a number"))
-    };
-    let from = number("FROM").unwrap_or(0);
-    match (number("CASE"), number("CASES")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, cases) => from..from + cases.unwrap_or(400),
-    }
-}
-
 #[test]
 fn both_part_in_peace() {
     let graceful = Some(CloseReason::Shutdown);
-    let failed: Vec<_> = seeds()
+    let failed: Vec<_> = seeds::seeds(400)
         .map(|seed| (seed, Play::new(seed).run(seed, false)))
         .filter(|(_, reasons)| reasons.iter().any(|it| *it != graceful))
         .collect();
@@ -171,7 +158,7 @@ fn both_part_in_peace() {
 #[test]
 fn who_is_left_behind_ends() {
     let mut given_up = 0;
-    for seed in seeds() {
+    for seed in seeds::seeds(400) {
         let reasons = Play::new(seed).run(seed, true);
         let ended = |reason: &CloseReason| {
             matches!(reason, CloseReason::Shutdown | CloseReason::PeerUnreachable)

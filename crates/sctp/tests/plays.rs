@@ -1,6 +1,8 @@
 //! Plays of random bytes, and those that once ended badly. The fuzz target `association` searches for more.
 
 mod play;
+#[path = "common/seeds.rs"]
+mod seeds;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,33 +28,10 @@ fn held() -> usize {
     HEAP.allocated()
 }
 
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}=number")))
-}
-
-/// `CASE=seed` plays one alone; `CASES=number` so many, from seed `FROM` on.
 #[test]
 fn random_plays_end_well() {
     let _turn = turn();
-    let from = number("FROM").unwrap_or(0);
-    let seeds = match number("CASE") {
-        Some(seed) => seed..seed + 1,
-        None => from..from + number("CASES").unwrap_or(150),
-    };
-    let mut failed = Vec::new();
-    for seed in seeds {
-        if seed.is_multiple_of(10_000) {
-            println!("CASE={seed}");
-        }
-        let bytes = script(seed);
-        if std::panic::catch_unwind(|| play::play(&bytes, Some(held))).is_err() {
-            println!("failed: CASE={seed}");
-            failed.push(seed);
-        }
-        assert!(failed.len() < 100, "{failed:?}");
-    }
-    assert!(failed.is_empty(), "play them alone by CASE=: {failed:?}");
+    seeds::each(150, |seed| play::play(&script(seed), Some(held)));
 }
 
 /// Seeds that once ended badly.
@@ -210,7 +189,7 @@ fn some_plays_begin_just_below_the_wrap() {
     let init = packet_of(&mut caller);
     let near = |tsn: u32| tsn > u32::MAX - 300;
     let mut found = play::WRAP_SEEDS;
-    for seed in 0..number("WRAP").unwrap_or(0) {
+    for seed in 0..seeds::number("WRAP").unwrap_or(0) {
         for (host, tsn) in first_tsns(seed, &init).into_iter().enumerate() {
             if near(tsn) {
                 println!("host {host}: {seed}");

@@ -2,31 +2,20 @@
 
 mod common;
 
-use anabranch_sctp::{
-    AssociationId, Config, Discard, Event, ReconfigOutcome, StateName, StreamDirection,
-};
+use anabranch_sctp::{Config, Discard, Event, ReconfigOutcome, StreamDirection};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_wire::chunk::{Chunk, Data, kind};
+use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::extension::{Extension, ReConfig, ReConfigParameter, ReConfigResult};
 use anabranch_wire::packet::{Checksum, Packet};
 use anabranch_wire::tlv::{TlvList, U16List};
-use anabranch_wire::{Encode, Ssn, Tsn};
+use anabranch_wire::{Encode, Tsn};
 use bytes::{Bytes, BytesMut};
+use common::rig::Rig;
 use common::*;
 
 use ReConfigResult::{
     AlreadyInProgress, BadSequenceNumber, Denied, InProgress, NothingToDo, Performed, WrongSsn,
 };
-
-/// Z, and the hands of its peer, whose first request has the number of its first TSN.
-struct Rig {
-    world: World,
-    z: AssociationId,
-    tag: u32,
-    first: Tsn,
-    /// Requests that were looked at.
-    shots: usize,
-}
 
 impl Rig {
     fn new() -> Self {
@@ -36,27 +25,10 @@ impl Rig {
     fn with(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default().with(|it| it.reconfiguration = true);
         change(&mut config);
-        let mut world = World::new(config);
-        world.connect();
-        world.run_for(SECOND);
-        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
-            Chunk::Init(init) => init.initial_tsn,
-            other => panic!("{other:?}"),
-        };
-        let z = world.only_association(Z);
-        let tag = world.tag_sent_by(A);
-        world.forget();
-        // What Z sends stays on the way.
-        world.fate = Box::new(|_| Fate::Drop);
-        Self {
-            world,
-            z,
-            tag,
-            first,
-            shots: 0,
-        }
+        Self::of(config)
     }
 
+    /// Requests count from the first TSN, too.
     fn number(&self, offset: u32) -> u32 {
         self.first.0.wrapping_add(offset)
     }
@@ -92,22 +64,17 @@ impl Rig {
         ReConfigParameter::AddIncomingStreams { request, count }
     }
 
-    fn chunk(parameters: &[ReConfigParameter]) -> Bytes {
+    fn re_config(parameters: &[ReConfigParameter]) -> Bytes {
         let mut bytes = BytesMut::new();
         let parameters = TlvList::of(parameters);
         ReConfig { parameters }.encode(&mut bytes);
         bytes.freeze()
     }
 
-    fn raw(&mut self, chunks: &[u8]) {
-        let packet = raw_packet(A, self.tag, chunks);
-        self.world.inject(Z, packet);
-    }
-
     /// The parameters of all RE-CONFIGs that Z has sent since this was last asked.
     fn said(&mut self) -> Vec<ReConfigParameter> {
         let mut said = Vec::new();
-        for shot in &self.world.shots[self.shots..] {
+        for shot in &self.world.shots[self.looked_at..] {
             let packet = Packet::parse(&shot.bytes, Checksum::Ignore).expect("a packet");
             for raw in packet.chunks().map(|raw| raw.expect("framed")) {
                 if let Ok(Extension::ReConfig(chunk)) = Extension::decode(raw) {
@@ -115,35 +82,19 @@ impl Rig {
                 }
             }
         }
-        self.shots = self.world.shots.len();
+        self.looked_at = self.world.shots.len();
         said
     }
 
     /// Sends a RE-CONFIG; gives the results of the answer.
     fn ask(&mut self, parameters: &[ReConfigParameter]) -> Vec<ReConfigResult> {
-        self.raw(&Self::chunk(parameters));
+        self.raw(&Self::re_config(parameters));
         let said = self.said().into_iter();
         let result = |it| match it {
             ReConfigParameter::Response { result, .. } => Some(result),
             _ => None,
         };
         said.filter_map(result).collect()
-    }
-
-    fn data(&mut self, offset: u32, stream: u16, ssn: u16, flags: &str) {
-        let data = Chunk::Data(Data {
-            tsn: self.first.add(offset),
-            stream_id: stream,
-            ssn: Ssn(ssn),
-            ppid: 0,
-            unordered: flags.contains('U'),
-            beginning: flags.contains('B'),
-            ending: flags.contains('E'),
-            immediate: false,
-            user_data: Bytes::from(format!("{offset};")),
-        });
-        let packet = packet(A, self.tag, &[&data]);
-        self.world.inject(Z, packet);
     }
 
     /// All that Z has sent has come.
@@ -162,10 +113,8 @@ impl Rig {
         self.raw(&sack);
     }
 
-    fn read(&mut self) -> String {
-        let messages = self.world.receive_all(Z, self.z).into_iter();
-        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
-        messages.map(|it| text(it.payload.into_bytes())).collect()
+    fn text(&mut self) -> String {
+        self.read().concat()
     }
 
     fn resets(&self) -> Vec<Vec<u16>> {
@@ -185,10 +134,6 @@ impl Rig {
         let discards = self.world.endpoints[Z].discards();
         discards.of(Discard::BadReConfig)
     }
-
-    fn is_up(&self) -> bool {
-        self.world.state(Z, self.z) == StateName::Established
-    }
 }
 
 #[test]
@@ -203,7 +148,7 @@ fn a_repeated_request_has_the_same_answer_and_is_done_once() {
     rig.data(1, 1, 0, "BE");
     assert_eq!(rig.ask(&[request]), [Performed]);
     rig.data(2, 1, 1, "BE");
-    assert_eq!(rig.read(), "0;1;2;");
+    assert_eq!(rig.text(), "0;1;2;");
 }
 
 #[test]
@@ -235,7 +180,7 @@ fn streams_that_do_not_exist_are_an_error_and_nothing_is_reset() {
     assert_eq!(rig.ask(&[incoming]), [WrongSsn]);
     assert_eq!(rig.resets(), [[0; 0]; 0]);
     rig.data(1, 1, 1, "BE");
-    assert_eq!(rig.read(), "0;1;");
+    assert_eq!(rig.text(), "0;1;");
 }
 
 #[test]
@@ -271,7 +216,7 @@ fn a_reset_waits_for_all_that_was_sent_before_it() {
     // What comes on the stream behind the reset waits; others do not.
     rig.data(3, 1, 0, "BE");
     rig.data(4, 2, 1, "BE");
-    assert_eq!(rig.read(), "0;2;4;");
+    assert_eq!(rig.text(), "0;2;4;");
     rig.data(1, 1, 1, "BE");
     // It is told without being asked again.
     let performed = ReConfigParameter::Response {
@@ -281,7 +226,7 @@ fn a_reset_waits_for_all_that_was_sent_before_it() {
     };
     assert_eq!(rig.said(), [performed]);
     assert_eq!(rig.resets(), [[1]]);
-    assert_eq!(rig.read(), "1;3;");
+    assert_eq!(rig.text(), "1;3;");
     assert_eq!(rig.ask(&[request]), [Performed]);
     assert_eq!(rig.resets(), [[1]]);
 }
@@ -302,7 +247,7 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     rig.data(0, 3, 0, "BE");
     assert_eq!(rig.resets(), [[1]]);
     assert!(rig.is_up());
-    assert_eq!(rig.read(), "0;");
+    assert_eq!(rig.text(), "0;");
 }
 
 /// A request of twelve bytes for all of 65,535 streams, of which one is being reset already, would else have Z keep a list of all the
@@ -335,7 +280,7 @@ fn a_message_that_goes_on_behind_its_reset_is_refused() {
     let request = rig.outgoing(2, 1, &[2]);
     assert_eq!(rig.ask(&[request]), [Performed]);
     rig.data(1, 1, 0, "E");
-    assert_eq!(rig.read(), "0;1;");
+    assert_eq!(rig.text(), "0;1;");
 }
 
 /// Numbers that the peer left out never come after a reset: what waited for them is delivered.
@@ -345,16 +290,16 @@ fn what_waits_in_vain_is_delivered_by_the_reset() {
     rig.data(0, 1, 2, "BE");
     rig.data(1, 1, 1, "BE");
     rig.data(2, 2, 9, "BE");
-    assert_eq!(rig.read(), "");
+    assert_eq!(rig.text(), "");
     let request = rig.outgoing(0, 3, &[1]);
     assert_eq!(rig.ask(&[request]), [Performed]);
-    assert_eq!(rig.read(), "1;0;");
+    assert_eq!(rig.text(), "1;0;");
     let request = rig.outgoing(1, 3, &[]);
     assert_eq!(rig.ask(&[request]), [Performed]);
-    assert_eq!(rig.read(), "2;");
+    assert_eq!(rig.text(), "2;");
     rig.data(3, 2, 0, "BE");
     rig.data(4, 1, 0, "BE");
-    assert_eq!(rig.read(), "3;4;");
+    assert_eq!(rig.text(), "3;4;");
 }
 
 #[test]
@@ -388,7 +333,7 @@ fn what_does_not_go_together_or_cannot_be_read_is_counted() {
     assert_eq!(rig.ask(&[outgoing.clone(), all]), []);
     assert_eq!(rig.ask(&[outgoing.clone(), incoming, outgoing.clone()]), []);
     // CVE-2021-3655: chunks and parameters shorter than they must be.
-    let whole = Rig::chunk(&[outgoing]);
+    let whole = Rig::re_config(&[outgoing]);
     for cut in 4..whole.len() {
         let mut short = whole[..cut].to_vec();
         short[2..4].copy_from_slice(&(cut as u16).to_be_bytes());
@@ -416,7 +361,7 @@ fn many_requests_in_one_packet_draw_one_packet_of_answers() {
     let mut rig = Rig::new();
     let mut chunks = BytesMut::new();
     for offset in 0..100 {
-        chunks.extend_from_slice(&Rig::chunk(&[rig.add(offset, 0)]));
+        chunks.extend_from_slice(&Rig::re_config(&[rig.add(offset, 0)]));
     }
     for _ in 0..10 {
         let before = rig.world.shots.len();
@@ -446,7 +391,7 @@ fn answers_to_nothing_that_was_asked_change_nothing() {
         next_tsns,
     };
     rig.world.forget();
-    rig.shots = 0;
+    rig.looked_at = 0;
     for offset in [1, u32::MAX, 1 << 31] {
         assert_eq!(rig.ask(&[answer(offset, None)]), []);
     }
@@ -466,7 +411,7 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
     rig.data(0, 1, 0, "BE");
     rig.data(1, 2, 3, "BE");
     let request = rig.all(0);
-    rig.raw(&Rig::chunk(std::slice::from_ref(&request)));
+    rig.raw(&Rig::re_config(std::slice::from_ref(&request)));
     let said = rig.said();
     let [
         ReConfigParameter::Response {
@@ -479,14 +424,14 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
         panic!("{said:?}")
     };
     assert_eq!(next, rig.first.add(2).add(1 << 31), "RFC 6525 §5.2.4 G1");
-    rig.raw(&Rig::chunk(&[request]));
+    rig.raw(&Rig::re_config(&[request]));
     assert_eq!(rig.said(), said, "the same again");
     // Old ones are not taken for new ones.
     rig.data(0, 1, 0, "BE");
     rig.data(2, 1, 1, "BE");
     rig.first = next;
     rig.data(0, 2, 0, "BE");
-    assert_eq!(rig.read(), "0;1;0;");
+    assert_eq!(rig.text(), "0;1;0;");
     assert!(rig.is_up());
 }
 
@@ -568,7 +513,7 @@ fn it_is_survived_in_every_state() {
                 next_tsns: None,
             },
         ] {
-            let packet = raw_packet(Z, tag, &Rig::chunk(&[parameter]));
+            let packet = raw_packet(Z, tag, &Rig::re_config(&[parameter]));
             world.inject(A, packet);
         }
         let a = world.only_association(A);

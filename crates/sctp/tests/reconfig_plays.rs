@@ -304,22 +304,12 @@ fn count(seed: u64, world: &World, settles: bool) -> Done {
     done
 }
 
-fn number(name: &str) -> Option<u64> {
-    let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}=number")))
-}
-
 #[test]
 fn a_reset_never_loses_what_was_sent_before_it() {
-    let from = number("FROM").unwrap_or(0);
-    let seeds = match number("CASE") {
-        Some(seed) => seed..seed + 1,
-        None => from..from + number("CASES").unwrap_or(240),
-    };
-    let alone = seeds.end - seeds.start == 1;
+    let plays = seeds::each(240, |seed| case(seed, [0, 20, 100, 200][seed as usize % 4]));
+    let alone = plays.len() == 1;
     let mut all = Done::default();
-    for seed in seeds {
-        let done = case(seed, [0, 20, 100, 200][seed as usize % 4]);
+    for done in plays {
         all.outgoing += done.outgoing;
         all.incoming += done.incoming;
         all.all += done.all;

@@ -3,26 +3,17 @@
 mod common;
 mod signed_play;
 
+use common::seeds;
 use rand_core::{RngCore, SeedableRng};
 
-/// `CASE=seed` plays one alone, `CASES=number` so many.
 #[test]
 fn random_plays_end_well() {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().expect("a number"))
-    };
-    let seeds = match (number("CASE"), number("CASES")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, cases) => 0..cases.unwrap_or(300),
-    };
-    for seed in seeds {
-        println!("CASE={seed}");
+    seeds::each(300, |seed| {
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
         let mut bytes = vec![0; 40 + random.next_u32() as usize % 1_000];
         random.fill_bytes(&mut bytes);
         signed_play::play(&bytes);
-    }
+    });
 }
 
 /// What the fuzzer kept.
