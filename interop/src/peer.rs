@@ -43,6 +43,11 @@ impl Stack {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
+    /// Whether it hands over the whole messages that wait for one that is given up (RFC 3758 §3.6). One that does not drops them.
+    pub fn delivers_stranded_messages(self) -> bool {
+        self != Self::Usrsctp
+    }
+
     /// Whether it answers for an association that it has shut down. One that does not leaves its peer to its timers if
     /// the last packet is lost.
     pub fn answers_when_closed(self) -> bool {

@@ -103,12 +103,13 @@ func drawnLength(index uint32, kind, r uint64) uint32 {
 	return uint32(20000 + r%242145)
 }
 
-func plan(seed uint64, index uint32, ordinals *[streams]uint32) message {
+// plan: with `ordered` no message is unordered.
+func plan(seed uint64, index uint32, ordered bool, ordinals *[streams]uint32) message {
 	m := message{index: index, state: seed ^ (uint64(index)+1)*0xd1b54a32d192ed03}
 	kind, r, where := draw(&m.state), draw(&m.state), draw(&m.state)
 	m.length = drawnLength(index, kind, r)
 	m.stream = uint16(where % streams)
-	m.unordered = (where>>32)%4 == 0
+	m.unordered = (where>>32)%4 == 0 && !ordered
 	if !m.unordered {
 		m.ordinal = ordinals[m.stream]
 		ordinals[m.stream]++
@@ -291,11 +292,13 @@ func associate(a arguments) *sctp.Association {
 func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
 	var ordinals [streams]uint32
 	count := uint32(a.number("messages"))
+	partial := a.text["speaks"] == "partial"
 	for i := range count {
-		m := plan(a.number("seed"), i, &ordinals)
+		// It heeds what a FORWARD TSN says of the numbers of a stream only while it sends ordered messages there itself.
+		m := plan(a.number("seed"), i, partial, &ordinals)
 		s := out[m.stream]
 		kind := sctp.ReliabilityTypeReliable
-		if a.text["speaks"] == "partial" && expendable(m.stream) {
+		if partial && expendable(m.stream) {
 			kind = sctp.ReliabilityTypeRexmit
 		}
 		s.SetReliabilityParams(m.unordered, kind, 0)

@@ -91,8 +91,12 @@ static void extend(struct socket *s)
         option(s, SCTP_ENABLE_STREAM_RESET, &value, sizeof value);
         notify_of(s, SCTP_STREAM_RESET_EVENT);
     }
-    if (speaks(&arguments, "partial"))
+    if (speaks(&arguments, "partial")) {
+        /* Of a message that is given up while it is delivered in parts, it hands over the last part with MSG_EOR: none is delivered so. */
+        uint32_t point = LARGEST;
+        option(s, SCTP_PARTIAL_DELIVERY_POINT, &point, sizeof point);
         notify_of(s, SCTP_PARTIAL_DELIVERY_EVENT);
+    }
     if (speaks(&arguments, "addresses"))
         notify_of(s, SCTP_PEER_ADDR_CHANGE);
     if (speaks(&arguments, "authentication")) {
