@@ -40,28 +40,42 @@ pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
 
 /// Asks the host about a socket, and waits for its answer.
 pub fn ask(fd: c_int, request: Request) -> Result<Answer, c_int> {
+    finish(begin(fd, request)?)
+}
+
+/// Asks the host about a socket: its answer comes over the descriptor that this gives, for [`finish`].
+pub fn begin(fd: c_int, request: Request) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::ENOTCONN)?;
     let name = system::name(libc::SYS_getsockname, fd).ok_or(libc::EBADF)?;
     let socket = name.get(1..).unwrap_or_default().to_vec();
     let line = system::unix_socket(libc::SOCK_CLOEXEC)?;
-    let answer = converse(line, host, &Call { socket, request });
-    system::close(line);
-    match answer? {
-        Answer::Failed(error) => Err(error),
-        answer => Ok(answer),
+    let call = encode(&Call { socket, request });
+    let sent = system::connect(line, &control_address(host))
+        .map_err(|_| libc::ENOTCONN)
+        .and_then(|_| system::send(line, &[&call], libc::MSG_NOSIGNAL));
+    match sent {
+        Ok(_) => Ok(line),
+        Err(error) => {
+            system::close(line);
+            Err(error)
+        }
     }
 }
 
-fn converse(line: c_int, host: &str, call: &Call) -> Result<Answer, c_int> {
-    system::connect(line, &control_address(host)).map_err(|_| libc::ENOTCONN)?;
-    system::send(line, &[&encode(call)], libc::MSG_NOSIGNAL)?;
+/// The answer to what was asked by [`begin`].
+pub fn finish(line: c_int) -> Result<Answer, c_int> {
     let mut buffer = vec![0_u8; LONGEST];
     let mut parts = [libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     }];
-    let (length, _) = system::receive(line, &mut parts, 0)?;
-    decode(&buffer[..length]).ok_or(libc::EIO)
+    let received = system::receive(line, &mut parts, 0);
+    system::close(line);
+    let (length, _) = received?;
+    match decode(&buffer[..length]).ok_or(libc::EIO)? {
+        Answer::Failed(error) => Err(error),
+        answer => Ok(answer),
+    }
 }
 
 /// As [`ask`], where the answer says no more than that it is done.
@@ -77,9 +91,9 @@ pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> 
     }
 }
 
-/// As [`ask`], where the answer is an association.
-pub fn association(fd: c_int, request: Request) -> Result<u32, c_int> {
-    match ask(fd, request)? {
+/// The association that an answer names.
+pub fn association(answer: Answer) -> Result<u32, c_int> {
+    match answer {
         Answer::Association(number) => Ok(number),
         _ => Err(libc::EIO),
     }

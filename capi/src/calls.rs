@@ -1,4 +1,7 @@
 //! libc's functions, caught: those of SCTP sockets are ours, all others go on to libc.
+//!
+//! Most of them are cancellation points: glibc ends a thread that was cancelled by unwinding its stack from within its own function
+//! ([`waiting`]). So these may be unwound (`C-unwind`), and hold nothing that would have to be dropped while they call libc's.
 
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
@@ -26,12 +29,13 @@ macro_rules! next {
             return system::answer(Err(libc::ENOSYS)) as $result;
         }
         // SAFETY: libc's function of this name has this type.
-        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(at) }
+        unsafe { std::mem::transmute::<usize, unsafe extern "C-unwind" fn($($type),*) -> $result>(at) }
     }};
 }
 
 mod batches;
 mod copies;
+mod waiting;
 
 /// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
@@ -46,7 +50,7 @@ fn done(outcome: Result<(), c_int>) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = kind & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     let style = kind & !flags;
     let sctp = protocol == libc::IPPROTO_SCTP && matches!(domain, libc::AF_INET | libc::AF_INET6);
@@ -72,7 +76,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
     if !is_ours(fd) {
         let next = next!(bind(c_int, *const sockaddr, socklen_t) -> c_int);
         // SAFETY: as the caller promises.
@@ -86,7 +90,7 @@ pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t)
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if !is_ours(fd) {
         let next = next!(listen(c_int, c_int) -> c_int);
         // SAFETY: as the caller promises.
@@ -98,7 +102,11 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(
+    fd: c_int,
+    at: *const sockaddr,
+    length: socklen_t,
+) -> c_int {
     if !is_ours(fd) {
         let next = next!(connect(c_int, *const sockaddr, socklen_t) -> c_int);
         // SAFETY: as the caller promises.
@@ -106,14 +114,17 @@ pub unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, length: socklen
     }
     // SAFETY: as the caller promises.
     let peer = unsafe { address::read(at.cast(), length as usize) };
-    done(peer.and_then(|(address, _)| connect_to(fd, vec![address]).1))
+    match peer {
+        Ok((address, _)) => done(connect_to(fd, vec![address]).1),
+        Err(error) => int(Err(error)),
+    }
 }
 
 /// Connects to a peer with these addresses; at once where the descriptor does not block. The association's number is known in any case
 /// but that of an error.
 pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
-    match ask::association(fd, Request::Connect { addresses, wait }) {
+    match waiting::for_association(fd, Request::Connect { addresses, wait }) {
         Err(error) => (0, Err(error)),
         Ok(number) if wait => (number, Ok(())),
         Ok(number) => {
@@ -129,7 +140,11 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(fd: c_int, at: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn accept(
+    fd: c_int,
+    at: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
     if !is_ours(fd) {
         let next = next!(accept(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
         // SAFETY: as the caller promises.
@@ -144,7 +159,7 @@ pub unsafe extern "C" fn accept(fd: c_int, at: *mut sockaddr, length: *mut sockl
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     at: *mut sockaddr,
     length: *mut socklen_t,
@@ -177,7 +192,12 @@ unsafe fn accept_one(
         return Err(libc::EINVAL);
     }
     let v6 = form.v6;
-    let (incoming, address) = receive::incoming(fd)?;
+    let (incoming, address) = loop {
+        match receive::incoming(fd) {
+            Err(libc::EAGAIN) => waiting::for_message(fd)?,
+            other => break other?,
+        }
+    };
     let accepted = take_over(fd, form, incoming, flags)?;
     if let Some(address) = address {
         // SAFETY: as the caller promises.
@@ -206,7 +226,7 @@ pub fn is_v6(fd: c_int) -> bool {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockname(
+pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
     at: *mut sockaddr,
     length: *mut socklen_t,
@@ -223,7 +243,7 @@ pub unsafe extern "C" fn getsockname(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getpeername(
+pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
     at: *mut sockaddr,
     length: *mut socklen_t,
@@ -255,7 +275,7 @@ unsafe fn first_address(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if !is_ours(fd) {
         let next = next!(shutdown(c_int, c_int) -> c_int);
         // SAFETY: as the caller promises.
@@ -276,7 +296,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setsockopt(
+pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     option: c_int,
@@ -295,7 +315,7 @@ pub unsafe extern "C" fn setsockopt(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockopt(
+pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     option: c_int,
@@ -314,7 +334,7 @@ pub unsafe extern "C" fn getsockopt(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(
+pub unsafe extern "C-unwind" fn send(
     fd: c_int,
     at: *const c_void,
     length: size_t,
@@ -333,7 +353,7 @@ pub unsafe extern "C" fn send(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     at: *const c_void,
     length: size_t,
@@ -367,7 +387,7 @@ pub unsafe extern "C" fn sendto(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn write(fd: c_int, at: *const c_void, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(write(c_int, *const c_void, size_t) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -397,7 +417,7 @@ unsafe fn slices<'a>(parts: *const iovec, count: usize) -> Vec<&'a [u8]> {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(writev(c_int, *const iovec, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -411,7 +431,11 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) ->
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -432,7 +456,12 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recv(fd: c_int, at: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recv(
+    fd: c_int,
+    at: *mut c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(recv(c_int, *mut c_void, size_t, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -456,13 +485,27 @@ pub unsafe fn receive_into(
         iov_len: length,
     };
     // SAFETY: as the caller promises.
-    unsafe { receive::message(fd, &[part], flags) }
+    unsafe { receive_parts(fd, &[part], flags) }
+}
+
+/// Receives a message, and waits for one where the descriptor says so.
+///
+/// # Safety
+/// The parts can be written.
+unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Received, c_int> {
+    loop {
+        // SAFETY: as the caller promises.
+        match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
+            Err(libc::EAGAIN) if flags & libc::MSG_DONTWAIT == 0 => waiting::for_message(fd)?,
+            other => return other,
+        }
+    }
 }
 
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recvfrom(
+pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     at: *mut c_void,
     length: size_t,
@@ -498,7 +541,7 @@ pub unsafe extern "C" fn recvfrom(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(read(c_int, *mut c_void, size_t) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -511,7 +554,7 @@ pub unsafe extern "C" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssi
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(readv(c_int, *const iovec, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -520,7 +563,7 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> 
     // SAFETY: as the caller promises.
     let received = unsafe {
         let parts = std::slice::from_raw_parts(parts, count.max(0) as usize);
-        receive::message(fd, parts, 0)
+        receive_parts(fd, parts, 0)
     };
     system::answer(received.map(|it| it.length as isize))
 }
@@ -528,7 +571,7 @@ pub unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> 
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(recvmsg(c_int, *mut msghdr, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
@@ -546,7 +589,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             0 => &[],
             count => std::slice::from_raw_parts(message.msg_iov, count),
         };
-        receive::message(fd, parts, flags)
+        receive_parts(fd, parts, flags)
     };
     let outcome = received.map(|received| {
         // SAFETY: as the caller promises.

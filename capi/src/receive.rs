@@ -179,7 +179,7 @@ pub fn next(fd: c_int) -> Option<(Frame, usize)> {
     matches!(frame.kind, Kind::Data | Kind::Notification).then_some((frame, there - HEADER))
 }
 
-/// The next association of a listening socket: its number, and where it comes from.
+/// The next association of a listening socket, if one is there: its number, and where it comes from.
 pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
     loop {
         let mut header = [0_u8; HEADER];
@@ -188,7 +188,7 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
             iov_len: HEADER,
         }];
         // Taken by one call: of several processes that wait one gets it.
-        let (length, _) = system::receive(fd, &mut parts, 0)?;
+        let (length, _) = system::receive(fd, &mut parts, libc::MSG_DONTWAIT)?;
         if length == 0 {
             return Err(libc::EINVAL);
         }

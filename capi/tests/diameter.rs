@@ -6,14 +6,22 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{run, text};
+use anabranch_net::Carrier;
+
+use common::networks::{address, interface, joined};
+use common::{encapsulated, library, run, run_at, text};
 
 const NAMES: [&str; 2] = ["a", "b"];
 const PORTS: [u16; 2] = [3868, 3878];
 
-/// What peer `own` is told.
-fn settings(own: usize) -> String {
+/// What peer `own` is told, where each has these addresses.
+fn settings(own: usize, addresses: &[Vec<String>; 2]) -> String {
     let other = 1 - own;
+    let lines = |side: usize, before: &str, after: &str| {
+        let all = addresses[side].iter();
+        all.map(|it| format!("{before}\"{it}\"{after}"))
+            .collect::<String>()
+    };
     format!(
         r#"Identity = "{own}.example.net";
 Realm = "example.net";
@@ -23,12 +31,14 @@ No_TCP;
 No_IPv6;
 TwTimer = 6;
 TcTimer = 1;
-ListenOn = "127.0.0.1";
+{listen}
 TLS_Cred = "{own}.crt", "{own}.key";
 TLS_CA = "{own}.crt";
 LoadExtension = "dbg_msg_dumps.fdx" : "0x0080";
-ConnectPeer = "{other}.example.net" {{ ConnectTo = "127.0.0.1"; Port = {other_port}; No_TLS; No_TCP; }};
+ConnectPeer = "{other}.example.net" {{ {connect} Port = {other_port}; No_TLS; No_TCP; }};
 "#,
+        listen = lines(own, "ListenOn = ", ";\n"),
+        connect = lines(other, "ConnectTo = ", "; "),
         own = NAMES[own],
         other = NAMES[other],
         port = PORTS[own],
@@ -37,7 +47,7 @@ ConnectPeer = "{other}.example.net" {{ ConnectTo = "127.0.0.1"; Port = {other_po
 }
 
 /// Settings and certificates of both; `None`: a program is missing.
-fn prepare(folder: &Path) -> Option<()> {
+fn prepare(folder: &Path, addresses: &[Vec<String>; 2]) -> Option<()> {
     for (place, name) in NAMES.iter().enumerate() {
         let subject = format!("/CN={name}.example.net");
         let files = [format!("{name}.key"), format!("{name}.crt")];
@@ -49,10 +59,28 @@ fn prepare(folder: &Path) -> Option<()> {
             .current_dir(folder)
             .output();
         output.ok().filter(|it| it.status.success())?;
-        fs::write(folder.join(format!("{name}.conf")), settings(place)).expect("a file");
+        fs::write(
+            folder.join(format!("{name}.conf")),
+            settings(place, addresses),
+        )
+        .expect("a file");
     }
     let found = Command::new("freeDiameterd").arg("--version").output();
     found.ok().map(drop)
+}
+
+/// As [`prepare`], and says so where a program is missing.
+fn prepared(folder: &Path, addresses: &[Vec<String>; 2]) -> bool {
+    let prepared = prepare(folder, addresses).is_some();
+    if !prepared {
+        eprintln!("left out: freeDiameterd or openssl is not installed (scripts/setup)");
+    }
+    prepared
+}
+
+fn log(folder: &Path, name: &str) -> String {
+    let bytes = fs::read(folder.join(name)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// They exchange capabilities (RFC 6733 §5.3), and each answers a watchdog of the other (§5.5), which comes after six seconds without a
@@ -60,8 +88,8 @@ fn prepare(folder: &Path) -> Option<()> {
 #[test]
 fn two_peers_exchange_capabilities_and_watchdogs() {
     let folder = tempfile::tempdir().expect("a directory");
-    if prepare(folder.path()).is_none() {
-        eprintln!("left out: freeDiameterd or openssl is not installed (scripts/setup)");
+    let loopback = || vec!["127.0.0.1".to_owned()];
+    if !prepared(folder.path(), &[loopback(), loopback()]) {
         return;
     }
     // Both are ended when each has seen an answer: what a peer sends and gets is in its log.
@@ -79,11 +107,61 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
         folder.path().display()
     );
     let output = run(Command::new("bash").args(["-c", &script]));
-    let log = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
-    let [a, b] = [log("a.log"), log("b.log")];
+    let [a, b] = ["a.log", "b.log"].map(|name| log(folder.path(), name));
     assert_eq!(text(&output), "a\nb\n", "{a}\n{b}");
     for log in [a, b] {
         assert!(log.contains("Capabilities-Exchange-"), "{log}");
         assert!(log.contains("-> 'STATE_OPEN'"), "{log}");
+    }
+}
+
+/// Two hosts with two addresses each: peers know each other by both, and when the first path is cut, watchdogs are answered over the
+/// other, without a new connection. Then they take leave of each other (RFC 6733 §5.4), and their processes end by themselves: they
+/// cancel the threads that wait.
+#[test]
+fn two_peers_survive_the_loss_of_a_path() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let own = |side| [1, 2].map(|link| address(side, link));
+    let addresses = [0, 1].map(|side| own(side).map(|it| it.to_string()).to_vec());
+    if !prepared(folder.path(), &addresses) {
+        return;
+    }
+    let begin = "
+        freeDiameterd -c $own.conf >$own.log 2>&1 & peer=$!
+        trap 'kill -9 $peer 2>/dev/null' EXIT
+        answers() { grep -a -A1 'RCV from' $own.log | grep -c Device-Watchdog-Answer; }
+        has() { until (($(answers) >= $1)); do kill -0 $peer || exit; sleep 0.2; done; }
+        ends() { kill -TERM $peer; wait $peer; echo $own ends $?; }";
+    let cut = format!(
+        "own=a; {begin}
+         has 1; ip link set {} down; has $(($(answers) + 2)); ends",
+        interface(0, 1)
+    );
+    // What the other says last is that it goes.
+    let stays = format!(
+        "own=b; {begin}
+         until grep -aq Disconnect-Peer-Request $own.log; do kill -0 $peer || exit; sleep 0.2; done; ends"
+    );
+    let scripts = [cut, stays];
+    let outputs = joined(|side| {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &scripts[side]])
+            .current_dir(folder.path());
+        let config = encapsulated(&own(side)).with(|it| {
+            it.carrier = Carrier::Encapsulated {
+                port: 9899,
+                peer_port: 9899,
+            };
+        });
+        text(&run_at(&mut command, &[library()], config))
+    });
+    let Some(outputs) = outputs else { return };
+    let logs = ["a.log", "b.log"].map(|name| log(folder.path(), name));
+    let [a, b] = &logs;
+    assert_eq!(outputs, ["a ends 0\n", "b ends 0\n"], "{a}\n{b}");
+    for log in &logs {
+        let opened = log.matches("-> 'STATE_OPEN'").count();
+        assert_eq!(opened, 1, "one connection for all that time: {log}");
     }
 }

@@ -194,6 +194,15 @@ fn sctp_darn_sends_lines_and_obeys_commands() {
     }
 }
 
+/// Programs that end their threads by `pthread_cancel` wait for them, and would wait for ever.
+#[test]
+fn threads_that_wait_can_be_cancelled() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("cancelled", folder.path(), &["-lsctp", "-lpthread"]);
+    let output = run(Command::new(program).arg("5001"));
+    assert_eq!(text(&output), "cancelled\n");
+}
+
 #[test]
 fn a_server_begins_anew_at_its_port() {
     let folder = tempfile::tempdir().expect("a directory");

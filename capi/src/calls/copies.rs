@@ -11,7 +11,7 @@ use crate::{receive, system};
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if request != libc::FIONREAD as c_ulong || !is_ours(fd) {
         let next = next!(ioctl(c_int, c_ulong, *mut c_void) -> c_int);
         // SAFETY: as the caller promises.
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     forget(fd);
     let next = next!(close(c_int) -> c_int);
     // SAFETY: as the caller promises.
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let next = next!(dup(c_int) -> c_int);
     // SAFETY: as the caller promises.
     let copy = unsafe { next(fd) };
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup2(fd: c_int, copy: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup2(fd: c_int, copy: c_int) -> c_int {
     forget(copy);
     let next = next!(dup2(c_int, c_int) -> c_int);
     // SAFETY: as the caller promises.
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn dup2(fd: c_int, copy: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
     forget(copy);
     let next = next!(dup3(c_int, c_int, c_int) -> c_int);
     // SAFETY: as the caller promises.
@@ -71,7 +71,11 @@ macro_rules! copies_descriptors {
         /// # Safety
         /// As libc's.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(
+            fd: c_int,
+            command: c_int,
+            argument: *mut c_void,
+        ) -> c_int {
             let next = next!($name(c_int, c_int, *mut c_void) -> c_int);
             // SAFETY: as the caller promises.
             let result = unsafe { next(fd, command, argument) };

@@ -205,7 +205,7 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
         _ => return Err(libc::EINVAL),
     };
     let form = form(fd).ok_or(libc::EBADF)?;
-    ask::association(fd, Request::PeelOff(number))?;
+    ask::association(ask::ask(fd, Request::PeelOff(number))?)?;
     let form = Form::new(form.v6, Style::PeeledOff);
     take_over(
         fd,

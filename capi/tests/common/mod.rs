@@ -2,6 +2,9 @@
 // Not every test uses all of it.
 #![allow(dead_code)]
 
+pub mod networks;
+
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,18 +59,28 @@ pub fn run(command: &mut Command) -> Output {
 
 /// The same, with these libraries in front of others.
 pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
+    run_at(command, preload, encapsulated(&[]))
+}
+
+/// Settings of a host at these addresses, or at all.
+pub fn encapsulated(addresses: &[IpAddr]) -> Config {
+    Config::default().with(|it| {
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.addresses = addresses.to_vec();
+    })
+}
+
+/// The same, by a host of these settings, in the network of this thread.
+pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Output {
     let preload: Vec<_> = preload.iter().map(|it| it.to_string_lossy()).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime");
-    let config = Config::default().with(|it| {
-        it.carrier = Carrier::Encapsulated {
-            port: 0,
-            peer_port: 0,
-        };
-    });
     static HOSTS: AtomicUsize = AtomicUsize::new(0);
     let number = HOSTS.fetch_add(1, Ordering::Relaxed);
     let name = format!("test-{}-{number}", std::process::id());
@@ -87,5 +100,8 @@ pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
 fn tokio_command(command: &Command) -> tokio::process::Command {
     let mut out = tokio::process::Command::new(command.get_program());
     out.args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        out.current_dir(folder);
+    }
     out
 }

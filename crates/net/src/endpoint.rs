@@ -47,8 +47,8 @@ impl Endpoint {
         Self::bind_inner(config, Some(observer))
     }
 
-    /// As [`Endpoint::bind`], on sockets that other endpoints use too. `config`'s own carrier and addresses are not looked at;
-    /// where it names no port, it gets one that is free there.
+    /// As [`Endpoint::bind`], on sockets that other endpoints use too. `config`'s own carrier is not looked at. Where it names
+    /// addresses, peers are told these alone; each is one that the sockets have. Where it names no port, it gets one that is free there.
     ///
     /// # Errors
     /// A setting that cannot be used, a port that another endpoint has there, or the task of the sockets is gone.
@@ -80,12 +80,17 @@ impl Endpoint {
         observer: Option<Box<dyn Observer>>,
     ) -> Result<Self, BindError> {
         let ground = sockets.ground();
+        let addresses = match config.addresses.is_empty() {
+            true => ground.addresses.clone(),
+            false => config.addresses.clone(),
+        };
         let config = Config {
             carrier: ground.carrier,
-            addresses: ground.addresses.clone(),
+            addresses,
             ..config
         };
         config.check()?;
+        ground.check(&config.addresses)?;
         let secret = secret()?;
         let port = ground.reserve(config.port)?;
         let linger = config.linger;

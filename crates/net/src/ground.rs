@@ -101,6 +101,23 @@ impl Ground {
         }
     }
 
+    /// Whether the sockets have all these addresses.
+    pub fn check(&self, addresses: &[IpAddr]) -> Result<(), BindError> {
+        let has = |address: &IpAddr| {
+            let of_socket = |local: &SocketAddr| match local.ip() {
+                ip if ip.is_unspecified() => ip.is_ipv4() == address.is_ipv4(),
+                ip => ip == *address,
+            };
+            self.local.iter().any(of_socket)
+        };
+        match addresses.iter().find(|address| !has(address)) {
+            None => Ok(()),
+            Some(address) => Err(BindError::Config(format!(
+                "addresses: found {address}, which the sockets do not have"
+            ))),
+        }
+    }
+
     /// Nobody uses that port any more.
     pub fn release(&self, port: u16) {
         self.lock().taken.remove(&port);

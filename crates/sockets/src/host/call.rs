@@ -11,11 +11,12 @@ use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::bind::{bind, unbind};
 use super::link::Link;
 use super::listen::listen;
 use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
-use super::{Known, Table, effects, many, query, settings};
+use super::{Known, effects, many, query, settings};
 use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
@@ -23,8 +24,8 @@ use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
 /// Associations that wait at a socket with many until the host takes them, which is at once.
 const BACKLOG: usize = 128;
 /// How long a socket waits for the port of a former one whose association is still ending, and the time between two tries.
-const FORMER: Duration = Duration::from_secs(5);
-const AGAIN: Duration = Duration::from_millis(5);
+pub const FORMER: Duration = Duration::from_secs(5);
+pub const AGAIN: Duration = Duration::from_millis(5);
 
 /// Answers the one request of a connection.
 pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
@@ -56,9 +57,9 @@ async fn carry_out(
     request: Request,
 ) -> Result<Answer, i32> {
     match request {
-        Request::Bind(addresses) => bind(host, socket, addresses, false),
-        Request::BindMore(addresses) => bind(host, socket, addresses, true),
-        Request::Unbind(addresses) => unbind(socket, &addresses),
+        Request::Bind(addresses) => bind(host, socket, addresses, false).await,
+        Request::BindMore(addresses) => bind(host, socket, addresses, true).await,
+        Request::Unbind(addresses) => unbind(host, socket, &addresses),
         Request::Listen(backlog) => start_listening(host, socket, backlog).await,
         Request::Connect { addresses, wait } => connect(host, socket, addresses, wait).await,
         Request::Route {
@@ -114,80 +115,6 @@ async fn carry_out(
     }
 }
 
-/// Locks are taken in one order: the host's table, then a socket's state.
-fn bind(
-    host: &Known,
-    socket: &Socket,
-    addresses: Vec<SocketAddr>,
-    more: bool,
-) -> Result<Answer, i32> {
-    let first = *addresses.first().ok_or(libc::EINVAL)?;
-    let (only, had) = {
-        let state = socket.state();
-        match (state.port, more) {
-            // sctp_bindx adds addresses at the port that there is.
-            (Some(port), true) if ![0, port].contains(&first.port()) => return Err(libc::EINVAL),
-            (Some(_), false) => return Err(libc::EINVAL),
-            (port, _) => (socket.only_family(&state), port),
-        }
-    };
-    if !addresses.iter().all(|it| is_here(it.ip())) {
-        return Err(libc::EADDRNOTAVAIL);
-    }
-    let taken = || {
-        host.take_port(first.port(), |table| {
-            beside(table, socket, only, first.port())
-        })
-    };
-    let port = had.or_else(taken).ok_or(libc::EADDRINUSE)?;
-    let mut state = socket.state();
-    state.port = Some(port);
-    for mut address in addresses {
-        address.set_port(port);
-        if !state.bound.contains(&address) {
-            state.bound.push(address);
-        }
-    }
-    Ok(Answer::Done)
-}
-
-/// Whether this host has the address: sockets can be bound to it.
-fn is_here(address: IpAddr) -> bool {
-    address.is_unspecified() || std::net::UdpSocket::bind((address, 0)).is_ok()
-}
-
-/// `sctp_bindx` with SCTP_BINDX_REM_ADDR: one address must be left.
-fn unbind(socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
-    let mut state = socket.state();
-    let goes = |it: &SocketAddr| addresses.iter().any(|gone| gone.ip() == it.ip());
-    if addresses
-        .iter()
-        .any(|gone| !state.bound.iter().any(|it| it.ip() == gone.ip()))
-    {
-        return Err(libc::EINVAL);
-    }
-    if state.bound.iter().all(goes) {
-        return Err(libc::EBUSY);
-    }
-    state.bound.retain(|it| !goes(it));
-    Ok(Answer::Done)
-}
-
-/// Whether a socket can have a port beside those that have it: all of these were accepted there and nobody listens any more, as after a
-/// server has begun anew; or they are of the other family, and of it alone.
-fn beside(table: &Table, socket: &Socket, only: Option<bool>, port: u16) -> bool {
-    let others = table
-        .sockets
-        .values()
-        .filter(|it| !std::ptr::eq(&raw const ***it, socket));
-    let mut there = others.filter_map(|other| {
-        let state = other.state();
-        let has = state.port == Some(port) && !state.accepted;
-        has.then(|| other.only_family(&state))
-    });
-    there.all(|other| only.is_some_and(|v6| other == Some(!v6)))
-}
-
 /// An endpoint of the socket's own.
 pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result<Endpoint, i32> {
     let had = socket.state().port;
@@ -205,15 +132,11 @@ pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result
     })
 }
 
-/// The same, where an endpoint of a former socket may still be at the port: its last association ends, or it is being freed.
-async fn endpoint_in_time(
-    host: &Known,
-    socket: &Socket,
-    backlog: Option<usize>,
-) -> Result<Endpoint, i32> {
+/// Tries again while an endpoint of a former socket may still be at the port: its last association ends, or it is being freed.
+async fn in_time<T>(attempt: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     let mut waited = Duration::ZERO;
     loop {
-        match endpoint(host, socket, backlog) {
+        match attempt() {
             Err(libc::EADDRINUSE) if waited < FORMER => {
                 tokio::time::sleep(AGAIN).await;
                 waited += AGAIN;
@@ -230,7 +153,9 @@ async fn start_listening(
 ) -> Result<Answer, i32> {
     let backlog = usize::try_from(backlog).unwrap_or_default();
     if socket.form.is_one_to_many() {
-        return many::listen(host, socket, backlog).map(|()| Answer::Done);
+        return in_time(|| many::listen(host, socket, backlog))
+            .await
+            .map(|()| Answer::Done);
     }
     let phase = socket.state().phase;
     match phase {
@@ -248,7 +173,7 @@ async fn start_listening(
     let there = host.table().endpoints.get(&port).cloned();
     let endpoint = match there {
         Some(endpoint) => endpoint,
-        None => endpoint_in_time(host, socket, Some(backlog)).await?,
+        None => in_time(|| endpoint(host, socket, Some(backlog))).await?,
     };
     socket.enter(Phase::Listening);
     let port = endpoint.port();
@@ -309,7 +234,7 @@ async fn connect(
         _ => return Err(libc::EISCONN),
     }
     let peer = peer(host, socket, &addresses)?;
-    let endpoint = endpoint_in_time(host, socket, None).await?;
+    let endpoint = in_time(|| endpoint(host, socket, None)).await?;
     let options = socket.state().options.clone();
     let link = Arc::new(Link::new(host.number(), addresses, options));
     let number = link.number;

@@ -58,7 +58,10 @@ async fn announce(host: &Arc<Known>, port: u16, association: Association) {
         let mut table = host.table();
         let all = table.listening.get(&port).map_or(&[][..], |all| all);
         let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
-        let Some(socket) = all.iter().find(fits).cloned() else {
+        let fitting: Vec<_> = all.iter().filter(fits).cloned().collect();
+        // Sockets that share the port (SCTP_REUSE_PORT) have turns.
+        let turn = number as usize % fitting.len().max(1);
+        let Some(socket) = fitting.into_iter().nth(turn) else {
             association.abort("");
             return;
         };

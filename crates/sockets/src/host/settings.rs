@@ -17,6 +17,10 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
         it.port = port;
         it.accept = accept;
         it.backlog = backlog.max(1);
+        let bound = state.addresses();
+        if !bound.is_empty() {
+            it.addresses = bound;
+        }
         let sctp = &mut it.sctp;
         let given = |value: u16, to: &mut u16| {
             if value != 0 {

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::link::Link;
 use crate::frame::Frame;
-use crate::options::Options;
+use crate::options::{Options, REUSE_PORT};
 use crate::{Form, Style};
 
 /// A socket: the host's end of the descriptor, and what became of it.
@@ -74,6 +74,22 @@ pub struct State {
     pub accepted: bool,
     /// The last descriptor is closed.
     pub closed: bool,
+}
+
+impl State {
+    /// SCTP_REUSE_PORT.
+    pub fn shares_port(&self) -> bool {
+        self.options.word(REUSE_PORT, 0) != 0
+    }
+
+    /// The addresses that it is bound to; none: all.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let all: Vec<_> = self.bound.iter().map(SocketAddr::ip).collect();
+        match all.iter().any(IpAddr::is_unspecified) {
+            true => Vec::new(),
+            false => all,
+        }
+    }
 }
 
 impl Socket {

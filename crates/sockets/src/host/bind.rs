@@ -1,0 +1,161 @@
+//! Addresses and ports of sockets.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anabranch_net::AddressChange;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::call::{AGAIN, FORMER};
+use super::socket::{Phase, Socket};
+use super::{Known, Table};
+use crate::control::Answer;
+
+/// `bind`, and `sctp_bindx` (`more`). A port that is taken by sockets whose last descriptor is closed is waited for: the host is about to
+/// hear of it.
+pub async fn bind(
+    host: &Known,
+    socket: &Socket,
+    addresses: Vec<SocketAddr>,
+    more: bool,
+) -> Result<Answer, i32> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match try_bind(host, socket, &addresses, more) {
+            Err(libc::EADDRINUSE) if waited < FORMER && is_left(host, addresses[0].port()) => {
+                tokio::time::sleep(AGAIN).await;
+                waited += AGAIN;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Whether a socket has that port whose last descriptor is closed.
+fn is_left(host: &Known, port: u16) -> bool {
+    let table = host.table();
+    let mut all = table.sockets.values();
+    all.any(|it| it.state().port == Some(port) && it.is_hung_up())
+}
+
+/// Locks are taken in one order: the host's table, then a socket's state.
+fn try_bind(
+    host: &Known,
+    socket: &Socket,
+    addresses: &[SocketAddr],
+    more: bool,
+) -> Result<Answer, i32> {
+    let first = *addresses.first().ok_or(libc::EINVAL)?;
+    let (only, had) = {
+        let state = socket.state();
+        match (state.port, more) {
+            // sctp_bindx adds addresses at the port that there is.
+            (Some(port), true) if ![0, port].contains(&first.port()) => return Err(libc::EINVAL),
+            (Some(_), false) => return Err(libc::EINVAL),
+            (port, _) => (socket.only_family(&state), port),
+        }
+    };
+    if !addresses.iter().all(|it| is_here(host, it.ip())) {
+        return Err(libc::EADDRNOTAVAIL);
+    }
+    let taken = || {
+        host.take_port(first.port(), |table| {
+            beside(table, socket, only, first.port())
+        })
+    };
+    let port = had.or_else(taken).ok_or(libc::EADDRINUSE)?;
+    let mut changes = Vec::new();
+    {
+        let mut state = socket.state();
+        state.port = Some(port);
+        for address in addresses {
+            let address = SocketAddr::new(address.ip(), port);
+            if !state.bound.contains(&address) {
+                state.bound.push(address);
+                changes.push(AddressChange::Add(address.ip()));
+            }
+        }
+    }
+    if had.is_some() {
+        tell(host, socket, &changes);
+    }
+    Ok(Answer::Done)
+}
+
+/// Whether this host has the address: sockets can be bound to it.
+fn is_here(host: &Known, address: IpAddr) -> bool {
+    let of_carrier = &host.config.addresses;
+    match of_carrier.is_empty() {
+        true => address.is_unspecified() || std::net::UdpSocket::bind((address, 0)).is_ok(),
+        false => address.is_unspecified() || of_carrier.contains(&address),
+    }
+}
+
+/// `sctp_bindx` with SCTP_BINDX_REM_ADDR: one address must be left.
+pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
+    {
+        let mut state = socket.state();
+        let goes = |it: &SocketAddr| addresses.iter().any(|gone| gone.ip() == it.ip());
+        let is_bound = |gone: &SocketAddr| state.bound.iter().any(|it| it.ip() == gone.ip());
+        if !addresses.iter().all(is_bound) {
+            return Err(libc::EINVAL);
+        }
+        if state.bound.iter().all(goes) {
+            return Err(libc::EBUSY);
+        }
+        state.bound.retain(|it| !goes(it));
+    }
+    let removed = addresses.iter().map(|it| AddressChange::Remove(it.ip()));
+    tell(host, socket, &removed.collect::<Vec<_>>());
+    Ok(Answer::Done)
+}
+
+/// Associations to come have these addresses, and those that there are ask their peers for the change (RFC 5061), where both ends have
+/// agreed on that; the others stay as they are.
+fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
+    let (own, port, phase) = {
+        let state = socket.state();
+        (state.endpoint.clone(), state.port, state.phase)
+    };
+    let of_listener = || {
+        let port = port.filter(|_| phase == Phase::Listening)?;
+        host.table().endpoints.get(&port).cloned()
+    };
+    if let Some(endpoint) = own.or_else(of_listener) {
+        // An endpoint without a list of its own has all addresses.
+        let _ = endpoint.change_addresses(changes);
+        return;
+    }
+    let links: Vec<_> = socket.state().links.values().cloned().collect();
+    for association in links.iter().filter_map(|link| link.association()) {
+        let _ = association.change_addresses(changes);
+    }
+}
+
+/// Whether a socket can have a port beside those that have it: all of these were accepted there and nobody listens any more, as after a
+/// server has begun anew; or they are of the other family, and of it alone; or all of them share it (SCTP_REUSE_PORT).
+fn beside(table: &Table, socket: &Socket, only: Option<bool>, port: u16) -> bool {
+    let shares = socket.state().shares_port();
+    let others = table
+        .sockets
+        .values()
+        .filter(|it| !std::ptr::eq(&raw const ***it, socket));
+    let mut there = others.filter_map(|other| {
+        let state = other.state();
+        let has = state.port == Some(port) && !state.accepted;
+        has.then(|| (other.only_family(&state), state.shares_port()))
+    });
+    there.all(|(other, shared)| shares && shared || only.is_some_and(|v6| other == Some(!v6)))
+}
+
+impl Socket {
+    /// Whether its last descriptor is closed, or shut down, which the host may not have heard yet.
+    fn is_hung_up(&self) -> bool {
+        use std::os::fd::AsFd;
+        let unix = self.unix.get_ref();
+        let mut watched = [PollFd::new(unix.as_fd(), PollFlags::empty())];
+        let ready = poll(&mut watched, PollTimeout::ZERO);
+        let seen = watched[0].revents().unwrap_or(PollFlags::empty());
+        ready.is_ok() && seen.contains(PollFlags::POLLHUP)
+    }
+}
