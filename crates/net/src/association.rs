@@ -59,6 +59,14 @@ impl Association {
         self.id
     }
 
+    /// The span `association` (with its `id`) that everything logged of it is within: for what an application logs, too, as
+    /// `serve(association).instrument(span)`.
+    pub fn span(&self) -> tracing::Span {
+        let state = self.shared.lock();
+        let entry = state.entries.get(&self.id);
+        entry.map_or_else(tracing::Span::none, |entry| entry.span.clone())
+    }
+
     /// Queues a message on `stream`, and waits while the send buffer is full.
     ///
     /// A message counts as sent when it is queued; [`Association::shutdown`] tells when everything has arrived. Messages of
@@ -176,12 +184,7 @@ impl Association {
                 Ok(())
             }
             Err(Refusal::BufferFull) => {
-                if let Some(entry) = state.entries.get_mut(&self.id)
-                    && !std::mem::replace(&mut entry.wants_to_write, true)
-                {
-                    state.writers.push(self.id);
-                    state.wake_driver();
-                }
+                state.ask_for_room(self.id);
                 Err(TrySendError::Full(bytes))
             }
             Err(Refusal::NoSuchStream { stream, streams }) => {
@@ -237,6 +240,44 @@ impl Association {
         self.poll_part().and_then(|result| result.ok().flatten())
     }
 
+    /// As [`Association::recv_part`], of `stream` alone: what comes on other streams waits for others, in the receive buffer that all
+    /// streams share. `None` when the association was shut down gracefully and everything of `stream` is read.
+    ///
+    /// Cancel-safe: if the future is dropped, no part is lost.
+    ///
+    /// # Errors
+    /// As [`Association::recv_part`].
+    pub async fn recv_part_on(&self, stream: u16) -> Result<Option<MessagePart>, Lost> {
+        self.next_read(|it| it.poll_part_on(stream)).await
+    }
+
+    /// The next message or part of `stream`, if there is one now.
+    pub fn try_recv_part_on(&self, stream: u16) -> Option<MessagePart> {
+        self.poll_part_on(stream)
+            .and_then(|result| result.ok().flatten())
+    }
+
+    /// The largest message that may be sent, bytes ([`Config::max_message_size`](crate::Config::max_message_size)).
+    pub fn max_message_size(&self) -> usize {
+        self.shared.max_message_size
+    }
+
+    /// Waits until there may be room to send: the driver is asked, and tells at once where there is.
+    pub(crate) async fn room(&self) {
+        let notified = self.signals.writable.notified();
+        tokio::pin!(notified);
+        notified.as_mut().enable();
+        {
+            let mut guard = self.shared.lock();
+            let state: &mut State = &mut guard;
+            if state.stopped || !state.entries.contains_key(&self.id) {
+                return;
+            }
+            state.ask_for_room(self.id);
+        }
+        notified.await;
+    }
+
     /// Waits until `poll` has something to say.
     async fn next_read<T>(&self, poll: impl Fn(&Self) -> Option<T>) -> T {
         if let Some(result) = poll(self) {
@@ -267,17 +308,12 @@ impl Association {
 
     fn poll_part(&self) -> Option<Result<Option<MessagePart>, Lost>> {
         let received = self.poll_read(Protocol::poll_part)?;
-        Some(received.map(|received| {
-            received.map(|it| MessagePart {
-                stream: it.stream,
-                ppid: it.ppid,
-                unordered: it.unordered,
-                ssn: it.ssn.0,
-                begins: it.begins,
-                ends: it.ends,
-                bytes: it.payload.into_bytes(),
-            })
-        }))
+        Some(received.map(|received| received.map(MessagePart::from)))
+    }
+
+    fn poll_part_on(&self, stream: u16) -> Option<Result<Option<MessagePart>, Lost>> {
+        let received = self.poll_read(|it| it.poll_part_on(stream))?;
+        Some(received.map(|received| received.map(MessagePart::from)))
     }
 
     /// What the protocol has to read, or that nothing more will come.

@@ -116,10 +116,11 @@ impl Endpoint {
             ground.local.clone(),
             ground.carrier,
             max_message_size,
+            tracing::info_span!("endpoint", port),
         ));
         match ground.join(Port::new(Arc::clone(&shared), port)) {
             true => {
-                tracing::info!(port, local = ?shared.local, "endpoint bound");
+                tracing::info!(parent: &shared.span, local = ?shared.local, "endpoint bound");
                 Ok(Self { shared, port })
             }
             false => Err(BindError::Stopped),
@@ -129,6 +130,12 @@ impl Endpoint {
     /// The SCTP port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The span `endpoint` (with its SCTP `port`) that everything logged of this endpoint is within; those of its associations are within
+    /// it in turn.
+    pub fn span(&self) -> &tracing::Span {
+        &self.shared.span
     }
 
     /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
@@ -173,7 +180,7 @@ impl Endpoint {
         let id = state
             .endpoint
             .connect_over_udp(now, &peer.addresses, peer.port, udp_port)?;
-        let entry = Entry::new(Phase::Opening, 1);
+        let entry = Entry::new(Phase::Opening, 1, self.shared.span_of(id));
         let signals = Arc::clone(&entry.signals);
         state.entries.insert(id, entry);
         state.watch(id);
@@ -242,6 +249,23 @@ impl Endpoint {
     /// Cancel-safe: if the future is dropped, the associations go on closing.
     pub async fn close(&self) {
         self.close_all(None).await;
+    }
+
+    /// Lets an endpoint go out of service: it accepts no more ([`Endpoint::turn_away`]), and the associations that are up go on until
+    /// their users or peers end them. Gives `true` when none of them is open any more, and `false` when `patience` is over before: then
+    /// [`Endpoint::close_within`] shuts down those that are left. Associations that this side begins meanwhile do not count.
+    ///
+    /// Cancel-safe: if the future is dropped, the endpoint still accepts no more.
+    pub async fn drain(&self, patience: Duration) -> bool {
+        self.turn_away();
+        self.shared.acceptable.notify_one();
+        let ids: Vec<AssociationId> = self.shared.lock().entries.keys().copied().collect();
+        let all_ended = async {
+            for id in ids {
+                self.ended(id).await;
+            }
+        };
+        tokio::time::timeout(patience, all_ended).await.is_ok()
     }
 
     /// As [`Endpoint::close`], but for so long at most: associations that are not closed by then are aborted.

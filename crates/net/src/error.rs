@@ -153,3 +153,18 @@ pub enum TrySendError {
     #[error(transparent)]
     Error(#[from] SendError),
 }
+
+/// Why a [`MessageSink`](crate::MessageSink) failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SinkError {
+    /// A message was not taken.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// `start_send` was called before `poll_ready` was ready; the message was not taken.
+    #[error("the sink is not ready: the message before waits for room")]
+    NotReady,
+    /// The association ended while the sink was being closed: what was sent last may not have arrived.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}

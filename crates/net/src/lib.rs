@@ -63,6 +63,7 @@ mod shared;
 mod shared_sockets;
 mod socket;
 mod status;
+mod streams;
 mod turns;
 
 pub use anabranch_sctp::{
@@ -73,9 +74,10 @@ pub use anabranch_sctp::{
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;
-pub use error::{AddressError, BindError, ConnectError, Lost, SendError, TrySendError};
+pub use error::{AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError};
 pub use event::AssociationEvent;
 pub use message::{Message, MessagePart};
 pub use observer::{Direction, Observer, Seen};
 pub use shared_sockets::SharedSockets;
 pub use status::{EndpointStatistics, PathStatus, Status};
+pub use streams::{ByteStream, MessageSink, Messages};

@@ -1,5 +1,6 @@
 //! What goes in and what comes out.
 
+use anabranch_sctp::ReceivedPart;
 use bytes::Bytes;
 
 /// A message as it arrived.
@@ -34,4 +35,18 @@ pub struct MessagePart {
     pub ends: bool,
     /// What has come of the user data since the part before.
     pub bytes: Bytes,
+}
+
+impl From<ReceivedPart> for MessagePart {
+    fn from(part: ReceivedPart) -> Self {
+        Self {
+            stream: part.stream,
+            ppid: part.ppid,
+            unordered: part.unordered,
+            ssn: part.ssn.0,
+            begins: part.begins,
+            ends: part.ends,
+            bytes: part.payload.into_bytes(),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::task::Waker;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, PathState};
 use anabranch_transport::{Nanos, Path, Transport};
+use tracing::Span;
 
 use crate::config::Carrier;
 use crate::event::AssociationEvent;
@@ -191,19 +192,20 @@ impl Port {
             if !state.entries.contains_key(&id) {
                 self.welcome(state, id, now);
             }
-            if let Event::Closed(reason) = &event {
-                tracing::info!(port = self.number, association = ?id, ?reason, "association ended");
-            }
+            let entry = state.entries.get_mut(&id);
             if let Event::Closed(reason) = event {
+                if let Some(entry) = entry {
+                    tracing::info!(parent: &entry.span, ?reason, "association ended");
+                }
                 self.ended.push((id, reason));
                 continue;
             }
-            let Some(entry) = state.entries.get_mut(&id) else {
+            let Some(entry) = entry else {
                 continue;
             };
             match event {
                 Event::Established { .. } => {
-                    tracing::info!(port = self.number, association = ?id, "association up");
+                    tracing::info!(parent: &entry.span, "association up");
                     entry.phase = Phase::Up;
                     entry.signals.phase.notify_waiters();
                 }
@@ -216,7 +218,7 @@ impl Port {
                 }
                 other => {
                     if let Some(told) = translate(other) {
-                        log(self.number, id, &told);
+                        log(&entry.span, &told);
                         entry.tell(told);
                     }
                 }
@@ -226,8 +228,9 @@ impl Port {
 
     /// An association that a peer began.
     fn welcome(&self, state: &mut State, id: AssociationId, now: Nanos) {
-        tracing::debug!(port = self.number, association = ?id, "a peer began an association");
-        state.entries.insert(id, Entry::new(Phase::Up, 0));
+        let entry = Entry::new(Phase::Up, 0, self.shared.span_of(id));
+        tracing::debug!(parent: &entry.span, "a peer began an association");
+        state.entries.insert(id, entry);
         state.watch(id);
         if !state.accepts {
             // It came while the endpoint ceased to accept.
@@ -294,12 +297,8 @@ impl Port {
         for (reason, count) in discards.iter() {
             let more = count - self.told.of(reason);
             if more > 0 {
-                tracing::debug!(
-                    port = self.number,
-                    reason = reason.name(),
-                    more,
-                    "discarded"
-                );
+                let reason = reason.name();
+                tracing::debug!(parent: &self.shared.span, reason, more, "discarded");
             }
         }
         if *discards != self.told {
@@ -409,12 +408,12 @@ fn tell_writers(state: &mut State) {
 }
 
 /// Logs an event, without the user data that it may hold.
-fn log(port: u16, id: AssociationId, event: &AssociationEvent) {
+fn log(span: &Span, event: &AssociationEvent) {
     match event {
         AssociationEvent::MessageAbandoned { stream, policy, .. } => {
-            tracing::debug!(port, association = ?id, ?stream, ?policy, "message given up");
+            tracing::debug!(parent: span, ?stream, ?policy, "message given up");
         }
-        event => tracing::debug!(port, association = ?id, ?event, "association event"),
+        event => tracing::debug!(parent: span, ?event, "association event"),
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anabranch_sctp::{Association, AssociationId, CloseReason, Endpoint};
 use anabranch_transport::Nanos;
 use tokio::sync::Notify;
+use tracing::Span;
 
 use crate::clock::Clock;
 use crate::config::Carrier;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     /// How packets travel.
     pub carrier: Carrier,
     pub max_message_size: usize,
+    /// What is logged of the endpoint is within it.
+    pub span: Span,
     /// An association waits to be accepted, or none will.
     pub acceptable: Notify,
     /// The last association has ended.
@@ -108,10 +111,11 @@ pub(crate) struct Entry {
     pub missed: u64,
     pub handles: usize,
     pub wants_to_write: bool,
+    pub span: Span,
 }
 
 impl Entry {
-    pub fn new(phase: Phase, handles: usize) -> Self {
+    pub fn new(phase: Phase, handles: usize, span: Span) -> Self {
         Self {
             signals: Arc::default(),
             phase,
@@ -119,6 +123,7 @@ impl Entry {
             missed: 0,
             handles,
             wants_to_write: false,
+            span,
         }
     }
 
@@ -139,6 +144,7 @@ impl Shared {
         local: Vec<SocketAddr>,
         carrier: Carrier,
         max_message_size: usize,
+        span: Span,
     ) -> Self {
         Self {
             state: Mutex::new(state),
@@ -147,6 +153,7 @@ impl Shared {
             local,
             carrier,
             max_message_size,
+            span,
             acceptable: Notify::new(),
             idle: Notify::new(),
         }
@@ -155,6 +162,11 @@ impl Shared {
     /// The state. A panic of another holder leaves it as whole as any network error would.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is logged of an association is within it.
+    pub fn span_of(&self, id: AssociationId) -> Span {
+        tracing::info_span!(parent: &self.span, "association", id = %id)
     }
 
     pub fn now(&self) -> Nanos {
@@ -167,6 +179,16 @@ impl State {
     pub fn wake_driver(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();
+        }
+    }
+
+    /// Lets the driver tell the association's users when there is room to send.
+    pub fn ask_for_room(&mut self, id: AssociationId) {
+        if let Some(entry) = self.entries.get_mut(&id)
+            && !std::mem::replace(&mut entry.wants_to_write, true)
+        {
+            self.writers.push(id);
+            self.wake_driver();
         }
     }
 

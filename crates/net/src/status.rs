@@ -1,5 +1,6 @@
 //! Live figures of an association, under the names of RFC 6458.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use anabranch_sctp::stats::AssociationStatistics;
@@ -183,6 +184,26 @@ pub struct EndpointStatistics {
     pub discards: Discards,
 }
 
+impl fmt::Display for EndpointStatistics {
+    /// Counters that are not zero, by name, and what the protocol threw away, by reason:
+    /// `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded: checksum 2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = [
+            ("packets_sent", self.packets_sent),
+            ("send_calls", self.send_calls),
+            ("send_errors", self.send_errors),
+            ("packets_received", self.packets_received),
+            ("receive_calls", self.receive_calls),
+            ("packets_dropped", self.packets_dropped),
+            ("foreign", self.foreign),
+        ];
+        for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
+            write!(f, "{name} {count}, ")?;
+        }
+        write!(f, "discarded: {}", self.discards)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use anabranch_sctp::{Config, Endpoint, Message};
@@ -190,6 +211,15 @@ mod tests {
     use bytes::BytesMut;
 
     use super::*;
+
+    #[test]
+    fn counters_are_shown_by_name_and_zero_ones_left_out() {
+        let mut statistics = EndpointStatistics::default();
+        assert_eq!(statistics.to_string(), "discarded: none");
+        (statistics.packets_sent, statistics.foreign) = (3, 1);
+        let shown = "packets_sent 3, foreign 1, discarded: none";
+        assert_eq!(statistics.to_string(), shown);
+    }
 
     fn host(number: u8) -> [IpAddr; 2] {
         [0, 1].map(|network| [10, 0, network, number].into())

@@ -181,3 +181,26 @@ fn messages_that_were_not_sent_can_be_taken_back() {
         assert_eq!(closing.await.expect("no panic"), Ok(()));
     });
 }
+
+/// Those who are served are served to their end, and nobody new is.
+#[test]
+fn an_endpoint_that_drains_serves_to_the_end_whom_it_has() {
+    bounded(async {
+        let server = Endpoint::bind(settings().with(|it| it.accept = true)).expect("loopback");
+        let client = Endpoint::bind(settings()).expect("loopback");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let held = client.connect(peer.clone()).await.expect("it listens");
+        let serving = server.accept().await.expect("it came");
+        assert!(!server.drain(Duration::ZERO).await, "one is open");
+        assert!(server.accept().await.is_err());
+        let other = Endpoint::bind(settings()).expect("loopback");
+        assert!(other.connect(peer).await.is_err(), "refused");
+        let sent = held.send(0, "still served", SendOptions::default());
+        sent.await.expect("up");
+        let message = serving.recv().await.expect("up").expect("open");
+        assert_eq!(&message.bytes[..], b"still served");
+        let draining = tokio::spawn(async move { server.drain(Duration::from_secs(3_600)).await });
+        held.shutdown().await.expect("graceful");
+        assert!(draining.await.expect("no panic"));
+    });
+}

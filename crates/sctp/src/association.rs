@@ -409,6 +409,16 @@ impl Association {
         part
     }
 
+    /// As [`Association::poll_part`], of `stream` alone: what waits of other streams stays, and keeps its room in the receive window.
+    /// May be mixed with the others. It looks past what waits of other streams: costs grow with that.
+    pub fn poll_part_on(&mut self, stream: u16) -> Option<ReceivedPart> {
+        let part = self.state.rx_mut()?.poll_part_on(stream);
+        if part.is_none() {
+            self.readable_told = false;
+        }
+        part
+    }
+
     /// Counters of the data transfer, also after the end.
     pub fn stats(&self) -> AssociationStatistics {
         AssociationStatistics {

@@ -1,5 +1,7 @@
 //! Packets and chunks that were thrown away, counted by reason.
 
+use std::fmt;
+
 macro_rules! discards {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
         /// Why a packet, or a chunk of one, had no effect.
@@ -131,5 +133,35 @@ impl Discards {
             .iter()
             .map(|&reason| (reason, self.of(reason)))
             .filter(|&(_, count)| count > 0)
+    }
+}
+
+impl fmt::Display for Discards {
+    /// Reasons that occurred, by name, with their counts: `checksum 2, data 1`; or `none`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (reason, count) in self.iter() {
+            write!(f, "{separator}{} {count}", reason.name())?;
+            separator = ", ";
+        }
+        match separator {
+            "" => f.write_str("none"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_occurred_are_shown_by_name() {
+        let mut discards = Discards::default();
+        assert_eq!(discards.to_string(), "none");
+        discards.count(Discard::Data);
+        discards.count(Discard::Checksum);
+        discards.count(Discard::Checksum);
+        assert_eq!(discards.to_string(), "checksum 2, data 1");
     }
 }

@@ -14,6 +14,7 @@ mod lowest;
 mod message;
 mod order;
 mod parts;
+mod reading;
 mod reassembly;
 mod reset;
 mod room;
@@ -509,33 +510,15 @@ impl Receiver {
         self.sack.sent();
     }
 
-    /// The next message for the application, or part of one that is too long for the receive buffer, or longer than
-    /// [`Config::partial_delivery_point`]. Taking it frees the receive buffer, and makes a SACK due if the window had
-    /// been closed and is open again.
-    pub fn poll_part(&mut self) -> Option<ReceivedPart> {
-        self.assembly.give_back().or_else(|| self.read())
-    }
-
-    fn read(&mut self) -> Option<ReceivedPart> {
-        self.is_read()?;
-        self.ready.pop_front().map(|readable| readable.part)
-    }
-
     /// What can be read next is about to be: it is held no longer. Tells whether it is a whole message.
     #[inline(always)]
     fn is_read(&mut self) -> Option<bool> {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }
-        let Readable { part, bytes, .. } = self.ready.front()?;
-        let (length, chunks) = (part.payload.len(), part.payload.chunks());
+        let Readable { part, .. } = self.ready.front()?;
         let is_whole = part.begins && part.ends;
-        self.window.uncount(*bytes);
-        self.window.forget(length, chunks);
-        self.held.free(part.stream, *bytes);
-        if self.window.update_is_worth_a_sack() {
-            self.sack.demand();
-        }
+        self.is_taken(0);
         Some(is_whole)
     }
 

@@ -5,6 +5,7 @@
 //! out or is taken for it (RFC 5062 §2).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::net::IpAddr;
 
 use crate::association::Association;
@@ -14,6 +15,13 @@ use crate::association::Association;
 pub struct AssociationId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
+}
+
+impl fmt::Display for AssociationId {
+    /// Slot and generation: `3.1` is the second association in the fourth slot.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
 }
 
 /// The peer's port and one of its addresses.

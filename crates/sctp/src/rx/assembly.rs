@@ -87,7 +87,8 @@ impl Assembly {
         Ok(self.take(stream).map(ReceivedPart::into_message))
     }
 
-    fn take(&mut self, stream: u16) -> Option<ReceivedPart> {
+    /// What was gathered of that stream's message.
+    pub fn take(&mut self, stream: u16) -> Option<ReceivedPart> {
         let Pending { first, bytes } = self.pending.remove(&stream)?;
         self.bytes -= bytes.len();
         Some(ReceivedPart {

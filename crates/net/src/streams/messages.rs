@@ -1,0 +1,79 @@
+//! The messages of an association as a `Stream`.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+
+use super::Waiting;
+use crate::association::Association;
+use crate::error::Lost;
+use crate::message::Message;
+
+/// The messages that come, of all streams of the association, as a [`Stream`]: see [`Association::messages`].
+///
+/// It ends when the association was shut down gracefully and everything is read. An association that ended otherwise gives one
+/// error, and then the end. Dropping it loses no message.
+pub struct Messages {
+    association: Association,
+    waiting: Option<Waiting<Result<Option<Message>, Lost>>>,
+    ended: bool,
+}
+
+impl Association {
+    /// The messages that come as a [`Stream`]. It gives what [`Association::recv`] gives; whoever else reads takes messages from it.
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    ///
+    /// # async fn print(association: anabranch_net::Association) -> Result<(), anabranch_net::Lost> {
+    /// let mut messages = association.messages();
+    /// while let Some(message) = messages.try_next().await? {
+    ///     println!("{} bytes on stream {}", message.bytes.len(), message.stream);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn messages(&self) -> Messages {
+        Messages {
+            association: self.clone(),
+            waiting: None,
+            ended: false,
+        }
+    }
+}
+
+impl Stream for Messages {
+    type Item = Result<Message, Lost>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        if this.waiting.is_none()
+            && let Some(message) = this.association.try_recv()
+        {
+            return Poll::Ready(Some(Ok(message)));
+        }
+        let association = &this.association;
+        let waiting = this.waiting.get_or_insert_with(|| {
+            let association = association.clone();
+            Box::pin(async move { association.recv().await })
+        });
+        let received = ready!(waiting.as_mut().poll(cx));
+        this.waiting = None;
+        this.ended = !matches!(received, Ok(Some(_)));
+        Poll::Ready(received.transpose())
+    }
+}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages")
+            .field("association", &self.association)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! An association through the traits that libraries know: [`Messages`] is a `Stream`, [`MessageSink`] a `Sink`, [`ByteStream`]
+//! reads and writes bytes.
+
+mod bytes;
+mod messages;
+mod sink;
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use anabranch_sctp::CloseReason;
+
+pub use self::bytes::ByteStream;
+pub use self::messages::Messages;
+pub use self::sink::MessageSink;
+use crate::association::Association;
+use crate::error::{Lost, SendError};
+
+/// A future that is kept between polls.
+type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Waits for room to send, kept between polls.
+#[derive(Default)]
+struct Room(Option<Waiting<()>>);
+
+impl Room {
+    /// Ready when there may be room: try again then, and ask again where there is none.
+    fn poll(&mut self, cx: &mut Context<'_>, association: &Association) -> Poll<()> {
+        let waiting = self.0.get_or_insert_with(|| {
+            let association = association.clone();
+            Box::pin(async move { association.room().await })
+        });
+        let ready = waiting.as_mut().poll(cx);
+        if ready.is_ready() {
+            self.0 = None;
+        }
+        ready
+    }
+}
+
+/// Waits for the end of a graceful shutdown, kept between polls.
+#[derive(Default)]
+struct Ending(Option<Waiting<Result<(), Lost>>>);
+
+impl Ending {
+    fn poll(&mut self, cx: &mut Context<'_>, association: &Association) -> Poll<Result<(), Lost>> {
+        let waiting = self.0.get_or_insert_with(|| {
+            let association = association.clone();
+            Box::pin(async move { association.shutdown().await })
+        });
+        waiting.as_mut().poll(cx)
+    }
+}
+
+impl From<Lost> for io::Error {
+    /// `ConnectionReset` where the peer aborted, `TimedOut` where it does not answer, `ConnectionAborted` else.
+    fn from(lost: Lost) -> Self {
+        let kind = match lost.0 {
+            CloseReason::AbortedByPeer { .. } => io::ErrorKind::ConnectionReset,
+            CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
+                io::ErrorKind::TimedOut
+            }
+            _ => io::ErrorKind::ConnectionAborted,
+        };
+        io::Error::new(kind, lost)
+    }
+}
+
+impl From<SendError> for io::Error {
+    /// `BrokenPipe` where the association closes or is closed, `InvalidInput` else.
+    fn from(error: SendError) -> Self {
+        let kind = match error {
+            SendError::Closing => io::ErrorKind::BrokenPipe,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        io::Error::new(kind, error)
+    }
+}
