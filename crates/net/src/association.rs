@@ -434,6 +434,13 @@ impl Association {
         }
     }
 
+    /// What the peer said when it aborted the association, if it did and said something (User-Initiated Abort, RFC 9260 §3.3.10.12).
+    pub fn abort_reason(&self) -> Option<Bytes> {
+        let state = self.shared.lock();
+        let association = state.endpoint.association(self.id)?;
+        association.peers_abort_reason().map(Bytes::copy_from_slice)
+    }
+
     /// Why the association ended, once it has.
     ///
     /// Cancel-safe: nothing depends on the future.

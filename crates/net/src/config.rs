@@ -10,6 +10,9 @@ use crate::error::BindError;
 /// The UDP port of SCTP inside UDP (RFC 6951 §5.1, "sctp-tunneling").
 pub const ENCAPSULATION_PORT: u16 = 9899;
 
+/// The most that [`Config::undecided`] may be: each keeps a packet.
+const MOST_UNDECIDED: usize = 65_536;
+
 /// How packets travel between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,6 +111,10 @@ pub struct Config {
     pub accept: bool,
     /// Associations that wait to be accepted; peers that come beyond it are refused. At least 1.
     pub backlog: usize,
+    /// The application decides which associations that peers begin are accepted: so many may wait for its decision at a time, 1 to 65,536.
+    /// See [`Endpoint::incoming`](crate::Endpoint::incoming). 0, the default: the endpoint accepts all, and `backlog` bounds those that
+    /// wait to be taken.
+    pub undecided: usize,
     /// Associations of this endpoint at a time that peers may bring it to.
     pub max_associations: usize,
     /// The largest message that may be sent, and the largest that [`recv`](crate::Association::recv) puts together where
@@ -142,6 +149,7 @@ impl Default for Config {
             dscp: 0,
             accept: false,
             backlog: 128,
+            undecided: 0,
             max_associations: 65_536,
             max_message_size: 1 << 20,
             socket_buffer: 4 << 20,
@@ -177,6 +185,12 @@ impl Config {
         }
         if let Err(error) = self.sctp.check() {
             return complain(error.to_string());
+        }
+        if self.undecided > MOST_UNDECIDED {
+            let found = self.undecided;
+            return complain(format!(
+                "undecided: found {found}; allowed: 0 to {MOST_UNDECIDED}"
+            ));
         }
         if self.backlog == 0 || self.max_message_size == 0 {
             return complain(

@@ -1,13 +1,16 @@
 //! An SCTP port on real sockets.
 
 mod addresses;
+mod incoming;
+
+pub use incoming::Incoming;
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig, ZeroChecksum};
+use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig, Refusal, ZeroChecksum};
 use bytes::Bytes;
 
 use crate::association::Association;
@@ -28,6 +31,8 @@ use crate::status::EndpointStatistics;
 pub struct Endpoint {
     shared: Arc<Shared>,
     port: u16,
+    /// The application decides who is accepted.
+    decides: bool,
 }
 
 impl Endpoint {
@@ -94,6 +99,7 @@ impl Endpoint {
         let secret = secret()?;
         let port = ground.reserve(config.port)?;
         let linger = config.linger;
+        let decides = config.undecided > 0;
         let max_message_size = config.max_message_size;
         let state = State {
             backlog: config.backlog,
@@ -121,7 +127,11 @@ impl Endpoint {
         match ground.join(Port::new(Arc::clone(&shared), port)) {
             true => {
                 tracing::info!(parent: &shared.span, local = ?shared.local, "endpoint bound");
-                Ok(Self { shared, port })
+                Ok(Self {
+                    shared,
+                    port,
+                    decides,
+                })
             }
             false => Err(BindError::Stopped),
         }
@@ -153,13 +163,19 @@ impl Endpoint {
     /// Cancel-safe: if the future is dropped, the attempt is aborted.
     ///
     /// # Errors
-    /// The peer cannot be addressed, refuses, or does not answer: after RFC 9260's eight retransmissions, some four minutes;
+    /// The peer cannot be addressed, refuses, names another in its place, or does not answer: after RFC 9260's eight retransmissions, some four minutes;
     /// `sctp.max_init_retransmits` makes it fewer.
     pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
         let association = self.begin(&peer.into())?;
         match association.established().await {
             Ok(()) => Ok(association),
-            Err(lost) => Err(lost.into()),
+            Err(lost) => {
+                let reason = association.abort_reason().unwrap_or_default();
+                Err(match Peer::of_redirect(&reason) {
+                    Some(peer) => ConnectError::Redirected(peer),
+                    None => lost.into(),
+                })
+            }
         }
     }
 
@@ -214,9 +230,20 @@ impl Endpoint {
     /// # Errors
     /// The endpoint does not accept ([`Config::accept`]), or its task is gone.
     pub async fn accept(&self) -> Result<Association, Lost> {
+        if self.decides {
+            return self.accept_all().await;
+        }
+        self.acceptable(Self::try_accept).await
+    }
+
+    /// Waits until `take` has something to give.
+    async fn acceptable<T>(
+        &self,
+        take: impl Fn(&Self) -> Result<Option<T>, Lost>,
+    ) -> Result<T, Lost> {
         loop {
-            if let Some(accepted) = self.try_accept()? {
-                return Ok(accepted);
+            if let Some(taken) = take(self)? {
+                return Ok(taken);
             }
             // A permit is kept for an association that comes between the look and the wait.
             self.shared.acceptable.notified().await;
@@ -367,6 +394,7 @@ fn drop_waiting(state: &mut State, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.orphan(id, now);
     }
+    state.endpoint.refuse_all_incoming(&Refusal::Plain);
 }
 
 impl Clone for Endpoint {
@@ -375,6 +403,7 @@ impl Clone for Endpoint {
         Self {
             shared: Arc::clone(&self.shared),
             port: self.port,
+            decides: self.decides,
         }
     }
 }
@@ -417,6 +446,7 @@ fn protocol(
     let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret)
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
+    endpoint.decide_incoming(config.undecided);
     endpoint.listen(config.accept);
     // Nobody else hears what comes to our UDP port; directly over IP, other processes have ports of their own.
     endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use anabranch_sctp::{AddressChangeError, CloseReason, Violation};
 use thiserror::Error;
 
+use crate::config::Peer;
+
 /// Why [`Endpoint::bind`](crate::Endpoint::bind) failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -57,6 +59,10 @@ pub enum ConnectError {
     /// Neither the peer nor the carrier names a UDP port.
     #[error("the peer's UDP port is not known: name it in the Peer, or in Carrier::Encapsulated")]
     NoUdpPort,
+    /// The peer refuses, and names another to connect to in its place ([`Incoming::redirect`](crate::Incoming::redirect)). Nobody has verified
+    /// that: whoever follows it decides whether the new peer is one to talk to, and how often to follow.
+    #[error("the peer redirects to {0}")]
+    Redirected(Peer),
     /// The attempt failed.
     #[error(transparent)]
     Lost(#[from] Lost),
@@ -167,4 +173,17 @@ pub enum SinkError {
     /// The association ended while the sink was being closed: what was sent last may not have arrived.
     #[error(transparent)]
     Lost(#[from] Lost),
+}
+
+/// Why [`Incoming::accept`](crate::Incoming::accept) failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// The peer began anew meanwhile, or waited longer than its cookie is good for (`sctp.valid_cookie_life`, 60 s; RFC 9260 §5.2.6); or
+    /// there are [`Config::max_associations`](crate::Config::max_associations).
+    #[error("the peer that waited to be accepted is gone, or there are max_associations")]
+    Gone,
+    /// The endpoint's task is gone.
+    #[error("the endpoint's task is gone")]
+    Stopped,
 }

@@ -59,6 +59,7 @@ mod observer;
 mod outbox;
 mod port;
 mod random;
+mod redirect;
 mod shared;
 mod shared_sockets;
 mod socket;
@@ -69,12 +70,14 @@ mod turns;
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
     AssociationSettings, CloseReason, KeyError, PathSettings, PathState, ReconfigError,
-    ReconfigOutcome, RuntimeError, SendDefaults, SendOptions, SharedKeys, StreamDirection,
+    ReconfigOutcome, Refusal, RuntimeError, SendDefaults, SendOptions, SharedKeys, StreamDirection,
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
-pub use endpoint::Endpoint;
-pub use error::{AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError};
+pub use endpoint::{Endpoint, Incoming};
+pub use error::{
+    AcceptError, AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError,
+};
 pub use event::AssociationEvent;
 pub use message::{Message, MessagePart};
 pub use observer::{Direction, Observer, Seen};

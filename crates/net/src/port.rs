@@ -109,6 +109,9 @@ impl Port {
         }
         let mut settled = drain_transmits(state, now, io);
         self.drain_events(state, now);
+        if state.endpoint.has_incoming() {
+            self.shared.acceptable.notify_one();
+        }
         drain_samples(state);
         // What an event set off may have something to send.
         self.drained = drain_transmits(state, now, io);

@@ -45,6 +45,7 @@ use errands::{Errand, Errands};
 use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
 pub(crate) use receive::Admission;
+pub(crate) use shutdown::MAX_REASON;
 
 use crate::authentication::Authenticator;
 use crate::config::Config;

@@ -62,6 +62,8 @@ discards! {
     StaleCookie = "stale_cookie",
     /// A State Cookie that arrived too late to matter (RFC 9260 §5.2.4, action C and "no other").
     LateCookie = "late_cookie",
+    /// A COOKIE ECHO again, of a peer that waits for the user to decide (RFC 9260 §5.1 C).
+    Undecided = "undecided",
     /// An ABORT or SHUTDOWN COMPLETE whose tag fits neither end (RFC 9260 §8.5.1 B, C).
     BlindEnd = "blind_end",
     /// A HEARTBEAT ACK that answers no HEARTBEAT sent from here, or an old one.

@@ -4,6 +4,7 @@ mod address_changes;
 mod authentication;
 mod cookie_echo;
 mod icmp;
+mod incoming;
 mod init;
 mod init_ack;
 mod out_of_the_blue;
@@ -36,6 +37,8 @@ use crate::extensions::AUTH;
 use crate::random::Random;
 use crate::timer::Timers;
 use crate::zero_checksum::ZeroChecksum;
+use incoming::Undecided;
+pub use incoming::{Gone, Incoming, Refusal};
 pub use outgoing::Outgoing;
 use retired::RetiredTags;
 use table::Table;
@@ -76,6 +79,8 @@ pub struct Endpoint {
     listening: bool,
     answers_for_other_ports: bool,
     max_associations: usize,
+    /// Present where the user decides who is accepted.
+    undecided: Option<Box<Undecided>>,
     table: Table,
     timers: Timers,
     answers: VecDeque<(Path, u16, Bytes)>,
@@ -105,6 +110,7 @@ impl Endpoint {
             listening: false,
             answers_for_other_ports: false,
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
+            undecided: None,
             table: Table::default(),
             timers: Timers::default(),
             answers: VecDeque::new(),
@@ -503,6 +509,11 @@ impl Endpoint {
             && !packet.is_intact()
         {
             return self.discards.count(Discard::ZeroChecksum);
+        }
+        if matches!(first.kind, kind::COOKIE_ECHO | kind::AUTH)
+            && let Some(undecided) = &mut self.undecided
+        {
+            undecided.note(&datagram);
         }
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),

@@ -51,7 +51,7 @@ pub use association::Association;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{Config, ConfigError};
 pub use discard::{Discard, Discards};
-pub use endpoint::{AssociationId, Endpoint, Outgoing};
+pub use endpoint::{AssociationId, Endpoint, Gone, Incoming, Outgoing, Refusal};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, Violation};
 pub use icmp::Icmp;

@@ -15,7 +15,7 @@ use crate::state::{Closing, Retry, Stage};
 /// T5-shutdown-guard in units of RTO.Max (RFC 9260 §9.2).
 const GUARD_RTO_MAX: u64 = 5;
 /// Bytes of the user's reason that an ABORT carries.
-const MAX_REASON: usize = 512;
+pub(crate) const MAX_REASON: usize = 512;
 
 impl Association {
     /// Asks for a graceful end: what was accepted is still delivered and acknowledged, nothing more is accepted

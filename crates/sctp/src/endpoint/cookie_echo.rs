@@ -119,7 +119,19 @@ impl Endpoint {
             self.discards.count(Discard::LateCookie);
             return None;
         }
-        let refusal: Option<&[Cause]> = if !self.listening {
+        let decided = match &mut self.undecided {
+            Some(undecided) if self.listening || undecided.knows(cookie) => {
+                Some(undecided.approves(arrival, cookie))
+            }
+            _ => None,
+        };
+        if let Some(Err(discard)) = decided {
+            if let Some(reason) = discard {
+                self.discards.count(reason);
+            }
+            return None;
+        }
+        let refusal: Option<&[Cause]> = if !self.listening && decided.is_none() {
             Some(&[])
         } else if self.table.len() >= self.max_associations {
             Some(&[Cause::OutOfResource])
@@ -142,7 +154,11 @@ impl Endpoint {
         association.establish(arrival.now);
         association.prefer(arrival.now, cookie.remarks.primary);
         association.acknowledge_cookie(arrival.path.remote);
-        Some(self.table.insert(Box::new(association)).slot)
+        let id = self.table.insert(Box::new(association));
+        if let Some(undecided) = &mut self.undecided {
+            undecided.note_accepted(id);
+        }
+        Some(id.slot)
     }
 
     /// What the table of RFC 9260 §5.2.4 asks for. Gives the association if it takes the rest of the packet.

@@ -1,0 +1,183 @@
+//! Peers that wait for the application to decide on them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use anabranch_sctp::{self as sctp, CloseReason, Refusal};
+use bytes::Bytes;
+
+use super::Endpoint;
+use crate::association::Association;
+use crate::config::Peer;
+use crate::error::{AcceptError, Lost};
+use crate::shared::{Entry, Phase, Shared};
+
+/// An association that a peer begins, and that the application accepts, refuses, or redirects: see [`Endpoint::incoming`].
+///
+/// Whoever drops it refuses the peer, without a reason.
+#[derive(Debug)]
+pub struct Incoming {
+    shared: Arc<Shared>,
+    told: sctp::Incoming,
+    decided: bool,
+}
+
+impl Endpoint {
+    /// The next peer that begins an association, where the application decides who is accepted ([`Config::undecided`](crate::Config::undecided)).
+    ///
+    /// At INIT nothing is kept (RFC 9260 §5.1.3). A peer is told of here once its COOKIE ECHO has come, so that its address is no forged
+    /// one. Until the decision it gets no answer, repeats its COOKIE ECHO by T1-cookie, and its `connect` waits. What is kept for it is
+    /// that packet. Peers beyond `undecided` go unanswered, and come again by T1-cookie. A peer's cookie is good for 60 s
+    /// (`sctp.valid_cookie_life`): later there is nothing to accept any more.
+    ///
+    /// ```no_run
+    /// # use anabranch_net::{Config, Endpoint, Peer};
+    /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::bind(Config::server(5001).with(|it| it.undecided = 64))?;
+    /// loop {
+    ///     let incoming = endpoint.incoming().await?;
+    ///     if !incoming.from().ip().is_loopback() {
+    ///         incoming.refuse("only from this host");
+    ///         continue;
+    ///     }
+    ///     let association = incoming.accept()?;
+    ///     println!("{} streams", association.status().map_or(0, |it| it.outstrms));
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// Cancel-safe: if the future is dropped, the peer waits for the next call.
+    ///
+    /// # Errors
+    /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is gone. Without `undecided` it waits for ever:
+    /// the endpoint accepts all, for [`Endpoint::accept`].
+    pub async fn incoming(&self) -> Result<Incoming, Lost> {
+        self.acceptable(Self::try_incoming).await
+    }
+
+    fn try_incoming(&self) -> Result<Option<Incoming>, Lost> {
+        let mut state = self.shared.lock();
+        if state.stopped || !state.accepts {
+            self.shared.acceptable.notify_one();
+            return Err(Lost(CloseReason::AbortedHere));
+        }
+        let told = state.endpoint.poll_incoming();
+        if state.endpoint.has_incoming() {
+            self.shared.acceptable.notify_one();
+        }
+        Ok(told.map(|told| Incoming {
+            shared: Arc::clone(&self.shared),
+            told,
+            decided: false,
+        }))
+    }
+
+    /// The next association, whoever it is from.
+    pub(super) async fn accept_all(&self) -> Result<Association, Lost> {
+        loop {
+            match self.incoming().await?.accept() {
+                Ok(association) => return Ok(association),
+                // The next may still be there.
+                Err(AcceptError::Gone) => {}
+                Err(AcceptError::Stopped) => return Err(Lost(CloseReason::AbortedHere)),
+            }
+        }
+    }
+}
+
+impl Incoming {
+    /// Where the peer's COOKIE ECHO came from: its address, which is verified, and its UDP port (0 over raw IP).
+    pub fn from(&self) -> SocketAddr {
+        let address = self.told.addresses.first().copied();
+        SocketAddr::new(address.unwrap_or(self.told.local), self.told.udp_port)
+    }
+
+    /// The peer's addresses, that of [`Incoming::from`] first. The others it merely says to have.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.told.addresses
+    }
+
+    /// The peer's SCTP port.
+    pub fn port(&self) -> u16 {
+        self.told.port
+    }
+
+    /// This host's address that the peer called.
+    pub fn local(&self) -> IpAddr {
+        self.told.local
+    }
+
+    /// Streams that this side may send on, 1 to 65,535.
+    pub fn outbound_streams(&self) -> u16 {
+        self.told.outbound_streams
+    }
+
+    /// Streams that the peer may send on, 1 to 65,535.
+    pub fn inbound_streams(&self) -> u16 {
+        self.told.inbound_streams
+    }
+
+    /// Accepts: the association is up at once, and COOKIE ACK goes to the peer. Data that came with its COOKIE ECHO can be read.
+    ///
+    /// # Errors
+    /// See [`AcceptError`]. A peer whose cookie is too old is told so, and may begin anew.
+    pub fn accept(mut self) -> Result<Association, AcceptError> {
+        self.decided = true;
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        if state.stopped {
+            return Err(AcceptError::Stopped);
+        }
+        let accepted = state
+            .endpoint
+            .accept_incoming(shared.now(), self.told.number);
+        state.wake_driver();
+        let id = accepted.map_err(|_| AcceptError::Gone)?;
+        let entry = Entry::new(Phase::Up, 1, shared.span_of(id));
+        let signals = Arc::clone(&entry.signals);
+        state.entries.insert(id, entry);
+        state.watch(id);
+        drop(state);
+        Ok(Association::held(shared, signals, id))
+    }
+
+    /// Refuses with what the peer's user is told: an ABORT with the cause User-Initiated Abort (RFC 9260 §3.3.10.12), of which 512 bytes are
+    /// sent. Its `connect` fails with [`CloseReason::AbortedByPeer`].
+    pub fn refuse(self, reason: impl Into<Bytes>) {
+        self.refuse_with(Refusal::Reason(reason.into()));
+    }
+
+    /// Refuses with another cause.
+    pub fn refuse_with(mut self, refusal: Refusal) {
+        self.decide_against(&refusal);
+    }
+
+    /// Refuses, and names another peer to connect to in place of this endpoint.
+    ///
+    /// SCTP knows no redirection: RFC 9260 has no chunk or cause that sends a peer elsewhere, and to answer with addresses of another host
+    /// would make that host part of this association. So this is a refusal by User-Initiated Abort, whose reason is the upper
+    /// layers' own (RFC 9260 §3.3.10.12), with a reason that says where to go: `redirect 192.0.2.1,2001:db8::1 port 5001 udp 9899`.
+    /// [`Endpoint::connect`] gives such a reason as [`ConnectError::Redirected`](crate::ConnectError::Redirected) and follows nothing by
+    /// itself; a peer on another stack is refused, and its log shows the text. At most eight addresses are named.
+    ///
+    /// To hand the peer to another task of this process no redirection is needed: send the `Incoming`, or the accepted association, there.
+    pub fn redirect(self, to: &Peer) {
+        self.refuse(to.to_redirect());
+    }
+
+    fn decide_against(&mut self, refusal: &Refusal) {
+        if std::mem::replace(&mut self.decided, true) {
+            return;
+        }
+        let mut state = self.shared.lock();
+        // One that is gone needs no refusal.
+        let _ = state.endpoint.refuse_incoming(self.told.number, refusal);
+        state.wake_driver();
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.decide_against(&Refusal::Plain);
+    }
+}

@@ -1,0 +1,96 @@
+//! The reason of an abort that says where else to connect to.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::config::Peer;
+
+/// What such a reason begins with.
+const WORD: &str = "redirect";
+/// The addresses that are named: as many as a peer may list.
+const MOST_ADDRESSES: usize = 8;
+
+impl fmt::Display for Peer {
+    /// `192.0.2.1,2001:db8::1 port 5001`, and the UDP port where the peer has one of its own: `udp 9899`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_peer(f, &self.addresses, self)
+    }
+}
+
+fn write_peer(f: &mut impl fmt::Write, addresses: &[IpAddr], peer: &Peer) -> fmt::Result {
+    let mut separator = "";
+    for address in addresses {
+        write!(f, "{separator}{address}")?;
+        separator = ",";
+    }
+    write!(f, " port {}", peer.port)?;
+    match peer.udp_port {
+        Some(port) => write!(f, " udp {port}"),
+        None => Ok(()),
+    }
+}
+
+impl Peer {
+    /// The reason that sends somebody to this peer.
+    pub(crate) fn to_redirect(&self) -> String {
+        let first = self.addresses.len().min(MOST_ADDRESSES);
+        let mut reason = format!("{WORD} ");
+        // A string takes all that is written.
+        let _ = write_peer(&mut reason, &self.addresses[..first], self);
+        reason
+    }
+
+    /// The peer that such a reason names; `None` if it is another reason.
+    pub(crate) fn of_redirect(reason: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(reason).ok()?.split(' ');
+        let addresses = (words.next()? == WORD).then(|| words.next())??;
+        let addresses: Result<Vec<IpAddr>, _> = addresses.split(',').map(str::parse).collect();
+        let addresses = addresses.ok().filter(|it| it.len() <= MOST_ADDRESSES)?;
+        let port = (words.next()? == "port").then(|| words.next())??;
+        let peer = Peer::new(addresses, port.parse().ok().filter(|&port| port != 0)?);
+        let peer = match words.next() {
+            None => peer,
+            Some("udp") => peer.over_udp(words.next()?.parse().ok().filter(|&port| port != 0)?),
+            Some(_) => return None,
+        };
+        words.next().is_none().then_some(peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_comes_back_as_it_was_named() {
+        let addresses: Vec<IpAddr> = vec![[192, 0, 2, 1].into(), [0x2001; 8].into()];
+        let over_ip = Peer::new(addresses, 5_001);
+        for peer in [over_ip.clone(), over_ip.over_udp(9_899)] {
+            let reason = peer.to_redirect();
+            assert_eq!(Peer::of_redirect(reason.as_bytes()), Some(peer), "{reason}");
+        }
+        let many = Peer::new(vec![IpAddr::from([192, 0, 2, 1]); 20], 7);
+        let named = Peer::of_redirect(many.to_redirect().as_bytes());
+        assert_eq!(named.map(|it| it.addresses.len()), Some(8));
+    }
+
+    #[test]
+    fn what_is_no_redirection_is_none() {
+        for reason in [
+            "",
+            "redirect",
+            "redirect 192.0.2.1",
+            "redirect 192.0.2.1 port 0",
+            "redirect 192.0.2.1 port 70000",
+            "redirect host port 7",
+            "redirect 192.0.2.1, port 7",
+            "redirect 192.0.2.1 port 7 udp",
+            "redirect 192.0.2.1 port 7 udp 0",
+            "redirect 192.0.2.1 port 7 udp 9 more",
+            "redirected 192.0.2.1 port 7",
+        ] {
+            assert_eq!(Peer::of_redirect(reason.as_bytes()), None, "{reason}");
+        }
+        assert_eq!(Peer::of_redirect(&[0xff; 40]), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! Peers that wait for the user to decide: what is kept, for how many, and what each answer is.
+
+mod common;
+
+use std::net::IpAddr;
+
+use anabranch_sctp::{CloseReason, Config, Discard, Endpoint, Event, Gone, Message, Refusal};
+use anabranch_transport::time::SECOND;
+use anabranch_transport::{Ecn, Nanos, Transport};
+use bytes::{Bytes, BytesMut};
+
+const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 100));
+
+fn host(number: u8) -> IpAddr {
+    [10, 0, 0, number].into()
+}
+
+fn endpoint(address: IpAddr, seed: u8) -> Endpoint {
+    let config = Config::default().with(|it| it.addresses = vec![address]);
+    Endpoint::new(config, common::PORT_A, [seed; 32]).expect("settings")
+}
+
+/// Clients of one server, whose packets arrive at once.
+struct Hosts {
+    server: Endpoint,
+    clients: Vec<Endpoint>,
+    now: Nanos,
+    /// The server's packets since the last look, by client.
+    answers: Vec<usize>,
+}
+
+impl Hosts {
+    fn new(clients: u8, most: usize) -> Self {
+        let mut server = endpoint(SERVER, 200);
+        server.listen(true);
+        server.decide_incoming(most);
+        Self {
+            server,
+            clients: (0..clients).map(|it| endpoint(host(it), it)).collect(),
+            now: SECOND,
+            answers: vec![0; clients.into()],
+        }
+    }
+
+    fn connect(&mut self, client: usize) {
+        let client = &mut self.clients[client];
+        let begun = client.connect(self.now, &[SERVER], common::PORT_A);
+        begun.expect("free");
+        self.exchange();
+    }
+
+    fn exchange(&mut self) {
+        let mut quiet = false;
+        while !std::mem::replace(&mut quiet, true) {
+            for client in &mut self.clients {
+                let mut out = BytesMut::new();
+                while let Some(transmit) = client.poll_transmit(self.now, &mut out) {
+                    quiet = false;
+                    let (path, packet) = (transmit.path.reversed(), out.split().freeze());
+                    self.server
+                        .handle_datagram(self.now, path, Ecn::NotEct, packet);
+                }
+            }
+            let mut out = BytesMut::new();
+            while let Some(transmit) = self.server.poll_transmit(self.now, &mut out) {
+                quiet = false;
+                let (path, packet) = (transmit.path.reversed(), out.split().freeze());
+                let local = |it: &usize| host(*it as u8) == path.local;
+                let to = (0..self.clients.len()).find(local).expect("a client");
+                self.answers[to] += 1;
+                self.clients[to].handle_datagram(self.now, path, Ecn::NotEct, packet);
+            }
+        }
+    }
+
+    /// Goes on to a client's next timer.
+    fn timeout(&mut self, client: usize) {
+        self.now = self.clients[client].poll_timeout().expect("a timer");
+        self.clients[client].handle_timeout(self.now);
+        self.exchange();
+    }
+
+    fn events(endpoint: &mut Endpoint) -> Vec<Event> {
+        std::iter::from_fn(|| endpoint.poll_event())
+            .map(|(_, event)| event)
+            .collect()
+    }
+}
+
+#[test]
+fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
+    let mut hosts = Hosts::new(1, 4);
+    let client = &mut hosts.clients[0];
+    let id = client
+        .connect(hosts.now, &[SERVER], common::PORT_A)
+        .expect("free");
+    let message = Message {
+        ppid: 7,
+        unordered: false,
+        payload: Bytes::from_static(b"with the COOKIE ECHO"),
+    };
+    let association = client.association_mut(id).expect("begun");
+    association.send(0, message).expect("room");
+    hosts.exchange();
+    assert_eq!(hosts.answers, [1], "INIT ACK");
+    assert_eq!(hosts.server.associations().count(), 0);
+    let incoming = hosts.server.poll_incoming().expect("its COOKIE ECHO came");
+    assert_eq!(
+        (incoming.addresses[0], incoming.port),
+        (host(0), common::PORT_A)
+    );
+    assert_eq!(hosts.server.poll_incoming(), None);
+    // T1-cookie: the same again changes nothing.
+    hosts.timeout(0);
+    assert_eq!((hosts.answers[0], hosts.server.poll_incoming()), (1, None));
+    assert_eq!(hosts.server.discards().of(Discard::Undecided), 1);
+
+    let id = hosts
+        .server
+        .accept_incoming(hosts.now, incoming.number)
+        .expect("it waits");
+    hosts.exchange();
+    let server = hosts.server.association_mut(id).expect("made");
+    let received = server.poll_message().expect("it came with it");
+    assert_eq!(received.payload.into_bytes(), "with the COOKIE ECHO");
+    assert!(hosts.clients[0].associations().all(|id| {
+        hosts.clients[0]
+            .association(id)
+            .is_some_and(|it| it.is_established())
+    }));
+    let again = hosts.server.accept_incoming(hosts.now, incoming.number);
+    assert_eq!(again, Err(Gone));
+}
+
+#[test]
+fn a_refused_peer_is_told_why_and_nothing_is_kept() {
+    for (refusal, cause) in [
+        (Refusal::Plain, None),
+        (Refusal::OutOfResource, Some(4)),
+        (Refusal::Reason(vec![b'x'; 2_000].into()), Some(12)),
+    ] {
+        let mut hosts = Hosts::new(1, 4);
+        hosts.connect(0);
+        let number = hosts.server.poll_incoming().expect("one came").number;
+        hosts
+            .server
+            .refuse_incoming(number, &refusal)
+            .expect("it waits");
+        hosts.exchange();
+        let events = Hosts::events(&mut hosts.clients[0]);
+        let closed = Event::Closed(CloseReason::AbortedByPeer { cause });
+        assert_eq!(events, [closed], "{refusal:?}");
+        if cause == Some(12) {
+            let id = hosts.clients[0]
+                .associations()
+                .next()
+                .expect("not released");
+            let association = hosts.clients[0].association(id).expect("not released");
+            let said = association.peers_abort_reason().map(<[u8]>::len);
+            assert_eq!(said, Some(512));
+        }
+        assert_eq!(hosts.server.associations().count(), 0);
+        let again = hosts.server.refuse_incoming(number, &refusal);
+        assert_eq!(again, Err(Gone));
+    }
+}
+
+/// Whoever finds no room comes again by T1-cookie, and then may.
+#[test]
+fn beyond_the_bound_peers_go_unanswered_and_come_again() {
+    let mut hosts = Hosts::new(3, 2);
+    (0..3).for_each(|client| hosts.connect(client));
+    let first = hosts.server.poll_incoming().expect("the first");
+    assert_eq!(
+        hosts.server.poll_incoming().expect("the second").addresses,
+        [host(1)]
+    );
+    assert_eq!(hosts.server.poll_incoming(), None);
+    assert_eq!(hosts.server.discards().of(Discard::Overload), 1);
+    assert_eq!(hosts.answers, [1, 1, 1], "only INIT ACKs");
+    hosts
+        .server
+        .accept_incoming(hosts.now, first.number)
+        .expect("it waits");
+    hosts.exchange();
+    hosts.timeout(2);
+    assert_eq!(
+        hosts.server.poll_incoming().expect("again").addresses,
+        [host(2)]
+    );
+}
+
+/// One place for a peer, however often it begins: its former attempt is gone.
+#[test]
+fn a_peer_that_begins_anew_waits_once() {
+    let mut hosts = Hosts::new(1, 2);
+    hosts.connect(0);
+    let former = hosts.server.poll_incoming().expect("one came");
+    hosts.clients[0] = endpoint(host(0), 77);
+    hosts.connect(0);
+    let later = hosts.server.poll_incoming().expect("it came again");
+    assert_eq!(
+        hosts.server.accept_incoming(hosts.now, former.number),
+        Err(Gone)
+    );
+    hosts
+        .server
+        .accept_incoming(hosts.now, later.number)
+        .expect("it waits");
+    hosts.exchange();
+    let events = Hosts::events(&mut hosts.clients[0]);
+    assert!(
+        matches!(events[..], [Event::Established { .. }, ..]),
+        "{events:?}"
+    );
+}
+
+/// A cookie that grew stale while its peer waited is answered as any stale one (RFC 9260 §5.2.6), and its place is free.
+#[test]
+fn whoever_waits_longer_than_its_cookie_is_good_is_gone() {
+    let mut hosts = Hosts::new(2, 1);
+    hosts.connect(0);
+    let waiting = hosts.server.poll_incoming().expect("one came");
+    hosts.now += 61 * SECOND;
+    hosts.clients[0] = endpoint(host(0), 78);
+    hosts.connect(1);
+    assert_eq!(
+        hosts
+            .server
+            .poll_incoming()
+            .expect("there is room")
+            .addresses,
+        [host(1)]
+    );
+    assert_eq!(
+        hosts.server.accept_incoming(hosts.now, waiting.number),
+        Err(Gone)
+    );
+
+    let mut hosts = Hosts::new(1, 1);
+    hosts.connect(0);
+    let waiting = hosts.server.poll_incoming().expect("one came");
+    hosts.now += 61 * SECOND;
+    assert_eq!(
+        hosts.server.accept_incoming(hosts.now, waiting.number),
+        Err(Gone)
+    );
+    assert_eq!(hosts.server.discards().of(Discard::StaleCookie), 1);
+    assert_eq!(hosts.server.associations().count(), 0);
+}
+
+/// Not listening any more refuses newcomers; those that wait can still be accepted.
+#[test]
+fn those_that_wait_outlast_the_listening() {
+    let mut hosts = Hosts::new(2, 4);
+    hosts.connect(0);
+    let waiting = hosts.server.poll_incoming().expect("one came");
+    hosts.server.listen(false);
+    hosts.timeout(0);
+    hosts.connect(1);
+    let events = Hosts::events(&mut hosts.clients[1]);
+    assert!(matches!(events[..], [Event::Closed(_)]), "{events:?}");
+    hosts
+        .server
+        .accept_incoming(hosts.now, waiting.number)
+        .expect("it waits");
+    hosts.exchange();
+    let events = Hosts::events(&mut hosts.clients[0]);
+    assert!(
+        matches!(events[..], [Event::Established { .. }, ..]),
+        "{events:?}"
+    );
+}
