@@ -62,8 +62,8 @@ fn in_parts(bytes: &[u8], field: usize) -> u32 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u64, _mm_cvtsi64_si128,
-        _mm_cvtsi128_si64, _mm_xor_si128,
+        __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u32, _mm_crc32_u64,
+        _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_xor_si128,
     };
 
     /// The polynomial without its highest term.
@@ -131,8 +131,8 @@ mod x86 {
             let (third, others) = others.split_at(each);
             words = others;
             let mut crcs = [crc, 0, 0];
-            let fours = [first, second, third].map(<[_]>::as_chunks::<4>);
-            let [(a, x), (b, y), (c, z)] = fours;
+            let eights = [first, second, third].map(<[_]>::as_chunks::<8>);
+            let [(a, x), (b, y), (c, z)] = eights;
             for ((a, b), c) in a.iter().zip(b).zip(c) {
                 for ((a, b), c) in a.iter().zip(b).zip(c) {
                     crcs = three(crcs, [a, b, c]);
@@ -148,7 +148,10 @@ mod x86 {
         for word in words {
             crc = _mm_crc32_u64(crc, u64::from_le_bytes(*word));
         }
-        let crc = crc as u32;
+        let (fours, rest) = rest.as_chunks::<4>();
+        let crc = fours.iter().fold(crc as u32, |crc, four| {
+            _mm_crc32_u32(crc, u32::from_le_bytes(*four))
+        });
         !rest.iter().fold(crc, |crc, &byte| _mm_crc32_u8(crc, byte))
     }
 
