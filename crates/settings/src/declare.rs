@@ -78,6 +78,10 @@ macro_rules! spelled {
             fn to_datum(&self) -> $crate::Datum {
                 $crate::Datum::word(match self { $($variant => $text),+ })
             }
+
+            fn plainly_fits(&self, kind: &$crate::Kind) -> bool {
+                kind.has_word(match self { $($variant => $text),+ })
+            }
         }
     };
 }
@@ -146,7 +150,9 @@ macro_rules! settings {
             /// The first that does not: what was found, and what is allowed.
             pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
                 let mut settings = Self::$list.iter();
-                $(if let Some(setting) = settings.next() {
+                $(if let Some(setting) = settings.next()
+                    && !$crate::Value::plainly_fits(&self.$field, &setting.kind)
+                {
                     let datum = $crate::Value::to_datum(&self.$field);
                     setting.kind.check(&datum).map_err(|misfit| setting.error(misfit))?;
                 })+

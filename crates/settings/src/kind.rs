@@ -218,18 +218,31 @@ impl Kind {
         }
     }
 
+    /// Whether it is of whole numbers, and `number` lies in its range.
+    pub(crate) fn has_whole(&self, number: u64) -> bool {
+        match self {
+            Kind::Count { least, most }
+            | Kind::Duration { least, most }
+            | Kind::Bytes { least, most }
+            | Kind::Rate { least, most } => (*least..=*most).contains(&number),
+            _ => false,
+        }
+    }
+
+    /// Whether it has the word `word`.
+    pub fn has_word(&self, word: &str) -> bool {
+        matches!(self, Kind::Choice(words) if words.iter().any(|known| known.name == word))
+    }
+
     fn holds(&self, datum: &Datum) -> bool {
         match (self, datum) {
             // A program may use what no registry has.
             (Kind::Flag, Datum::Flag(_))
             | (Kind::Text(_) | Kind::Name(_) | Kind::Registered(_), Datum::Word(_)) => true,
             (
-                Kind::Count { least, most }
-                | Kind::Duration { least, most }
-                | Kind::Bytes { least, most }
-                | Kind::Rate { least, most },
+                Kind::Count { .. } | Kind::Duration { .. } | Kind::Bytes { .. } | Kind::Rate { .. },
                 Datum::Whole(number),
-            ) => (least..=most).contains(&number),
+            ) => self.has_whole(*number),
             (Kind::Amount { bytes, .. }, Datum::Whole(number)) => {
                 (bytes[0]..=bytes[1]).contains(number)
             }
@@ -250,9 +263,7 @@ impl Kind {
                     && (number > *least || (number == *least && !above))
                     && (*step == 0.0 || (number / step).fract() == 0.0)
             }),
-            (Kind::Choice(words), Datum::Word(word)) => {
-                words.iter().any(|known| known.name == word)
-            }
+            (Kind::Choice(_), Datum::Word(word)) => self.has_word(word),
             (Kind::Either(words, other), _) => {
                 let is_word = |word: &str| words.iter().any(|known| known.name == word);
                 datum.text().is_some_and(is_word) || other.holds(datum)
