@@ -53,7 +53,7 @@ use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
 use crate::events::Events;
 use crate::path::{PathId, Paths};
-use crate::random::Random;
+use crate::random::Kept;
 use crate::rsctp::Rsctp;
 use crate::runtime::SendDefaults;
 use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
@@ -126,7 +126,7 @@ pub struct Association {
     /// Values of streams that the user has set.
     stream_values: BTreeMap<u16, u16>,
     events: Events,
-    random: Random,
+    random: Kept,
     trace: Trace,
 }
 

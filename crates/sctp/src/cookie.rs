@@ -4,6 +4,7 @@
 //! flood of INITs costs time but no memory, and a cookie cannot be altered, lengthened or made up.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::OnceLock;
 
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path};
@@ -194,9 +195,33 @@ pub(crate) fn take_address(body: &mut Bytes) -> Option<IpAddr> {
 /// HMAC that has taken it in, so that only the cookie is hashed for an INIT or a COOKIE ECHO.
 #[derive(Clone)]
 pub(crate) struct CookieJar {
-    current: Hmac<Sha256>,
-    previous: Option<Hmac<Sha256>>,
+    current: Secret,
+    previous: Option<Secret>,
     changed_at: Nanos,
+}
+
+/// A secret, and once it is used the HMAC that has taken it in: an endpoint that only calls others signs nothing.
+#[derive(Clone)]
+struct Secret {
+    key: [u8; MAC_LEN],
+    taken_in: OnceLock<Box<Hmac<Sha256>>>,
+}
+
+impl Secret {
+    fn draw(random: &mut Random) -> Self {
+        Self {
+            key: random.key(),
+            taken_in: OnceLock::new(),
+        }
+    }
+
+    /// The HMAC of `body` under it, to be finished.
+    fn hmac(&self, body: &[u8]) -> Hmac<Sha256> {
+        let taken_in = self.taken_in.get_or_init(|| {
+            Box::new(Hmac::new_from_slice(&self.key).expect("HMAC takes a key of any length"))
+        });
+        Hmac::clone(taken_in).chain_update(body)
+    }
 }
 
 impl std::fmt::Debug for CookieJar {
@@ -210,7 +235,7 @@ impl std::fmt::Debug for CookieJar {
 impl CookieJar {
     pub(crate) fn new(random: &mut Random) -> Self {
         Self {
-            current: keyed(random),
+            current: Secret::draw(random),
             previous: None,
             changed_at: 0,
         }
@@ -219,12 +244,12 @@ impl CookieJar {
     /// The signed bytes that go into an INIT ACK.
     pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
-            self.previous = Some(std::mem::replace(&mut self.current, keyed(random)));
+            self.previous = Some(std::mem::replace(&mut self.current, Secret::draw(random)));
             self.changed_at = now;
         }
         let mut out = BytesMut::with_capacity(128);
         cookie.encode(&mut out);
-        let mac = self.current.clone().chain_update(&out).finalize();
+        let mac = self.current.hmac(&out).finalize();
         out.put_slice(&mac.into_bytes());
         out.freeze()
     }
@@ -233,18 +258,12 @@ impl CookieJar {
     pub(crate) fn open(&self, sealed: &Bytes) -> Option<Cookie> {
         let body_len = sealed.len().checked_sub(MAC_LEN)?;
         let (body, mac) = sealed.split_at(body_len);
-        let signed_with =
-            |secret: &Hmac<Sha256>| secret.clone().chain_update(body).verify_slice(mac).is_ok();
+        let signed_with = |secret: &Secret| secret.hmac(body).verify_slice(mac).is_ok();
         if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
             return None;
         }
         Cookie::decode(sealed.slice(..body_len))
     }
-}
-
-/// A new secret.
-fn keyed(random: &mut Random) -> Hmac<Sha256> {
-    Hmac::new_from_slice(&random.key()).expect("HMAC takes a key of any length")
 }
 
 #[cfg(test)]

@@ -58,6 +58,34 @@ impl Random {
     }
 }
 
+/// A stream for who draws seldom and is kept for long: where it is, in an eighth of the memory of who is ready to go on.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    seed: [u8; 32],
+    /// Words drawn so far; no association lives to draw 2^64.
+    drawn: u64,
+}
+
+impl Kept {
+    /// Lets `draw` go on with the stream.
+    pub(crate) fn draw<T>(&mut self, draw: impl FnOnce(&mut Random) -> T) -> T {
+        let mut random = Random::new(self.seed);
+        random.0.set_word_pos(self.drawn.into());
+        let drawn = draw(&mut random);
+        self.drawn = random.0.get_word_pos() as u64;
+        drawn
+    }
+}
+
+impl From<Random> for Kept {
+    fn from(random: Random) -> Self {
+        Self {
+            seed: random.0.get_seed(),
+            drawn: random.0.get_word_pos() as u64,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +114,19 @@ mod tests {
             assert!((500..1_500).contains(&span), "{span}");
         }
         assert_eq!(random.jittered_by_half(0), 0);
+    }
+
+    #[test]
+    fn what_is_kept_goes_on_where_it_was() {
+        let mut one = Random::new([7; 32]);
+        let mut kept = Kept::from(one.clone());
+        for number in 0..200 {
+            // A number of 64 bits then lies across the blocks of the stream.
+            if number % 3 == 0 {
+                assert_eq!(kept.draw(Random::next_u32), one.next_u32());
+            }
+            assert_eq!(kept.draw(Random::next_u64), one.next_u64());
+            kept = Kept::from(one.clone());
+        }
     }
 }

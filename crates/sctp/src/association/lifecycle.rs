@@ -206,7 +206,7 @@ impl Association {
             send_defaults: SendDefaults::of(&config),
             stream_values: BTreeMap::new(),
             events: Events::new(config.send_buffer),
-            random,
+            random: random.into(),
             trace: Trace::default(),
             config,
         }
@@ -348,7 +348,7 @@ impl Association {
         );
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
-        self.tie_tags = TieTags::draw(&mut self.random);
+        self.tie_tags = self.random.draw(TieTags::draw);
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
         // Who has shown that it has an address that nobody had verified need not be the one who spoke before.
