@@ -50,6 +50,7 @@ bench: setup ## speed beside other SCTP stacks (in memory; on the loopback inter
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
 	$(BENCH) memory -- 7 --write
 	$(BENCH) many -- --write
+	$(BENCH) pings -- 5 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
 	$(BENCH) loopback -- 3 --write

@@ -1,0 +1,263 @@
+//! A message of 100 bytes to and fro over UDP on the loopback interface, one at a time: this stack by its driver (`anabranch-net`, a
+//! runtime of tokio for each end), and stacks without I/O by one plain loop, ours among them. Both ends are threads of this process.
+//!
+//! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`.
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+#![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anabranch_bench::contest::dcsctp_silent::DcSctp as Silent;
+use anabranch_bench::contest::ours::Ours;
+use anabranch_bench::contest::rtc_sctp::RtcSctp;
+use anabranch_bench::contest::{Conditions, End};
+use anabranch_bench::median;
+use anabranch_bench::page::{self, Page};
+use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+use cpu_time::ProcessTime;
+
+const CONDITIONS: Conditions = Conditions {
+    message: 100,
+    packet: 1200,
+    window: 1 << 20,
+    streams: 1,
+    batch: 1,
+};
+/// Messages that an end sends before anything is measured, and while it is.
+const WARM_UP: u32 = 500;
+const MEASURED: u32 = 5_000;
+/// How long an end listens before it looks at its timers.
+const PATIENCE: Duration = Duration::from_millis(20);
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PORT: u16 = 5_001;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type Race = fn() -> Outcome<Score>;
+
+/// What pings cost: by the clock, and of the processor, both ends, seconds each.
+struct Score {
+    wall: f64,
+    processor: f64,
+}
+
+const CONTESTANTS: [(&str, Race); 5] = [
+    ("anabranch, its driver", by_the_driver),
+    ("anabranch, plain loop", by_a_loop::<Ours<true>>),
+    ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
+    ("rtc-sctp, plain loop", by_a_loop::<RtcSctp>),
+    ("UDP alone", udp_alone),
+];
+
+fn main() -> Outcome<()> {
+    let (arguments, write) = page::arguments();
+    let rounds = arguments.first().map_or(Ok(5), |it| it.parse::<u32>())?;
+    let mut scores: Vec<Vec<Score>> = CONTESTANTS.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds.max(1) {
+        for (scores, (name, race)) in scores.iter_mut().zip(CONTESTANTS) {
+            scores.push(race().map_err(|error| format!("{name}: {error}"))?);
+        }
+    }
+    let mut page = Page::open("pings", write).map_err(|error| error.to_string())?;
+    page.line(&format!("Median of {} rounds.", rounds.max(1)));
+    page.line("");
+    page.line("| stack | pings/s | least - most | processor, us a ping | ours by it, pings/s | ours by it, processor |");
+    page.line("|---|---|---|---|---|---|");
+    for ((name, _), score) in CONTESTANTS.iter().zip(&scores) {
+        let rates = || score.iter().map(|it| 1.0 / it.wall);
+        let ours = || scores[0].iter().zip(score);
+        page.line(&format!(
+            "| {name} | {:.0} | {:.0} - {:.0} | {:.1} | {:.2} | {:.2} |",
+            median(rates()),
+            rates().fold(f64::MAX, f64::min),
+            rates().fold(0.0, f64::max),
+            median(score.iter().map(|it| it.processor * 1e6)),
+            median(ours().map(|(ours, it)| it.wall / ours.wall)),
+            median(ours().map(|(ours, it)| it.processor / ours.processor)),
+        ));
+    }
+    page.close().map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// Takes the time of the pings that follow the warm-up.
+#[derive(Default)]
+struct Watch {
+    answered: u32,
+    begin: Option<(Instant, ProcessTime)>,
+}
+
+impl Watch {
+    /// One more is answered. Gives the score after the last.
+    fn answered(&mut self) -> Option<Score> {
+        self.answered += 1;
+        if self.answered == WARM_UP {
+            self.begin = Some((Instant::now(), ProcessTime::now()));
+        }
+        let (wall, processor) = self.begin.filter(|_| self.answered == WARM_UP + MEASURED)?;
+        Some(Score {
+            wall: wall.elapsed().as_secs_f64() / f64::from(MEASURED),
+            processor: processor.elapsed().as_secs_f64() / f64::from(MEASURED),
+        })
+    }
+}
+
+/// Two ends, `caller` here and `called` in a thread of its own, which are told their sockets and where the other is.
+fn between(
+    caller: fn(UdpSocket, SocketAddr) -> Outcome<Score>,
+    called: fn(UdpSocket, SocketAddr) -> Outcome<()>,
+) -> Outcome<Score> {
+    let [a, z] = [UdpSocket::bind((HERE, 0))?, UdpSocket::bind((HERE, 0))?];
+    let (at_a, at_z) = (a.local_addr()?, z.local_addr()?);
+    let other = thread::spawn(move || called(z, at_a));
+    let score = caller(a, at_z)?;
+    other.join().map_err(|_| "the other end panicked")??;
+    Ok(score)
+}
+
+fn udp_alone() -> Outcome<Score> {
+    between(
+        |socket, to| {
+            let mut buffer = [0; 2048];
+            let mut watch = Watch::default();
+            loop {
+                socket.send_to(&[0x5a; 100], to)?;
+                socket.recv(&mut buffer)?;
+                if let Some(score) = watch.answered() {
+                    return Ok(score);
+                }
+            }
+        },
+        |socket, to| {
+            let mut buffer = [0; 2048];
+            for _ in 0..WARM_UP + MEASURED {
+                let length = socket.recv(&mut buffer)?;
+                socket.send_to(&buffer[..length], to)?;
+            }
+            Ok(())
+        },
+    )
+}
+
+fn by_a_loop<E: End<Packet: From<Vec<u8>>>>() -> Outcome<Score> {
+    between(
+        |socket, to| Ok(turn_by_turn::<E>(0, &socket, to)?.ok_or("it ended without a score")?),
+        |socket, to| turn_by_turn::<E>(1, &socket, to).map(|_| ()),
+    )
+}
+
+/// The end of number `which` by a loop around one socket: 0 calls and asks, 1 answers. The score, of who asks.
+fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
+    which: usize,
+    socket: &UdpSocket,
+    to: SocketAddr,
+) -> Outcome<Option<Score>> {
+    let text = |error: Box<dyn Error>| error.to_string();
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let begin = Instant::now();
+    let now = || begin.elapsed().as_nanos() as Nanos;
+    let mut ends = VecDeque::from(E::pair(&CONDITIONS).map_err(text)?);
+    let mut end = ends.remove(which).ok_or("no such end")?;
+    let payload = Bytes::from(vec![0x5a; CONDITIONS.message]);
+    let (mut wire, mut buffer) = (VecDeque::new(), [0; 2048]);
+    let mut watch = Watch::default();
+    // Who asks has one question to begin with; who answers ends when nobody asks any more.
+    let (mut due, mut score, mut answers, mut quiet) = (1 - which as u32, None, 0, 0);
+    while score.is_none() && !(answers == WARM_UP + MEASURED && quiet > 1) {
+        end.give(now(), &mut wire);
+        if due > 0 && end.is_up() {
+            let mut source = || {
+                due = due.checked_sub(1)?;
+                Some((0, &payload))
+            };
+            end.fill(now(), &mut source).map_err(text)?;
+            end.give(now(), &mut wire);
+        }
+        for packet in wire.drain(..) {
+            socket.send_to(packet.as_ref(), to)?;
+        }
+        match socket.recv(&mut buffer) {
+            Ok(length) => {
+                quiet = 0;
+                end.take(now(), buffer[..length].to_vec().into());
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                quiet += 1;
+                if end.deadline().is_some_and(|at| at <= now()) {
+                    end.expire(now());
+                }
+                if quiet > 500 {
+                    return Err("nothing came for ten seconds".into());
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let mut accept = |_| {
+            due += 1;
+            answers += 1;
+            score = (which == 0).then(|| watch.answered()).flatten();
+            Ok(())
+        };
+        end.read(&mut accept).map_err(text)?;
+    }
+    Ok(score)
+}
+
+/// An endpoint of ours at a UDP port of its own.
+fn endpoint(config: Config) -> Outcome<Endpoint> {
+    let config = config.with(|it| {
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.addresses = vec![HERE];
+    });
+    Ok(Endpoint::bind(config)?)
+}
+
+fn runtime() -> Outcome<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
+}
+
+fn by_the_driver() -> Outcome<Score> {
+    let (tell, told) = std::sync::mpsc::channel();
+    let other = thread::spawn(move || -> Outcome<()> {
+        runtime()?.block_on(async {
+            let server = endpoint(Config::server(PORT))?;
+            tell.send(server.udp_port())?;
+            let association = server.accept().await?;
+            while let Some(message) = association.recv().await? {
+                let answer = association.send(0, message.bytes, SendOptions::default());
+                answer.await?;
+            }
+            server.close().await;
+            Ok(())
+        })
+    });
+    let score = runtime()?.block_on(async {
+        let client = endpoint(Config::default())?;
+        let peer = Peer::new([HERE], PORT).over_udp(told.recv()?);
+        let association = client.connect(peer).await?;
+        let payload = Bytes::from(vec![0x5a; CONDITIONS.message]);
+        let mut watch = Watch::default();
+        let score = loop {
+            let question = association.send(0, payload.clone(), SendOptions::default());
+            question.await?;
+            association.recv().await?.ok_or("the server has closed")?;
+            if let Some(score) = watch.answered() {
+                break score;
+            }
+        };
+        association.shutdown().await?;
+        Outcome::Ok(score)
+    })?;
+    other.join().map_err(|_| "the server panicked")??;
+    Ok(score)
+}
