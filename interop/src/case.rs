@@ -430,7 +430,7 @@ impl Case {
     }
 
     fn setup(&self, connects: bool, relay: Option<&Relay>) -> Setup {
-        let (stack, _) = self.stacks(connects);
+        let (stack, other) = self.stacks(connects);
         let (local, remote) = self.addresses(connects);
         let [connecting, accepting, listen] = PORTS;
         let ports = match (relay, connects) {
@@ -459,7 +459,13 @@ impl Case {
             flood: 0,
             // pion does not answer an INIT with a parameter that it does not know.
             bare_init: self.accepting == Stack::Pion,
-            hold: self.condition == Condition::PathDown,
+            // pion takes a request that names none for one that resets none.
+            names_streams: other == Stack::Pion,
+            hold: match self.extension {
+                Extension::Addresses => other.changes_addresses(),
+                Extension::Resets => true,
+                _ => self.condition == Condition::PathDown,
+            },
             impaired: match (self.condition, self.extension) {
                 (Condition::Netem, Extension::Addresses) => 2,
                 (Condition::Netem, _) => 1,
@@ -468,6 +474,8 @@ impl Case {
             moves_to: self.moves_to(connects),
             // Only Linux finds the association of an address that it does not know.
             at_once: connects && self.linux(),
+            // Linux may wait for ever for what was under way to an address that is removed.
+            leaves_late: self.condition == Condition::Netem,
             extension: self.extension,
             expects: self.reliable(SEEDS[usize::from(connects)]),
         }

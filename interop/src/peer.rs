@@ -122,7 +122,12 @@ pub struct Setup {
     pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
     pub bare_init: bool,
-    /// Whether this stack holds its last message back until a path of its is down.
+    /// Whether this stack leaves its first address only when all that the other sends has come.
+    pub leaves_late: bool,
+    /// Whether this stack names the streams that it resets, which are all but one; else it resets all by naming none.
+    pub names_streams: bool,
+    /// Whether this stack holds its last message back until a path of its is down, or the other has left its first address or reset
+    /// its streams: else the association might end before.
     pub hold: bool,
     /// Of a guest's interfaces, how many lose and reorder what passes.
     pub impaired: usize,
@@ -162,6 +167,12 @@ impl Setup {
         }
         if self.at_once && self.stack == Stack::Anabranch {
             all.push("at-once=1".to_owned());
+        }
+        if self.leaves_late && self.stack == Stack::Anabranch {
+            all.push("leaves-late=1".to_owned());
+        }
+        if self.names_streams && self.stack == Stack::Anabranch {
+            all.push("names-streams=1".to_owned());
         }
         if self.bare_init && self.stack == Stack::Anabranch {
             all.push("bare-init=1".to_owned());

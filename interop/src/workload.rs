@@ -299,7 +299,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// The keys that all peers know, with what they are unless told; `bare-init`, `hold` and `at-once` are this stack's alone.
-    const DEFAULTS: [(&str, &str); 18] = [
+    const DEFAULTS: [(&str, &str); 20] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -315,6 +315,8 @@ impl Arguments {
         ("speaks", "none"),
         ("moves-to", ""),
         ("at-once", "0"),
+        ("leaves-late", "0"),
+        ("names-streams", "0"),
         ("expects", "0"),
         ("size", "0"),
         ("seconds", "3"),

@@ -114,6 +114,7 @@ fn extended() -> Vec<Case> {
         (Resets, Dcsctp, Anabranch),
         (Resets, Linux, Anabranch),
         (Resets, Usrsctp, Anabranch),
+        (Resets, Pion, Anabranch),
     ] {
         let encap = [Linux, Usrsctp]
             .iter()

@@ -81,14 +81,14 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
             config.sctp.address_changes = true;
         }
     }
-    if holds(arguments)? {
+    if holds(arguments)? && arguments.extension()? == Extension::None {
         // A path that goes down when everything is acknowledged is found down too, and soon.
         config.sctp.hb_interval = Some(500_000_000);
     }
     Ok(config)
 }
 
-/// Whether the last message is held back until a path is down.
+/// Whether the last message is held back until [`watch`] has seen what the case is about.
 fn holds(arguments: &Arguments) -> Result<bool, String> {
     Ok(arguments.number::<u8>("hold")? == 1)
 }
@@ -132,8 +132,12 @@ struct Move {
     to: IpAddr,
     /// In one request; else one after the other.
     at_once: bool,
+    /// The first address goes only when all that the peer sends has come there, and before the last message.
+    leaves_late: bool,
     /// How many changes the peer has agreed to.
     settled: Receiver<usize>,
+    /// How many were asked for.
+    asked_for: usize,
 }
 
 impl Move {
@@ -147,37 +151,85 @@ impl Move {
             from: addresses(arguments.text("local"))?[0],
             to,
             at_once: arguments.number::<u8>("at-once")? == 1,
+            leaves_late: arguments.number::<u8>("leaves-late")? == 1,
             settled,
+            asked_for: 0,
         }))
     }
 
+    /// After half of the messages.
     async fn make(&mut self, association: &Association) -> Result<(), String> {
         let changes = [
             AddressChange::Add(self.to),
             AddressChange::PeerPrimary(self.to),
             AddressChange::Remove(self.from),
         ];
-        let together = if self.at_once { changes.len() } else { 1 };
-        let mut asked_for = 0;
-        for changes in changes.chunks(together) {
-            let asked = association.change_addresses(changes);
-            asked.map_err(|error| format!("{changes:?}: {error}"))?;
-            asked_for += changes.len();
-            let agreed = self.settled.wait_for(|count| *count == asked_for).await;
-            agreed.map_err(|_| "it ended while it moved".to_owned())?;
+        let now = if self.leaves_late { 2 } else { changes.len() };
+        let together = if self.at_once { now } else { 1 };
+        for changes in changes[..now].chunks(together) {
+            self.change(association, changes).await?;
+        }
+        Ok(())
+    }
+
+    /// Before the last message.
+    async fn leave(&mut self, association: &Association) -> Result<(), String> {
+        if self.leaves_late {
+            let leaves = [AddressChange::Remove(self.from)];
+            self.change(association, &leaves).await?;
         }
         println!("moved");
         Ok(())
     }
+
+    async fn change(
+        &mut self,
+        association: &Association,
+        changes: &[AddressChange],
+    ) -> Result<(), String> {
+        let asked = association.change_addresses(changes);
+        asked.map_err(|error| format!("{changes:?}: {error}"))?;
+        self.asked_for += changes.len();
+        let all = self.asked_for;
+        let agreed = self.settled.wait_for(|count| *count == all).await;
+        agreed.map_err(|_| "it ended while it moved".to_owned())?;
+        Ok(())
+    }
 }
 
-/// Sends everything; the last message once `hold`, if there is one, is told.
+/// What the last message waits for.
+struct Hold {
+    /// What the peer, or a path of its, is to do before: a path goes down, the peer leaves its first address, or resets its streams.
+    done: Option<Arc<Notify>>,
+    /// Whether all of the peer's messages have come, where that is waited for.
+    all_came: Option<Receiver<bool>>,
+}
+
+/// Time in which the peer learns that all of its data has come, even if a SACK is lost: many times its least RTO.
+const UNTIL_ALL_IS_ACKNOWLEDGED: Duration = Duration::from_secs(2);
+
+impl Hold {
+    async fn wait(&mut self) -> Result<(), String> {
+        if let Some(done) = &self.done {
+            done.notified().await;
+        }
+        if let Some(all_came) = &mut self.all_came {
+            let came = all_came.wait_for(|all| *all).await;
+            came.map_err(|_| "it ended before all had come".to_owned())?;
+            tokio::time::sleep(UNTIL_ALL_IS_ACKNOWLEDGED).await;
+        }
+        Ok(())
+    }
+}
+
+/// Sends everything; the last message when `hold` lets it go.
 async fn send(
     association: Arc<Association>,
     seed: u64,
     count: u32,
-    hold: Option<Arc<Notify>>,
+    mut hold: Hold,
     mut moves: Option<Move>,
+    named: Vec<u16>,
     extension: Extension,
 ) -> Result<(), String> {
     for message in Plan::new(seed, count) {
@@ -185,12 +237,15 @@ async fn send(
             moves.make(&association).await?;
         }
         if extension == Extension::Resets && message.index == count / 2 {
-            let reset = association.reset_streams(&[]);
+            let reset = association.reset_streams(&named);
             reset.map_err(|error| format!("reset: {error}"))?;
         }
         let gives_up = extension == Extension::Partial && message.is_expendable();
-        if let Some(hold) = hold.as_ref().filter(|_| message.index + 1 == count) {
-            hold.notified().await;
+        if message.index + 1 == count {
+            hold.wait().await?;
+            if let Some(moves) = &mut moves {
+                moves.leave(&association).await?;
+            }
         }
         let options = SendOptions::default()
             .with_ppid(message.ppid())
@@ -205,9 +260,10 @@ async fn send(
     Ok(())
 }
 
-/// Prints what happens beside the messages; nothing of it may be a loss but what may be given up, which is counted. Tells `down` that a
-/// path is, and counts in `told` the changes of this side's addresses that the peer has agreed to.
-async fn watch(association: Arc<Association>, down: Arc<Notify>, told: Sender<usize>) -> u32 {
+/// Prints what happens beside the messages; nothing of it may be a loss but what may be given up, which is counted. Tells `done` that a path
+/// is down, that the peer has left an address, or that it has reset streams; and counts in `told` the changes of this side's addresses
+/// that the peer has agreed to.
+async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<usize>) -> u32 {
     let mut given_up = 0;
     while let Some(event) = association.next_event().await {
         match &event {
@@ -219,21 +275,24 @@ async fn watch(association: Arc<Association>, down: Arc<Notify>, told: Sender<us
                 continue;
             }
             AssociationEvent::StreamsReset {
-                direction,
+                direction: StreamDirection::Outgoing,
                 outcome: ReconfigOutcome::Performed,
                 ..
-            } => println!(
-                "reset {}",
-                match direction {
-                    StreamDirection::Outgoing => "outgoing",
-                    StreamDirection::Incoming => "incoming",
-                }
-            ),
+            } => println!("reset outgoing"),
+            AssociationEvent::StreamsReset {
+                direction: StreamDirection::Incoming,
+                outcome: ReconfigOutcome::Performed,
+                ..
+            } => {
+                println!("reset incoming");
+                done.notify_one();
+            }
             AssociationEvent::PeerAddressAdded(address) => {
                 println!("peer address added: {address}");
             }
             AssociationEvent::PeerAddressRemoved(address) => {
                 println!("peer address removed: {address}");
+                done.notify_one();
             }
             AssociationEvent::AddressChanged {
                 outcome: AddressChangeOutcome::Performed,
@@ -243,7 +302,7 @@ async fn watch(association: Arc<Association>, down: Arc<Notify>, told: Sender<us
             _ => println!("event: {event:?}"),
         }
         if let AssociationEvent::PathDown(_) = event {
-            down.notify_one();
+            done.notify_one();
         }
         if let AssociationEvent::Restarted { .. } | AssociationEvent::SendFailed { .. } = event {
             println!("error: {event:?}");
@@ -287,17 +346,34 @@ async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Resul
 async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
     let association = Arc::new(associate(arguments, endpoint).await?);
-    let down = Arc::new(Notify::new());
+    let done = Arc::new(Notify::new());
     let (told, settled) = tokio::sync::watch::channel(0);
-    let watching = tokio::spawn(watch(association.clone(), down.clone(), told));
-    let hold = holds(arguments)?.then_some(down);
+    let (came, all_came) = tokio::sync::watch::channel(false);
+    let watching = tokio::spawn(watch(association.clone(), done.clone(), told));
     let extension = arguments.extension()?;
     let moves = Move::of(arguments, settled)?;
-    let sender = send(association.clone(), seed, count, hold, moves, extension);
+    let late = moves.as_ref().is_some_and(|it| it.leaves_late);
+    let hold = Hold {
+        done: holds(arguments)?.then_some(done),
+        all_came: late.then_some(all_came),
+    };
+    // To name none, or all, is to mean all.
+    let names = arguments.number::<u8>("names-streams")? == 1;
+    let named = (1..STREAMS).filter(|_| names).collect();
+    let sender = send(
+        association.clone(),
+        seed,
+        count,
+        hold,
+        moves,
+        named,
+        extension,
+    );
     let sender = tokio::spawn(sender);
     let mut checker = Checker::of(arguments)?;
     let mut sender = Some(sender);
     loop {
+        came.send_replace(checker.complete());
         if arguments.connects
             && checker.complete()
             && let Some(sender) = sender.take()

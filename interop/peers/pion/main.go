@@ -220,9 +220,9 @@ func (c *checker) conclude() {
 // expendable messages are never sent again where messages may be given up: those of the streams of odd numbers.
 func expendable(stream uint16) bool { return stream%2 == 1 }
 
-// read takes the messages of one stream until it ends, which is no error where the association has been shut down.
-func (c *checker) read(s *sctp.Stream, ended *sync.WaitGroup) {
-	defer ended.Done()
+// read takes the messages of one stream until it ends, by a reset or with the association.
+func (c *checker) read(s *sctp.Stream, ended func()) {
+	defer ended()
 	buffer := make([]byte, largest)
 	for {
 		n, ppid, err := s.ReadSCTP(buffer)
@@ -230,6 +230,21 @@ func (c *checker) read(s *sctp.Stream, ended *sync.WaitGroup) {
 			return
 		}
 		c.check(s.StreamIdentifier(), uint32(ppid), buffer[:n])
+	}
+}
+
+// readAnew takes the messages of streams that were reset: of each, what comes after the reset, once all before it is read.
+func (c *checker) readAnew(association *sctp.Association, first [streams]chan struct{}, ended *sync.WaitGroup) {
+	for {
+		s, err := association.AcceptStream()
+		if err != nil {
+			return
+		}
+		ended.Add(1)
+		go func() {
+			<-first[s.StreamIdentifier()]
+			c.read(s, ended.Done)
+		}()
 	}
 }
 
@@ -376,12 +391,25 @@ func main() {
 	out := make([]*sctp.Stream, streams)
 	var ended sync.WaitGroup
 	ended.Add(streams)
+	resets := a.text["speaks"] == "resets"
+	var first [streams]chan struct{}
 	for i := range out {
 		var err error
 		if out[i], err = association.OpenStream(uint16(i), 0); err != nil {
 			fail("stream %d: %v", i, err)
 		}
-		go c.read(out[i], &ended)
+		first[i] = make(chan struct{})
+		go c.read(out[i], func() {
+			close(first[i])
+			ended.Done()
+		})
+	}
+	if resets {
+		ended.Add(1)
+		go func() {
+			c.readAnew(association, first, &ended)
+			ended.Done()
+		}()
 	}
 	go func() {
 		ended.Wait()
@@ -392,6 +420,12 @@ func main() {
 		}
 	}()
 	send(a, association, out)
+	if resets {
+		// One only, and at the end: nothing tells when a reset is done, and before that neither this stream nor another may be reset.
+		if err := out[0].Close(); err != nil {
+			fail("reset: %v", err)
+		}
+	}
 	<-c.all
 	if a.connects {
 		patience, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -399,7 +433,7 @@ func main() {
 		if err := association.Shutdown(patience); err != nil {
 			fail("shutdown: %v", err)
 		}
-	} else {
+	} else if !resets {
 		// Until the association ends. What came before a stream was opened here has opened it: that one is ours too.
 		for {
 			s, err := association.AcceptStream()
