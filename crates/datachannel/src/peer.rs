@@ -121,6 +121,12 @@ impl PeerConnection {
         self.shared.with(|state| state.connection.is_interleaving())
     }
 
+    /// Whether this side's packets go without SCTP's checksum, since the peer lets DTLS find damaged ones (RFC 9653 §6).
+    pub fn sends_zero_checksums(&self) -> bool {
+        self.shared
+            .with(|state| state.connection.sends_zero_checksums())
+    }
+
     /// What SCTP counts of this connection, once it is connected.
     pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
         self.shared.with(|state| state.connection.statistics())

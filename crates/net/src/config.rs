@@ -177,13 +177,21 @@ impl Config {
         }
     }
 
+    /// The addresses of an endpoint; none where the system chooses.
+    pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
+        let all = self.addresses.iter().copied();
+        all.filter(|it| !it.is_unspecified()).collect()
+    }
+
     /// Checks what would go wrong later, for an endpoint on sockets that were checked.
     pub(crate) fn check(&self) -> Result<(), BindError> {
         let complain = |what: String| Err(BindError::Config(what));
         if self.accept && self.port == 0 && self.carrier == Carrier::Ip {
             return complain("an endpoint that accepts over raw IP needs a port".to_owned());
         }
-        if let Err(error) = self.sctp.check() {
+        let sctp = self.sctp.clone();
+        let sctp = sctp.with(|it| it.addresses = self.own_addresses());
+        if let Err(error) = sctp.check() {
             return complain(error.to_string());
         }
         if self.undecided > MOST_UNDECIDED {

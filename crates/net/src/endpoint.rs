@@ -6,7 +6,7 @@ mod incoming;
 pub use incoming::Incoming;
 
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -432,12 +432,12 @@ fn protocol(
         let message = "zero_checksum: found \"dtls\"; allowed: \"off\": nothing below SCTP finds damaged packets here";
         return Err(BindError::Config(message.into()));
     }
-    let specific = |address: &IpAddr| !address.is_unspecified();
+    let own_addresses = config.own_addresses();
     // Applications read when they are scheduled, not when packets come.
     let window_update = config.sctp.window_update;
     let window_update = window_update.unwrap_or(window_step(&config.sctp));
     let sctp = config.sctp.with(|it| {
-        it.addresses = config.addresses.iter().copied().filter(specific).collect();
+        it.addresses = own_addresses;
         it.encapsulation = config.carrier.overhead();
         it.window_update = Some(window_update);
         it.max_message = config.max_message_size;

@@ -56,6 +56,9 @@ pub struct Wire {
     /// Local address that the peer is asked to send to first, likewise.
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub peer_primary: Vec<Timed>,
+    /// Local address that the peer is asked in the handshake to send to first. Needs --set address_changes=true, and several --local.
+    #[arg(long, value_name = "ADDRESS")]
+    pub preferred_address: Option<IpAddr>,
     /// Differentiated services code point of sent packets: 0 to 63, or a name (ef, af41, cs1, le).
     #[arg(long, value_name = "DSCP", default_value = "0", value_parser = super::address::dscp)]
     pub dscp: u8,

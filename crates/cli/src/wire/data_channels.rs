@@ -129,10 +129,15 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
         }
     }
     if peer.connected().await.is_ok() {
-        log.say(match peer.is_interleaving() {
-            true => "connection up, messages are interleaved",
-            false => "connection up",
-        });
+        let interleaved = match peer.is_interleaving() {
+            true => ", messages are interleaved",
+            false => "",
+        };
+        let checksums = match peer.sends_zero_checksums() {
+            true => ", DTLS stands for SCTP's checksums",
+            false => "",
+        };
+        log.say(format_args!("connection up{interleaved}{checksums}"));
     }
     while let Some(channel) = peer.incoming().await {
         tokio::spawn(echo(log.clone(), channel));

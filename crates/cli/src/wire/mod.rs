@@ -238,6 +238,13 @@ impl Wire {
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
         sctp.config.bare_init = self.bare_init;
+        if self.preferred_address.is_some() && !sctp.config.address_changes {
+            return Err(Failure::Asked(
+                "--preferred-address: found with address_changes off; it needs --set address_changes=true and --set authentication=on"
+                    .to_owned(),
+            ));
+        }
+        sctp.config.preferred_address = self.preferred_address;
         if let Some(keys) = keys::shared(&self.auth_key)? {
             if sctp.config.authentication == Authentication::Off {
                 return Err(Failure::Asked(

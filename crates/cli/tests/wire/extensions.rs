@@ -111,6 +111,49 @@ fn both_paths_carry_data_at_once() {
     );
 }
 
+const CHANGES: [&str; 4] = [
+    "--set",
+    "authentication=on",
+    "--set",
+    "address_changes=true",
+];
+
+/// The server asks in the handshake to be sent to at its second address.
+#[test]
+fn data_goes_to_the_address_that_a_server_prefers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let homes = ["--local", "127.0.0.1", "--local", "127.0.0.2"];
+    let prefers = ["--preferred-address", "127.0.0.2"];
+    let sink = server(here, "sink", &[&homes[..], &prefers, &CHANGES].concat());
+    let port = sink.port("UDP port");
+    let arguments = ["perf", "127.0.0.1", "-t", "1 s", "-J", "--peer-udp-port"];
+    let client = [&arguments[..], &[&port], &homes, &CHANGES].concat();
+    let document = json(&run(here, &client));
+    let paths = document["end"]["streams"][0]["paths"].as_array();
+    let sent = |it: &serde_json::Value| it["bytes_sent"].as_u64().expect("a number");
+    let preferred = |it: &&serde_json::Value| it["address"] == "127.0.0.2";
+    let path = paths.expect("a list").iter().find(preferred);
+    assert!(path.map(sent) > Some(0), "{document}");
+}
+
+#[test]
+fn preferences_that_cannot_be_are_told_before_anything_is_sent() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let prefers = ["perf", "127.0.0.1", "--preferred-address", "127.0.0.2"];
+    let other = ["--local", "127.0.0.1"];
+    for (more, words) in [
+        (&[][..], "address_changes=true"),
+        (&[&other[..], &CHANGES].concat(), "one of addresses"),
+    ] {
+        let output = run(here, &[&prefers[..], more].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
+        assert!(said.contains(words), "{more:?}: {said}");
+    }
+}
+
 /// `cat` moves to another address, and goes on from there: nothing is said before it has moved.
 #[test]
 fn a_client_moves_to_another_address() {
@@ -119,13 +162,7 @@ fn a_client_moves_to_another_address() {
 
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
-    let changes = [
-        "--set",
-        "authentication=on",
-        "--set",
-        "address_changes=true",
-    ];
-    let sink = server(here, "echo", &changes);
+    let sink = server(here, "echo", &CHANGES);
     let port = sink.port("UDP port");
     let arguments = [
         "cat",
@@ -143,7 +180,7 @@ fn a_client_moves_to_another_address() {
         "--wait",
         "60 s",
     ];
-    let mut command = anabranch(here, &[&arguments[..], &changes].concat());
+    let mut command = anabranch(here, &[&arguments[..], &CHANGES].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut client = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut said = BufReader::new(client.stderr.take().expect("piped")).lines();
