@@ -42,7 +42,7 @@ impl Refused {
     pub fn unknown(key: &str, name: &str, known: &[&str]) -> Self {
         Self {
             key: key.to_owned(),
-            message: format!("found {name:?}, but nothing has this name"),
+            message: format!("found {name:?}, which is unknown"),
             allowed: known.iter().map(|&name| name.to_owned()).collect(),
             nearest: nearest(name, known.iter().copied()).map(str::to_owned),
         }
@@ -67,8 +67,7 @@ impl fmt::Display for Refused {
         }
         match self.allowed.as_slice() {
             [] => {}
-            [one] => write!(f, "; allowed is {one}")?,
-            names => write!(f, "; allowed are {}", names.join(", "))?,
+            names => write!(f, "; allowed: {}", names.join(", "))?,
         }
         match &self.nearest {
             Some(nearest) => write!(f, "; did you mean `{nearest}`?"),

@@ -80,7 +80,10 @@ fn question(arguments: &Advise) -> Question {
 impl From<AdviseError> for Failure {
     fn from(error: AdviseError) -> Self {
         match error {
-            AdviseError::Question(refused) => Failure::Asked(refused.to_string()),
+            AdviseError::Question(refused) if refused.key.is_empty() => {
+                Failure::Asked(refused.to_string())
+            }
+            AdviseError::Question(refused) => Failure::Asked(format!("--{refused}")),
             AdviseError::Spec(error) => Failure::Spec(error),
             AdviseError::Run(error) => Failure::Search(error),
             AdviseError::Directory(error) => Failure::Directory(error),

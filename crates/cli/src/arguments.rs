@@ -10,6 +10,7 @@ use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::number;
 use crate::wire::arguments::WireCommand;
 
 /// Reproduces published comparisons of SCTP and TCP, runs experiments of your own, and speaks SCTP on real sockets.
@@ -19,16 +20,16 @@ use crate::wire::arguments::WireCommand;
     version = crate::help::version(),
     long_version = crate::help::long_version(),
     after_help = "Examples:
-  anabranch papers                            what can be reproduced
-  anabranch reproduce alamgir2002 --quick     a first look, in about ten seconds
-  anabranch reproduce alamgir2002             the complete paper, with confidence intervals
-  anabranch show alamgir2002                  its tables in the terminal
-  anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own
-  anabranch explore my.toml                   its values as sliders in the browser
+  anabranch papers                         what can be reproduced
+  anabranch reproduce alamgir2002 --quick  a first look, in about ten seconds
+  anabranch reproduce alamgir2002          all runs of the paper
+  anabranch show alamgir2002               its tables in the terminal
+  anabranch run my.toml                    an experiment of your own
+  anabranch explore my.toml                its values as sliders in the browser
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
-                                              which buffer, how many streams, which congestion control
-  anabranch serve sink                        SCTP on real sockets: a server
-  anabranch perf 127.0.0.1                    measure the throughput to it
+                                           settings for a path
+  anabranch serve sink                     a server on real sockets
+  anabranch perf 127.0.0.1                 measure the throughput to it
 
 Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and \
 nothing was run; 130 interrupted."
@@ -52,7 +53,7 @@ To add one, see docs/extending/paper.md."
     /// Run the experiments of a paper and compare the results with the printed values.
     #[command(after_help = "Examples:
   anabranch reproduce alamgir2002
-  anabranch reproduce alamgir2002 --only table-2,fig-8 --replications 50 --seed 7
+  anabranch reproduce alamgir2002 --only table-2,fig-8 --replications 50
   anabranch reproduce alamgir2002 --quick --out /tmp/look
 
 The directory then holds report.html, verdicts.csv, claims.csv, tables/*.csv, figures/*.svg, measures/*.parquet, \
@@ -62,14 +63,15 @@ After an interruption, repeat the command: it continues.")]
     /// Run a spec of your own.
     #[command(after_help = "Examples:
   anabranch run my.toml
-  anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
+  anabranch run my.toml --set rate='4 Mbit/s' --out fast
+  anabranch run my.toml --set link.satellite.delay='270 ms'
   anabranch run my.toml --capture satellite=satellite.pcapng
-  anabranch run failover                      an example that needs no file: a path fails during a transfer
+  anabranch run failover         an example that needs no file: a path fails
   anabranch run examples/geo-real.toml --live real
-                          one experiment simulated, the same one on real sockets
+                                 an experiment, simulated and on real sockets
 
-`--set` changes a parameter of the spec, or any key by its path, in which nodes, links, flows and experiments stand by \
-their names. Quote a value that contains a space.")]
+`--set` changes a parameter of the spec, or any key by its path. In a path, a node, link, flow or experiment is named by its \
+name. Quote a value that contains a space.")]
     Run(Run),
     /// Explore a spec on a page in the browser, with its values as sliders.
     #[command(after_help = "Examples:
@@ -83,17 +85,17 @@ server. docs/EXPLORE.md describes the page.")]
     /// Recommend receive buffer, streams, congestion control and profile for a path, by simulation.
     #[command(after_help = "Examples:
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
-                        a GEO satellite: which settings give 95 % of the goodput with an unlimited buffer?
+                   a GEO satellite: 95 % of the goodput with an unlimited buffer
   anabranch advise --rtt 60ms --rate 10Mbit --loss 2% --goodput 90% --out leo
-                        90 % is enough; write the evidence, a report and a spec to change into leo
-  anabranch advise --rtt 560ms --rate 10Mbit --loss 1% --congestion sctp --profile rfc9260
-                        only the sender of the standard, as in a kernel
-  anabranch advise --rtt 1ms --rate 100Mbit --loss 0.1% --message 8KiB --streams 1,16
+                   90 % is enough; write the evidence into the directory leo
+  anabranch advise --rtt 560ms --rate 10Mbit --loss 1% --congestion sctp
+                   only the sender of the standard, as in a kernel
+  anabranch advise --rtt 1ms --rate 100Mbit --loss 0.1% --streams 1,16
 
 One link with these properties is simulated. The answer is the smallest buffer, then the fewest streams, that give the wanted \
-share of the goodput with 95 % confidence. It is given for the sender of the standard (Linux, usrsctp, WebRTC, this stack), \
-with the names of its settings there, and for a better sender of this stack if there is one. It is confirmed with new random \
-losses. The last line reports how much was simulated.
+share of the goodput with 95 % confidence. There is one answer for the sender of the standard, with the names of the settings in \
+Linux, usrsctp, WebRTC and this stack. There is another for a better sender of this stack, if there is one. Each answer is \
+confirmed with new random losses. The last line reports how much was simulated.
 DIR then contains advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun;
 DIR/better contains the same for the better sender.
 docs/ADVISE.md explains the method and its limits.")]
@@ -101,18 +103,20 @@ docs/ADVISE.md explains the method and its limits.")]
     /// Show the path between two places over satellites: its delay over time, its satellites and handovers.
     #[command(after_help = "Examples:
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1
-  anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1 --duration 24h
-  anabranch path --from 46.2,6.1 --to 50.1,8.7 --set relay=bent-pipe --gateway 48.9,2.4
-  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt --set relay=bent-pipe
+  anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1
+  anabranch path --from 46.2,6.1 --to 50.1,8.7 --gateway 48.9,2.4 \\
+      --set relay=bent-pipe
+  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt \\
+      --set relay=bent-pipe
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
 
 Delays are one-way and without queues. In a spec, the same path is the delay of a link:
-  delay = { kind = \"satellites\", shell = \"starlink-1\", from = \"40.7,-74.0\", to = \"51.5,-0.1\" }
+  delay = { kind = \"satellites\", from = \"40.7,-74.0\", to = \"51.5,-0.1\" }
 docs/howto/satellites.md explains every convention.")]
     Path(Path),
     /// Merge the shards of a sweep that `--shard` made, on one machine or several.
     #[command(after_help = "Examples:
-  anabranch run my.toml --shard 1/3 --out one       on three machines: 1/3, 2/3, 3/3
+  anabranch run my.toml --shard 1/3 --out one    and 2/3, 3/3 on other machines
   anabranch merge one two three --out my
 
 The result equals that of one run of the whole sweep, byte for byte.")]
@@ -120,12 +124,13 @@ The result equals that of one run of the whole sweep, byte for byte.")]
     /// Run a spec as a job array of Slurm, and merge its shards in a dependent job.
     #[command(after_help = "Examples:
   anabranch slurm my.toml --array 64 --out /shared/my
-  anabranch slurm my.toml --array 64 --jobs 4 --sbatch=--partition=long --sbatch=--time=2:00:00
-  anabranch slurm my.toml --array 8 --dry-run       write the scripts, submit nothing
+  anabranch slurm my.toml --array 64 --jobs 4 --sbatch=--partition=long
+  anabranch slurm my.toml --array 8 --dry-run    write the scripts only
 
-DIR must be on a file system that all nodes share. DIR/slurm contains the two scripts and a log of each task; DIR/shards the \
-shards; DIR the merged results, which equal those of one run, byte for byte. A task has one processor, or as many as --jobs says. It restarts work that fails, at most three \
-times, and continues where it stopped. Repeat the command after a failure: it continues, too.")]
+DIR must be on a file system that all nodes share. DIR/slurm contains the two scripts and a log of each task. DIR/shards contains \
+the shards. DIR contains the merged results, which equal those of one run, byte for byte. A task has one processor, or as many as \
+--jobs says. It restarts work that fails, at most three times, and continues where it stopped. Repeat the command after a failure: \
+it continues, too.")]
     Slurm(Slurm),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
@@ -142,7 +147,7 @@ times, and continues where it stopped. Repeat the command after a failure: it co
   # first line of a spec, for editors that read it:
   #:schema ./anabranch.schema.json")]
     Schema,
-    /// Print a script that lets a shell complete the arguments of this command.
+    /// Print a completion script for a shell.
     #[command(after_help = "Examples:
   anabranch completions bash > /etc/bash_completion.d/anabranch
   anabranch completions zsh > ~/.zfunc/_anabranch
@@ -154,8 +159,8 @@ times, and continues where it stopped. Repeat the command after a failure: it co
     },
     /// Print a man page, or write all of them.
     #[command(after_help = "Examples:
-  anabranch man | man -l -                    the page of the command as a whole
-  anabranch man run | man -l -                the page of one of its commands
+  anabranch man | man -l -         the page of the whole command
+  anabranch man run | man -l -     the page of one subcommand
   anabranch man --out /usr/local/share/man/man1")]
     Man(Man),
     /// Print every setting of the transports: type, unit, range, default, clause and reason, in Markdown.
@@ -165,7 +170,7 @@ times, and continues where it stopped. Repeat the command after a failure: it co
 
 A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
     Settings {
-        /// One transport: sctp, tcp [default: all].
+        /// One transport: sctp, tcp, udp [default: all].
         #[arg(value_name = "TRANSPORT")]
         transport: Option<String>,
     },
@@ -174,7 +179,7 @@ A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
 /// `reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
-    /// The paper's short name; `anabranch papers` lists them.
+    /// Short name of the paper; `anabranch papers` lists them.
     #[arg(value_name = "PAPER")]
     pub paper: String,
     /// What both kinds of run have.
@@ -185,7 +190,7 @@ pub struct Reproduce {
 /// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The spec, a TOML file; or the name of an example: `own`, `failover` ...
+    /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
     /// Capture the packets of a link in the first run, as pcapng (repeatable).
@@ -202,22 +207,23 @@ pub struct Run {
 /// `explore`.
 #[derive(Debug, Args)]
 pub struct Explore {
-    /// The spec, a TOML file; or the name of an example: `own`, `failover` ...
+    /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
     #[arg(
         value_name = "SPEC.toml",
         required_unless_present = "paper",
         conflicts_with = "paper"
     )]
     pub spec: Option<PathBuf>,
-    /// Begin from this paper's spec instead; `anabranch papers` lists them.
+    /// Explore the spec of this paper instead; `anabranch papers` lists them.
     #[arg(long, value_name = "PAPER")]
     pub paper: Option<String>,
-    /// The port on the loopback interface [default: one that is free].
+    /// Port on the loopback interface [default: any free port].
     #[arg(
         long,
         value_name = "PORT",
         default_value_t = 0,
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = number::port_or_any()
     )]
     pub port: u16,
 }
@@ -225,11 +231,11 @@ pub struct Explore {
 /// `slurm`.
 #[derive(Debug, Args)]
 pub struct Slurm {
-    /// The spec, a TOML file; or the name of an example.
+    /// Spec (a TOML file), or the name of an example.
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
     /// Number of tasks that share the runs.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u32>(1..=10_000))]
     pub array: u32,
     /// Option for sbatch: --sbatch=--partition=long (repeatable).
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
@@ -245,7 +251,7 @@ pub struct Slurm {
 /// `man`.
 #[derive(Debug, Args)]
 pub struct Man {
-    /// A command [default: the page of all].
+    /// Subcommand [default: the page of the whole command].
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     pub command: Option<String>,
     /// Write all pages into this directory.
@@ -271,7 +277,7 @@ pub struct Path {
     /// A gateway: a place where the path may come down, to continue by fibre to the other end (repeatable).
     #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
     pub gateway: Vec<Place>,
-    /// Length of time: 95min, 24h.
+    /// Time to compute the path for: 95min, 24h.
     #[arg(long, value_name = "TIME", default_value = "2h", value_parser = quantity::<Span>)]
     pub duration: Span,
     /// Time from one computed delay to the next.
@@ -321,7 +327,7 @@ pub struct Advise {
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
     pub queue: Option<Amount>,
     /// Numbers of streams to try [default: 1,2,4,8].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number::whole::<u16>(1..=u16::MAX.into()))]
     pub streams: Vec<u16>,
     /// Congestion controls to try, the preferred one first [default: all].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -329,14 +335,14 @@ pub struct Advise {
     /// Profiles to try, the preferred one first [default: rfc9260].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub profile: Vec<String>,
-    /// Simulated time of each run [default: chosen by the path].
+    /// Simulated time of each run [default: depends on the path].
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub duration: Option<Span>,
     /// Seed of all random numbers.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
     pub seed: u64,
     /// Number of runs at a time [default: one per core].
-    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "J", allow_negative_numbers = true, value_parser = number::count())]
     pub jobs: Option<u32>,
     /// Directory for the evidence [default: none is written].
     #[arg(long, value_name = "DIR")]
@@ -363,13 +369,13 @@ pub struct Common {
     #[arg(long, value_name = "ID,ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Runs of each point [default: as the spec says].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::count())]
     pub replications: Option<u32>,
     /// Seed of all random numbers.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
     pub seed: u64,
     /// Number of runs at a time [default: one per core].
-    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "J", allow_negative_numbers = true, value_parser = number::count())]
     pub jobs: Option<u32>,
     /// Fewer replications, for a first look.
     #[arg(long)]

@@ -10,6 +10,7 @@ use anabranch_lab::run::RunError;
 use anabranch_lab::shard::ShardError;
 use anabranch_lab::store::StoreError;
 use anabranch_report::OutputError;
+use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::problem::SpecError;
 
 /// Why a command did not do all it should.
@@ -45,12 +46,36 @@ pub enum Failure {
     Program(u8),
 }
 
+/// Why a file could not be read, in words.
+pub fn unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 impl Failure {
+    /// A name on the command line that nothing has: what was found, what is allowed, and the nearest of it.
+    pub fn unknown<'a>(
+        argument: &str,
+        found: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let hint = nearest(found, known.iter().copied())
+            .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        let known = known.join(", ");
+        Failure::Asked(format!(
+            "{argument}: found {found:?}; allowed: {known}{hint}"
+        ))
+    }
+
     /// The exit status: 2 where nothing was run because of what was asked, 130 where it was interrupted (as shells have it),
     /// 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Asked(_) | Failure::Spec(_) => 2,
+            Failure::Directory(error) if is_named_wrong(error) => 2,
             Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
             Failure::Program(status) => *status,
@@ -82,6 +107,20 @@ impl fmt::Display for Failure {
             Failure::Program(status) => write!(f, "the program gave status {status}"),
         }
     }
+}
+
+/// Whether a directory cannot be used because of its name, and not because the disk is full.
+fn is_named_wrong(error: &StoreError) -> bool {
+    let (StoreError::Write { source, .. } | StoreError::Read { source, .. }) = error else {
+        return false;
+    };
+    matches!(
+        source.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::PermissionDenied
+    )
 }
 
 /// An error on the way, and where the work so far is.

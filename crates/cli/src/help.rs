@@ -61,9 +61,8 @@ pub fn man(arguments: &Man) -> Result<(), Failure> {
                 .get_subcommands()
                 .map(clap::Command::get_name)
                 .collect();
-            let allowed = format!("found {name:?}; commands are {}", names.join(", "));
             let found = command.find_subcommand(name).cloned();
-            let found = found.ok_or(Failure::Asked(allowed))?;
+            let found = found.ok_or_else(|| Failure::unknown("COMMAND", name, names))?;
             found.name(format!("anabranch-{name}"))
         }
     };

@@ -10,6 +10,7 @@ mod explore;
 mod failure;
 mod help;
 mod logging;
+mod number;
 mod path;
 mod progress;
 mod skies;

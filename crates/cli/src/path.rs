@@ -11,7 +11,7 @@ use anabranch_report::figure::{Content, Figure};
 use anabranch_report::terminal::{self, Terminal};
 
 use crate::arguments::Path;
-use crate::failure::Failure;
+use crate::failure::{Failure, unread};
 
 /// The most steps that are computed.
 const MOST_STEPS: f64 = 1e7;
@@ -22,7 +22,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
     let (duration, step) = (arguments.duration.seconds(), arguments.step.seconds());
     if step <= 0.0 || duration / step > MOST_STEPS {
         return Err(Failure::Asked(format!(
-            "--step: found {}; allowed is more than 0 s and at most {MOST_STEPS:e} steps in --duration {}",
+            "--step: found {}; allowed: more than 0 s, with at most {MOST_STEPS} steps in --duration {}",
             arguments.step, arguments.duration
         )));
     }
@@ -30,7 +30,8 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
     let followed = follow(&constellation, from, to, &arguments.gateway, duration, step);
     if let Some(file) = &arguments.csv {
         let written = std::fs::write(file, csv(&constellation, &followed));
-        written.map_err(|error| Failure::Wire(format!("{}: {error}", file.display())))?;
+        written
+            .map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))?;
     }
     let summary = followed.summary();
     let mut out = io::stdout().lock();
@@ -51,18 +52,14 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
 
 fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
     let known = shell(&arguments.shell).ok_or_else(|| {
-        let names: Vec<&str> = SHELLS.iter().map(|shell| shell.name).collect();
-        let allowed = names.join(", ");
-        Failure::Asked(format!(
-            "--shell: found {:?}; allowed are {allowed}",
-            arguments.shell
-        ))
+        let names = SHELLS.iter().map(|shell| shell.name);
+        Failure::unknown("--shell", &arguments.shell, names)
     })?;
     let mut sky = known.sky();
     for setting in &arguments.set {
         let Some((name, value)) = setting.split_once('=') else {
             return Err(Failure::Asked(format!(
-                "--set: found {setting:?}; expected is KEY=VALUE, such as min_elevation=40"
+                "--set: found {setting:?}; write KEY=VALUE, such as min_elevation=40"
             )));
         };
         let asked = sky.set(name.trim(), value.trim());
@@ -71,8 +68,9 @@ fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
     let Some(file) = &arguments.tle else {
         return Constellation::walker(&sky).map_err(|error| Failure::Asked(error.to_string()));
     };
-    let told = |what: String| Failure::Asked(format!("{}: {what}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| told(error.to_string()))?;
+    let told = |what: String| Failure::Asked(format!("--tle {}: {what}", file.display()));
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| told(format!("cannot read it: {}", unread(&error))))?;
     Constellation::from_elements(&text, &sky).map_err(|error| match error {
         ElementsError::Relay | ElementsError::Sky(_) => Failure::Asked(error.to_string()),
         other => told(other.to_string()),
@@ -123,7 +121,9 @@ fn words(arguments: &Path, constellation: &Constellation, summary: &Summary) -> 
         milliseconds(circle * sky.fibre_detour / (LIGHT * sky.fibre_speed))
     );
     let (Some(delay), Some(satellites)) = (summary.delay, summary.satellites) else {
-        text.push_str("There is never a path. Nearer places, a lower `min_elevation` or gateways may give one.\n");
+        text.push_str(
+            "There is never a path. Try nearer places, a lower `min_elevation`, or gateways.\n",
+        );
         return text;
     };
     let [least, median, most_of, most] = delay.map(milliseconds);

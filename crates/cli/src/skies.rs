@@ -26,7 +26,7 @@ pub fn conventions() -> String {
         fallback: &|_, name| default.show(name),
     };
     format!(
-        "Set a convention (repeatable). Published figures differ by them.\n\n{}",
+        "Set a convention (repeatable). Published studies differ in them.\n\n{}",
         section.help(88)
     )
 }

@@ -27,7 +27,7 @@ use anabranch_scenario::records::Results;
 use anabranch_scenario::schema::json_schema;
 
 use crate::arguments::{Common, Merge, Reproduce, Run};
-use crate::failure::Failure;
+use crate::failure::{Failure, unread};
 use crate::progress::Bar;
 use crate::wire::live::{self, MixedRunner};
 
@@ -133,12 +133,14 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
         return Ok(Source { file, text, folder });
     }
     let hint = if missing {
-        let known = examples().join(", ");
-        format!("; examples that need no file are: {known}")
+        let known = examples();
+        let near = nearest(&file, known.iter().map(String::as_str))
+            .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        format!("; examples that need no file: {}{near}", known.join(", "))
     } else {
         String::new()
     };
-    let message = format!("cannot read the spec {file}: {error}{hint}");
+    let message = format!("cannot read the spec {file}: {}{hint}", unread(&error));
     Err(Failure::Asked(message))
 }
 
@@ -328,17 +330,20 @@ pub fn jobs(asked: Option<u32>) -> usize {
     )
 }
 
-/// Refuses captures of links that the world of the first run does not have.
+/// Refuses captures of links that the world of the first run does not have, and files in directories that are not there.
 fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
     let known = world::link_names(&plan.spec);
     let known = || known.iter().map(String::as_str);
-    for (link, _) in captures {
+    for (link, file) in captures {
         if !known().any(|name| name == link) {
-            let hint = nearest(link, known())
-                .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-            let all = known().collect::<Vec<_>>().join(", ");
+            return Err(Failure::unknown("--capture", link, known()));
+        }
+        let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|it| !it.is_dir()) {
             return Err(Failure::Asked(format!(
-                "found --capture {link}=..., but the links are: {all}{hint}"
+                "--capture: found {}, but there is no directory {}",
+                file.display(),
+                folder.display()
             )));
         }
     }
@@ -371,9 +376,14 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
             "{} is a shard of a sweep; `anabranch merge` puts the shards together",
             directory.display()
         )),
-        StoreError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
+        StoreError::Read { path, source }
+            if matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             Failure::Asked(format!(
-                "{} holds no results: there is no {}",
+                "{} is no results directory: there is no {}",
                 directory.display(),
                 path.display()
             ))
@@ -396,13 +406,8 @@ pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
             let kinds = Standard::default().transports.kinds().into_iter();
             let known = kinds.filter(|kind| kind.own().next().is_some());
             let kind = known.clone().find(|kind| kind.name == name);
-            let kind = kind.ok_or_else(|| {
-                let names: Vec<&str> = known.map(|kind| kind.name).collect();
-                Failure::Asked(format!(
-                    "found {name:?}; transports with settings: {}",
-                    names.join(", ")
-                ))
-            })?;
+            let kind = kind
+                .ok_or_else(|| Failure::unknown("TRANSPORT", name, known.map(|kind| kind.name)))?;
             manual::of(kind)
         }
     };

@@ -125,11 +125,77 @@ fn what_is_not_there_is_status_2() {
 }
 
 #[test]
-fn an_unwritable_directory_is_status_1() {
+fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
+    let directory = with_spec();
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["run", "pair.toml", "--seed", "-1"],
+            "found \"-1\"; write a whole number, 0 or more",
+        ),
+        (
+            &["run", "pair.toml", "--jobs", "x"],
+            "found \"x\"; write a whole number, 1 to 4294967295",
+        ),
+        (&["run", "failovr"], "did you mean `failover`?"),
+        (
+            &["run", "pair.toml", "--capture", "wir=x.pcapng"],
+            "--capture: found \"wir\"; allowed: wire; did you mean `wire`?",
+        ),
+        (
+            &["run", "pair.toml", "--capture", "wire=nowhere/x.pcapng"],
+            "but there is no directory nowhere",
+        ),
+        (
+            &["run", "pair.toml", "--set", "rat=1"],
+            "did you mean `rate`?",
+        ),
+        (&["show", "pair.toml"], "pair.toml is no results directory"),
+        (
+            &["serve", "sink", "--port", "0"],
+            "found \"0\"; write a whole number, 1 to 65535",
+        ),
+        (
+            &["serve", "sink", "--metrics", "x"],
+            "found \"x\"; write an IP address and a port",
+        ),
+        (
+            &["perf", "127.0.0.1", "--peer-udp-port", "0"],
+            "found \"0\"; write a whole number, 1 to 65535",
+        ),
+        (
+            &["emulate", "pair.toml", "--to", "127.0.0.1"],
+            "--to: found 127.0.0.1, which names no port to send to",
+        ),
+        (
+            &["wrap", "--local", "x", "--", "true"],
+            "found \"x\"; write an IP address: 192.0.2.1",
+        ),
+        (
+            &[
+                "path", "--from", "1,1", "--to", "2,2", "--shell", "starlink",
+            ],
+            "--shell: found \"starlink\"; allowed: starlink-1, ",
+        ),
+        (&["man", "rnu"], "did you mean `run`?"),
+        (
+            &["settings", "stcp"],
+            "TRANSPORT: found \"stcp\"; allowed: tcp, sctp, udp; did you mean `tcp`?",
+        ),
+    ];
+    for (arguments, words) in cases {
+        let ran = anabranch(directory.path(), arguments);
+        let told = text(&ran.stderr);
+        assert_eq!(status(&ran), 2, "{arguments:?}: {told}");
+        assert!(told.contains(words), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_file_as_results_directory_is_status_2() {
     let directory = with_spec();
     fs::write(directory.path().join("results"), b"a file").expect("a file");
     let ran = anabranch(directory.path(), &["run", "pair.toml", "--out", "results"]);
-    assert_eq!(status(&ran), 1);
+    assert_eq!(status(&ran), 2);
     assert!(
         text(&ran.stderr).contains("cannot write results"),
         "{}",
@@ -302,12 +368,12 @@ fn a_path_that_makes_no_sense_is_refused() {
     assert!(unit.contains("allowed units: s, ms, us"), "{unit}");
     let name = refused(&["--rtt", "560ms", "--loss", "1%", "--congestion", "westwod"]);
     assert!(
-        name.contains("allowed are sctp, cubic, bbr, vegas, veno, hybla, illinois, westwood, binomial; did you mean `westwood`?"),
+        name.contains("allowed: sctp, cubic, bbr, vegas, veno, hybla, illinois, westwood, binomial; did you mean `westwood`?"),
         "{name}"
     );
     let share = refused(&["--rtt", "560ms", "--loss", "1%", "--goodput", "100%"]);
     assert!(
-        share.contains("found 100 %; allowed is 1 % to 99 %"),
+        share.contains("--goodput: found 100 %; allowed: 1 % to 99 %"),
         "{share}"
     );
     let loss = refused(&["--rtt", "560ms", "--loss", "-1%"]);
@@ -360,7 +426,7 @@ fn completions_and_man_pages_know_every_command() {
     assert_eq!(body(&text(&one.stdout)), body(&written));
     let wrong = anabranch(here.path(), &["man", "prefs"]);
     assert_eq!(status(&wrong), 2);
-    assert!(text(&wrong.stderr).contains("found \"prefs\"; commands are papers"));
+    assert!(text(&wrong.stderr).contains("COMMAND: found \"prefs\"; allowed: papers"));
 }
 
 #[test]

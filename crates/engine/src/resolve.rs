@@ -11,7 +11,7 @@ use anabranch_scenario::limits::MAX_RUNS;
 use anabranch_scenario::output::{Row, Table};
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::{self, Setting, SweptPoint};
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
 use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, validate, wanted};
@@ -121,7 +121,7 @@ fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Ve
             substitute::mentioned(&root, &mut used);
         }
         problems.extend(substitute::unused(&root, &used));
-        keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
+        keep_only(&mut experiments, &spec, &request.only, &mut problems);
     }
     check_runs(request, &root, &experiments, &mut problems);
     if problems.is_empty() {
@@ -467,7 +467,6 @@ fn keep_only(
     experiments: &mut Vec<PlannedExperiment>,
     spec: &Spec,
     only: &[String],
-    root: &Node,
     problems: &mut Vec<Problem>,
 ) {
     if only.is_empty() {
@@ -483,7 +482,7 @@ fn keep_only(
             let ids = experiments.iter().map(|experiment| experiment.id.as_str());
             let known = ids.chain(wanted::ids(spec)).collect::<Vec<_>>();
             let message = format!("found {id:?}, but no experiment, table or figure has this id");
-            problems.push(Problem::new(root.place.clone(), "--only", message).allowed(id, known));
+            problems.push(Problem::new(Place::Program, "--only", message).allowed(id, known));
         }
     }
     experiments.retain(|experiment| wanted.contains(&experiment.id));

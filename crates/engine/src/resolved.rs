@@ -4,11 +4,13 @@ use std::net::IpAddr;
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::problem::Problem;
+use anabranch_scenario::quantity::Span;
 use anabranch_scenario::tree::Node;
 use anabranch_scenario::{Experiment, Metric, Spec, names};
 use anabranch_settings::Prepared;
 use anabranch_sim::workload::{self as workload_kinds, Made as Workload};
 use anabranch_sim::{NodeId, Ways};
+use serde_json::Value;
 
 use crate::flows::{self, Known, Members};
 use crate::kinds::Standard;
@@ -151,7 +153,16 @@ fn measures(
     let Some(own) = spec.experiments.get(experiment) else {
         return Measures::default();
     };
-    let measures = Measures::new(&kinds.metrics, &spec.measures_of(own));
+    let wanted = spec.measures_of(own);
+    let duration = own.duration.unwrap_or(spec.world.duration);
+    for (index, metric) in wanted.iter().enumerate() {
+        if let Some((key, end)) = end_after(metric, duration) {
+            let path = path_of(spec, own, experiment, index);
+            let message = format!("found a window up to {end} in a run of {duration}");
+            c.problem(&format!("{path}.{key}"), message);
+        }
+    }
+    let measures = Measures::new(&kinds.metrics, &wanted);
     for (index, metric) in measures.all().enumerate() {
         let path = path_of(spec, own, experiment, index);
         if let Err(message) = check_measure(spec, kinds, transports, metric) {
@@ -170,6 +181,22 @@ fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> St
         }
         _ => format!("measure.{index}"),
     }
+}
+
+/// The key of a window that ends after the run, with its end: a mean over it would be too small. Windows that begin with each flow may.
+fn end_after(metric: &Metric, duration: Span) -> Option<(String, Span)> {
+    let parameters = &metric.parameters;
+    if parameters.get("clock").and_then(Value::as_str) == Some("flow") {
+        return None;
+    }
+    let one = parameters.get("window").map(|it| ("window".to_owned(), it));
+    let several = parameters.get("windows").and_then(Value::as_object);
+    let several = several.into_iter().flatten();
+    let several = several.map(|(name, it)| (format!("windows.{name}"), it));
+    one.into_iter().chain(several).find_map(|(key, window)| {
+        let end: Span = window.get(1)?.as_str()?.parse().ok()?;
+        (end > duration).then_some((key, end))
+    })
 }
 
 fn check_measure(

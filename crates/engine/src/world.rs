@@ -69,7 +69,7 @@ pub enum WorldError {
     #[error("the run on real sockets failed: {0}")]
     Live(String),
     /// A node that the world does not have.
-    #[error("there is no node {name}; the nodes are: {known}")]
+    #[error("there is no node {name:?}; allowed: {known}")]
     NoSuchNode {
         /// The node asked for.
         name: String,

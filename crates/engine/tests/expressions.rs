@@ -173,7 +173,7 @@ fn a_parameter_is_computed_once() {
 fn a_parameter_of_one_experiment_is_used() {
     let text = changed(
         "id = \"times\"",
-        "id = \"times\"\nmeasure = [{ metric = \"goodput\", flow = \"one\", window = [\"$from\", \"4 s\"] }]",
+        "id = \"times\"\nmeasure = [{ metric = \"goodput\", flow = \"one\", window = [\"$from\", \"2 s\"] }]",
     );
     let text = text.replacen("share = 0.5", "share = 0.5\nfrom = \"1 s\"", 1);
     plan(&text, &[], &["rates"]).unwrap_or_else(|error| panic!("{error}"));
@@ -201,12 +201,12 @@ fn a_setting_without_effect_is_a_mistake() {
             "profiles.own.receive_buffer=1 MiB",
             &["nothing that is run depends on it"],
         ),
-        (&[], "spare=1", &["no parameter of this name"]),
+        (&[], "spare=1", &["no parameter has this name"]),
         (&["times"], "rate=4 Mbit/s", &[]),
         (&[], "rate=4 Mbit/s", &[]),
         (&[], "profiles.own.missing_reports=3", &[]),
         (&[], "link.wire.rate=4 Mbit/s", &[]),
-        (&[], "title=Another", &["no parameter of this name"]),
+        (&[], "title=Another", &["no parameter has this name"]),
     ] {
         let found = plan(GOOD, &[setting], only)
             .map(drop)

@@ -81,6 +81,15 @@ macro_rules! wrong {
 
 wrong! {
     syntax: [("delay = \"5 ms\"", "delay = \"5 ms")];
+    key_twice: [("delay = \"5 ms\"", "delay = \"5 ms\"\ndelay = \"6 ms\"")];
+    section_that_repeats_as_one: [("[[link]]", "[link]")];
+    section_that_stands_once_as_list: [("[world]", "[[world]]")];
+    transport_as_text: [("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "\"sctp\"")];
+    one_end_of_a_link: [("[\"source\", \"sink\"]", "[\"source\"]")];
+    loss_without_its_probability: [("loss = { forward = { model = \"bernoulli\", probability = 0.01 } }", "loss = { model = \"bernoulli\" }")];
+    decimal_comma: [("delay = \"5 ms\"", "delay = \"5,5 ms\"")];
+    window_beyond_the_run: [("flow = \"sctp\", weighting = \"samples\"", "flow = \"sctp\", window = [\"1 s\", \"20 s\"]")];
+    named_window_beyond_the_run: [("flow = \"sctp\", weighting = \"samples\"", "flow = \"sctp\", windows = { late = [\"1 s\", \"20 s\"] }")];
     unknown_key: [("delay = \"5 ms\"", "delai = \"5 ms\"")];
     unknown_section: [("[[flow]]", "[[flows]]")];
     unknown_key_of_variant: [("probability = 0.01", "probability = 0.01, plaice = \"before-queue\"")];

@@ -20,14 +20,14 @@ pub enum ElementsError {
         what: String,
     },
     /// No satellite at all, or too many.
-    #[error("found {found} satellites; allowed is 1 to {MOST}")]
+    #[error("found {found} satellites; allowed: 1 to {MOST}")]
     Count {
         /// How many.
         found: usize,
     },
     /// Elements say nothing of links between satellites.
     #[error(
-        "`relay`: found \"isl\"; allowed is \"bent-pipe\" with real orbits: elements do not tell which satellites have links"
+        "`relay`: found \"isl\"; allowed: \"bent-pipe\", since two-line elements do not say which satellites have links"
     )]
     Relay,
     /// The conventions do not go together.
@@ -91,7 +91,9 @@ impl Elements {
                 if name.is_some() {
                     return Err(wrong(
                         at,
-                        format!("found {line:?}, which begins no elements"),
+                        format!(
+                            "found {line:?}; expected line 1 of two-line elements, or the name of a satellite"
+                        ),
                     ));
                 }
                 name = Some(line);

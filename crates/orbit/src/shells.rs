@@ -112,7 +112,7 @@ mod tests {
         let told = turned.check().expect_err("a whole turn").to_string();
         assert_eq!(
             told,
-            "`phasing`: found 24; allowed is 0 to 23, less than the number of planes"
+            "`phasing`: found 24; allowed: 0 to 23, less than the number of planes"
         );
         let many = Sky {
             planes: 1000,

@@ -121,11 +121,11 @@ pub enum SkyError {
     Setting(#[from] SettingError),
     /// A star whose seam is closed.
     #[error(
-        "`seam`: found \"closed\"; allowed is \"open\" where `pattern` is \"star\": its first and last planes go against each other"
+        "`seam`: found \"closed\"; allowed: \"open\", since `pattern` is \"star\": satellites of its first and last planes move in opposite directions"
     )]
     Seam,
     /// A phase that is a whole turn.
-    #[error("`phasing`: found {found}; allowed is 0 to {most}, less than the number of planes")]
+    #[error("`phasing`: found {found}; allowed: 0 to {most}, less than the number of planes")]
     Phasing {
         /// What was given.
         found: u32,
@@ -133,7 +133,7 @@ pub enum SkyError {
         most: u32,
     },
     /// More satellites than anybody needs.
-    #[error("`planes` x `satellites`: found {found}; allowed is 1 to {most}")]
+    #[error("`planes` x `satellites`: found {found}; allowed: 1 to {most}")]
     Satellites {
         /// What was given.
         found: u64,

@@ -4,6 +4,7 @@
 //! errors that follow from what was taken out are left. Unknown keys are noted and skipped.
 
 mod number;
+mod words;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,6 +13,7 @@ use serde::de::{
     self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor,
 };
 
+use self::words::{array_length, plainly, sections};
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, NodeValue, Place};
 
@@ -175,8 +177,12 @@ impl de::Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Self {
+        let hint = match field {
+            "anabranch" => "; write `anabranch = 1` in the first line",
+            _ => "",
+        };
         Fault {
-            message: format!("the key `{field}` is missing"),
+            message: format!("the key `{field}` is missing{hint}"),
             missing: Some(field),
             ..Fault::default()
         }
@@ -257,8 +263,12 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
             let mut fault = fault;
             let misfit = ["invalid type", "invalid value", "invalid length"];
             if fault.node.is_none() && misfit.iter().any(|words| fault.message.starts_with(words)) {
-                fault.message =
-                    format!("found {}; expected {}", node.describe(), plainly(&expected));
+                fault.message = format!(
+                    "found {}; expected {}{}",
+                    node.describe(),
+                    plainly(&expected),
+                    sections(node, &path, &expected)
+                );
             }
             fault.at(node, &path, context)
         })
@@ -308,8 +318,25 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        if !matches!(self.node.value, NodeValue::Table(_)) {
-            return self.deserialize_any(visitor);
+        match &self.node.value {
+            NodeValue::Table(_) => {}
+            NodeValue::Array(items)
+                if matches!(
+                    items[..],
+                    [
+                        Node {
+                            value: NodeValue::Table(_),
+                            ..
+                        },
+                        ..
+                    ]
+                ) =>
+            {
+                return Err(
+                    self.wrong_type(&format!("a table; write [{}], once", self.path).as_str())
+                );
+            }
+            _ => return self.deserialize_any(visitor),
         }
         visitor
             .visit_map(self.entries(Some(fields), None))
@@ -339,7 +366,10 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                     .at(self.node, &self.path, self.context));
                 }
             },
-            _ => return Err(self.wrong_type(&"text or a table")),
+            _ => {
+                let names: Vec<String> = variants.iter().map(|name| format!("{name:?}")).collect();
+                return Err(self.wrong_type(&names.join(", ").as_str()));
+            }
         };
         if !std::ptr::eq(tag_node, self.node) && self.context.is_out(tag_node) {
             let fault = Fault {
@@ -385,38 +415,6 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i128 u8 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple
         tuple_struct map identifier ignored_any
-    }
-}
-
-/// The words that serde has for Rust's types, as a spec's writer knows them.
-fn plainly(expected: &str) -> String {
-    match expected {
-        "f64" => "a number, such as 0.015".to_owned(),
-        "a sequence" => "a list in brackets".to_owned(),
-        "u8" | "u16" | "u32" | "u64" | "usize" => format!("a whole number{}", range(expected)),
-        "a string" => "text in quotes".to_owned(),
-        "a boolean" => "true or false".to_owned(),
-        other => match array_length(other) {
-            Some(length) => format!("a list of {length}"),
-            None if other.starts_with("struct ") => "a table".to_owned(),
-            None => other.to_owned(),
-        },
-    }
-}
-
-/// How many items an array must have, where its visitor says so: serde itself overlooks those that are too many.
-fn array_length(expected: &str) -> Option<usize> {
-    let words = ["an array of length ", "a tuple of size "];
-    words
-        .iter()
-        .find_map(|words| expected.strip_prefix(words)?.parse().ok())
-}
-
-fn range(kind: &str) -> &'static str {
-    match kind {
-        "u8" => " from 0 to 255",
-        "u16" => " from 0 to 65535",
-        _ => ", not negative",
     }
 }
 

@@ -67,7 +67,12 @@ impl Setting {
                 .map(Node::entries)
                 .unwrap_or_default();
             let known: Vec<&str> = parameters.iter().map(|entry| entry.key.as_str()).collect();
-            return Err(self.unknown(&self.key, "no parameter of this name", &known));
+            let hint = match known.as_slice() {
+                [] => "; this spec has none; a key goes by its path, such as link.NAME.rate",
+                _ => "",
+            };
+            let message = format!("no parameter has this name{hint}");
+            return Err(self.unknown(&self.key, &message, &known));
         }
         self.put(root)
     }

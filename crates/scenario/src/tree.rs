@@ -62,14 +62,19 @@ impl Node {
     /// Every fault of syntax.
     pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(text);
+        // The others mostly follow from the first.
         let mut problems: Vec<Problem> = errors
             .iter()
+            .take(1)
             .map(|error| {
-                Problem::new(
-                    Place::File(error.span().unwrap_or(0..0)),
-                    "",
-                    error.message().to_owned(),
-                )
+                let span = error.span().unwrap_or(0..0);
+                let message = match (error.message(), text.get(span.clone())) {
+                    ("duplicate key", Some(key)) => {
+                        format!("found the key `{key}` a second time; a table has each key once")
+                    }
+                    (message, _) => message.to_owned(),
+                };
+                Problem::new(Place::File(span), "", message)
             })
             .collect();
         let place = Place::File(table.span());
@@ -202,7 +207,8 @@ impl Node {
             NodeValue::Integer(number) => number.to_string(),
             NodeValue::Float(number) => number.to_string(),
             NodeValue::Boolean(truth) => truth.to_string(),
-            NodeValue::Array(items) => format!("a list of {}", items.len()),
+            NodeValue::Array(items) if items.len() == 1 => "a list of 1 value".to_owned(),
+            NodeValue::Array(items) => format!("a list of {} values", items.len()),
             NodeValue::Table(_) => "a table".to_owned(),
         }
     }

@@ -38,8 +38,8 @@ settings! {
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
         /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
-        /// 9002 suggests 1.25. Turns `fast_retransmit_in_recovery_waits` on, which only bursts made slow. Off: packets are sent as
-        /// soon as the window permits.
+        /// 9002 suggests 1.25. Also turns on `fast_retransmit_in_recovery_waits`, which is slow only without pacing. Off: packets are
+        /// sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
@@ -52,8 +52,8 @@ settings! {
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
         /// data again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
-        /// Proportional rate reduction: in fast recovery, send as much as the reduced window's share of what arrives. Off: send when
-        /// the flight has fallen below the reduced window.
+        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
+        /// flight at its start. Off: it sends when the flight has fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
         /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in it as duplicate TSNs: the data
         /// had only been reordered.
@@ -167,8 +167,8 @@ settings! {
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other streams. `scheduler` decides the
         /// order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
-        /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as each path's window lets it. Off: over
-        /// the primary path, the others stand by. `retransmission_path` says which path sends again; `congestion` has algorithms
+        /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as each path's window lets it. Off: new
+        /// data goes over the primary path only. `retransmission_path` says which path sends again; `congestion` has algorithms
         /// that couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
         cmt: bool = false, Kind::Flag, "iyengar2006";
         /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was acknowledged, and each path has a
@@ -177,12 +177,12 @@ settings! {
         /// With `cmt` and `growth_needs_cumulative_advance`: cwnd grows by what is acknowledged in order on its own path (CUC). Off:
         /// only when the cumulative TSN advances, which waits for the slowest path.
         cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006";
-        /// With `cmt`: SACKs are delayed also while data is missing, and say in their flags how many packets they answer, by which the
-        /// sender counts missing reports (DAC). Both ends must have it. Off: while data is missing each packet draws a SACK.
+        /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many packets they acknowledge, and the sender
+        /// counts as many missing reports (DAC). Both ends must have it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006";
         /// With `cmt`: which buffers are split between the active paths, so that a slow path does not fill them alone. `sender`: a path
         /// holds at most its share of `send_buffer` until the cumulative TSN passes it. `receiver`: a path has at most its share of
-        /// the peer's window in flight. `both`.
+        /// the peer's window in flight. `both`: both limits.
         cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010";
         /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer agrees. The lower layer must detect
         /// damaged packets by this method. In the simulator, use it only with links that do not corrupt packets.
@@ -196,13 +196,13 @@ settings! {
         /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`: HMAC-SHA-256, or HMAC-SHA-1 if the peer
         /// supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3";
-        /// Negotiate dynamic addresses (ASCONF): the peer can add and delete its addresses and choose the primary one, always
-        /// authenticated, and this side its own. Needs `authentication`, unless the switch `asconf_without_auth` is on.
+        /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and choose which of them the other
+        /// end uses as primary. All requests are authenticated. Needs `authentication`, unless the switch `asconf_without_auth` is on.
         address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
         /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No Authorization), and this side can
         /// still change its own addresses.
         accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5";
-        /// Adaptation Layer Indication to send in the handshake: a number by which the application tells the peer's what it carries.
+        /// Adaptation Layer Indication to send in the handshake: a number that tells the peer's application what is carried.
         /// SCTP gives it no meaning. Off: none is sent.
         adaptation_layer: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: u32::MAX as u64 }), "RFC 5061 §4.2.6";

@@ -73,7 +73,7 @@ with_rsctp! {
     /// carries data only if no other path is active. Off: data waits for `path_max_retrans` timeouts on a failed path.
     potentially_failed: bool, "RFC 7829 §3";
     /// Path of data while all paths are inactive, which RFC 9260 leaves open. `last`: the one in use before, or with
-    /// `potentially_failed` that with the fewest errors. `primary`. `fewest_errors`: RFC 7829 §4.1. `hop`: the next in turn
+    /// `potentially_failed` that with the fewest errors. `primary`: the primary path. `fewest_errors`: RFC 7829 §4.1. `hop`: the next in turn
     /// (ns-2.35).
     dormant_path: DormantPath, "RFC 9260 §8.2";
     /// When an inactive path is probed. `interval`: as any idle path, with its RTO doubled each time. `at_once`: when it
@@ -112,10 +112,10 @@ with_rsctp! {
     /// MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
     /// What cwnd and flightsize count of a DATA chunk. `padded_chunk`: header, user data and padding (RFC 9260). `chunk`:
-    /// without padding (ns-2.35). `user_data`.
+    /// without padding (ns-2.35). `user_data`: user data only.
     cwnd_counts: Counts, "RFC 9260 §7.2.2";
-    /// What the receive window counts of a DATA chunk, at both ends. `user_data` (RFC 9260), `chunk`: with its header
-    /// (ns-2.35), `padded_chunk`.
+    /// What the receive window counts of a DATA chunk, at both ends. `user_data`: user data only (RFC 9260). `chunk`: with
+    /// its header (ns-2.35). `padded_chunk`: with header and padding.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
     /// Chunks marked for retransmission count as in flight for cwnd, for the peer's window and for T3-rtx (ns-2.35). Off:
     /// they are not outstanding.

@@ -69,7 +69,7 @@ pub enum SettingError {
 }
 
 fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or(String::new(), |name| format!("; the nearest is `{name}`"))
+    nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
 impl SettingError {

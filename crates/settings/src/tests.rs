@@ -128,7 +128,7 @@ fn a_wrong_name_or_word_brings_the_nearest() {
     let error = profile().set("blink", "3").expect_err("no such switch");
     assert_eq!(
         error.to_string(),
-        "there is no setting `blink`; the nearest is `blinks`"
+        "there is no setting `blink`; did you mean `blinks`?"
     );
     let error = profile().set("colour", "gren").expect_err("no such colour");
     assert_eq!(

@@ -92,6 +92,12 @@ pub fn parse(
     }
     let all = units.iter().flat_map(|family| family.iter());
     let Some(&(name, factor)) = all.clone().find(|(name, _)| *name == unit) else {
+        if unit.starts_with(',') {
+            return Err(format!(
+                "found {text:?}; write decimals with a point, as in {:?}",
+                text.replacen(',', ".", 1)
+            ));
+        }
         let hint = nearest(unit, names())
             .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
         return Err(format!(

@@ -31,14 +31,14 @@ settings! {
         /// distance. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7";
         /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
-        /// the least round-trip time has passed. Lost retransmissions are found as well. Takes the place of `recovery` if the peer
+        /// the least round-trip time has passed. Lost retransmissions are found as well. Replaces `recovery` if the peer
         /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.
         rack: bool = false, Kind::Flag, "RFC 8985 §6";
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
         /// segment again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
-        /// Proportional rate reduction: in fast recovery, send as much as the reduced window's share of what arrives. Off: send when
-        /// the flight has fallen below the reduced window. Has no effect with `newreno` and `sack1`.
+        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
+        /// flight at its start. Off: it sends when the flight has fallen below the reduced window. Has no effect with `newreno` and `sack1`.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is 20 B less, so that
         /// packets have the same size.

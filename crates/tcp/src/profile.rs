@@ -254,7 +254,7 @@ mod tests {
                 .set("limited_transmitt", "true")
                 .unwrap_err()
                 .to_string(),
-            "there is no setting `limited_transmitt`; the nearest is `limited_transmit`"
+            "there is no setting `limited_transmitt`; did you mean `limited_transmit`?"
         );
         assert_eq!(
             profile.set("delayed_ack", "yes").unwrap_err().to_string(),

@@ -1,7 +1,22 @@
 //! Addresses and code points on the command line.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+
+/// Reads an IP address.
+pub fn ip(text: &str) -> Result<IpAddr, String> {
+    text.parse()
+        .map_err(|_| format!("found {text:?}; write an IP address: 192.0.2.1 or 2001:db8::1"))
+}
+
+/// Reads an IP address and a port.
+pub fn with_port(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "found {text:?}; write an IP address and a port: 192.0.2.1:9899 or [2001:db8::1]:9899"
+        )
+    })
+}
 
 /// An IP address, and the zone of a link-local one (RFC 4007 §11): `fe80::1%eth0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::address::Zoned;
 use super::moves::Timed;
+use crate::number;
 use anabranch_engine::manual;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
@@ -37,23 +38,24 @@ pub struct Wire {
     /// How packets are carried.
     #[arg(long, value_name = "KIND", default_value = "encapsulated")]
     pub carrier: CarrierKind,
-    /// Local UDP port [default: 9899 where associations are accepted, else any].
-    #[arg(long, value_name = "PORT")]
+    /// Local UDP port; 0: any [default: 9899 for a server, any for a client].
+    #[arg(long, value_name = "PORT", value_parser = number::port_or_any())]
     pub udp_port: Option<u16>,
     /// UDP port of the peer.
-    #[arg(long, value_name = "PORT", default_value_t = 9899)]
+    #[arg(long, value_name = "PORT", default_value_t = 9899, value_parser = number::port())]
     pub peer_udp_port: u16,
     /// Local address (repeatable: a multihomed endpoint) [default: all, as one].
     #[arg(long, value_name = "ADDRESS")]
     pub local: Vec<Zoned>,
-    /// Local address to add while associations live (repeatable), at a time after the association is up, or after the start of a server
-    /// (default: at once). Needs --set address_changes=true and --set authentication=on (RFC 5061).
+    /// Local address to add to associations (repeatable). TIME counts from when the association is established, on a server from its
+    /// start [default: at once]. Needs --set address_changes=true and --set authentication=on (RFC 5061).
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub add_address: Vec<Timed>,
-    /// Local address to remove, likewise. What is done at the same time is asked for together, so that the only address can be replaced.
+    /// Local address to remove (repeatable), as with --add-address. Changes at the same time are one request, so that the only address can be
+    /// replaced.
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub remove_address: Vec<Timed>,
-    /// Local address that the peer is asked to send to first, likewise.
+    /// Local address that the peer is asked to use as its primary path (repeatable), as with --add-address.
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub peer_primary: Vec<Timed>,
     /// Local address that the peer is asked in the handshake to send to first. Needs --set address_changes=true, and several --local.
@@ -69,7 +71,7 @@ pub struct Wire {
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// Outbound streams to request.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::port())]
     pub streams: Option<u16>,
     /// Send buffer of an association [default: 4 MiB].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
@@ -77,8 +79,9 @@ pub struct Wire {
     /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
-    /// Shared key for authenticated chunks (repeatable): its identifier, 0 to 65535, and the file that holds it, without a line
-    /// break at the end. The first one signs. Needs --set authentication=on or required.
+    /// Shared key for authenticated chunks (repeatable): an identifier, 0 to 65535, and the file that contains the key. A line break
+    /// at the end of the file is not part of the key. The first key authenticates sent chunks. Needs --set authentication=on or
+    /// required.
     #[arg(long, value_name = "ID=FILE", value_parser = super::keys::key)]
     pub auth_key: Vec<(u16, PathBuf)>,
     /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
@@ -120,7 +123,7 @@ pub enum Service {
 pub enum OtherService {
     /// Serve WebRTC data channels to browsers, with a test page; every message is echoed.
     #[command(after_help = "Examples:
-  anabranch serve data-channels                   a page at http://127.0.0.1:8080/
+  anabranch serve data-channels            a page at http://127.0.0.1:8080/
   anabranch serve data-channels --http 127.0.0.1:0 --address 192.0.2.1
 
 POST /offer takes the offer of an RTCPeerConnection as its body and returns the answer. With POST /offer?open=3 the server also
@@ -133,13 +136,13 @@ works and what is missing.")]
 #[derive(Clone, Debug, Args)]
 pub struct DataChannels {
     /// Address of the test page and of /offer. There is no access control: everybody who reaches it can connect.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = super::address::with_port)]
     pub http: SocketAddr,
     /// Address for browsers to connect to. Each connection uses a UDP port of its own.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = super::address::ip)]
     pub address: IpAddr,
     /// Largest number of connections at a time. Further offers get status 503.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::port())]
     pub connections: u16,
 }
 
@@ -154,7 +157,7 @@ pub struct Serve {
     #[arg(value_name = "SERVICE", required = true)]
     pub service: Option<Service>,
     /// SCTP port (repeatable: all share the UDP port).
-    #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = number::port())]
     pub port: Vec<u16>,
     /// Exit after the first association.
     #[arg(short = '1', long)]
@@ -163,7 +166,7 @@ pub struct Serve {
     #[arg(short = 'J', long)]
     pub json: bool,
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; port 0: any.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address::with_port)]
     pub metrics: Option<SocketAddr>,
     /// source: message size.
     #[arg(long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
@@ -174,7 +177,7 @@ pub struct Serve {
     /// source: unordered messages.
     #[arg(long)]
     pub unordered: bool,
-    /// source: send at once. Otherwise the first message of the client (`perf -R`) starts it.
+    /// source: send when the association is established [default: after the first message of the client (`perf -R`)].
     #[arg(long)]
     pub at_once: bool,
     /// What all commands on real sockets have.
@@ -189,15 +192,15 @@ pub struct Perf {
     #[arg(value_name = "HOST")]
     pub host: String,
     /// SCTP port of the server, if HOST names none.
-    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = number::port())]
     pub port: u16,
     /// Further address of the server (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<Zoned>,
     /// Number of parallel associations, from one UDP port.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u16>(1..=128))]
     pub parallel: u16,
-    /// Time to send. Then unsent data is withdrawn, and data in flight has 2 s to arrive.
+    /// Time to send. At its end unsent data is dropped, and data in flight has 2 s to arrive.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
     pub time: Span,
     /// Total bytes to send (overrides --time).
@@ -213,7 +216,7 @@ pub struct Perf {
     /// limit].
     #[arg(short, long, value_name = "RATE", value_parser = super::bitrate)]
     pub bitrate: Option<Rate>,
-    /// Reverse: the server sends (`anabranch serve sink` or `source`).
+    /// Reverse: the server sends (needs `anabranch serve sink` or `serve source`).
     #[arg(short = 'R', long)]
     pub reverse: bool,
     /// Both directions at once, each with as many associations as --parallel says.
@@ -251,10 +254,10 @@ pub struct Cat {
     )]
     pub host: Option<String>,
     /// Wait for an association at this SCTP port instead.
-    #[arg(short, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = number::port())]
     pub listen: Option<u16>,
     /// SCTP port of the peer, if HOST names none.
-    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = number::port())]
     pub port: u16,
     /// Further address of the peer (repeatable).
     #[arg(long, value_name = "ADDRESS")]
@@ -266,7 +269,7 @@ pub struct Cat {
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
     pub connect_timeout: Span,
     /// Stream to send on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::whole::<u16>(0..=u16::MAX.into()))]
     pub stream: u16,
     /// Payload protocol identifier of the messages: decimal, or hexadecimal with 0x.
     #[arg(long, value_name = "N", default_value = "0", value_parser = ppid)]
@@ -302,7 +305,7 @@ pub struct Emulate {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9899", value_parser = address)]
     pub to: SocketAddr,
     /// Source address towards the far side [default: chosen by the system].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub from: Option<IpAddr>,
     /// Carry SCTP directly over IP: --listen, --from and --to are addresses without ports, the first two of them local and
     /// used by the emulator alone; needs root or CAP_NET_RAW.
@@ -317,11 +320,11 @@ pub struct Emulate {
     /// Stop after this time [default: when interrupted].
     #[arg(long, value_name = "TIME", value_parser = super::quantity::<Span>)]
     pub time: Option<Span>,
-    /// Time between two reports; 0: only the last.
+    /// Time between two reports; 0: only a final report.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
     pub interval: Span,
     /// Seed of the losses.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
     pub seed: u64,
     /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -340,16 +343,16 @@ pub struct Wrap {
     )]
     pub command: Vec<std::ffi::OsString>,
     /// UDP port of this side; 0: any.
-    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT, value_parser = number::port_or_any())]
     pub udp_port: u16,
     /// UDP port of peers.
-    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT, value_parser = number::port())]
     pub peer_udp_port: u16,
     /// Carry SCTP directly over IP; needs root or CAP_NET_RAW.
     #[arg(long, conflicts_with_all = ["udp_port", "peer_udp_port"])]
     pub ip: bool,
     /// Local address (repeatable) [default: all of the host].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub local: Vec<IpAddr>,
 }
 
@@ -358,12 +361,12 @@ pub struct Wrap {
 pub enum WireCommand {
     /// Accept associations on real sockets: echo, discard or send.
     #[command(after_help = "Examples:
-  anabranch serve echo                            SCTP port 5001, inside UDP port 9899
-  anabranch serve sink --port 7000 --port 7001    two SCTP ports inside the one UDP port
+  anabranch serve echo                           SCTP port 5001 in UDP port 9899
+  anabranch serve sink --port 7000 --port 7001   two SCTP ports in one UDP port
   anabranch serve sink --port 7000 --local 192.0.2.1 --local 198.51.100.1
-                                                  two local addresses (multihomed)
-  anabranch serve sink --carrier ip               directly over IP, as root
-  anabranch serve sink --once --trace run         the first association's series, for `anabranch show run`
+                                                 two addresses (multihomed)
+  anabranch serve sink --carrier ip              directly over IP, as root
+  anabranch serve sink --once --trace run        series for `anabranch show run`
 
 Prints a line when an association begins and when it ends. If the output is not read, up to 1,024 lines are kept, and one line \
 says how many were dropped. SIGINT and SIGTERM abort all associations and exit. docs/NET.md describes carriers, ports and \
@@ -371,18 +374,21 @@ settings.")]
     Serve(Box<Serve>),
     /// Measure the throughput of associations to a server.
     #[command(after_help = "Examples:
-  anabranch perf 192.0.2.1                        ten seconds of 1 KiB messages to `anabranch serve sink`
+  anabranch perf 192.0.2.1                 messages of 1 KiB for ten seconds
   anabranch perf 192.0.2.1 -l 64K -n 1G --json
-  anabranch perf 192.0.2.1 -P 4 -t 30             four associations, half a minute
+  anabranch perf 192.0.2.1 -P 4 -t 30      four associations, half a minute
   anabranch perf 192.0.2.1 --streams 10 --unordered --congestion westwood
-  anabranch perf 192.0.2.1 -R                     the server sends
-  anabranch perf 192.0.2.1 --bidir -b 2M          2 Mbit/s in either direction
-  anabranch perf 192.0.2.1 --path 198.51.100.1 --local 192.0.2.9 --local 198.51.100.9
-                                                  over two paths
-  anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`
-  anabranch perf 192.0.2.1 --local 192.0.2.9 --set authentication=on --set address_changes=true \
+  anabranch perf 192.0.2.1 -R              the server sends
+  anabranch perf 192.0.2.1 --bidir -b 2M   2 Mbit/s in each direction
+  anabranch perf 192.0.2.1 --path 198.51.100.1 \\
+      --local 192.0.2.9 --local 198.51.100.9
+                                           over two paths
+  anabranch perf 127.0.0.1 --peer-udp-port 9900
+                                           through `anabranch emulate`
+  anabranch perf 192.0.2.1 --local 192.0.2.9 \\
+      --set authentication=on --set address_changes=true \\
       --add-address 198.51.100.9@5s --remove-address 192.0.2.9@5s
-                                                  moves to another address after 5 s
+                                           to another address after 5 s
 
 Counts data acknowledged by the server, and data that the server reports as received. The first SIGINT or SIGTERM ends the \
 measurement as --time does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in \
@@ -390,39 +396,37 @@ the summary only.")]
     Perf(Box<Perf>),
     /// Send standard input, and print received messages.
     #[command(after_help = "Examples:
-  echo hello | anabranch cat 127.0.0.1            to `anabranch serve echo`
-  anabranch cat --listen > file                   at one end
-  anabranch cat 192.0.2.1 < file                  at the other end")]
+  echo hello | anabranch cat 127.0.0.1     to `anabranch serve echo`
+  anabranch cat --listen > file            at one end
+  anabranch cat 192.0.2.1 < file           at the other end")]
     Cat(Box<Cat>),
     /// Emulate a path of the simulator between two UDP ports, in real time.
     #[command(after_help = "Examples:
-  anabranch emulate geo.toml                      from 127.0.0.1:9900 to 127.0.0.1:9899
-  anabranch emulate geo.toml --set rate='2 Mbit/s' --listen 0.0.0.0:9900 --to 192.0.2.1:9899
-  anabranch serve sink & anabranch emulate geo.toml & anabranch perf 127.0.0.1 --peer-udp-port 9900
+  anabranch emulate geo.toml       from 127.0.0.1:9900 to 127.0.0.1:9899
+  anabranch emulate geo.toml --listen 0.0.0.0:9900 --to 192.0.2.1:9899
+  anabranch emulate geo.toml --set rate='2 Mbit/s'
+  anabranch perf 127.0.0.1 --peer-udp-port 9900
+                                   through it, to `anabranch serve sink`
 
 The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are ignored and \
 may be missing. Replies go to the address that sent last. Each report ends with the timing error: how much later packets left than \
 the simulator computed.")]
     Emulate(Box<Emulate>),
-    /// Run a program on this stack: its SCTP sockets need no SCTP in the kernel.
+    /// Run an existing SCTP program on this stack, without SCTP in the kernel.
     #[command(after_help = "Examples:
   anabranch wrap -- socat SCTP-LISTEN:5001,fork EXEC:cat
   anabranch wrap --udp-port 0 -- socat - SCTP:192.0.2.1:5001
   anabranch wrap -- iperf3 -s
 
-The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; docs/SOCKETS.md lists what it may call. The exit status is the \
-program's, or 128 and the signal that ended it.")]
+The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; docs/SOCKETS.md lists what it may call. The exit status is that of \
+the program, or 128 plus the number of the signal that ended it.")]
     Wrap(Box<Wrap>),
 }
 
 /// Reads an address with its port, which is 0 where it is missing.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = || text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
-    text.parse().ok().or_else(bare).ok_or_else(|| {
-        format!(
-            "found {text:?}; write an IP address and a port: 192.0.2.1:9899 or [2001:db8::1]:9899"
-        )
-    })
+    bare().map_or_else(|| super::address::with_port(text), Ok)
 }
 
 /// Reads a payload protocol identifier.

@@ -15,13 +15,20 @@ use anabranch_sim::{BuildError, DropReason, Family, Seed};
 use super::Interrupts;
 use super::arguments::Emulate;
 use super::print::Printer;
-use crate::failure::Failure;
+use crate::failure::{Failure, unread};
 
 /// Runs an emulator until it is interrupted or its time is over.
 pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let file = &arguments.spec;
+    if !arguments.ip && arguments.to.port() == 0 {
+        return Err(Failure::Asked(format!(
+            "--to: found {}, which names no port to send to; write ADDRESS:PORT",
+            arguments.to.ip()
+        )));
+    }
     let text = fs::read_to_string(file).map_err(|error| {
-        Failure::Asked(format!("cannot read the spec {}: {error}", file.display()))
+        let why = unread(&error);
+        Failure::Asked(format!("cannot read the spec {}: {why}", file.display()))
     })?;
     let spec = resolve::network(
         &file.display().to_string(),

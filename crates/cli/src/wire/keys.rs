@@ -10,12 +10,14 @@ use crate::failure::Failure;
 pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
     let (id, file) = text
         .split_once('=')
-        .ok_or("expected ID=FILE, as in 1=shared.key")?;
+        .ok_or_else(|| format!("found {text:?}; write ID=FILE: 1=shared.key"))?;
     let id = id
         .parse()
         .map_err(|_| format!("found {id:?} as the identifier; allowed: 0 to 65535"))?;
     if file.is_empty() {
-        return Err("found no file; expected ID=FILE, as in 1=shared.key".to_owned());
+        return Err(format!(
+            "found {text:?}, which names no file; write ID=FILE: 1=shared.key"
+        ));
     }
     Ok((id, file.into()))
 }
@@ -29,7 +31,10 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
             return Err(Failure::Asked(what));
         }
         let secret = std::fs::read(file).map_err(|error| {
-            Failure::Asked(format!("--auth-key {id}={}: {error}", file.display()))
+            let file = file.display();
+            Failure::Asked(format!(
+                "--auth-key {id}={file}: cannot read the file: {error}"
+            ))
         })?;
         let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
         let secret = secret.strip_suffix(b"\r").unwrap_or(secret).to_vec();

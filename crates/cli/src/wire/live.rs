@@ -15,7 +15,6 @@ use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::run::Simulator;
 use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
 use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
-use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::workload::{Offer, Workload};
@@ -71,12 +70,7 @@ pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     for id in wanted {
         let known: Vec<&str> = plan.experiments.iter().map(|it| it.id.as_str()).collect();
         let Some(experiment) = plan.experiments.iter().find(|it| it.id == *id) else {
-            let hint = nearest(id, known.iter().copied())
-                .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-            return Err(Failure::Asked(format!(
-                "found --live {id}, but the experiments are: {}{hint}",
-                known.join(", ")
-            )));
+            return Err(Failure::unknown("--live", id, known));
         };
         for point in &experiment.points {
             flow(&point.spec).map_err(|why| {

@@ -58,7 +58,9 @@ pub fn run(command: WireCommand) -> Result<(), Failure> {
         WireCommand::Serve(arguments) => match (arguments.other.clone(), arguments.service) {
             (Some(OtherService::DataChannels(it)), _) => in_runtime(data_channels::serve(it)),
             (None, Some(service)) => in_runtime(serve::serve(service, *arguments)),
-            (None, None) => Err(Failure::Wire("serve what? See --help".to_owned())),
+            (None, None) => Err(Failure::Asked(
+                "the service is missing; `anabranch serve --help` lists them".to_owned(),
+            )),
         },
         WireCommand::Perf(arguments) => in_runtime(perf::perf(*arguments)),
         WireCommand::Cat(arguments) => in_runtime(cat::cat(*arguments)),
@@ -248,8 +250,7 @@ impl Wire {
         if let Some(keys) = keys::shared(&self.auth_key)? {
             if sctp.config.authentication == Authentication::Off {
                 return Err(Failure::Asked(
-                    "--auth-key: found with authentication off; it needs --set authentication=on or required"
-                        .to_owned(),
+                    "--auth-key needs --set authentication=on or required (RFC 4895)".to_owned(),
                 ));
             }
             sctp.config.auth_keys = keys;
@@ -345,7 +346,7 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
             Ok(port) if port > 0 => port,
             _ => {
                 return Err(Failure::Asked(format!(
-                    "found {text:?} as the port of {host}; a port is 1 to 65535"
+                    "HOST: found the port {text:?} in {host:?}; a port is a whole number, 1 to 65535"
                 )));
             }
         },
@@ -357,7 +358,7 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
         let first = found.map(|mut all| all.next().map(|address| address.ip()));
         let Ok(Some(address)) = first else {
             return Err(Failure::Asked(format!(
-                "found no host with the name {name:?}"
+                "HOST: found {name:?}, which is no IP address and no name that the system can resolve"
             )));
         };
         Zoned {
@@ -406,7 +407,7 @@ async fn connect(
             )
         }
         ConnectError::Lost(Lost(CloseReason::NoAnswer)) => {
-            "; is a server there, at the UDP port that --peer-udp-port names?".to_owned()
+            "; is a server there, at the UDP port of --peer-udp-port?".to_owned()
         }
         _ => String::new(),
     };

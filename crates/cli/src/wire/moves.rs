@@ -66,7 +66,7 @@ impl Moves {
             let off = !config.address_changes || config.authentication == Authentication::Off;
             if off && !of.is_empty() {
                 return Err(Failure::Asked(format!(
-                    "{option}: found with address_changes or authentication off; it needs --set address_changes=true and --set authentication=on"
+                    "{option} needs --set address_changes=true and --set authentication=on (RFC 5061)"
                 )));
             }
             for timed in of {

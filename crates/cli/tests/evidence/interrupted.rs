@@ -134,7 +134,7 @@ fn a_directory_that_cannot_be_written_says_so_before_anything_is_run() {
     for out in ["taken", "taken/below", "/proc/anabranch"] {
         let output = anabranch(here, &["run", "sweep.toml", "--out", out]);
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{out}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{out}: {said}");
         assert!(
             said.starts_with("error: cannot write ") && said.contains(out),
             "{said}"

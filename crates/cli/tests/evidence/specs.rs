@@ -61,7 +61,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
         (
             "parameter = \"rate\"",
             "parameter = \"ratte\"",
-            &["no parameter of this name", "did you mean `rate`?"],
+            &["no parameter has this name", "did you mean `rate`?"],
         ),
         (
             "parameter = \"rate\"",
@@ -74,7 +74,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             "between = [\"source\", \"sink\", \"sink\"]",
             &[
                 "`link.wire.between`",
-                "found a list of 3; expected a list of 2",
+                "found a list of 3 values; expected a list of 2 values",
             ],
         ),
         (
@@ -82,7 +82,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             "between = [\"source\"]",
             &[
                 "`link.wire.between`",
-                "found a list of 1; expected a list of 2",
+                "found a list of 1 value; expected a list of 2 values",
             ],
         ),
         (

@@ -168,7 +168,7 @@ pub(super) static BLOCKED_BY_RWND: Entry<Made> = Entry {
             FLOW,
             Setting {
                 name: "threshold",
-                about: " Size of a packet.",
+                about: " The threshold: usually the size of a packet.",
                 clause: "",
                 kind: Kind::Bytes {
                     least: 0,

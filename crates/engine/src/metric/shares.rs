@@ -13,7 +13,7 @@ use crate::agent::observer::Observer;
 pub(super) static THROUGHPUT_INCREASE: Entry<Made> = Entry {
     variant: Variant {
         name: "throughput_increase",
-        about: " How much more `of` carried than `over`, in % (sums over each group). The series is named `of over over`.",
+        about: " How much more `of` carried than `over`, in % (sums over each group). The series is named after both: `sctp over tcp`.",
         parameters: &[
             Setting {
                 name: "of",

@@ -13,11 +13,11 @@ use crate::agent::observer::Observer;
 pub(super) static TIME_TO_RESUME: Entry<Made> = Entry {
     variant: Variant {
         name: "time_to_resume",
-        about: " End of the longest time in the window without a delivery to the receiving application, in seconds after the \
-                beginning of the window. With a window that begins when a path fails, this is the time to resume. Later \
-                silences belong to it if they last at least half as long and begin before data has flowed for as long. 0 if no \
-                silence is longer than those before the window; no value if nothing is delivered after it. Mean over the \
-                members.",
+        about: " End of the longest time in the window without a delivery to the receiving application, in seconds from the \
+                beginning of the window. With a window that begins when a path fails, this is the time to resume. A later \
+                silence counts as a part of the longest one if it lasts at least half as long, and if data was delivered for a \
+                shorter time than that in between. 0 if no silence is longer than those before the window; no value if nothing is \
+                delivered after it. Mean over the members.",
         parameters: &[FLOW, WINDOW, WINDOWS],
     },
     build: |parameters, ()| {

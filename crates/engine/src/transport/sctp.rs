@@ -38,13 +38,13 @@ settings! {
         /// How fast the receiving application reads, bits per second of user data. Off: it is always ready.
         reading_rate: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Rate { least: 1, most: 1_000_000_000_000 }), "";
-        /// Use every interface of both hosts, the first with the first and so on, rather than the first of each; `paths` of
-        /// the flow can say more.
+        /// Use all interfaces of both hosts, paired in order. Off: only the first interface of each. `paths` of the flow chooses other
+        /// pairs.
         multihomed: bool = false, Kind::Flag, "RFC 9260 §6.4";
-        /// The addresses of both hosts come and go with the links they are at, and a host learns so after this time: it adds the
-        /// address of a link that came up, asks the peer to send there, and removes that of a link that went down (ASCONF). An
-        /// association begins with the addresses of the links that are up at the beginning. Needs `address_changes`. Off: a
-        /// host has all its addresses all the time.
+        /// The addresses of both hosts follow their links. A host notices a change of a link after this time (ASCONF): it adds the
+        /// address of a link that came up and asks the peer to send there, and it removes the address of a link that went down. An
+        /// association begins with the addresses of the links that are up. Needs `address_changes`. Off: a host always has all its
+        /// addresses.
         follow_links: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::duration(0, 3_600_000_000_000)), "RFC 5061 §5";
     }

@@ -41,13 +41,16 @@ pub(super) fn check<F: Family>(
             Err(misfit) => c.misfit(&path, &misfit),
         }
     }
+    let mut complete = true;
     for setting in variant.parameters {
         if setting.fallback == Fallback::Required && !chosen.parameters.contains_key(setting.name) {
             let (name, takes) = (setting.name, setting.kind.allowed());
             c.problem_once(path, format!("the key `{name}` is missing; it is {takes}"));
+            complete = false;
         }
     }
-    if c.count() == before
+    if complete
+        && c.count() == before
         && let Err(refusal) = kinds.check(&chosen.kind, &chosen.values(kinds))
     {
         c.problem_once(path, refusal.to_string());

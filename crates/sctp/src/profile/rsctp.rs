@@ -26,7 +26,7 @@ macro_rules! with_rsctp {
             rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5";
             /// When ssthresh is set to estimate x RTT. `each_report`: with each report, unless something was lost since the
             /// last one, so that a reduction lasts until an interval without loss. `each_ack`: with each acknowledgement
-            /// outside of recovery, as Fig. 3-7 says, which undoes the reduction of §3.5.1. `never`.
+            /// outside of recovery, as Fig. 3-7 says, which undoes the reduction of §3.5.1. `never`: not by reports.
             rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1";
             /// Smallest ssthresh after congestion, in units: `two` (§3.5.1), `one` (Fig. 3-7), or that of the `profile`, so
             /// that RSCTP and SCTP differ only in how they judge a loss.

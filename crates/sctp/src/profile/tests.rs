@@ -29,7 +29,7 @@ fn a_wrong_switch_offers_the_nearest_and_a_wrong_value_what_is_allowed() {
     let error = profile.set("mising_report", "4").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no setting `mising_report`; the nearest is `missing_reports`"
+        "there is no setting `mising_report`; did you mean `missing_reports`?"
     );
     let error = profile.set("fast_recovery", "sometimes").unwrap_err();
     assert_eq!(

@@ -20,7 +20,7 @@ const MEAN: Kind = Kind::Duration {
 pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "rain-fade",
-        about: " Depths of fading, from clear sky on, that follow one another at random in time, each with a probability of loss: a Markov chain.",
+        about: " A Markov chain of fading depths, from clear sky to the deepest. Each depth has its own probability of loss.",
         parameters: &[
             Setting {
                 name: "losses",
@@ -31,14 +31,14 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
             },
             Setting {
                 name: "means",
-                about: " Mean time at each depth, exponentially distributed: as many as `losses`.",
+                about: " Mean time at each depth, one for each of `losses`; the times are exponentially distributed.",
                 clause: "",
                 kind: Kind::List(&MEAN),
                 fallback: Fallback::Required,
             },
             Setting {
                 name: "deeper",
-                about: " Probability that a depth between the first and the last is left for the next deeper one.",
+                about: " Probability that the next depth is the deeper one, at all depths but the first and the last.",
                 clause: "",
                 kind: CHANCE,
                 fallback: Fallback::Is("0.5"),

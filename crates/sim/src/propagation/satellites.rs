@@ -91,8 +91,7 @@ fn shells() -> Vec<Choice> {
 pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
     variant: Variant {
         name: "satellites",
-        about: " A path over satellites between two places: it moves, and is computed anew each `interval`. A packet that finds no \
-path waits for one.",
+        about: " A path over satellites between two places, computed anew in each `interval`. Packets wait while there is no path.",
         parameters: &PARAMETERS,
     },
     build: |parameters, ()| Ok(Box::new(Satellites::read(parameters)?)),

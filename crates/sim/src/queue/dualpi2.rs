@@ -22,7 +22,7 @@ const TIME: Kind = Kind::Duration {
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "dualpi2",
-        about: " DualPI2: packets with ECT(1) or CE have a queue of about 1 ms and are marked, all others one near `target`; both are judged by one probability, which others meet squared (RFC 9332).",
+        about: " DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all others wait in the classic queue (near `target`). One base probability controls both; the classic queue uses its square (RFC 9332).",
         parameters: &[
             Setting {
                 name: "target",

@@ -36,11 +36,11 @@ impl Class {
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "priority",
-        about: " Strict priority by protocol: a packet is sent only if none of a protocol before its own waits. Each protocol has a queue; those not listed share the last.",
+        about: " Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in `order` waits. Each protocol has a queue; those not listed share the last.",
         parameters: &[
             Setting {
                 name: "order",
-                about: " The protocols, the first to be sent first: `[\"udp\", \"sctp\"]`.",
+                about: " The protocols, highest priority first: `[\"udp\", \"sctp\"]`.",
                 clause: "",
                 kind: Kind::List(&Class::KIND),
                 fallback: Fallback::Required,

@@ -48,7 +48,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
             },
             Setting {
                 name: "large_streams",
-                about: " Streams that large messages take in turn: 1 to so many.",
+                about: " Number of streams for large messages, which take streams 1, 2, ... in turn.",
                 clause: "",
                 kind: Kind::Count {
                     least: 1,

@@ -1,0 +1,58 @@
+//! Whole numbers on the command line.
+
+use std::ops::RangeInclusive;
+
+/// Reads a whole number within bounds; another text gets an error that names them.
+pub fn whole<T: TryFrom<u64>>(
+    allowed: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| allowed.contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| {
+                let (least, most) = (allowed.start(), allowed.end());
+                match *most {
+                    u64::MAX => format!("found {text:?}; write a whole number, {least} or more"),
+                    most => format!("found {text:?}; write a whole number, {least} to {most}"),
+                }
+            })
+    }
+}
+
+/// A port that packets can be sent to.
+pub fn port() -> impl Fn(&str) -> Result<u16, String> + Clone + Send + Sync + 'static {
+    whole(1..=u16::MAX.into())
+}
+
+/// A port to listen on; 0 stands for any.
+pub fn port_or_any() -> impl Fn(&str) -> Result<u16, String> + Clone + Send + Sync + 'static {
+    whole(0..=u16::MAX.into())
+}
+
+/// A number of things, at least one.
+pub fn count() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    whole(1..=u32::MAX.into())
+}
+
+/// A seed.
+pub fn seed() -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    whole(0..=u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_bounds() {
+        assert_eq!(port()("5001"), Ok(5001));
+        assert_eq!(seed()("18446744073709551615"), Ok(u64::MAX));
+        for text in ["0", "65536", "-1", "x", "1.5", ""] {
+            let error = format!("found {text:?}; write a whole number, 1 to 65535");
+            assert_eq!(port()(text), Err(error));
+        }
+        let error = "found \"-1\"; write a whole number, 0 or more".to_owned();
+        assert_eq!(seed()("-1"), Err(error));
+    }
+}

@@ -1,0 +1,46 @@
+//! What serde expects, in the words of those who write specs.
+
+use crate::tree::{Node, NodeValue};
+
+/// The words that serde has for Rust's types, as a spec's writer knows them.
+pub(super) fn plainly(expected: &str) -> String {
+    match expected {
+        "f64" => "a number, such as 0.015".to_owned(),
+        "a sequence" => "a list in brackets".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" => format!("a whole number{}", range(expected)),
+        "a string" => "text in quotes".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a map" => "a table".to_owned(),
+        other => match array_length(other) {
+            Some(length) => format!("a list of {length} values"),
+            None if other.starts_with("struct ") => "a table".to_owned(),
+            None => other.to_owned(),
+        },
+    }
+}
+
+/// What to write where a section that may repeat was written as one that may not: `[[link]]`.
+pub(super) fn sections(node: &Node, path: &str, expected: &str) -> String {
+    match &node.value {
+        NodeValue::Table(_) if expected == "a sequence" && !path.contains('.') => {
+            format!("; write [[{path}]]")
+        }
+        _ => String::new(),
+    }
+}
+
+/// How many items an array must have, where its visitor says so: serde itself overlooks those that are too many.
+pub(super) fn array_length(expected: &str) -> Option<usize> {
+    let words = ["an array of length ", "a tuple of size "];
+    words
+        .iter()
+        .find_map(|words| expected.strip_prefix(words)?.parse().ok())
+}
+
+fn range(kind: &str) -> &'static str {
+    match kind {
+        "u8" => " from 0 to 255",
+        "u16" => " from 0 to 65535",
+        _ => ", not negative",
+    }
+}
