@@ -318,6 +318,7 @@ fn each_path_is_on_the_wire_of_its_own_link() {
         "down=3 s",
         "up=10 s",
         "world.duration=20 s",
+        "measure.return_to_primary.window=['10 s', '20 s']",
         "flow.sctp.stop=8 s",
         "path_max_retrans=0",
     ];
