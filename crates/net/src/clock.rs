@@ -1,14 +1,12 @@
 //! The one place that reads a clock: everything below it gets the time as an argument.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "real sockets live in real time; this is where it comes in"
-)]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_transport::Nanos;
+use tokio::time::Instant;
 
-/// Time since an endpoint began, in the nanoseconds that the protocol counts.
+/// Time since an endpoint began, in the nanoseconds that the protocol counts. It is tokio's: where a test has paused that, the protocol
+/// lives in virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
@@ -28,9 +26,9 @@ impl Clock {
     }
 
     /// The same point in time for tokio's timers.
-    pub fn instant(&self, at: Nanos) -> tokio::time::Instant {
+    pub fn instant(&self, at: Nanos) -> Instant {
         // A timer further off than a year is not one that anybody waits for.
         let at = at.min(self.now().saturating_add(365 * 86_400 * 1_000_000_000));
-        tokio::time::Instant::from_std(self.origin + Duration::from_nanos(at))
+        self.origin + Duration::from_nanos(at)
     }
 }

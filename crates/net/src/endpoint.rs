@@ -14,9 +14,10 @@ use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig, Refusal, 
 use bytes::Bytes;
 
 use crate::association::Association;
-use crate::config::{Carrier, Config, Peer};
+use crate::config::{Carrier, Config};
 use crate::error::{BindError, ConnectError, Lost};
 use crate::observer::Observer;
+use crate::peer::Peer;
 use crate::port::Port;
 use crate::random::secret;
 use crate::shared::{Entry, Phase, Shared, State};
@@ -108,6 +109,7 @@ impl Endpoint {
             entries: Default::default(),
             waiting: Default::default(),
             writers: Vec::new(),
+            races: 0,
             dropped: Vec::new(),
             linger,
             driver: None,
@@ -166,7 +168,11 @@ impl Endpoint {
     /// The peer cannot be addressed, refuses, names another in its place, or does not answer: after RFC 9260's eight retransmissions, some four minutes;
     /// `sctp.max_init_retransmits` makes it fewer.
     pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
-        let association = self.begin(&peer.into())?;
+        Self::finish(self.begin(&peer.into(), None)?).await
+    }
+
+    /// Waits until an attempt has come to its end.
+    pub(crate) async fn finish(association: Association) -> Result<Association, ConnectError> {
         match association.established().await {
             Ok(()) => Ok(association),
             Err(lost) => {
@@ -179,7 +185,19 @@ impl Endpoint {
         }
     }
 
-    fn begin(&self, peer: &Peer) -> Result<Association, ConnectError> {
+    /// A number for attempts of which one is wanted.
+    pub(crate) fn next_race(&self) -> u64 {
+        let mut state = self.shared.lock();
+        state.races += 1;
+        state.races
+    }
+
+    /// Begins an attempt, one of a race where that has a number.
+    pub(crate) fn begin(
+        &self,
+        peer: &Peer,
+        race: Option<u64>,
+    ) -> Result<Association, ConnectError> {
         let mut state = self.shared.lock();
         if state.stopped {
             return Err(Lost(CloseReason::AbortedHere).into());
@@ -193,9 +211,11 @@ impl Endpoint {
         let now = self.shared.now();
         let udp_port = self.shared.carrier.port_of_peer(peer.udp_port);
         let udp_port = udp_port.ok_or(ConnectError::NoUdpPort)?;
-        let id = state
-            .endpoint
-            .connect_over_udp(now, &peer.addresses, peer.port, udp_port)?;
+        let (to, port) = (&peer.addresses, peer.port);
+        let id = match race {
+            Some(race) => (state.endpoint).connect_racing(now, to, port, udp_port, race)?,
+            None => (state.endpoint).connect_over_udp(now, to, port, udp_port)?,
+        };
         let entry = Entry::new(Phase::Opening, 1, self.shared.span_of(id));
         let signals = Arc::clone(&entry.signals);
         state.entries.insert(id, entry);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_sctp::{AddressChangeError, CloseReason, Violation};
 use thiserror::Error;
 
-use crate::config::Peer;
+use crate::peer::Peer;
 
 /// Why [`Endpoint::bind`](crate::Endpoint::bind) failed.
 #[derive(Debug, Error)]
@@ -63,6 +63,14 @@ pub enum ConnectError {
     /// that: whoever follows it decides whether the new peer is one to talk to, and how often to follow.
     #[error("the peer redirects to {0}")]
     Redirected(Peer),
+    /// A name could not be resolved, or has no address of a family that this endpoint has sockets of.
+    #[error("cannot resolve {name}: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What the resolver said.
+        why: String,
+    },
     /// The attempt failed.
     #[error(transparent)]
     Lost(#[from] Lost),

@@ -24,6 +24,8 @@ pub(crate) struct Ground {
     pub addresses: Vec<IpAddr>,
     /// What sockets are opened by.
     config: Config,
+    /// The sockets are the caller's: none is opened beside them.
+    given: bool,
     state: Mutex<GroundState>,
 }
 
@@ -59,10 +61,19 @@ impl Ground {
             carrier: config.carrier,
             addresses: config.addresses.clone(),
             config: config.clone(),
+            given: false,
             state: Mutex::new(GroundState {
                 handles: 1,
                 ..GroundState::default()
             }),
+        }
+    }
+
+    /// As [`Ground::new`], for sockets of the caller's.
+    pub fn given(config: &Config, local: Vec<SocketAddr>) -> Self {
+        Self {
+            given: true,
+            ..Self::new(config, local)
         }
     }
 
@@ -140,6 +151,11 @@ impl Ground {
         let all = self.addresses.is_empty();
         if all || self.addresses.contains(&address) || state.later.contains(&address) {
             return Ok(());
+        }
+        if self.given {
+            return Err(BindError::Config(format!(
+                "addresses: found {address}, which the given sockets do not have"
+            )));
         }
         let port = self.local.first().map_or(0, SocketAddr::port);
         state

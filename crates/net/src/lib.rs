@@ -55,8 +55,10 @@ mod ground;
 mod inbox;
 mod io;
 mod message;
+mod names;
 mod observer;
 mod outbox;
+mod peer;
 mod port;
 mod random;
 mod redirect;
@@ -73,14 +75,17 @@ pub use anabranch_sctp::{
     ReconfigOutcome, Refusal, RuntimeError, SendDefaults, SendOptions, SharedKeys, StreamDirection,
 };
 pub use association::Association;
-pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
+pub use config::{Carrier, Config, ENCAPSULATION_PORT};
 pub use endpoint::{Endpoint, Incoming};
 pub use error::{
     AcceptError, AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError,
 };
 pub use event::AssociationEvent;
 pub use message::{Message, MessagePart};
+pub use names::{Answers, NamedPeer, Resolve, SystemResolver, Timing};
 pub use observer::{Direction, Observer, Seen};
+pub use peer::Peer;
 pub use shared_sockets::SharedSockets;
+pub use socket::{Packet, PacketSocket, Received};
 pub use status::{EndpointStatistics, PathStatus, Status};
 pub use streams::{ByteStream, MessageSink, Messages};

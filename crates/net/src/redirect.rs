@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::config::Peer;
+use crate::peer::Peer;
 
 /// What such a reason begins with.
 const WORD: &str = "redirect";

@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub backlog: usize,
     /// Associations whose users wait for room to send.
     pub writers: Vec<AssociationId>,
+    /// Races of attempts begun so far.
+    pub races: u64,
     /// Associations whose last handle is gone: the driver looks whether they can be forgotten.
     pub dropped: Vec<AssociationId>,
     /// How long an association that nobody holds may take to close.

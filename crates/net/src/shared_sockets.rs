@@ -1,6 +1,6 @@
 //! Sockets that several endpoints use.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::driver::Driver;
 use crate::error::BindError;
 use crate::ground::Ground;
-use crate::socket::Sockets;
+use crate::socket::{PacketSocket, Sockets};
 
 /// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP ports of a host
 /// (RFC 6951 §5.1). Packets go to the endpoint that has their destination port; over UDP those for ports that nobody has
@@ -40,13 +40,66 @@ impl SharedSockets {
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
     pub fn open(config: &Config) -> Result<Self, BindError> {
-        config.check_sockets()?;
-        let runtime = Handle::try_current().map_err(|_| BindError::NoRuntime)?;
+        let runtime = Self::checked(config)?;
         let sockets = Sockets::open(config)?;
-        let local = sockets.iter().map(|socket| socket.local()).collect();
-        let ground = Arc::new(Ground::new(config, local));
+        Ok(Self::start(
+            &runtime,
+            Ground::new(config, sockets.locals()),
+            sockets,
+        ))
+    }
+
+    /// As [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its own, inherited, or passed by another process.
+    /// `config`'s carrier says what they carry; its addresses and `socket_buffer` are not looked at. With [`Carrier::Ip`](crate::Carrier::Ip)
+    /// they are raw ones of protocol 132 (`std` has no type for such: make it by `UdpSocket::from(OwnedFd)`).
+    ///
+    /// Addresses are not added to them later ([`Association::add_address`](crate::Association::add_address)).
+    ///
+    /// # Errors
+    /// No socket, a setting that cannot be used, what the system says of a socket, or no runtime.
+    pub fn on_udp(config: &Config, sockets: Vec<std::net::UdpSocket>) -> Result<Self, BindError> {
+        let runtime = Self::checked(config)?;
+        Self::start_given(&runtime, config, Sockets::adopt(sockets, config)?)
+    }
+
+    /// As [`SharedSockets::open`], on what the caller carries packets by. `config`'s addresses, `socket_buffer`, `offload` and `dscp` are not
+    /// looked at; its carrier says how large headers are, and what a UDP port means.
+    ///
+    /// # Errors
+    /// No socket, a setting that cannot be used, or no runtime.
+    pub fn on_packets(
+        config: &Config,
+        sockets: Vec<Box<dyn PacketSocket>>,
+    ) -> Result<Self, BindError> {
+        let runtime = Self::checked(config)?;
+        Self::start_given(&runtime, config, Sockets::given(sockets, config))
+    }
+
+    fn checked(config: &Config) -> Result<Handle, BindError> {
+        config.check_sockets()?;
+        Handle::try_current().map_err(|_| BindError::NoRuntime)
+    }
+
+    fn start_given(runtime: &Handle, config: &Config, sockets: Sockets) -> Result<Self, BindError> {
+        let local = sockets.locals();
+        if local.is_empty() {
+            return Err(BindError::Config(
+                "found no socket; at least one is needed".to_owned(),
+            ));
+        }
+        let mut addresses: Vec<IpAddr> = local.iter().map(SocketAddr::ip).collect();
+        if addresses.iter().any(IpAddr::is_unspecified) {
+            addresses.clear();
+        }
+        let config = config.clone().with(|it| it.addresses = addresses);
+        config.check_sockets()?;
+        Ok(Self::start(runtime, Ground::given(&config, local), sockets))
+    }
+
+    fn start(runtime: &Handle, ground: Ground, sockets: Sockets) -> Self {
+        let ground = Arc::new(ground);
         runtime.spawn(Driver::new(Arc::clone(&ground), sockets));
-        Ok(Self { ground })
+        Self { ground }
     }
 
     /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.

@@ -56,6 +56,8 @@ discards! {
     RestartNewAddress = "restart_new_address",
     /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
     RestartNewPort = "restart_new_port",
+    /// An INIT ACK of an attempt while another of the same race is further.
+    Outrun = "outrun",
     /// A State Cookie that this endpoint did not make, or that does not fit the packet around it (RFC 9260 §5.1.5).
     ForgedCookie = "forged_cookie",
     /// A State Cookie older than its lifespan (RFC 9260 §5.2.6).

@@ -8,6 +8,7 @@ mod incoming;
 mod init;
 mod init_ack;
 mod out_of_the_blue;
+mod racing;
 mod table;
 
 use std::collections::VecDeque;
@@ -40,6 +41,7 @@ use crate::zero_checksum::ZeroChecksum;
 use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};
 pub use outgoing::Outgoing;
+use racing::Racers;
 use retired::RetiredTags;
 use table::Table;
 
@@ -81,6 +83,7 @@ pub struct Endpoint {
     max_associations: usize,
     /// Present where the user decides who is accepted.
     undecided: Option<Box<Undecided>>,
+    racers: Racers,
     table: Table,
     timers: Timers,
     answers: VecDeque<(Path, u16, Bytes)>,
@@ -111,6 +114,7 @@ impl Endpoint {
             answers_for_other_ports: false,
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
             undecided: None,
+            racers: Racers::default(),
             table: Table::default(),
             timers: Timers::default(),
             answers: VecDeque::new(),
@@ -397,6 +401,9 @@ impl Endpoint {
             return self.discards.count(Discard::ForbiddenBundle);
         }
         match association.admits(arrival.header, first) {
+            Admission::Admitted if first.kind == kind::INIT_ACK && self.is_behind(slot) => {
+                self.discards.count(Discard::Outrun);
+            }
             Admission::Admitted
                 if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}
             Admission::Admitted => self.deliver(slot, arrival, first, rest, false),

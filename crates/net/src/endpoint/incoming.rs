@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::Endpoint;
 use crate::association::Association;
-use crate::config::Peer;
 use crate::error::{AcceptError, Lost};
+use crate::peer::Peer;
 use crate::shared::{Entry, Phase, Shared};
 
 /// An association that a peer begins, and that the application accepts, refuses, or redirects: see [`Endpoint::incoming`].

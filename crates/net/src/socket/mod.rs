@@ -1,24 +1,25 @@
 //! The sockets of an endpoint: UDP or raw, one for each local address.
 
+mod given;
 mod icmp;
 mod ip;
 #[cfg(target_os = "linux")]
 mod marked;
+mod system;
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-#[cfg(target_os = "linux")]
-use nix::libc::{EINVAL, EIO};
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, Socket as RawSocket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use quinn_udp::{RecvMeta, Transmit};
+use socket2::Socket as RawSocket;
 
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
+use given::Given;
+pub use given::{Packet, PacketSocket, Received};
 pub(crate) use icmp::IcmpSocket;
+use system::SystemSocket;
 
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
@@ -27,96 +28,43 @@ const PORT_ATTEMPTS: usize = 16;
 
 /// One socket.
 #[derive(Debug)]
-pub(crate) struct Socket {
-    /// Raw ones too: the calls are the same.
-    io: UdpSocket,
-    state: UdpSocketState,
-    /// The address it is bound to; unspecified for all.
-    local: IpAddr,
-    /// Its UDP port; 0 for raw IP.
-    port: u16,
-    raw: bool,
-    offload: bool,
-    /// Above the ECN field of what is sent.
-    dscp: u8,
+pub(crate) enum Socket {
+    System(Box<SystemSocket>),
+    Given(Given),
 }
 
 impl Socket {
-    /// Opens and binds one.
+    /// Opens and binds one of the system's.
     ///
     /// # Errors
     /// What the system says.
     pub fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
-        let raw = config.carrier == Carrier::Ip;
-        let failed = |source: io::Error| {
-            if raw && source.kind() == io::ErrorKind::PermissionDenied {
-                BindError::RawNotAllowed(source)
-            } else {
-                BindError::Socket {
-                    address,
-                    port,
-                    source,
-                }
-            }
-        };
-        let domain = if address.is_ipv4() {
-            Domain::IPV4
-        } else {
-            Domain::IPV6
-        };
-        let (kind, protocol) = if raw {
-            (Type::RAW, Protocol::from(SCTP))
-        } else {
-            (Type::DGRAM, Protocol::UDP)
-        };
-        let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
-        // Both families have sockets of their own, so that an address always is what it looks like. Raw ones have anyway.
-        if address.is_ipv6() && !raw {
-            socket.set_only_v6(true).map_err(failed)?;
-        }
-        // What the system does not grant is done without.
-        let _ = socket.set_recv_buffer_size(config.socket_buffer);
-        let _ = socket.set_send_buffer_size(config.socket_buffer);
-        socket
-            .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
-            .map_err(failed)?;
-        let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed)?;
-        without_timestamps(&socket);
-        let bound = socket.local_addr().map_err(failed)?;
-        let port = if raw {
-            0
-        } else {
-            bound.as_socket().map_or(port, |bound| bound.port())
-        };
-        let io = UdpSocket::from_std(socket.into()).map_err(failed)?;
-        Ok(Self {
-            io,
-            state,
-            local: address,
-            port,
-            raw,
-            offload: config.offload && !raw,
-            dscp: config.dscp,
-        })
+        let opened = SystemSocket::open(address, port, config)?;
+        Ok(Self::System(Box::new(opened)))
     }
 
     /// The address it is bound to.
     pub fn local(&self) -> SocketAddr {
-        SocketAddr::new(self.local, self.port)
+        match self {
+            Self::System(socket) => socket.local(),
+            Self::Given(socket) => socket.local(),
+        }
     }
 
     /// The most packets that one call sends.
     pub fn most_segments(&self) -> usize {
-        if self.offload {
-            self.state.max_gso_segments()
-        } else {
-            1
+        match self {
+            Self::System(socket) => socket.most_segments(),
+            Self::Given(_) => 1,
         }
     }
 
     /// Whether one call may bring several packets of equal size.
     pub fn joins_packets(&self) -> bool {
-        !self.raw && self.state.gro_segments() > 1
+        match self {
+            Self::System(socket) => socket.joins_packets(),
+            Self::Given(_) => false,
+        }
     }
 
     /// Sends, now or when the socket takes more.
@@ -124,54 +72,17 @@ impl Socket {
     /// # Errors
     /// What the system says; the packets are lost then.
     pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.io.poll_send_ready(cx))?;
-            let sent = self
-                .io
-                .try_io(Interest::WRITABLE, || self.try_send(transmit));
-            if !would_block(&sent) {
-                return Poll::Ready(sent);
-            }
+        match self {
+            Self::System(socket) => socket.poll_send(cx, transmit),
+            Self::Given(socket) => socket.poll_send(cx, transmit),
         }
     }
 
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        if self.dscp != 0 {
-            match marked::send(&self.io, transmit, self.dscp) {
-                // What an interface without GSO answers: `quinn_udp` learns so that there is none, and packets go one by one.
-                Err(error)
-                    if transmit.segment_size.is_some()
-                        && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {}
-                result => return result,
-            }
-        }
-        self.state.try_send(UdpSockRef::from(&self.io), transmit)
-    }
-
-    /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
-    /// in pieces (RFC 8899 §3, item 1). Where the system knows no such thing nothing changes.
+    /// Lets IP fragment what is sent from now on, or forbids it.
     pub fn let_fragment(&self, allowed: bool) {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::net::sockopt;
-            // Beside `PROBE` all values believe ICMP, or forgers of it, more than the protocol does.
-            let _ = if self.local.is_ipv4() {
-                let value = match allowed {
-                    true => sockopt::Ipv4PathMtuDiscovery::DONT,
-                    false => sockopt::Ipv4PathMtuDiscovery::PROBE,
-                };
-                sockopt::set_ip_mtu_discover(&self.io, value)
-            } else {
-                let value = match allowed {
-                    true => sockopt::Ipv6PathMtuDiscovery::DONT,
-                    false => sockopt::Ipv6PathMtuDiscovery::PROBE,
-                };
-                sockopt::set_ipv6_mtu_discover(&self.io, value)
-            };
+        if let Self::System(socket) = self {
+            socket.let_fragment(allowed);
         }
-        #[cfg(not(target_os = "linux"))]
-        let _ = allowed;
     }
 
     /// Receives into `buffers`, now or when something comes. Says how many were filled.
@@ -184,23 +95,17 @@ impl Socket {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.io.poll_recv_ready(cx))?;
-            let received = self.io.try_io(Interest::READABLE, || {
-                self.state.recv(UdpSockRef::from(&self.io), buffers, meta)
-            });
-            if !would_block(&received) {
-                return Poll::Ready(received);
-            }
+        match self {
+            Self::System(socket) => socket.poll_receive(cx, buffers, meta),
+            Self::Given(socket) => socket.poll_receive(cx, buffers, meta),
         }
     }
 
     /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
     pub fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
-        if self.raw && self.local.is_ipv4() {
-            ip::payload_of_v4(received)
-        } else {
-            Some(0..received.len())
+        match self {
+            Self::System(socket) => socket.packet_within(received),
+            Self::Given(_) => Some(0..received.len()),
         }
     }
 
@@ -208,7 +113,7 @@ impl Socket {
     pub fn local_of(&self, meta: &RecvMeta) -> IpAddr {
         match meta.dst_ip {
             Some(address) => address.to_canonical(),
-            None => self.local,
+            None => self.local().ip(),
         }
     }
 }
@@ -221,10 +126,6 @@ fn in_zone(address: SocketAddr, zone: Option<u32>) -> SocketAddr {
         }
         _ => address,
     }
-}
-
-fn would_block<T>(result: &io::Result<T>) -> bool {
-    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// All sockets of an endpoint.
@@ -262,7 +163,7 @@ impl Sockets {
         let mut all = Vec::new();
         if config.addresses.is_empty() {
             let v4 = Socket::open(Ipv4Addr::UNSPECIFIED.into(), port, config)?;
-            port = v4.port;
+            port = v4.local().port();
             all.push(v4);
             // A host may have no IPv6.
             match Socket::open(Ipv6Addr::UNSPECIFIED.into(), port, config) {
@@ -274,12 +175,12 @@ impl Sockets {
         }
         for &address in &config.addresses {
             let socket = Socket::open(address, port, config)?;
-            port = socket.port;
+            port = socket.local().port();
             all.push(socket);
         }
         let mut icmp = Vec::new();
         for v6 in [false, true] {
-            let used = all.iter().any(|socket| socket.local.is_ipv6() == v6);
+            let used = all.iter().any(|socket| socket.local().is_ipv6() == v6);
             if used && config.carrier == Carrier::Ip {
                 // ICMP is a hint, and is done without where the system does not grant it.
                 icmp.extend(IcmpSocket::open(v6).ok());
@@ -292,6 +193,42 @@ impl Sockets {
         })
     }
 
+    /// Sockets of the system's that a caller has bound.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn adopt(sockets: Vec<std::net::UdpSocket>, config: &Config) -> Result<Self, BindError> {
+        let mut all = Vec::with_capacity(sockets.len());
+        for socket in sockets {
+            let socket = RawSocket::from(socket);
+            let bound = socket.local_addr().ok().and_then(|it| it.as_socket());
+            let bound = bound.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
+            let (address, port) = (bound.ip(), bound.port());
+            let adopted = SystemSocket::adopt(socket, address, config);
+            let adopted = adopted.map_err(|source| BindError::Socket {
+                address,
+                port,
+                source,
+            });
+            all.push(Socket::System(Box::new(adopted?)));
+        }
+        Ok(Self::of(all, config))
+    }
+
+    /// What a caller carries packets by.
+    pub fn given(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
+        let given = sockets.into_iter().map(Given::new).map(Socket::Given);
+        Self::of(given.collect(), config)
+    }
+
+    fn of(all: Vec<Socket>, config: &Config) -> Self {
+        Self {
+            all,
+            icmp: Vec::new(),
+            zone: config.zone,
+        }
+    }
+
     /// Where the network tells of packets of ours.
     pub fn icmp(&self) -> impl Iterator<Item = &IcmpSocket> {
         self.icmp.iter()
@@ -300,6 +237,11 @@ impl Sockets {
     /// One more, for an address that came later.
     pub fn add(&mut self, socket: Socket) {
         self.all.push(socket);
+    }
+
+    /// The addresses that they are bound to.
+    pub fn locals(&self) -> Vec<SocketAddr> {
+        self.all.iter().map(Socket::local).collect()
     }
 
     /// The sockets, in the order of the addresses.
@@ -319,25 +261,26 @@ impl Sockets {
 
     /// The socket that sends from `local` to `remote`, and the source address to ask for.
     pub fn route(&self, local: IpAddr, remote: IpAddr) -> Option<(usize, Option<IpAddr>)> {
-        let of_family = |socket: &Socket| socket.local.is_ipv4() == remote.is_ipv4();
+        let of_family = |socket: &Socket| socket.local().is_ipv4() == remote.is_ipv4();
         if local.is_unspecified() {
             return self.all.iter().position(of_family).map(|at| (at, None));
         }
-        let bound = self.all.iter().position(|socket| socket.local == local);
+        let bound = self
+            .all
+            .iter()
+            .position(|socket| socket.local().ip() == local);
         if let Some(at) = bound {
             return Some((at, None));
         }
         self.all
             .iter()
-            .position(|socket| of_family(socket) && socket.local.is_unspecified())
+            .position(|socket| of_family(socket) && socket.local().ip().is_unspecified())
             .map(|at| (at, Some(local)))
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
-
     use super::*;
 
     #[test]
@@ -347,30 +290,4 @@ mod tests {
         assert_eq!(zoned("[2001:db8::1]:9899"), "[2001:db8::1]:9899");
         assert_eq!(zoned("192.0.2.1:9899"), "192.0.2.1:9899");
     }
-
-    #[tokio::test]
-    async fn ip_fragments_only_where_it_is_let() {
-        let config = Config::default();
-        let socket = Socket::open(Ipv4Addr::LOCALHOST.into(), 0, &config).expect("loopback");
-        let setting = || ip_mtu_discover(&socket.io).expect("a setting");
-        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
-        socket.let_fragment(true);
-        assert_eq!(setting(), Ipv4PathMtuDiscovery::DONT);
-        socket.let_fragment(false);
-        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
-    }
-}
-
-/// Turns off the time of arrival that `quinn_udp` asks for. Nothing here reads it, and with it the 88 bytes that `quinn_udp` keeps for
-/// control messages do not hold all of a run of packets (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then leaves out
-/// the last, which is the ECN field.
-fn without_timestamps(socket: &socket2::Socket) {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
-        // A kernel that has no such option sends no such message.
-        let _ = setsockopt(socket, ReceiveTimestampns, &false);
-    }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = socket;
 }

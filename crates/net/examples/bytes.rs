@@ -1,0 +1,40 @@
+//! A stream of an association as bytes: what reads and writes bytes needs to know nothing of SCTP.
+//!
+//! `cargo run -p anabranch-net --example bytes`
+
+use anabranch_net::{Carrier, Config, Endpoint, NamedPeer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Endpoint::bind(Config::server(5_001).with(|it| {
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+    }))?;
+    // The client's address family and the server's UDP port; the name is looked up by the system.
+    let peer = NamedPeer::from(("localhost", 5_001)).over_udp(server.udp_port());
+    tokio::spawn(async move {
+        while let Ok(association) = server.accept().await {
+            tokio::spawn(async move {
+                let (mut reader, mut writer) = tokio::io::split(association.byte_stream(0));
+                let copied = tokio::io::copy(&mut reader, &mut writer).await?;
+                println!("server: {copied} bytes");
+                writer.shutdown().await
+            });
+        }
+    });
+
+    let client = Endpoint::bind(Config::default())?;
+    let association = client.connect_by_name(peer).await?;
+    let mut bytes = association.byte_stream(0);
+    let text = b"one write, or several: the reader sees bytes";
+    bytes.write_all(text).await?;
+    let mut back = vec![0; text.len()];
+    bytes.read_exact(&mut back).await?;
+    println!("client: {}", String::from_utf8_lossy(&back));
+    // The end of the bytes is the end of the association.
+    bytes.shutdown().await?;
+    Ok(())
+}

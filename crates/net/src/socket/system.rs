@@ -1,0 +1,245 @@
+//! Sockets of the system: UDP, or raw.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll, ready};
+
+#[cfg(target_os = "linux")]
+use nix::libc::{EINVAL, EIO};
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+#[cfg(target_os = "linux")]
+use super::marked;
+use super::{SCTP, in_zone, ip};
+use crate::config::{Carrier, Config};
+use crate::error::BindError;
+
+/// One socket of the system's.
+#[derive(Debug)]
+pub(crate) struct SystemSocket {
+    /// Raw ones too: the calls are the same.
+    io: UdpSocket,
+    state: UdpSocketState,
+    /// The address it is bound to; unspecified for all.
+    local: IpAddr,
+    /// Its UDP port; 0 for raw IP.
+    port: u16,
+    raw: bool,
+    offload: bool,
+    /// Above the ECN field of what is sent.
+    dscp: u8,
+}
+
+impl SystemSocket {
+    /// Opens and binds one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
+        let raw = config.carrier == Carrier::Ip;
+        let failed = |source: io::Error| {
+            if raw && source.kind() == io::ErrorKind::PermissionDenied {
+                BindError::RawNotAllowed(source)
+            } else {
+                BindError::Socket {
+                    address,
+                    port,
+                    source,
+                }
+            }
+        };
+        let domain = if address.is_ipv4() {
+            Domain::IPV4
+        } else {
+            Domain::IPV6
+        };
+        let (kind, protocol) = if raw {
+            (Type::RAW, Protocol::from(SCTP))
+        } else {
+            (Type::DGRAM, Protocol::UDP)
+        };
+        let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
+        // Both families have sockets of their own, so that an address always is what it looks like. Raw ones have anyway.
+        if address.is_ipv6() && !raw {
+            socket.set_only_v6(true).map_err(failed)?;
+        }
+        // What the system does not grant is done without.
+        let _ = socket.set_recv_buffer_size(config.socket_buffer);
+        let _ = socket.set_send_buffer_size(config.socket_buffer);
+        socket
+            .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
+            .map_err(failed)?;
+        Self::adopt(socket, address, config).map_err(failed)
+    }
+
+    /// Takes a socket that is bound to `address`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn adopt(socket: RawSocket, address: IpAddr, config: &Config) -> io::Result<Self> {
+        let raw = config.carrier == Carrier::Ip;
+        // Does what a driver needs of it, not to wait among that.
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        without_timestamps(&socket);
+        let port = match socket.local_addr()?.as_socket() {
+            Some(bound) if !raw => bound.port(),
+            _ => 0,
+        };
+        let io = UdpSocket::from_std(socket.into())?;
+        Ok(Self {
+            io,
+            state,
+            local: address,
+            port,
+            raw,
+            offload: config.offload && !raw,
+            dscp: config.dscp,
+        })
+    }
+
+    /// The address it is bound to.
+    pub fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.local, self.port)
+    }
+
+    /// The most packets that one call sends.
+    pub fn most_segments(&self) -> usize {
+        if self.offload {
+            self.state.max_gso_segments()
+        } else {
+            1
+        }
+    }
+
+    /// Whether one call may bring several packets of equal size.
+    pub fn joins_packets(&self) -> bool {
+        !self.raw && self.state.gro_segments() > 1
+    }
+
+    /// Sends, now or when the socket takes more.
+    ///
+    /// # Errors
+    /// What the system says; the packets are lost then.
+    pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.io.poll_send_ready(cx))?;
+            let sent = self
+                .io
+                .try_io(Interest::WRITABLE, || self.try_send(transmit));
+            if !would_block(&sent) {
+                return Poll::Ready(sent);
+            }
+        }
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if self.dscp != 0 {
+            match marked::send(&self.io, transmit, self.dscp) {
+                // What an interface without GSO answers: `quinn_udp` learns so that there is none, and packets go one by one.
+                Err(error)
+                    if transmit.segment_size.is_some()
+                        && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {}
+                result => return result,
+            }
+        }
+        self.state.try_send(UdpSockRef::from(&self.io), transmit)
+    }
+
+    /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
+    /// in pieces (RFC 8899 §3, item 1). Where the system knows no such thing nothing changes.
+    pub fn let_fragment(&self, allowed: bool) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::net::sockopt;
+            // Beside `PROBE` all values believe ICMP, or forgers of it, more than the protocol does.
+            let _ = if self.local.is_ipv4() {
+                let value = match allowed {
+                    true => sockopt::Ipv4PathMtuDiscovery::DONT,
+                    false => sockopt::Ipv4PathMtuDiscovery::PROBE,
+                };
+                sockopt::set_ip_mtu_discover(&self.io, value)
+            } else {
+                let value = match allowed {
+                    true => sockopt::Ipv6PathMtuDiscovery::DONT,
+                    false => sockopt::Ipv6PathMtuDiscovery::PROBE,
+                };
+                sockopt::set_ipv6_mtu_discover(&self.io, value)
+            };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = allowed;
+    }
+
+    /// Receives into `buffers`, now or when something comes. Says how many were filled.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            let received = self.io.try_io(Interest::READABLE, || {
+                self.state.recv(UdpSockRef::from(&self.io), buffers, meta)
+            });
+            if !would_block(&received) {
+                return Poll::Ready(received);
+            }
+        }
+    }
+
+    /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
+    pub fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
+        if self.raw && self.local.is_ipv4() {
+            ip::payload_of_v4(received)
+        } else {
+            Some(0..received.len())
+        }
+    }
+}
+
+fn would_block<T>(result: &io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Turns off the time of arrival that `quinn_udp` asks for. Nothing here reads it, and with it the 88 bytes that `quinn_udp` keeps for
+/// control messages do not hold all of a run of packets (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then leaves out
+/// the last, which is the ECN field.
+fn without_timestamps(socket: &socket2::Socket) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
+        // A kernel that has no such option sends no such message.
+        let _ = setsockopt(socket, ReceiveTimestampns, &false);
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = socket;
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ip_fragments_only_where_it_is_let() {
+        let config = Config::default();
+        let socket = SystemSocket::open(Ipv4Addr::LOCALHOST.into(), 0, &config).expect("loopback");
+        let setting = || ip_mtu_discover(&socket.io).expect("a setting");
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
+        socket.let_fragment(true);
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::DONT);
+        socket.let_fragment(false);
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
+    }
+}

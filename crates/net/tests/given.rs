@@ -1,0 +1,166 @@
+//! Endpoints on what their caller gives: a network in memory, in virtual time, and sockets that are bound already.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use anabranch_net::{
+    BindError, Carrier, Config, Endpoint, Packet, PacketSocket, Peer, Received, SendOptions,
+    SharedSockets,
+};
+use bytes::Bytes;
+use common::{LOOPBACK, bounded, pattern, without_timers};
+use tokio::time::Instant;
+
+/// One direction of a link in memory.
+#[derive(Default)]
+struct Lane {
+    packets: Mutex<(VecDeque<Bytes>, Option<Waker>)>,
+    carried: AtomicU64,
+}
+
+/// One end of it. Every tenth packet that it sends is lost.
+struct End {
+    local: SocketAddr,
+    peer: SocketAddr,
+    sends: Arc<Lane>,
+    receives: Arc<Lane>,
+}
+
+impl PacketSocket for End {
+    fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn poll_send(&mut self, _: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+        assert_eq!(packet.to, self.peer);
+        let number = self.sends.carried.fetch_add(1, Ordering::SeqCst);
+        if number % 10 != 9 {
+            let mut lane = self.sends.packets.lock().expect("no panic");
+            lane.0.push_back(Bytes::copy_from_slice(packet.bytes));
+            lane.1.take().into_iter().for_each(Waker::wake);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
+        let mut lane = self.receives.packets.lock().expect("no panic");
+        let Some(packet) = lane.0.pop_front() else {
+            lane.1 = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        buffer[..packet.len()].copy_from_slice(&packet);
+        Poll::Ready(Ok(Received::new(packet.len(), self.peer)))
+    }
+}
+
+fn link() -> [Box<dyn PacketSocket>; 2] {
+    let lanes = [Arc::<Lane>::default(), Arc::default()];
+    let at = |last: u8| SocketAddr::from(([10, 0, 0, last], 9_899));
+    [0, 1].map(|side| {
+        let end = End {
+            local: at(side as u8 + 1),
+            peer: at(2 - side as u8),
+            sends: Arc::clone(&lanes[side]),
+            receives: Arc::clone(&lanes[1 - side]),
+        };
+        Box::new(end) as Box<dyn PacketSocket>
+    })
+}
+
+/// Losses cost timeouts of seconds, none of which anybody waits for.
+#[tokio::test(start_paused = true)]
+async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
+    let [here, there] = link();
+    let config = Config::default();
+    let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
+    let client = Endpoint::bind_on(&client, config.clone()).expect("free");
+    let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
+    let listening = Config::server(7).with(|it| it.carrier = config.carrier);
+    let server = Endpoint::bind_on(&server, listening).expect("free");
+    assert_eq!(client.local_addresses(), [([10, 0, 0, 1], 9_899).into()]);
+
+    let began = Instant::now();
+    let held = client
+        .connect(([10, 0, 0, 2], 7))
+        .await
+        .expect("it listens");
+    let served = server.accept().await.expect("it came");
+    let messages: Vec<Bytes> = (0..300).map(|seed| pattern(seed, 3_000)).collect();
+    let sent = messages.clone();
+    let sending = tokio::spawn(async move {
+        for message in sent {
+            held.send(0, message, SendOptions::default()).await?;
+        }
+        held.shutdown().await.expect("graceful");
+        Ok::<_, anabranch_net::SendError>(())
+    });
+    for message in &messages {
+        let received = served.recv().await.expect("up").expect("a message");
+        assert_eq!(received.bytes, message);
+    }
+    assert_eq!(served.recv().await, Ok(None));
+    sending.await.expect("no panic").expect("sent");
+    let took = began.elapsed();
+    assert!(
+        took < Duration::from_secs(3_600),
+        "{took:?} of virtual time"
+    );
+    assert!(server.statistics().packets_received > 300);
+}
+
+/// Bound by the caller: the endpoint is where they are.
+#[test]
+fn an_endpoint_stands_on_sockets_that_are_bound_already() {
+    bounded(async {
+        let config = without_timers(Config::default()).with(|it| {
+            it.carrier = Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            };
+        });
+        let bind = || {
+            let socket = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+            let bound = socket.local_addr().expect("bound");
+            let sockets = SharedSockets::on_udp(&config, vec![socket]).expect("a socket");
+            assert_eq!(sockets.local_addresses(), [bound]);
+            (sockets, bound.port())
+        };
+        let ((here, _), (there, udp_port)) = (bind(), bind());
+        let client = Endpoint::bind_on(&here, config.clone()).expect("free");
+        let listening = config.clone().with(|it| it.accept = true);
+        let server = Endpoint::bind_on(&there, listening).expect("free");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(udp_port);
+        let held = client.connect(peer).await.expect("it listens");
+        let served = server.accept().await.expect("it came");
+        held.send(3, pattern(1, 20_000), SendOptions::default())
+            .await
+            .expect("up");
+        let message = served.recv().await.expect("up").expect("a message");
+        assert_eq!(message.bytes, pattern(1, 20_000));
+        let other: IpAddr = [127, 0, 0, 77].into();
+        client.add_address(other).expect_err("no socket is opened");
+        held.shutdown().await.expect("graceful");
+    });
+}
+
+#[test]
+fn no_socket_is_no_endpoint() {
+    bounded(async {
+        let config = Config::default();
+        let refused = SharedSockets::on_udp(&config, Vec::new()).expect_err("none");
+        assert!(matches!(refused, BindError::Config(_)), "{refused}");
+        let refused = SharedSockets::on_packets(&config, Vec::new()).expect_err("none");
+        assert!(matches!(refused, BindError::Config(_)), "{refused}");
+    });
+}

@@ -1,0 +1,107 @@
+//! Connecting by name, over the loopback interface. What is tried when is tested in virtual time, beside the code.
+#![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
+
+mod common;
+
+use std::io;
+use std::net::IpAddr;
+
+use anabranch_net::{
+    Answers, Carrier, Config, ConnectError, Endpoint, NamedPeer, Resolve, SendOptions, Timing,
+};
+use common::{LOOPBACK, bounded, without_timers};
+use futures_util::stream;
+
+/// Knows one name.
+struct Book(Vec<IpAddr>);
+
+impl Resolve for Book {
+    fn resolve(&self, name: &str) -> Answers {
+        let answer = match name {
+            "service.example" => Ok(self.0.clone()),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
+        };
+        Box::pin(stream::iter([answer]))
+    }
+}
+
+fn settings(addresses: Vec<IpAddr>) -> Config {
+    without_timers(Config::default()).with(|it| {
+        it.addresses = addresses;
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+    })
+}
+
+/// Nobody is at the first address: the second attempt begins though the first is never answered.
+#[test]
+fn a_name_leads_to_the_address_that_answers() {
+    bounded(async {
+        let server = Endpoint::bind(settings(vec![LOOPBACK]).with(|it| it.accept = true));
+        let server = server.expect("loopback");
+        let client = Endpoint::bind(settings(vec![LOOPBACK])).expect("loopback");
+        let book = Book(vec![[127, 0, 0, 99].into(), LOOPBACK]);
+        let peer = NamedPeer::from(("service.example", server.port()));
+        let peer = peer.over_udp(server.udp_port());
+        let connecting = client.connect_by_name_with(peer.clone(), &book, Timing::default());
+        let held = connecting.await.expect("one answers");
+        let served = server.accept().await.expect("it came");
+        let sent = held.send(0, "found", SendOptions::default());
+        sent.await.expect("up");
+        let message = served.recv().await.expect("up").expect("a message");
+        assert_eq!(&message.bytes[..], b"found");
+        held.shutdown().await.expect("graceful");
+        drop(held);
+        // The attempt that lost is no more.
+        client.wait_idle().await;
+
+        let nobody = NamedPeer::from(("nobody.example", 7)).over_udp(9);
+        let failed = client.connect_by_name_with(nobody, &book, Timing::default());
+        let error = failed.await.expect_err("no such name");
+        let text = "cannot resolve nobody.example: no such name";
+        assert_eq!(error.to_string(), text);
+        let far = Book(vec!["2001:db8::1".parse().expect("an address")]);
+        let failed = client.connect_by_name_with(peer, &far, Timing::default());
+        let error = failed.await.expect_err("another family");
+        assert!(matches!(error, ConnectError::Name { .. }), "{error}");
+    });
+}
+
+/// Two addresses of one host: it sees one association, and no restart of it.
+#[test]
+fn both_addresses_may_be_one_hosts() {
+    bounded(async {
+        let homes: Vec<IpAddr> = vec![[127, 0, 0, 11].into(), [127, 0, 0, 12].into()];
+        let server = Endpoint::bind(settings(homes.clone()).with(|it| it.accept = true));
+        let server = server.expect("loopback");
+        let client = Endpoint::bind(settings(vec![[127, 0, 0, 13].into()])).expect("loopback");
+        let peer = NamedPeer::from(("service.example", server.port()));
+        let peer = peer.over_udp(server.udp_port());
+        let at_once = Timing::default().with(|it| it.attempt_delay = std::time::Duration::ZERO);
+        let book = Book(homes.clone());
+        for _ in 0..5 {
+            let connecting = client.connect_by_name_with(peer.clone(), &book, at_once);
+            let held = connecting.await.expect("it listens");
+            let served = server.accept().await.expect("it came");
+            assert_eq!(held.status().expect("up").paths.len(), 2, "both are told");
+            held.shutdown().await.expect("graceful");
+            served.closed().await;
+        }
+        drop(client);
+        server.wait_idle().await;
+    });
+}
+
+/// What is an address already is not looked up.
+#[test]
+fn an_address_as_text_needs_no_resolver() {
+    bounded(async {
+        let server = Endpoint::bind(settings(vec![LOOPBACK]).with(|it| it.accept = true));
+        let server = server.expect("loopback");
+        let client = Endpoint::bind(settings(vec![LOOPBACK])).expect("loopback");
+        let peer = NamedPeer::from(("127.0.0.1", server.port())).over_udp(server.udp_port());
+        client.connect_by_name(peer).await.expect("it listens");
+    });
+}

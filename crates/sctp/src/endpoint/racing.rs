@@ -1,0 +1,57 @@
+//! Attempts at several addresses of which one is wanted (RFC 8305, for SCTP).
+//!
+//! The addresses may be one host's. It would take the COOKIE ECHO of a second attempt, from the same port with another tag, for a
+//! restart of the association that the first has made (RFC 9260 §5.2.4). So one attempt of a race at a time goes on behind INIT
+//! ACK. The others wait in COOKIE-WAIT, repeat their INIT by T1-init, and go on if the first one fails. A peer keeps nothing before
+//! COOKIE ECHO (§5.1.3): an attempt that is aborted in COOKIE-WAIT leaves no trace there.
+
+use std::net::IpAddr;
+
+use anabranch_transport::Nanos;
+
+use super::{AssociationId, Endpoint};
+use crate::error::ConnectError;
+use crate::state::StateName;
+
+/// Which attempts are of which race.
+#[derive(Debug, Default)]
+pub(super) struct Racers(Vec<(u64, AssociationId)>);
+
+impl Endpoint {
+    /// As [`Endpoint::connect_over_udp`], as one of the attempts that the user calls `race`: of these one at a time goes on behind INIT ACK.
+    /// Once one is up, abort the others.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub fn connect_racing(
+        &mut self,
+        now: Nanos,
+        remote: &[IpAddr],
+        port: u16,
+        udp_port: u16,
+        race: u64,
+    ) -> Result<AssociationId, ConnectError> {
+        let id = self.connect_over_udp(now, remote, port, udp_port)?;
+        let mut racers = std::mem::take(&mut self.racers);
+        let lives = |id| self.association(id).is_some_and(|it| !it.is_closed());
+        racers.0.retain(|&(_, id)| lives(id));
+        racers.0.push((race, id));
+        self.racers = racers;
+        Ok(id)
+    }
+
+    /// Whether another attempt of the same race is further than this one.
+    pub(super) fn is_behind(&self, slot: u32) -> bool {
+        let own = self.table.id_of(slot);
+        let Some(&(race, _)) = self.racers.0.iter().find(|(_, id)| *id == own) else {
+            return false;
+        };
+        let waits = |id| self.association(id).map(|it| it.state());
+        waits(own) == Some(StateName::CookieWait)
+            && self.racers.0.iter().any(|&(other, id)| {
+                let further =
+                    |it: &StateName| !matches!(it, StateName::CookieWait | StateName::Closed);
+                other == race && id != own && waits(id).as_ref().is_some_and(further)
+            })
+    }
+}
