@@ -1,5 +1,6 @@
 //! The command line of a User Mode Linux whose first process is a peer.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -36,4 +37,18 @@ pub fn prepare(
     if impaired > 0 {
         command.arg(format!("impair={impaired}"));
     }
+}
+
+/// Adds the arguments of a guest that runs a script of bash's and no workload: its address, and the UDP ports of its own SCTP and of its
+/// peers' (none: directly over IP).
+pub fn script(command: &mut Command, script: &Path, local: IpAddr, udp: Option<[u16; 2]>) {
+    let transport = if udp.is_some() { "encap" } else { "raw" };
+    let [own, peers] = udp.unwrap_or_default();
+    command.args([
+        format!("script={}", script.display()),
+        format!("local={local}"),
+        format!("transport={transport}"),
+        format!("local-udp={own}"),
+        format!("remote-udp={peers}"),
+    ]);
 }

@@ -184,12 +184,7 @@ impl Setup {
     }
 
     fn command(&self, programs: &Programs, scratch: &Path) -> Result<Command, String> {
-        // The peer ends when the thread that started it does, however that ends.
-        let with = |program: &Path| {
-            let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "KILL"]).arg(program);
-            command
-        };
+        let with = ends_with_us;
         let mut command = match self.stack {
             Stack::Anabranch => with(&programs.anabranch),
             Stack::Dcsctp => with(&programs.dcsctp),
@@ -206,6 +201,13 @@ impl Setup {
         command.args(self.arguments());
         Ok(command)
     }
+}
+
+/// A program that ends when the thread that started it does, however that ends.
+fn ends_with_us(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
 }
 
 fn list(addresses: &[IpAddr]) -> String {
@@ -231,7 +233,36 @@ impl Peer {
     /// Its program is missing or cannot be started.
     pub fn start(setup: &Setup, programs: &Programs) -> Result<Self, String> {
         let scratch = programs.new_scratch();
-        let mut command = setup.command(programs, &scratch)?;
+        let command = setup.command(programs, &scratch)?;
+        let side = if setup.connects {
+            "connecting"
+        } else {
+            "accepting"
+        };
+        Self::run(format!("{} ({side})", setup.stack), command, scratch)
+    }
+
+    /// Starts a User Mode Linux with one interface, in the network of this thread, which runs a script with the kernel's SCTP
+    /// ([`guest::script`]). When the script ends it says `ended` and its status.
+    ///
+    /// # Errors
+    ///
+    /// Something is missing or cannot be started.
+    pub fn script(
+        script: &Path,
+        local: IpAddr,
+        udp: Option<[u16; 2]>,
+        programs: &Programs,
+    ) -> Result<Self, String> {
+        let scratch = programs.new_scratch();
+        let linux = programs.linux()?;
+        let mut command = ends_with_us(&linux.kernel);
+        guest::prepare(&mut command, linux, 1, 0, &scratch);
+        guest::script(&mut command, script, local, udp);
+        Self::run("a script in the guest".to_owned(), command, scratch)
+    }
+
+    fn run(name: String, mut command: Command, scratch: PathBuf) -> Result<Self, String> {
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -239,7 +270,7 @@ impl Peer {
         command.process_group(0);
         let mut child = command
             .spawn()
-            .map_err(|error| format!("{}: {error}", setup.stack))?;
+            .map_err(|error| format!("{name}: {error}"))?;
         let out = child.stdout.take().ok_or("no standard output")?;
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -250,13 +281,8 @@ impl Peer {
                 }
             }
         });
-        let side = if setup.connects {
-            "connecting"
-        } else {
-            "accepting"
-        };
         Ok(Self {
-            name: format!("{} ({side})", setup.stack),
+            name,
             child,
             lines,
             said: Vec::new(),

@@ -7,7 +7,9 @@
 #include <linux/sctp.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct arguments arguments;
@@ -270,10 +272,29 @@ static void run(void)
         pause();
 }
 
+/* Runs a script of the host's with the guest's SCTP, in place of the workload. Its files are those of the host, which it cannot change;
+ * /run is the guest's own. */
+static void run_script(const char *path)
+{
+    char *const command[] = { "/bin/bash", (char *)path, NULL };
+    char *const environment[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/run", "TMPDIR=/run", "LC_ALL=C", NULL };
+    int status = 0;
+    if (mount("run", "/run", "tmpfs", 0, NULL))
+        fail("mounting /run: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) {
+        execve(command[0], command, environment);
+        fail("%s: %s", command[0], strerror(errno));
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        fail("%s: %s", path, strerror(errno));
+    say("ended %d", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
 int main(int count, char **given)
 {
     const char *modules = "";
-    const char *impaired = "0";
+    const char *impaired = "0", *script = NULL;
     bool guest = getpid() == 1;
     if (guest)
         atexit(guest_end);
@@ -282,7 +303,7 @@ int main(int count, char **given)
         if (guest && !strncmp(given[i], "console=", 8)) /* User Mode Linux adds it at the end */
             continue;
         else if (!argument(given[i], "impair", &impaired) && !argument(given[i], "modules", &modules) &&
-                 !take_argument(&arguments, given[i]))
+                 !argument(given[i], "script", &script) && !take_argument(&arguments, given[i]))
             fail("unknown argument: %s", given[i]);
     bool encap = !strcmp(arguments.transport, "encap");
     if (!encap && strcmp(arguments.transport, "raw"))
@@ -292,6 +313,9 @@ int main(int count, char **given)
                     arguments.rto_min, arguments.max_retrans, atoi(impaired));
     if (guest)
         guest_extend(arguments.speaks);
-    run();
+    if (script)
+        run_script(script);
+    else
+        run();
     return 0;
 }
