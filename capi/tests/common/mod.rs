@@ -16,6 +16,9 @@ use anabranch_sockets::host::Host;
 /// How long a program may take, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// How long a host may take for what a program sent before it ended.
+const LAST_WORDS: Duration = Duration::from_secs(20);
+
 /// The library that programs load, as it was built for this test.
 pub fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test is a file");
@@ -86,19 +89,32 @@ pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Out
     let name = format!("test-{}-{number}", std::process::id());
     let output = runtime.block_on(async {
         let host = Host::start(&name, config).expect("a host");
+        let idle = host.idle();
         tokio::spawn(host.serve());
-        let child = tokio_command(command)
+        let child = tokio::process::Command::from(tied(command))
             .env("LD_PRELOAD", preload.join(":"))
             .env("ANABRANCH_HOST", &name)
             .kill_on_drop(true)
             .output();
-        tokio::time::timeout(PATIENCE, child).await
+        let output = tokio::time::timeout(PATIENCE, child).await;
+        // What it sent last is on its way; whoever does not answer is not waited for long.
+        let _ = tokio::time::timeout(LAST_WORDS, idle).await;
+        output
     });
     output.expect("the program ends").expect("it runs")
 }
 
-fn tokio_command(command: &Command) -> tokio::process::Command {
-    let mut out = tokio::process::Command::new(command.get_program());
+/// The command so that what it starts ends with it, and it with this thread: it is the first of processes of its own, where that is allowed.
+pub fn tied(command: &Command) -> Command {
+    let mut out = match anabranch_interop::namespace::allowed() {
+        Ok(()) => {
+            let mut out = Command::new("setpriv");
+            out.args(["--pdeathsig", "KILL", "unshare", "--pid", "--fork"]);
+            out.arg("--kill-child=KILL").arg(command.get_program());
+            out
+        }
+        Err(_) => Command::new(command.get_program()),
+    };
     out.args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
         out.current_dir(folder);

@@ -221,6 +221,7 @@ async fn connect(
             Some(_) => return Err(libc::EALREADY),
             None => (),
         }
+        in_time(|| many::endpoint(host, socket)).await?;
         let link = many::begin(host, socket, addresses)?;
         if wait && link.up().await.is_none() {
             return Err(link.error());
@@ -285,6 +286,7 @@ async fn route(
             Some(link) => link,
             None => {
                 let begin = begin.ok_or(libc::EINVAL)?;
+                in_time(|| many::endpoint(host, socket)).await?;
                 let link = many::begin(host, socket, addresses)?;
                 if begin.wait {
                     // As with Linux, how that ended is told by a notification.
