@@ -194,6 +194,14 @@ fn sctp_darn_sends_lines_and_obeys_commands() {
     }
 }
 
+#[test]
+fn options_have_their_effects() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("effects", folder.path(), &[]);
+    let output = run(Command::new(program).arg("5001"));
+    assert_eq!(text(&output), "effects\n");
+}
+
 /// Programs that end their threads by `pthread_cancel` wait for them, and would wait for ever.
 #[test]
 fn threads_that_wait_can_be_cancelled() {

@@ -58,7 +58,7 @@ pub const GET_PEER_ADDR_INFO: i32 = 15;
 pub const DELAYED_SACK: i32 = 16;
 /// SCTP_CONTEXT: struct sctp_assoc_value.
 pub const CONTEXT: i32 = 17;
-/// SCTP_FRAGMENT_INTERLEAVE: int.
+/// SCTP_FRAGMENT_INTERLEAVE: int; 0: nothing comes between the parts of a message of an association.
 pub const FRAGMENT_INTERLEAVE: i32 = 18;
 /// SCTP_PARTIAL_DELIVERY_POINT: u32.
 pub const PARTIAL_DELIVERY_POINT: i32 = 19;
@@ -114,6 +114,10 @@ pub const RESET_STREAMS: i32 = 119;
 pub const RESET_ASSOC: i32 = 120;
 /// SCTP_ADD_STREAMS: struct sctp_add_streams; write only.
 pub const ADD_STREAMS: i32 = 121;
+/// SCTP_STREAM_SCHEDULER: struct sctp_assoc_value.
+pub const STREAM_SCHEDULER: i32 = 123;
+/// SCTP_STREAM_SCHEDULER_VALUE: struct sctp_stream_value.
+pub const STREAM_SCHEDULER_VALUE: i32 = 124;
 /// SCTP_INTERLEAVING_SUPPORTED: struct sctp_assoc_value.
 pub const INTERLEAVING_SUPPORTED: i32 = 125;
 /// SCTP_EVENT: struct sctp_event.
@@ -122,6 +126,8 @@ pub const EVENT: i32 = 127;
 pub const ASCONF_SUPPORTED: i32 = 128;
 /// SCTP_AUTH_SUPPORTED: struct sctp_assoc_value.
 pub const AUTH_SUPPORTED: i32 = 129;
+/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: struct sctp_assoc_value: 0, neither; 1, hidden; 2, told.
+pub const EXPOSE_POTENTIALLY_FAILED: i32 = 131;
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: struct sctp_udpencaps.
 pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
 
@@ -296,7 +302,7 @@ pub fn kind_of_event(number: u16) -> Option<usize> {
 
 /// Whether there is such an option to set.
 pub fn can_be_set(option: i32) -> bool {
-    const ACTS: [i32; 12] = [
+    const ACTS: [i32; 13] = [
         EVENT,
         DEFAULT_SNDINFO,
         PRIMARY_ADDR,
@@ -309,6 +315,7 @@ pub fn can_be_set(option: i32) -> bool {
         AUTH_DEACTIVATE_KEY,
         RESET_STREAMS,
         RESET_ASSOC,
+        STREAM_SCHEDULER_VALUE,
     ];
     ACTS.contains(&option) || option == ADD_STREAMS || known(IPPROTO_SCTP, option).is_ok()
 }
@@ -322,7 +329,7 @@ pub fn names_association_at(option: i32) -> Option<usize> {
         }
         AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY | PEER_AUTH_CHUNKS => Some(0),
         LOCAL_AUTH_CHUNKS | GET_ASSOC_STATS | PR_ASSOC_STATUS | PR_STREAM_STATUS => Some(0),
-        RESET_STREAMS | RESET_ASSOC | ADD_STREAMS => Some(0),
+        RESET_STREAMS | RESET_ASSOC | ADD_STREAMS | STREAM_SCHEDULER_VALUE => Some(0),
         _ => known(IPPROTO_SCTP, option).ok()?.association,
     }
 }

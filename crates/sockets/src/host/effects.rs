@@ -51,7 +51,12 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     match option {
         AUTH_CHUNK | HMAC_IDENT | AUTH_KEY | AUTH_ACTIVE_KEY | AUTH_DELETE_KEY
         | AUTH_DEACTIVATE_KEY => return authenticate(socket, &scope, option, value),
-        PRIMARY_ADDR | SET_PEER_PRIMARY_ADDR | RESET_STREAMS | RESET_ASSOC | ADD_STREAMS => {
+        PRIMARY_ADDR
+        | SET_PEER_PRIMARY_ADDR
+        | RESET_STREAMS
+        | RESET_ASSOC
+        | ADD_STREAMS
+        | STREAM_SCHEDULER_VALUE => {
             let [link] = &scope.links[..] else {
                 return Err(libc::EINVAL);
             };
@@ -65,6 +70,10 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     }
     for link in &scope.links {
         link.options().set(IPPROTO_SCTP, option, value)?;
+        if [EVENT, EVENTS].contains(&option) {
+            // Who wants to know that all has arrived is told at once where it has.
+            link.sent.notify_one();
+        }
         let kept = link.options().value(IPPROTO_SCTP, option);
         if let (Ok(kept), Some(association)) = (kept, link.association()) {
             apply(&association, option, &kept)?;
@@ -222,6 +231,9 @@ fn act(link: &Link, association: &Association, option: i32, value: &[u8]) -> Res
         SET_PEER_PRIMARY_ADDR => association
             .set_peer_primary(address()?)
             .map_err(|_| libc::EPERM),
+        STREAM_SCHEDULER_VALUE => association
+            .set_stream_value(short(value, 4), short(value, 6))
+            .map_err(of_runtime),
         _ if !association.is_reconfigurable() => Err(libc::ENOPROTOOPT),
         RESET_STREAMS => {
             allowed(1)?;

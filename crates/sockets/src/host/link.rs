@@ -60,6 +60,8 @@ pub struct Link {
     pub todo: Mutex<Option<mpsc::Receiver<Job>>>,
     /// Something was sent or came.
     pub activity: Notify,
+    /// Something was sent, or the program wants to know when all has arrived.
+    pub sent: Notify,
     given_up: Mutex<GivenUp>,
     /// What it was about while it was up, for notifications.
     peer: OnceLock<SocketAddr>,
@@ -79,6 +81,7 @@ impl Link {
             jobs,
             todo: Mutex::new(Some(todo)),
             activity: Notify::new(),
+            sent: Notify::new(),
             given_up: Mutex::default(),
             peer: OnceLock::new(),
             error: OnceLock::new(),

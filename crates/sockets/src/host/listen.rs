@@ -60,7 +60,8 @@ async fn announce(host: &Arc<Known>, port: u16, association: Association) {
         let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
         let fitting: Vec<_> = all.iter().filter(fits).cloned().collect();
         // Sockets that share the port (SCTP_REUSE_PORT) have turns.
-        let turn = number as usize % fitting.len().max(1);
+        let turn = table.announced % fitting.len().max(1);
+        table.announced = table.announced.wrapping_add(1);
         let Some(socket) = fitting.into_iter().nth(turn) else {
             association.abort("");
             return;

@@ -60,6 +60,8 @@ struct Table {
     /// The endpoints of one-to-one sockets that listen, or did and have associations: another socket can listen there meanwhile.
     endpoints: BTreeMap<u16, Endpoint>,
     last_port: u16,
+    /// Associations that listening sockets were told of.
+    announced: usize,
 }
 
 impl Known {

@@ -16,7 +16,9 @@ const REMOTE_ERROR: usize = 4;
 const SEND_FAILED: usize = 3;
 const SHUTDOWN: usize = 5;
 const PARTIAL_DELIVERY: usize = 6;
+const ADAPTATION: usize = 7;
 const AUTHENTICATION: usize = 8;
+pub const SENDER_DRY: usize = 9;
 const STREAM_RESET: usize = 10;
 const ASSOC_RESET: usize = 11;
 const STREAM_CHANGE: usize = 12;
@@ -87,6 +89,14 @@ pub fn of_event(event: &AssociationEvent, port: u16, association: u32) -> Vec<No
             let rest = [0, association, u32::from(*stream), u32::from(*ssn)];
             vec![notification(PARTIAL_DELIVERY, 0, &words(&rest))]
         }
+        &AssociationEvent::AdaptationIndication(indication) => {
+            // struct sctp_adaptation_event.
+            vec![notification(
+                ADAPTATION,
+                0,
+                &words(&[indication, association]),
+            )]
+        }
         &AssociationEvent::PeerAuthKey { key_id } => {
             // struct sctp_authkey_event: SCTP_AUTH_NEW_KEY is 0.
             let rest = [&key_id.to_ne_bytes()[..], &[0; 6], &named].concat();
@@ -94,6 +104,11 @@ pub fn of_event(event: &AssociationEvent, port: u16, association: u32) -> Vec<No
         }
         _ => [of_sending(event, &named), of_streams(event, &named)].concat(),
     }
+}
+
+/// struct sctp_sender_dry_event.
+pub fn dry(association: u32) -> Notification {
+    notification(SENDER_DRY, 0, &association.to_ne_bytes())
 }
 
 fn words(values: &[u32]) -> Vec<u8> {

@@ -45,7 +45,7 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
     let needed = || link.as_deref().ok_or(libc::EINVAL);
     match option {
         STATUS => fits(status(needed()?).ok_or(libc::EINVAL)?),
-        GET_PEER_ADDR_INFO => fits(peer_info(needed()?, given).ok_or(libc::EINVAL)?),
+        GET_PEER_ADDR_INFO => fits(peer_info(needed()?, given)?),
         PRIMARY_ADDR => fits(primary(needed()?).ok_or(libc::EINVAL)?),
         GET_ASSOC_NUMBER if one_to_many => fits(count(socket).to_ne_bytes().to_vec()),
         GET_ASSOC_ID_LIST if one_to_many => fits(numbers(socket)),
@@ -58,6 +58,7 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
             };
             fits(event(&options, given)?)
         }
+        STREAM_SCHEDULER_VALUE => fits(stream_value(needed()?, given)?),
         PEER_AUTH_CHUNKS if link.is_none() => Err(libc::EINVAL),
         GET_ASSOC_STATS => {
             let mut value = statistics(needed()?).ok_or(libc::EINVAL)?;
@@ -128,6 +129,16 @@ fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(out)
 }
 
+/// struct sctp_stream_value: association, stream, value.
+fn stream_value(link: &Link, given: &[u8]) -> Result<Vec<u8>, i32> {
+    let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
+    let stream = u16::from_ne_bytes([out[4], out[5]]);
+    let association = link.association().ok_or(libc::EINVAL)?;
+    let value = association.stream_value(stream).ok_or(libc::EINVAL)?;
+    out[6..].copy_from_slice(&value.to_ne_bytes());
+    Ok(out)
+}
+
 fn limited(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
@@ -190,11 +201,16 @@ fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
     out
 }
 
-fn peer_info(link: &Link, given: &[u8]) -> Option<Vec<u8>> {
-    let address = of_storage(given.get(4..)?)?;
-    let status = link.status()?;
-    let path = path_of(&status, address)?;
-    Some(path_info(link, path, status.peer_port))
+fn peer_info(link: &Link, given: &[u8]) -> Result<Vec<u8>, i32> {
+    const HIDDEN: u32 = 1;
+    let address = given.get(4..).and_then(of_storage).ok_or(libc::EINVAL)?;
+    let status = link.status().ok_or(libc::EINVAL)?;
+    let path = path_of(&status, address).ok_or(libc::EINVAL)?;
+    let hides = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == HIDDEN;
+    match path.state {
+        PathState::PotentiallyFailed if hides => Err(libc::EACCES),
+        _ => Ok(path_info(link, path, status.peer_port)),
+    }
 }
 
 fn path_of(status: &Status, address: SocketAddr) -> Option<&PathStatus> {

@@ -59,6 +59,9 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     sctp.partial_reliability = on(PR_SUPPORTED);
     sctp.reconfiguration |= on(RECONFIG_SUPPORTED);
     sctp.interleaving |= on(INTERLEAVING_SUPPORTED);
+    if let indication @ 1.. = options.word(ADAPTATION_LAYER, 0) {
+        sctp.adaptation_layer = Some(indication);
+    }
     let asked = options.word(ENABLE_STREAM_RESET, 4);
     sctp.accept_stream_resets = asked & 1 != 0;
     sctp.accept_association_reset = asked & 2 != 0;

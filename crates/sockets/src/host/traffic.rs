@@ -14,9 +14,13 @@ use super::notification::{self, Change, Notification};
 use super::socket::{Phase, Socket, of_reason};
 use super::{Known, many};
 use crate::frame::{self, Frame, HEADER, Kind};
-use crate::options::{CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM};
+use crate::options::{
+    CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM, EXPOSE_POTENTIALLY_FAILED, FRAGMENT_INTERLEAVE,
+};
 use crate::{Form, LARGEST_PIECE, Style};
 
+/// Time between two looks whether all that was sent has arrived.
+const DRY_LOOK: Duration = Duration::from_millis(10);
 /// User-Initiated Abort (RFC 9260 §3.3.10.12).
 const USER_ABORT: u16 = 12;
 
@@ -221,7 +225,10 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
             _ => association.send_immediate(stream, bytes, options).await,
         };
         match sent {
-            Ok(()) => tracing::trace!(stream, "message taken"),
+            Ok(()) => {
+                tracing::trace!(stream, "message taken");
+                link.sent.notify_one();
+            }
             Err(error) => tracing::debug!(%error, "message not taken"),
         }
     }
@@ -281,10 +288,18 @@ async fn inwards(link: Arc<Link>, association: Association) {
             }
         };
         let messages = async {
+            // A message that has come in part, where nothing may come between its parts.
+            let mut unfinished = None;
             loop {
-                match association.recv_part().await {
+                let next = match unfinished {
+                    Some(stream) => association.recv_part_on(stream).await,
+                    None => association.recv_part().await,
+                };
+                match next {
                     Ok(Some(part)) => {
                         link.activity.notify_one();
+                        let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
+                        unfinished = (whole && !part.ends).then_some(part.stream);
                         give(&link, &part).await.map_err(|_| None)?;
                     }
                     Ok(None) => return Ok::<(), Option<Lost>>(()),
@@ -292,10 +307,28 @@ async fn inwards(link: Arc<Link>, association: Association) {
                 }
             }
         };
-        let (_, outcome) = tokio::join!(events, messages);
-        ended = outcome;
+        let both = async { tokio::join!(events, messages).1 };
+        ended = tokio::select! {
+            outcome = both => outcome,
+            never = tell_dry(&link, &association) => match never {},
+        };
     }
     conclude(&link, ended, streams).await;
+}
+
+/// Tells the program, where it wants to know, that all it has sent has arrived (RFC 6458 §6.1.9). The protocol has no event for
+/// that, so somebody has to look.
+async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infallible {
+    loop {
+        link.sent.notified().await;
+        let wanted = || link.options().wants(notification::SENDER_DRY);
+        let waits = |it: anabranch_net::Status| it.unackdata > 0 || it.penddata > 0;
+        while wanted() && association.status().is_some_and(waits) {
+            tokio::time::sleep(DRY_LOOK).await;
+        }
+        // The program may be gone.
+        let _ = tell(link, notification::dry(link.number)).await;
+    }
 }
 
 /// Tells the program how its association ended.
@@ -353,6 +386,12 @@ async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()
     } = event
     {
         link.count_given_up(stream.unwrap_or(0), *policy, *sent);
+    }
+    // SCTP_EXPOSE_POTENTIALLY_FAILED_STATE.
+    const TOLD: u32 = 2;
+    let exposed = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == TOLD;
+    if matches!(event, AssociationEvent::PathPotentiallyFailed(_)) && !exposed {
+        return Ok(());
     }
     for it in notification::of_event(event, port, link.number) {
         tell(link, it).await?;

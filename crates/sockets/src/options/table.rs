@@ -173,8 +173,8 @@ const KNOWN: &[Known] = &[
         [_, _, _, _, 0..=7, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
-    value(123).merged(|_, given| match given {
-        // STREAM_SCHEDULER: first come first served, priority, round robin, fair capacity, weighted fair.
+    value(STREAM_SCHEDULER).merged(|_, given| match given {
+        // First come first served, priority, round robin, fair capacity, weighted fair.
         [_, _, _, _, 0..=4, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
@@ -182,7 +182,10 @@ const KNOWN: &[Known] = &[
     value(ASCONF_SUPPORTED),
     value(AUTH_SUPPORTED),
     value_on(130), // ECN_SUPPORTED
-    value(131),    // EXPOSE_POTENTIALLY_FAILED_STATE
+    value(EXPOSE_POTENTIALLY_FAILED).merged(|_, given| match given {
+        [_, _, _, _, 0..=2, 0, 0, 0] => Ok(given.to_vec()),
+        _ => Err(libc::EINVAL),
+    }),
     Known::new(REMOTE_UDP_ENCAPS_PORT, || vec![0; 144]).of_association(0),
 ];
 

@@ -1,0 +1,131 @@
+/* Options and notifications that have an effect: the adaptation layer's indication, the sender that has nothing to send, the values of
+ * streams, two listeners at one port, a port that is free as soon as its last descriptor is closed. */
+#include <arpa/inet.h>
+#include <linux/sctp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static struct sockaddr_in own;
+
+static int opened(int style, int port)
+{
+    struct sockaddr_in address = own;
+    int s = socket(AF_INET, style, IPPROTO_SCTP);
+    address.sin_port = htons((uint16_t)port);
+    CHECK(s >= 0 && bind(s, (struct sockaddr *)&address, sizeof address) == 0);
+    return s;
+}
+
+static void set(int s, int option, const void *value, socklen_t length)
+{
+    CHECK(setsockopt(s, IPPROTO_SCTP, option, value, length) == 0);
+}
+
+static void want(int s, uint16_t kind)
+{
+    struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_type = kind, .se_on = 1 };
+    set(s, SCTP_EVENT, &event, sizeof event);
+}
+
+/* The next notification, which is of that kind. */
+static union sctp_notification told(int s, uint16_t kind)
+{
+    union sctp_notification all;
+    struct iovec part = { &all, sizeof all };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    memset(&all, 0, sizeof all);
+    CHECK(recvmsg(s, &message, 0) > 0 && message.msg_flags & MSG_NOTIFICATION);
+    CHECK(all.sn_header.sn_type == kind);
+    return all;
+}
+
+/* Each end hears of what the other has above SCTP; and when all that was sent has arrived. */
+static void notifications(int port)
+{
+    int l = opened(SOCK_STREAM, port), c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    unsigned here = 7, there = 9;
+    struct sockaddr_in to = own;
+    char text[8];
+    to.sin_port = htons((uint16_t)port);
+    set(l, SCTP_ADAPTATION_LAYER, &there, sizeof there);
+    set(c, SCTP_ADAPTATION_LAYER, &here, sizeof here);
+    want(l, SCTP_ADAPTATION_INDICATION);
+    want(c, SCTP_ADAPTATION_INDICATION);
+    CHECK(listen(l, 1) == 0 && connect(c, (struct sockaddr *)&to, sizeof to) == 0);
+    int a = accept(l, NULL, NULL);
+    CHECK(a >= 0);
+    CHECK(told(c, SCTP_ADAPTATION_INDICATION).sn_adaptation_event.sai_adaptation_ind == there);
+    CHECK(told(a, SCTP_ADAPTATION_INDICATION).sn_adaptation_event.sai_adaptation_ind == here);
+    /* At once, since nothing is on its way; and again behind what is sent. */
+    want(c, SCTP_SENDER_DRY_EVENT);
+    union sctp_notification dry = told(c, SCTP_SENDER_DRY_EVENT);
+    CHECK(dry.sn_header.sn_length == sizeof dry.sn_sender_dry_event);
+    CHECK(send(c, "all", 3, 0) == 3);
+    told(c, SCTP_SENDER_DRY_EVENT);
+    CHECK(recv(a, text, sizeof text, 0) == 3);
+    CHECK(close(a) == 0 && close(c) == 0 && close(l) == 0);
+}
+
+static void values_of_streams(int port)
+{
+    int l = opened(SOCK_STREAM, port), c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    struct sctp_stream_value value = { .stream_id = 3, .stream_value = 5 };
+    struct sockaddr_in to = own;
+    socklen_t length = sizeof value;
+    to.sin_port = htons((uint16_t)port);
+    CHECK(setsockopt(c, IPPROTO_SCTP, SCTP_STREAM_SCHEDULER_VALUE, &value, sizeof value) == -1 && errno == EINVAL);
+    CHECK(listen(l, 1) == 0 && connect(c, (struct sockaddr *)&to, sizeof to) == 0);
+    set(c, SCTP_STREAM_SCHEDULER_VALUE, &value, sizeof value);
+    value.stream_value = 0;
+    CHECK(getsockopt(c, IPPROTO_SCTP, SCTP_STREAM_SCHEDULER_VALUE, &value, &length) == 0 && value.stream_value == 5);
+    CHECK(close(c) == 0 && close(l) == 0);
+}
+
+/* SCTP_REUSE_PORT: both get some of those that call. */
+static void two_listeners(int port)
+{
+    int l[2], on = 1, got[2] = { 0, 0 };
+    struct sockaddr_in to = own;
+    to.sin_port = htons((uint16_t)port);
+    for (int i = 0; i < 2; i++) {
+        l[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
+        set(l[i], SCTP_REUSE_PORT, &on, sizeof on);
+        CHECK(bind(l[i], (struct sockaddr *)&to, sizeof to) == 0 && listen(l[i], 9) == 0);
+    }
+    int alone = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    CHECK(bind(alone, (struct sockaddr *)&to, sizeof to) == -1 && errno == EADDRINUSE);
+    for (int i = 0; i < 8; i++) {
+        int c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), a = -1;
+        CHECK(connect(c, (struct sockaddr *)&to, sizeof to) == 0);
+        for (int turn = 0; a < 0; turn = !turn) {
+            a = accept(l[turn], NULL, NULL);
+            CHECK(a >= 0 || errno == EAGAIN);
+            got[turn] += a >= 0;
+        }
+        CHECK(close(a) == 0 && close(c) == 0);
+    }
+    CHECK(got[0] > 0 && got[1] > 0 && got[0] + got[1] == 8);
+    CHECK(close(l[0]) == 0 && close(l[1]) == 0 && close(alone) == 0);
+}
+
+static void free_at_once(int port)
+{
+    for (int turn = 0; turn < 50; turn++)
+        CHECK(close(opened(turn % 2 ? SOCK_SEQPACKET : SOCK_STREAM, port)) == 0);
+}
+
+int main(int count, char **given)
+{
+    int port = count > 1 ? atoi(given[1]) : 5001;
+    own = (struct sockaddr_in){ .sin_family = AF_INET };
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    notifications(port);
+    values_of_streams(port + 1);
+    two_listeners(port + 2);
+    free_at_once(port + 3);
+    puts("effects");
+    return 0;
+}
