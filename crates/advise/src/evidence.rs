@@ -74,7 +74,7 @@ impl Evidence {
             return Err(Refused::whole(message).into());
         };
         let certain =
-            question.loss.0 == 0.0 && search.margin.is_some_and(|margin| margin.deviation == 0.0);
+            question.is_certain() && search.margin.is_some_and(|margin| margin.deviation == 0.0);
         let wanted = search.margin.as_ref().map_or(*DECIDING.end(), needed);
         let (wanted, least, around) = match certain {
             true => (CERTAIN, CERTAIN, CERTAIN),

@@ -9,6 +9,7 @@
 //! The search may be lucky, so what it finds is not believed before the evidence, which met none of the search's losses,
 //! shows it again with its 95 % interval. `docs/ADVISE.md` tells the reasons.
 
+pub mod discipline;
 pub mod evidence;
 pub mod grid;
 pub mod knobs;
@@ -16,7 +17,9 @@ pub mod outcome;
 pub mod question;
 pub mod ranking;
 pub mod reading;
+pub mod recovery;
 pub mod refused;
+pub mod satellites;
 pub mod search;
 pub mod settle;
 pub mod spec;
@@ -37,6 +40,7 @@ pub use outcome::{Found, Outcome, advise};
 pub use question::{Control, Question, Setting};
 pub use ranking::{Ranking, ranking};
 pub use refused::Refused;
+pub use satellites::Satellites;
 pub use search::Search;
 pub use spec::Evidence;
 pub use trials::Trials;

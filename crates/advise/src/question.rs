@@ -8,20 +8,27 @@ use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::refused::Refused;
-use crate::{AdviseError, grid};
+use crate::satellites::Satellites;
+use crate::{AdviseError, discipline, grid, recovery};
 
-/// Who decides what may fly: a profile and a congestion control.
+/// Who decides what may fly: a profile, a congestion control and a loss recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
     /// The profile's name.
     pub profile: String,
     /// The algorithm's name.
     pub congestion: String,
+    /// The name of a [loss recovery](recovery::RECOVERIES).
+    pub recovery: String,
 }
 
 impl fmt::Display for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.profile, self.congestion)
+        write!(f, "{} {}", self.profile, self.congestion)?;
+        match self.recovery.as_str() {
+            recovery::STANDARD => Ok(()),
+            other => write!(f, " {other}"),
+        }
     }
 }
 
@@ -33,7 +40,13 @@ impl Control {
         let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);
         let of_an_rfc = Profile::by_name(&self.profile)
             .is_some_and(|profile| profile.name != Profile::ns2().name);
-        algorithm.is_some() && algorithm == own && of_an_rfc
+        let recovers = self.recovery == recovery::STANDARD;
+        algorithm.is_some() && algorithm == own && of_an_rfc && recovers
+    }
+
+    /// Whether its windows keep their shape on a [smaller path](Question::scale_for).
+    fn keeps_its_shape(&self) -> bool {
+        !FULL_SIZE.contains(&self.congestion.as_str())
     }
 }
 
@@ -55,12 +68,21 @@ pub struct Question {
     pub message: Option<Size>,
     /// What the link's queue holds; a round trip's worth of packets if left out.
     pub queue: Option<Amount>,
+    /// The discipline of the link's queue, one of [`discipline::names`].
+    pub discipline: String,
+    /// The link is a path over satellites, and `rtt` the median of its round-trip time.
+    pub satellites: Option<Satellites>,
     /// Numbers of streams to try.
     pub streams: Vec<u16>,
     /// Profiles to try, the one to be preferred first.
     pub profiles: Vec<String>,
     /// Congestion controls to try, the one to be preferred first.
     pub congestion: Vec<String>,
+    /// Loss recoveries to try with each of these. None named: the standard's with controls that were named, else the
+    /// [usual](recovery::usual) ones.
+    pub recovery: Vec<String>,
+    /// Congestion controls that would have been tried, and would cost too much on this path.
+    pub left_out: Vec<String>,
     /// How long each run is measured, after its begin; [`crate::ranking`] and [`crate::Ranking::question`] choose if left out.
     pub duration: Option<Span>,
     /// What is left out of each run at least, before what is measured; 20 round trips and a second are, however short it is.
@@ -107,7 +129,15 @@ fn algorithms() -> Vec<&'static str> {
 }
 
 /// The congestion controls tried where a question names none. Each more would make the search longer; any other can be named.
-const TRIED: &[&str] = &["sctp", "westwood", "binomial"];
+const TRIED: &[&str] = &["sctp", "westwood", "binomial", "cubic", "bbr"];
+
+/// Those that are simulated at the size of the path: CUBIC's window follows the clock, BBR's the rate, Vegas and Veno count packets in
+/// the queue.
+const FULL_SIZE: &[&str] = &["cubic", "bbr", "vegas", "veno"];
+/// The most packets of the shortest run that is simulated at the size of its path: more would not leave an answer in a minute.
+const MOST_PACKETS: f64 = 300_000.0;
+/// What is measured of a path over satellites at least: four intervals of 15 s, each with another path, perhaps.
+const SATELLITES_MEASURED: Span = Span(60 * SECOND);
 
 /// What of a question may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,14 +162,34 @@ impl Question {
             mtu: Size(1500),
             message: None,
             queue: None,
+            discipline: discipline::DROP_TAIL.to_owned(),
+            satellites: None,
             streams: STREAMS.to_vec(),
             profiles: names(PROFILES),
             congestion: names(TRIED),
+            recovery: Vec::new(),
+            left_out: Vec::new(),
             duration: None,
             begin: Span(0),
             scale: 1,
             seed: 1,
         }
+    }
+
+    /// A question about a path over satellites, whose round-trip time is the median one.
+    ///
+    /// # Errors
+    /// As [`Satellites::rtt`].
+    pub fn over(
+        satellites: Satellites,
+        rate: Rate,
+        loss: Probability,
+    ) -> Result<Self, AdviseError> {
+        let rtt = satellites.rtt()?;
+        Ok(Self {
+            satellites: Some(satellites),
+            ..Self::new(rtt, rate, loss)
+        })
     }
 
     /// The same, with what `change` changes.
@@ -174,19 +224,53 @@ impl Question {
             let found = format!("{:?}", self.streams);
             return wrong("streams", found, "1 to 65535, one number at least");
         }
-        let known: [(_, &[String], &[&str]); 2] = [
+        let discipline = std::slice::from_ref(&self.discipline);
+        let known: [(_, &[String], &[&str]); 4] = [
             ("profile", &self.profiles, Profile::NAMES),
             ("congestion", &self.congestion, &algorithms()),
+            ("recovery", &self.recovery, &recovery::names()),
+            ("discipline", discipline, &discipline::names()),
         ];
         for (key, names, known) in known {
-            if names.is_empty() {
+            if names.is_empty() && key != "recovery" {
                 return wrong(key, "none".to_owned(), "one name at least");
             }
             if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
                 return Err(Refused::unknown(key, name, known).into());
             }
         }
+        self.leave_out_what_costs_too_much()?;
         Ok(self)
+    }
+
+    /// Leaves out the usual controls that would have to be simulated at the size of a path that is too large for it, and refuses
+    /// others.
+    fn leave_out_what_costs_too_much(&mut self) -> Result<(), Refused> {
+        let run = self.timing_of(self.least_measured()).end.seconds();
+        let packets = run * self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
+        if packets <= MOST_PACKETS {
+            return Ok(());
+        }
+        let allowed = format!(
+            "a path whose shortest run, {run:.1} s here, has at most {MOST_PACKETS} packets: what goes by the clock cannot be simulated smaller"
+        );
+        let path = format!("on a path of {packets:.0} packets in a run");
+        if self.discipline != discipline::DROP_TAIL {
+            let found = format!("{:?} {path}", self.discipline);
+            return Err(Refused::new("discipline", found, &allowed));
+        }
+        let usual = self.congestion == TRIED;
+        let costs = |name: &String| FULL_SIZE.contains(&name.as_str());
+        let (left_out, kept) = self.congestion.iter().cloned().partition(costs);
+        (self.left_out, self.congestion) = (left_out, kept);
+        match (usual, self.left_out.first()) {
+            (false, Some(name)) => Err(Refused::new(
+                "congestion",
+                format!("{name:?} {path}"),
+                &allowed,
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn path_makes_sense(&self) -> Result<(), Refused> {
@@ -221,14 +305,31 @@ impl Question {
 
     /// The candidates, the one to be preferred among equals first: all algorithms of the first profile, then of the next.
     pub fn controls(&self) -> Vec<Control> {
-        let of = |profile: &String| {
-            let profile = profile.clone();
-            self.congestion.iter().map(move |congestion| Control {
-                profile: profile.clone(),
-                congestion: congestion.clone(),
-            })
+        let mut controls = Vec::new();
+        for profile in &self.profiles {
+            for congestion in &self.congestion {
+                let control = |recovery: String| Control {
+                    profile: profile.clone(),
+                    congestion: congestion.clone(),
+                    recovery,
+                };
+                controls.extend(self.recoveries(congestion).into_iter().map(control));
+            }
+        }
+        controls
+    }
+
+    /// The loss recoveries that a congestion control is tried with.
+    fn recoveries(&self, congestion: &str) -> Vec<String> {
+        if !self.recovery.is_empty() {
+            return self.recovery.clone();
+        }
+        let usual = self.congestion == TRIED || !self.left_out.is_empty();
+        let names = match usual {
+            true => recovery::usual(congestion),
+            false => &[recovery::STANDARD],
         };
-        self.profiles.iter().flat_map(of).collect()
+        names.iter().map(|&name| name.to_owned()).collect()
     }
 
     /// What the pipe holds: rate x round-trip time, bytes.
@@ -257,8 +358,10 @@ impl Question {
     /// since the mean window of such a sender follows 1/sqrt(p) (Mathis, Semke, Mahdavi, Ott 1997); a run then costs k times
     /// less a second, and sees k times as many losses. Windows stay at some [`SMALL_WINDOW`] packets and losses below
     /// [`SCARCE`], where timeouts are still rare.
+    ///
+    /// A discipline other than drop-tail goes by the clock, which does not shrink.
     pub fn scale_for(&self, window: f64) -> u32 {
-        if window <= LARGE_WINDOW {
+        if window <= LARGE_WINDOW || self.discipline != discipline::DROP_TAIL {
             return 1;
         }
         let of_loss = match self.loss.0 {
@@ -266,6 +369,27 @@ impl Question {
             loss => (SCARCE / loss).sqrt(),
         };
         (window / SMALL_WINDOW).min(of_loss).max(1.0) as u32
+    }
+
+    /// The scale at which a candidate is simulated, where the others are at that of the question.
+    pub fn scale_of(&self, control: &Control) -> u32 {
+        match control.keeps_its_shape() {
+            true => self.scale,
+            false => 1,
+        }
+    }
+
+    /// The scale for one candidate alone whose window comes to so many packets.
+    pub fn scale_alone(&self, control: &Control, window: f64) -> u32 {
+        match control.keeps_its_shape() {
+            true => self.scale_for(window),
+            false => 1,
+        }
+    }
+
+    /// Whether nothing of the path is left to chance.
+    pub fn is_certain(&self) -> bool {
+        self.loss.0 == 0.0 && self.discipline == discipline::DROP_TAIL
     }
 
     /// The rate simulated.
@@ -311,24 +435,32 @@ impl Question {
     }
 
     /// The least that is measured of a run: 50 round trips, or 5 s where these are longer, or a second where they are shorter.
+    /// Over satellites it is a minute.
     pub fn least_measured(&self) -> Span {
-        Span((50 * self.rtt.0).clamp(SECOND, 5 * SECOND))
+        match self.satellites {
+            Some(_) => SATELLITES_MEASURED,
+            None => Span((50 * self.rtt.0).clamp(SECOND, 5 * SECOND)),
+        }
     }
 
     /// The most that is measured of a run where nothing is lost: 400 round trips, at least 20 s and at most 400 s.
     pub fn most_measured(&self) -> Span {
-        Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND))
+        let most = Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND));
+        most.max(self.least_measured())
     }
 
     /// How long a run is. Before what is measured come 20 round trips and a second for the handshake and the first slow
     /// start, or more where [`Question::begin`] asks for it.
     pub fn timing(&self) -> Timing {
-        let measured = self.duration.unwrap_or(self.most_measured()).0;
+        self.timing_of(self.duration.unwrap_or(self.most_measured()))
+    }
+
+    fn timing_of(&self, measured: Span) -> Timing {
         let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
         let begin = whole((SECOND + 20 * self.rtt.0).max(self.begin.0));
         Timing {
             begin: Span(begin),
-            end: Span(begin + whole(measured)),
+            end: Span(begin + whole(measured.0)),
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Ranking {
     pub candidates: Vec<(Control, Summary)>,
     /// The candidate that surely carries more than the first, by more than a hundredth; the best of these.
     pub better: Option<usize>,
-    /// One part in so many of the path was simulated.
+    /// One part in so many of the path was simulated, for candidates that [allow it](Question::scale_of).
     pub scale: u32,
     /// Runs made.
     pub runs: u64,
@@ -161,7 +161,8 @@ impl Ranking {
         let mut own = Question {
             profiles: vec![control.profile.clone()],
             congestion: vec![control.congestion.clone()],
-            scale: question.scale_for(window),
+            recovery: vec![control.recovery.clone()],
+            scale: question.scale_alone(control, window),
             ..question.clone()
         };
         if own.duration.is_some() {
@@ -180,7 +181,12 @@ impl Ranking {
     fn second(&self, own: &Question, place: usize) -> f64 {
         let (seconds, events) = self.costs[place];
         // Events go with packets, and these with the scale.
-        let second = events / seconds * f64::from(self.scale) / f64::from(own.scale);
+        let ranked = Question {
+            scale: self.scale,
+            ..own.clone()
+        };
+        let scale = ranked.scale_of(&self.candidates[place].0);
+        let second = events / seconds * f64::from(scale) / f64::from(own.scale);
         second.max(1.0)
     }
 

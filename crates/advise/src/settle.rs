@@ -52,11 +52,7 @@ pub fn settle(question: &Question, second: f64, work: Work<'_>) -> Result<Settle
         streams: question.streams[0],
         buffer: None,
     };
-    let runs = if question.loss.0 == 0.0 {
-        CERTAIN
-    } else {
-        RUNS
-    };
+    let runs = if question.is_certain() { CERTAIN } else { RUNS };
     let usual = question.timing();
     // What grows by a packet a round trip is not past its start before this, and shorter runs are not worth their time.
     let cheap = EVENTS as f64 / 4.0 / f64::from(runs) / second.max(1.0);

@@ -4,8 +4,10 @@ use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Size, Span};
 use anabranch_transport::time::SECOND;
 
+use crate::discipline::{self, DROP_TAIL};
 use crate::grid::readable;
 use crate::question::{Control, Question, Setting};
+use crate::recovery;
 
 /// The flow whose goodput counts.
 pub const FLOW: &str = "association";
@@ -62,6 +64,8 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
             .with("x", x)
             .with("profile", &control.profile)
             .with("congestion", &control.congestion)
+            .with("rack", recovery::by_name(&control.recovery).rack)
+            .with("pacing", pacing(control))
             .with("streams", setting.streams)
             .with("buffer", question.simulated_buffer(setting.buffer))
     };
@@ -69,6 +73,12 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     let search = experiment("search").with("sweep", [sweep("setting", points)]);
     let document = Document::new("search");
     world(document, question, &controls[0], question.streams[0], None).push("experiment", search)
+}
+
+/// The setting `pacing` of a sender.
+fn pacing(control: &Control) -> String {
+    let factor = recovery::by_name(&control.recovery).pacing;
+    factor.map_or("off".to_owned(), |factor| factor.to_string())
 }
 
 /// The metric of goodput in a part of a run.
@@ -126,15 +136,23 @@ fn world(
     // Loss is a probability, of the data direction; the delay is one way.
     let parameters = Table::new()
         .with("rate", question.simulated_rate())
-        .with("delay", Span(question.rtt.0 / 2))
         .with("loss", question.simulated_loss())
-        .with("queue", question.simulated_queue())
         .with("mtu", question.mtu)
         .with("message", Size(question.message()))
         .with("profile", &control.profile)
         .with("congestion", &control.congestion)
+        .with("rack", recovery::by_name(&control.recovery).rack)
+        .with("pacing", pacing(control))
         .with("streams", streams)
         .with("buffer", question.simulated_buffer(buffer));
+    let parameters = match &question.satellites {
+        None => parameters.with("delay", Span(question.rtt.0 / 2)),
+        Some(satellites) => parameters.with("delay", satellites.delay()),
+    };
+    let parameters = match question.discipline.as_str() {
+        DROP_TAIL => parameters.with("queue", question.simulated_queue()),
+        other => parameters.with("queue", discipline::table(question, other)),
+    };
     let loss = Table::new()
         .with("model", "bernoulli")
         .with("probability", "$loss")
@@ -153,6 +171,9 @@ fn world(
         .with("protocol", "sctp")
         .with("profile", "$profile")
         .with("congestion", "$congestion")
+        .with("rack", "$rack")
+        .with("proportional_rate_reduction", "$rack")
+        .with("pacing", "$pacing")
         .with("mtu", "$mtu")
         .with("streams", "$streams")
         .with("receive_buffer", "$buffer");
@@ -245,9 +266,11 @@ fn head(wanted: &Wanted<'_>) -> Document {
     let assumption =
         |about: &str, text: String| Table::new().with("about", about).with("text", text);
     let path = format!(
-        "One link with a drop-tail queue of {} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link.",
+        "One link with a {} queue of {} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link.",
+        wanted.question.discipline,
         wanted.question.queue()
     );
+    let path = path + over_satellites(wanted.question);
     let path = path + &scaled(wanted.question);
     let applications = format!(
         "The sender always has a message of {} more, spread over its streams in turn; the receiver reads at once what can be delivered.",
@@ -257,10 +280,14 @@ fn head(wanted: &Wanted<'_>) -> Document {
         "A buffer of 1 GiB stands for one without limit. Goodput is counted from {} to {}, after what was seen to belong to the start.",
         timing.begin, timing.end
     );
+    let whence = match &wanted.question.satellites {
+        None => format!("--rtt \"{rtt}\""),
+        Some(satellites) => satellites.options(),
+    };
     let title =
         format!("Which receive buffer, how many streams? {rtt} round trip, {rate}, {loss} % lost");
     let about = format!(
-        "{ABOUT} --rtt \"{rtt}\" --rate \"{rate}\" --loss {loss}% --goodput {share}%`.\n\n  anabranch run spec.toml --seed {seed}\n\nChange what you like and run it again. Equal replications of all experiments meet the same random stream of losses."
+        "{ABOUT} {whence} --rate \"{rate}\" --loss {loss}% --goodput {share}%`.\n\n  anabranch run spec.toml --seed {seed}\n\nChange what you like and run it again. Equal replications of all experiments meet the same random stream of losses."
     );
     Document::new("advice")
         .head(&about)
@@ -268,6 +295,17 @@ fn head(wanted: &Wanted<'_>) -> Document {
         .push("assumption", assumption("the path", path))
         .push("assumption", assumption("the applications", applications))
         .push("assumption", assumption("no limit", limit))
+}
+
+/// What a reader must know of a path over satellites.
+fn over_satellites(question: &Question) -> &'static str {
+    match question.satellites {
+        None => "",
+        Some(_) => {
+            " Its delay is that of the shortest path over the shell, computed anew each interval; every run begins at the epoch, so that all \
+             runs see the same satellites."
+        }
+    }
 }
 
 /// A share in percent, without needless digits.

@@ -114,24 +114,47 @@ impl<'a> Trials<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let document = spec::trials(self.question, &missing);
-        let made: Vec<u32> = missing
+        let controls = self.question.controls();
+        let scale = |setting: &Setting| self.question.scale_of(&controls[setting.control]);
+        let (scaled, full): (Vec<Setting>, Vec<Setting>) =
+            missing.iter().partition(|setting| scale(setting) != 1);
+        for settings in [scaled, full] {
+            if let Some(scale) = settings.first().map(scale) {
+                self.run(settings, scale, replications)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs settings of one scale up to so many replications.
+    fn run(
+        &mut self,
+        settings: Vec<Setting>,
+        scale: u32,
+        replications: u32,
+    ) -> Result<(), AdviseError> {
+        let question = Question {
+            scale,
+            ..self.question.clone()
+        };
+        let document = spec::trials(&question, &settings);
+        let made: Vec<u32> = settings
             .iter()
             .map(|&setting| self.goodputs(setting).len() as u32)
             .collect();
-        let records = records(self.question, &document, self.work, |point| {
+        let records = records(&question, &document, self.work, |point| {
             made[point]..replications
         })?;
         self.runs += records.len() as u64;
         let mut records = records.into_iter();
-        for setting in missing {
+        for setting in settings {
             let kept = self.goodputs.entry(setting).or_default();
             for record in records.by_ref().take(replications as usize - kept.len()) {
                 self.events += record.events;
                 *self.spent.entry(setting).or_default() += record.events;
                 self.dearest = self.dearest.max(record.events);
                 let goodput = record.value(spec::FLOW, spec::GOODPUT).unwrap_or(0.0);
-                kept.push(goodput * f64::from(self.question.scale));
+                kept.push(goodput * f64::from(scale));
             }
         }
         Ok(())
@@ -139,7 +162,7 @@ impl<'a> Trials<'a> {
 
     /// Whether nothing of the path is left to chance.
     pub fn certain(&self) -> bool {
-        self.question.loss.0 == 0.0
+        self.question.is_certain()
     }
 
     /// Whether a setting carries `share` of what a reference carries, replication by replication; more runs are made until

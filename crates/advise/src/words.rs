@@ -3,10 +3,12 @@
 use anabranch_report::statistics::Summary;
 use anabranch_report::{Words, table};
 
+use crate::discipline::DROP_TAIL;
 use crate::evidence::{Advice, Drift, Limit, Tried};
 use crate::knobs;
 use crate::question::{Control, Question};
 use crate::ranking::Ranking;
+use crate::recovery;
 use crate::spec::{count, percent, x_of};
 use crate::trials::Answer;
 
@@ -29,6 +31,7 @@ pub fn whole(
     parts.push(tried(first));
     parts.extend(better.map(tried));
     parts.push(candidates(ranking));
+    parts.push(left_out(question));
     parts.push(fitted(&effort(ranking, first, better)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -104,10 +107,24 @@ fn share(summary: &Summary) -> String {
 }
 
 fn path(question: &Question) -> String {
+    let round_trip = match &question.satellites {
+        None => format!("{} round trip", question.rtt),
+        Some(over) => format!(
+            "from {} to {} over {}, a median round trip of {:.1} ms, handovers of {}",
+            over.from,
+            over.to,
+            over.shell,
+            question.rtt.seconds() * 1e3,
+            over.handover
+        ),
+    };
+    let discipline = match question.discipline.as_str() {
+        DROP_TAIL => String::new(),
+        other => format!(" ({other})"),
+    };
     format!(
-        "Path: {} round trip, {}, {} % of the packets lost, a queue of {}, MTU {}.\nWanted: {} % of the goodput that a \
+        "Path: {round_trip}, {}, {} % of the packets lost, a queue of {}{discipline}, MTU {}.\nWanted: {} % of the goodput that a \
          receive buffer without limit gives the same sender.",
-        question.rtt,
         question.rate,
         percent(question.loss.0),
         question.queue(),
@@ -186,6 +203,7 @@ fn advised_items(
             "congestion = \"{}\" at the sender",
             control.congestion
         ));
+        lines.extend(recovery::knobs(&control.recovery));
         items.push(("set it", lines));
     }
     items.retain(|(_, lines)| !lines.is_empty());
@@ -365,12 +383,25 @@ fn candidates(ranking: &Ranking) -> String {
     }));
     let size = match ranking.scale {
         1 => String::new(),
-        scale => format!(", simulated at 1/{scale} of the size"),
+        scale => {
+            format!(", simulated at 1/{scale} of the size (those that go by the clock: at its own)")
+        }
     };
     let head = format!(
         "Candidates{size}, after 20 round trips and a second: those that grow slowly carry more later"
     );
     format!("{}{}", fitted(&head), columns(&rows))
+}
+
+/// Which candidates were not tried, and why.
+fn left_out(question: &Question) -> String {
+    match question.left_out.as_slice() {
+        [] => String::new(),
+        names => fitted(&format!(
+            "Not tried, since they go by the clock and cannot be simulated at a smaller size than this path's: {}",
+            names.join(", ")
+        )),
+    }
 }
 
 fn doubts(advice: &Advice) -> Option<String> {

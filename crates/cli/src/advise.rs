@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use anabranch_advise::outcome::BETTER;
 use anabranch_advise::spec::FIGURE;
-use anabranch_advise::{AdviseError, Question, Unwatched, Watch, Work};
+use anabranch_advise::{AdviseError, Question, Satellites, Unwatched, Watch, Work};
 use anabranch_lab::run::Simulator;
 use anabranch_report::terminal::{self, Terminal};
+use anabranch_scenario::quantity::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Advise;
@@ -24,7 +25,8 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
         watch: bar.as_ref().map_or(&Unwatched, |bar| bar),
     };
     let directory = arguments.out.as_deref();
-    let outcome = anabranch_advise::advise(question(arguments), directory, work);
+    let outcome = question(arguments)
+        .and_then(|question| anabranch_advise::advise(question, directory, work));
     if let Some(bar) = &bar {
         bar.clear();
     }
@@ -54,8 +56,21 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     Ok(())
 }
 
-fn question(arguments: &Advise) -> Question {
-    let mut question = Question::new(arguments.rtt, arguments.rate, arguments.loss);
+fn question(arguments: &Advise) -> Result<Question, AdviseError> {
+    let (rate, loss) = (arguments.rate, arguments.loss);
+    let mut question = match (arguments.rtt, &arguments.from, &arguments.to) {
+        (None, Some(from), Some(to)) => {
+            let satellites = Satellites {
+                shell: arguments.shell.clone(),
+                handover: arguments.handover,
+                ..Satellites::new(from, to)
+            };
+            Question::over(satellites, rate, loss)?
+        }
+        // One of both is there, the parser sees to it.
+        (rtt, ..) => Question::new(rtt.unwrap_or(Span(0)), rate, loss),
+    };
+    question.discipline.clone_from(&arguments.discipline);
     question.share = arguments.goodput;
     question.mtu = arguments.mtu;
     question.message = arguments.message;
@@ -65,6 +80,7 @@ fn question(arguments: &Advise) -> Question {
     let lists = [
         (&arguments.profile, &mut question.profiles),
         (&arguments.congestion, &mut question.congestion),
+        (&arguments.recovery, &mut question.recovery),
     ];
     for (named, list) in lists {
         if !named.is_empty() {
@@ -74,7 +90,7 @@ fn question(arguments: &Advise) -> Question {
     if !arguments.streams.is_empty() {
         question.streams.clone_from(&arguments.streams);
     }
-    question
+    Ok(question)
 }
 
 impl From<AdviseError> for Failure {

@@ -306,8 +306,35 @@ pub struct Merge {
 #[derive(Debug, Args)]
 pub struct Advise {
     /// Round-trip time without queueing: 560ms.
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
-    pub rtt: Span,
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, required_unless_present = "from", conflicts_with = "from")]
+    pub rtt: Option<Span>,
+    /// Instead of --rtt, one end of a path over satellites, degrees north and east: 40.7,-74.0.
+    #[arg(
+        long,
+        value_name = "PLACE",
+        requires = "to",
+        allow_hyphen_values = true
+    )]
+    pub from: Option<String>,
+    /// The other end.
+    #[arg(
+        long,
+        value_name = "PLACE",
+        requires = "from",
+        allow_hyphen_values = true
+    )]
+    pub to: Option<String>,
+    /// The satellites; `anabranch path --help` lists the shells.
+    #[arg(
+        long,
+        value_name = "SHELL",
+        default_value = "starlink-1",
+        requires = "from"
+    )]
+    pub shell: String,
+    /// Outage after each change of the path over satellites.
+    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = quantity::<Span>, requires = "from")]
+    pub handover: Span,
     /// Rate of the link: 10Mbit.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Rate,
@@ -326,12 +353,18 @@ pub struct Advise {
     /// Queue of the link: '50 packets' or 64KiB [default: bandwidth x RTT].
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
     pub queue: Option<Amount>,
+    /// Discipline of the queue: codel, fq-codel, pie, red or another.
+    #[arg(long, value_name = "NAME", default_value = "drop-tail")]
+    pub discipline: String,
     /// Numbers of streams to try [default: 1,2,4,8].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number::whole::<u16>(1..=u16::MAX.into()))]
     pub streams: Vec<u16>,
-    /// Congestion controls to try, the preferred one first [default: all].
+    /// Congestion controls to try, the preferred one first [default: sctp,westwood,binomial,cubic,bbr].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestion: Vec<String>,
+    /// Loss recoveries to try with each: standard, rack, paced [default: by the control; standard with --congestion].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub recovery: Vec<String>,
     /// Profiles to try, the preferred one first [default: rfc9260].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub profile: Vec<String>,

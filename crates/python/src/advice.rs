@@ -1,13 +1,14 @@
 //! Advice on a path: which receive buffer, how many streams, which congestion control.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::thread;
 
-use anabranch_advise::{Found, Outcome, Question, Refused, Work, reading};
+use anabranch_advise::{Found, Outcome, Question, Refused, Satellites, Work, reading};
 use anabranch_lab::reference::Loaded;
 use anabranch_report::statistics::Summary;
-use anabranch_scenario::quantity::{Probability, Span};
+use anabranch_scenario::quantity::Probability;
 use anabranch_scenario::tree::NodeValue;
 use pyo3::prelude::*;
 use tempfile::TempDir;
@@ -136,31 +137,44 @@ fn read<T>(
 
 /// advise(rtt, rate, loss, ...): see `anabranch.advise`.
 #[pyfunction]
-#[pyo3(signature = (rtt, rate, loss, *, goodput=None, mtu=None, message=None, queue=None, streams=Vec::new(), congestion=Vec::new(), profile=Vec::new(), duration=None, seed=1, out=None, jobs=None, progress=None))]
+#[pyo3(signature = (rtt, rate, loss, *, goodput=None, mtu=None, message=None, queue=None, discipline=None, satellites=None, streams=Vec::new(), congestion=Vec::new(), profile=Vec::new(), recovery=Vec::new(), duration=None, seed=1, out=None, jobs=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "those of the question, by name")]
 pub fn advise(
     py: Python<'_>,
-    rtt: &Bound<'_, PyAny>,
+    rtt: Option<&Bound<'_, PyAny>>,
     rate: &Bound<'_, PyAny>,
     loss: &Bound<'_, PyAny>,
     goodput: Option<&Bound<'_, PyAny>>,
     mtu: Option<&Bound<'_, PyAny>>,
     message: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
+    discipline: Option<String>,
+    satellites: Option<BTreeMap<String, Bound<'_, PyAny>>>,
     streams: Vec<u16>,
     congestion: Vec<String>,
     profile: Vec<String>,
+    recovery: Vec<String>,
     duration: Option<&Bound<'_, PyAny>>,
     seed: u64,
     out: Option<PathBuf>,
     jobs: Option<usize>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Advice> {
-    let rtt: Span = quantity("rtt", rtt)?;
     let rate = read("rate", rate, reading::rate)?;
     let loss = Probability(read("loss", loss, reading::share)?);
-    let mut question = Question::new(rtt, rate, loss);
+    let mut question = match (rtt, satellites) {
+        (Some(rtt), None) => Question::new(quantity("rtt", rtt)?, rate, loss),
+        (None, Some(given)) => Question::over(over(&given)?, rate, loss).map_err(failed)?,
+        _ => {
+            let message = "give one of `rtt` and `satellites`; the other is None";
+            return Err(error::refused(&Refused::whole(message)));
+        }
+    };
     question.seed = seed;
+    question.recovery = recovery;
+    if let Some(discipline) = discipline {
+        question.discipline = discipline;
+    }
     if let Some(share) = goodput {
         question.share = read("goodput", share, reading::share)?;
     }
@@ -184,6 +198,32 @@ pub fn advise(
         question.congestion = congestion;
     }
     answer(py, question, out, jobs, progress)
+}
+
+/// A path over satellites: `from` and `to`, perhaps `shell` and `handover`.
+fn over(given: &BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<Satellites> {
+    const KEYS: [&str; 4] = ["from", "to", "shell", "handover"];
+    if let Some(key) = given.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(error::refused(&Refused::unknown("satellites", key, &KEYS)));
+    }
+    let text = |key: &str| {
+        given
+            .get(key)
+            .map(|value| read(key, value, |it| Ok(it.to_owned())))
+    };
+    let place = |key: &str| {
+        let missing = || Refused::unread(key, "missing; write latitude,longitude".to_owned());
+        text(key).unwrap_or_else(|| Err(error::refused(&missing())))
+    };
+    let (from, to): (String, String) = (place("from")?, place("to")?);
+    let mut satellites = Satellites::new(&from, &to);
+    if let Some(shell) = text("shell") {
+        satellites.shell = shell?;
+    }
+    if let Some(handover) = given.get("handover") {
+        satellites.handover = quantity("handover", handover)?;
+    }
+    Ok(satellites)
 }
 
 fn answer(

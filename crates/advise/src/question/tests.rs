@@ -144,16 +144,125 @@ fn candidates_stand_in_the_order_of_preference() {
         ..geo()
     };
     let names: Vec<String> = question.controls().iter().map(Control::to_string).collect();
-    assert_eq!(names.len(), 6);
+    assert_eq!(names.len(), 12);
     assert_eq!(
-        names[..4],
+        names[..7],
         [
             "rfc9260 sctp",
+            "rfc9260 sctp rack",
             "rfc9260 westwood",
             "rfc9260 binomial",
+            "rfc9260 cubic rack",
+            "rfc9260 bbr rack",
             "rfc4960 sctp"
         ]
     );
+    // Controls that are named are tried as the standard has them, or with the recoveries that are named, too.
+    let named = |recovery: &[&str]| {
+        let question = geo().with(|it| {
+            it.congestion = vec!["cubic".to_owned(), "sctp".to_owned()];
+            it.recovery = recovery.iter().map(|&name| name.to_owned()).collect();
+        });
+        let names = question.controls().iter().map(Control::to_string).collect();
+        let names: Vec<String> = names;
+        names
+    };
+    assert_eq!(named(&[]), ["rfc9260 cubic", "rfc9260 sctp"]);
+    assert_eq!(
+        named(&["standard", "paced"]),
+        [
+            "rfc9260 cubic",
+            "rfc9260 cubic paced",
+            "rfc9260 sctp",
+            "rfc9260 sctp paced"
+        ]
+    );
+}
+
+#[test]
+fn what_goes_by_the_clock_is_simulated_at_its_size_or_not_at_all() {
+    let large = |name: Option<&str>| {
+        let fast = Question::new(
+            Span(90 * MILLISECOND),
+            Rate(10_000_000_000),
+            Probability(1e-5),
+        );
+        let asked = fast.with(|it| {
+            if let Some(name) = name {
+                it.congestion = vec![name.to_owned()];
+            }
+        });
+        asked.checked()
+    };
+    // 1 s + 20 x 90 ms + 4.5 s are 7.3 s, in which 10 Gbit/s are 6.08 million packets.
+    let usual = large(None).expect("others are tried");
+    assert_eq!(usual.congestion, ["sctp", "westwood", "binomial"]);
+    assert_eq!(usual.left_out, ["cubic", "bbr"]);
+    let message = large(Some("bbr")).expect_err("too large").to_string();
+    assert!(
+        message.starts_with("congestion: found \"bbr\" on a path of 6083333 packets"),
+        "{message}"
+    );
+    let discipline = geo().with(|it| it.rate = Rate(10_000_000_000));
+    let discipline = discipline.with(|it| it.discipline = "codel".to_owned());
+    let message = discipline.checked().expect_err("too large").to_string();
+    assert!(
+        message.starts_with("discipline: found \"codel\""),
+        "{message}"
+    );
+    // Beside others that are simulated smaller, CUBIC is not.
+    let small = Question {
+        scale: 4,
+        ..geo().checked().expect("sensible")
+    };
+    let scales = small.controls().into_iter();
+    let scales = scales.map(|control| small.scale_of(&control));
+    assert_eq!(scales.collect::<Vec<_>>(), [4, 4, 4, 4, 1, 1]);
+}
+
+#[test]
+fn a_discipline_is_written_with_what_the_path_says() {
+    let names = discipline::names();
+    for name in ["drop-tail", "codel", "fq-codel", "pie", "red", "dualpi2"] {
+        assert!(names.contains(&name), "{name} of {names:?}");
+    }
+    let written = |name: &str| {
+        let table = discipline::table(&geo(), name);
+        serde_json::to_value(&table).expect("a table")
+    };
+    assert_eq!(written("codel")["limit"], "467 packets");
+    assert_eq!(written("fq-codel")["limit"], 467);
+    // 1500 B at 10 Mbit/s.
+    assert_eq!(written("red")["packet_time"], "1200 us");
+}
+
+#[test]
+fn a_path_over_satellites_has_its_round_trip_time() {
+    let over = |from: &str, to: &str| {
+        Question::over(
+            Satellites::new(from, to),
+            Rate(20_000_000),
+            Probability(0.0),
+        )
+    };
+    let question = over("40.7,-74.0", "51.5,-0.1").expect("a path");
+    // The great circle is 5570 km: light takes 37.2 ms there and back, and satellites are at most twice as far.
+    let rtt = question.rtt.seconds() * 1e3;
+    assert!((37.2..75.0).contains(&rtt), "{rtt} ms");
+    assert_eq!(question.least_measured(), Span(60 * SECOND));
+    assert!(question.most_measured() >= question.least_measured());
+    let refused = |from: &str, to: &str| over(from, to).expect_err("refused").to_string();
+    assert!(refused("40.7", "51.5,-0.1").starts_with("from: "));
+    assert!(refused("40.7,-74.0", "91,0").starts_with("to: "));
+    // A shell of 53 degrees does not see the pole.
+    assert!(refused("90,0", "51.5,-0.1").contains("no path over starlink-1"));
+    let mut slow = Satellites::new("40.7,-74.0", "51.5,-0.1");
+    slow.handover = Span(15 * SECOND);
+    let slow = Question::over(slow, Rate(1_000_000), Probability(0.0));
+    assert!(slow.is_err_and(|error| error.to_string().starts_with("handover: found 15 s")));
+    let mut other = Satellites::new("40.7,-74.0", "51.5,-0.1");
+    other.shell = "starlink-2".to_owned();
+    assert!(other.rtt().is_err_and(|refused| refused.key == "shell"));
 }
 
 #[test]
@@ -256,6 +365,7 @@ fn a_sender_is_of_the_standard_by_what_it_is() {
         let control = Control {
             profile: profile.to_owned(),
             congestion: congestion.to_owned(),
+            recovery: "standard".to_owned(),
         };
         control.is_standard()
     };

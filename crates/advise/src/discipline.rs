@@ -1,0 +1,63 @@
+//! Queue disciplines that a question can name: those that need nothing beside what a path says.
+
+use anabranch_scenario::document::Table;
+use anabranch_scenario::quantity::{Amount, Span};
+use anabranch_settings::{Fallback, Kind, Variant};
+use anabranch_sim::queue;
+use anabranch_transport::time::SECOND;
+
+use crate::question::Question;
+
+/// The discipline of a queue unless another is named.
+pub const DROP_TAIL: &str = "drop-tail";
+/// Its capacity, as a parameter.
+const LIMIT: &str = "limit";
+/// How long a packet takes on the link, as a parameter.
+const PACKET_TIME: &str = "packet_time";
+
+/// The parameters of disciplines that follow from a path.
+const OF_A_PATH: [&str; 2] = [LIMIT, PACKET_TIME];
+
+fn all() -> Vec<Variant> {
+    let fits = |variant: &Variant| {
+        let mut needed = variant.parameters.iter();
+        needed.all(|it| !matches!(it.fallback, Fallback::Required) || OF_A_PATH.contains(&it.name))
+    };
+    let mut all = queue::kinds().variants();
+    all.retain(fits);
+    all
+}
+
+/// Their names.
+pub fn names() -> Vec<&'static str> {
+    all().iter().map(|variant| variant.name).collect()
+}
+
+/// A discipline of that name for the link of a question, as a spec writes it; all else by its default.
+pub fn table(question: &Question, name: &str) -> Table {
+    let all = all();
+    let variant = all.iter().find(|variant| variant.name == name);
+    let parameters = variant.map_or(&[][..], |variant| variant.parameters);
+    let mut table = Table::new().with("kind", name);
+    for parameter in parameters {
+        let limit = question.queue();
+        table = match (parameter.name, parameter.kind) {
+            // A discipline that counts packets only.
+            (LIMIT, Kind::Count { .. }) => {
+                let packets = match limit {
+                    Amount::Packets(packets) => packets,
+                    other => other.bytes(question.mtu.0) / question.mtu.0,
+                };
+                table.with(LIMIT, packets.max(1))
+            }
+            (LIMIT, _) => table.with(LIMIT, limit),
+            (PACKET_TIME, _) => {
+                let bits = u128::from(question.mtu.0) * 8 * u128::from(SECOND);
+                let time = bits / u128::from(question.rate.0.max(1));
+                table.with(PACKET_TIME, Span((time as u64).max(1)))
+            }
+            _ => table,
+        };
+    }
+    table
+}
