@@ -14,6 +14,7 @@ pub mod metric;
 mod network;
 pub mod plan;
 pub mod probe;
+pub mod proxy;
 pub mod resolve;
 pub mod resolved;
 pub mod runner;

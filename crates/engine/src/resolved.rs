@@ -16,6 +16,7 @@ use crate::flows::{self, Known, Members};
 use crate::kinds::Standard;
 use crate::metric::{self, Alone, FlowFacts, Measures};
 use crate::network::{self, Built, Layout, NetworkError, Parts, homes, routes};
+use crate::proxy;
 use crate::transport::{self, Made};
 use crate::workload;
 
@@ -36,6 +37,8 @@ pub struct Resolved {
     pub parts: Parts,
     /// The flows, as loss models ask for them.
     pub known: Known,
+    /// The proxies, with the names of their nodes.
+    pub proxies: Vec<(String, proxy::Made)>,
 }
 
 /// A member of a flow.
@@ -72,6 +75,7 @@ impl Resolved {
         let mut checker = Checker::new(root);
         let c = &mut checker;
         let transports = transports(c, spec, kinds);
+        let proxies = proxies(c, spec);
         let measures = match &transports {
             Some(transports) => measures(c, spec, experiment, kinds, transports),
             None => Measures::default(),
@@ -99,6 +103,7 @@ impl Resolved {
                 layout,
                 parts,
                 known,
+                proxies,
             }),
             Err(error) => {
                 checker.problem("flow", error.to_string());
@@ -140,6 +145,22 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
         all.push(built);
     }
     (all.len() == spec.flows.len()).then_some(all)
+}
+
+/// The proxies of all nodes, each member of a group with one of its own.
+fn proxies(c: &mut Checker<'_>, spec: &Spec) -> Vec<(String, proxy::Made)> {
+    let mut all = Vec::new();
+    for (index, node) in spec.nodes.iter().enumerate() {
+        let Some(written) = &node.proxy else {
+            continue;
+        };
+        for member in 0..node.count.0 {
+            let name = names::member_name(&node.name, node.count.0, member);
+            let made = proxy::build(c, written, &format!("node.{index}.proxy"));
+            all.extend(made.map(|made| (name, made)));
+        }
+    }
+    all
 }
 
 /// The measures of an experiment, each checked against the flow that it is taken of.

@@ -16,7 +16,7 @@ use anabranch_settings::{Kinds, Registry};
 use anabranch_transport::Probe;
 
 use crate::kinds::Standard;
-use crate::{medium, metric};
+use crate::{medium, metric, proxy};
 
 /// A family that has no kinds.
 static NONE: LazyLock<Registry<()>> = LazyLock::new(|| Registry::new(&[]));
@@ -41,6 +41,10 @@ impl Vocabulary for Standard {
 
     fn transports(&self) -> Vec<&'static TransportKind> {
         self.transports.kinds()
+    }
+
+    fn proxies(&self) -> Vec<&'static str> {
+        proxy::names()
     }
 
     fn measure_names(&self, metric: &Metric) -> Vec<(String, String)> {

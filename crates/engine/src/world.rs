@@ -153,6 +153,7 @@ pub fn run(
         checksum,
     };
     let tallies = flows::attach(&mut world, &context, &mut recording)?;
+    attach_proxies(&mut world, &context)?;
     if measures.need_packets() {
         world.set_watch(Box::new(flows::packet_counter(unit.point, &tallies)));
     }
@@ -206,6 +207,18 @@ pub fn run(
     };
     sink.end(&record).map_err(WorldError::Sink)?;
     Ok(record)
+}
+
+/// Attaches the proxies of all nodes.
+fn attach_proxies(world: &mut World, context: &flows::Attaching<'_>) -> Result<(), WorldError> {
+    for (name, proxy) in &context.point.resolved.proxies {
+        let node = world.topology().node(name);
+        let node = node.ok_or(BuildError::UnknownNode(0))?;
+        let rng = context.seed.stream(&format!("proxy {name}"));
+        let agent = proxy.agent(rng, context.checksum);
+        world.attach_transit(node, proxy.protocol(), agent)?;
+    }
+    Ok(())
 }
 
 /// The topology of a point, with its addresses and routes.

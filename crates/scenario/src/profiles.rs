@@ -38,15 +38,28 @@ pub fn put_in(root: &mut Node) -> Result<(), Problem> {
             return Err(Problem::new(entry.node.place.clone(), path, message));
         }
     }
-    let Some(NodeValue::Array(flows)) = root.get_mut("flow").map(|flows| &mut flows.value) else {
-        return Ok(());
-    };
-    for flow in flows {
+    for flow in items(root, "flow") {
         if let Some(transport) = flow.get_mut("transport") {
             expand(transport, &profiles);
         }
     }
+    for node in items(root, "node") {
+        for side in ["asking", "asked"] {
+            let proxy = node.get_mut("proxy");
+            if let Some(transport) = proxy.and_then(|proxy| proxy.get_mut(side)) {
+                expand(transport, &profiles);
+            }
+        }
+    }
     Ok(())
+}
+
+/// The tables of a section that is a list of them.
+fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
+    match root.get_mut(section).map(|node| &mut node.value) {
+        Some(NodeValue::Array(items)) => items,
+        _ => &mut [],
+    }
 }
 
 /// What is wrong with profiles that nothing in the spec names.

@@ -9,6 +9,7 @@ mod measure;
 mod names;
 mod output;
 mod paths;
+mod proxy;
 mod reference;
 mod routes;
 mod wifi;
@@ -104,6 +105,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
     }
     for (index, node) in spec.nodes.iter().enumerate() {
         addresses::check(c, spec, node, &format!("node.{index}"));
+        proxy::check(c, vocabulary, node, &format!("node.{index}.proxy"));
     }
     wifi::check(c, spec, vocabulary);
     routes::check(c, spec);

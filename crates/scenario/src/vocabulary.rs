@@ -25,6 +25,9 @@ pub trait Vocabulary: Sync {
         kinds.find(|kind| kind.name == transport.protocol)
     }
 
+    /// The kinds of proxies, by their names.
+    fn proxies(&self) -> Vec<&'static str>;
+
     /// The names under which a measure's values stand in the results: series and metric. None where it cannot be made.
     fn measure_names(&self, metric: &Metric) -> Vec<(String, String)>;
 

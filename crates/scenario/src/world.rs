@@ -9,6 +9,7 @@ use crate::addresses::Addresses;
 use crate::families::{Loss, Propagation, Queue};
 use crate::quantity::{Count, Probability, Size, Span};
 use crate::rates::RateOverTime;
+use crate::transport::Transport;
 
 /// What holds for the whole world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +36,43 @@ pub struct Node {
     /// Those left out are given: a network of its own to each path of a flow that has several, else one to each link.
     #[serde(default)]
     pub addresses: BTreeMap<String, Addresses>,
+    /// What it does with packets that pass through it, beside forwarding them: `{ kind = "split-tcp" }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
+}
+
+/// A proxy at a node. `split-tcp` splits TCP connections (RFC 3135): it answers for either host, and has a connection of its own with
+/// each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Proxy {
+    /// What it does: `split-tcp`, or `none`.
+    pub kind: String,
+    /// The most bytes of a connection and direction that it has taken from one host, and the other has not acknowledged. When they are
+    /// full it takes no more: the window that it offers closes.
+    #[serde(default = "Proxy::buffer")]
+    pub buffer: Size,
+    /// Its transport towards the host that asks for a connection.
+    #[serde(default = "Proxy::tcp")]
+    pub asking: Transport,
+    /// Its transport towards the host that is asked.
+    #[serde(default = "Proxy::tcp")]
+    pub asked: Transport,
+}
+
+impl Proxy {
+    /// A few round trips of a satellite's rate.
+    const fn buffer() -> Size {
+        Size(1 << 20)
+    }
+
+    /// TCP by default.
+    fn tcp() -> Transport {
+        Transport {
+            protocol: "tcp".to_owned(),
+            ..Transport::default()
+        }
+    }
 }
 
 /// A full-duplex link between two nodes, or one for each member of a group: groups of equal count are joined i-th to

@@ -52,6 +52,8 @@ pub(crate) struct Network {
     /// A lane has probes.
     probing: bool,
     pub watch: Option<Box<dyn PacketWatch>>,
+    /// Agents that take what passes through their nodes: node, protocol, agent.
+    pub transits: Vec<(NodeId, u8, u32)>,
 }
 
 impl Network {
@@ -96,6 +98,7 @@ impl Network {
             recorder: None,
             probing: false,
             watch: None,
+            transits: Vec::new(),
         })
     }
 
@@ -244,11 +247,30 @@ impl Network {
         packet.hops_left -= 1;
         match self.router.routes().hop(node, packet.target) {
             Hop::Here => return Some((node, packet)),
+            Hop::Via(_) if self.transit(node, packet.protocol).is_some() => {
+                return Some((node, packet));
+            }
             Hop::Nowhere => self.drop(DropReason::NoRoute),
             Hop::Via(_) if packet.hops_left == 0 => self.drop(DropReason::HopLimit),
             Hop::Via(via) => self.offer(now, via, packet),
         }
         None
+    }
+
+    /// The agent that takes packets of a protocol which pass through a node.
+    #[inline]
+    pub fn transit(&self, node: NodeId, protocol: u8) -> Option<u32> {
+        let mut all = self.transits.iter();
+        let found = all.find(|(at, of, _)| *at == node && *of == protocol);
+        found.map(|(.., agent)| *agent)
+    }
+
+    /// The same for a packet that has come to a node, `None` where that is its destination.
+    #[inline]
+    pub fn transit_of(&self, node: NodeId, packet: &Packet) -> Option<u32> {
+        let agent = self.transit(node, packet.protocol)?;
+        let here = self.router.routes().hop(node, packet.target) == Hop::Here;
+        (!here).then_some(agent)
     }
 
     /// Counts a packet that ended at a node.

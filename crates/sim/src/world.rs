@@ -39,6 +39,8 @@ struct Slot {
     start: Option<Nanos>,
     /// `None` once it has stopped, or if it never does.
     stop: Option<Nanos>,
+    /// It takes what passes through its node.
+    transit: bool,
     /// Paths it sent on, resolved. It sends on few, so a search beats a map.
     paths: Vec<(Path, Option<Departure>)>,
     woken: Nanos,
@@ -192,6 +194,7 @@ impl World {
             protocol,
             start: Some(start),
             stop,
+            transit: false,
             paths: Vec::new(),
             woken: 0,
             wakes: 0,
@@ -200,6 +203,39 @@ impl World {
         self.network.agenda.grow(sources);
         self.set_alarm(index);
         Ok(AgentId(index as u32))
+    }
+
+    /// Puts an agent into the world that takes every packet of an IP protocol which `node` would forward, and may send under the
+    /// addresses of others: a proxy. The packets that it takes and sends are not shown to the watch, since they are not those of
+    /// the hosts.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`] (port `None`) where the node has such an agent already.
+    pub fn attach_transit(
+        &mut self,
+        node: NodeId,
+        protocol: u8,
+        agent: Box<dyn Agent>,
+    ) -> Result<AgentId, BuildError> {
+        self.network.topology.check(node)?;
+        if self.network.transit(node, protocol).is_some() {
+            return Err(BuildError::BindingTaken {
+                node: self.network.topology.node_name(node).to_owned(),
+                protocol,
+                port: None,
+            });
+        }
+        let attachment = Attachment {
+            node,
+            protocol,
+            bindings: Vec::new(),
+            start: self.now,
+            stop: None,
+        };
+        let id = self.attach_boxed(attachment, agent)?;
+        self.slots[id.index()].transit = true;
+        self.network.transits.push((node, protocol, id.0));
+        Ok(id)
     }
 
     // ---- getters
@@ -430,14 +466,19 @@ impl World {
 
     #[inline]
     fn deliver(&mut self, node: NodeId, packet: Parcel) {
-        let agent = self.demux[node.index()].find(&packet);
+        let agent = match self.network.transit_of(node, &packet) {
+            None => self.demux[node.index()].find(&packet),
+            transit => transit,
+        };
         let listening = agent.filter(|&agent| self.slots[agent as usize].start.is_none());
         let Some(agent) = listening else {
             self.network.drop(DropReason::NoAgent);
             return;
         };
         self.network.delivered += 1;
-        if let Some(watch) = &mut self.network.watch {
+        if let Some(watch) = &mut self.network.watch
+            && !self.slots[agent as usize].transit
+        {
             watch.delivered(self.now, &packet);
         }
         let path = Path::new(packet.destination, packet.source);
@@ -540,7 +581,9 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
         protocol: slot.protocol,
         hops_left: HOP_LIMIT,
     };
-    if let Some(watch) = &mut network.watch {
+    if let Some(watch) = &mut network.watch
+        && !slot.transit
+    {
         watch.sent(&packet);
     }
     let parcel = network.parcels.wrap(packet);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use anabranch_scenario::checker::Checker;
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::substitute::substitute;
 use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
@@ -73,10 +74,25 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
     if problems.is_empty() {
         problems = check_network(&spec, &kinds, &tree);
     }
+    if problems.is_empty() {
+        problems = without_proxies(&spec, &tree);
+    }
     match problems.is_empty() {
         true => Ok(spec),
         false => Err(problems),
     }
+}
+
+/// A network that carries packets from outside has no proxies: these are for the transports of the simulator.
+fn without_proxies(spec: &Spec, tree: &Node) -> Vec<Problem> {
+    let mut checker = Checker::new(tree);
+    for (index, node) in spec.nodes.iter().enumerate() {
+        if node.proxy.is_some() {
+            let message = "found a proxy; packets of real programs pass by it, so leave it out";
+            checker.problem(&format!("node.{index}.proxy"), message);
+        }
+    }
+    checker.into_problems()
 }
 
 #[cfg(test)]

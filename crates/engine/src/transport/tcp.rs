@@ -21,7 +21,7 @@ use crate::agent::transfers::Key;
 use crate::agent::{Feed, earlier};
 
 /// Its IP protocol number.
-const PROTOCOL: u8 = 6;
+pub(crate) const PROTOCOL: u8 = 6;
 
 /// How specs name it.
 pub static ENTRY: Entry = Entry {

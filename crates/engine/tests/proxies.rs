@@ -1,0 +1,123 @@
+//! A proxy that splits TCP connections: what it makes of a transfer, and what a spec may say of it.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+/// A server, a gateway a millisecond away, and a browser behind a satellite: 280 ms one way. The gateway is `gateway`; the server sends
+/// 40 segments over a connection that is up, fewer than the 65,535 B that a SYN-ACK can offer (RFC 7323 §2.2).
+fn spec(gateway: &str, loss: f64) -> String {
+    format!(
+        r#"
+anabranch = 1
+name = "proxy"
+world = {{ duration = "100 s" }}
+[[node]]
+name = "server"
+[[node]]
+name = "gateway"
+{gateway}
+[[node]]
+name = "browser"
+[[link]]
+name = "wire"
+between = ["server", "gateway"]
+rate = "1 Gbit/s"
+delay = "1 ms"
+[[link]]
+name = "satellite"
+between = ["gateway", "browser"]
+rate = "100 Mbit/s"
+delay = "280 ms"
+loss = {{ forward = {{ model = "bernoulli", probability = {loss}, place = "after-queue" }} }}
+[[flow]]
+name = "page"
+from = "server"
+to = "browser"
+transport = {{ protocol = "tcp", initial_window = "10 segments", receive_window = "1 MiB", window_scale = true, sack = true }}
+workload = {{ kind = "transfers", arrivals = "fixed", every = "1 s", count = 1, size = {{ kind = "fixed", bytes = "58400 B" }} }}
+[[measure]]
+metric = "flow_completion_time"
+flow = "page"
+take = ["most"]
+[[measure]]
+metric = "transfers_incomplete"
+flow = "page"
+"#
+    )
+}
+
+fn run(text: &str) -> RunRecord {
+    let plan =
+        Plan::new(Request::new("proxy.toml", text)).unwrap_or_else(|error| panic!("{error}"));
+    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+}
+
+fn time(record: &RunRecord) -> f64 {
+    let value = record.value("page", "flow_completion_time_most");
+    value.unwrap_or_else(|| panic!("{:?}", record.metrics))
+}
+
+/// Towards the satellite, 100 segments at once.
+const PROXY: &str = r#"proxy = { kind = "split-tcp", asking = { protocol = "tcp", receive_window = "1 MiB", window_scale = true }, asked = { protocol = "tcp", initial_window = "100 segments", receive_window = "1 MiB", window_scale = true } }"#;
+
+#[test]
+fn a_window_of_its_own_saves_the_rounds_of_slow_start() {
+    // Without: windows of 10, at most 20, and the rest hold 40 segments, so that the last begin after two round trips of 562 ms and
+    // take 281 ms.
+    let without = time(&run(&spec("", 0.0)));
+    assert!(without > 2.0 * 0.562 + 0.281, "{without}");
+    // With: the gateway sends each segment on when it comes. Three windows reach it within two round trips of 2 ms and 1 ms, and each of
+    // the last ten takes 120 us on the satellite's link; all together take 4.8 ms and 281 ms at least.
+    let with = time(&run(&spec(PROXY, 0.0)));
+    let expected = 0.280 + 0.005 + 10.0 * 1500.0 * 8.0 / 1e8;
+    assert!(
+        with > 0.281 + 0.0048 && with < expected + 0.002,
+        "{with} against {expected}"
+    );
+}
+
+#[test]
+fn losses_behind_a_proxy_are_repaired_by_it() {
+    for seed_of_losses in [0.01, 0.05, 0.2] {
+        let record = run(&spec(PROXY, seed_of_losses));
+        assert!(record.failures.is_empty(), "{:?}", record.failures);
+        assert_eq!(record.value("page", "transfers_incomplete"), Some(0.0));
+        // Twice the same, to the event.
+        let again = run(&spec(PROXY, seed_of_losses));
+        assert_eq!((time(&again), again.events), (time(&record), record.events));
+    }
+}
+
+#[test]
+fn a_proxy_with_default_settings_carries_all() {
+    let record = run(&spec(r#"proxy = { kind = "split-tcp" }"#, 0.01));
+    assert_eq!(record.value("page", "transfers_incomplete"), Some(0.0));
+}
+
+#[test]
+fn a_proxy_that_makes_no_sense_is_refused() {
+    let refused = |proxy: &str| {
+        let text = spec(&format!("proxy = {{ {proxy} }}"), 0.0);
+        let plan = Plan::new(Request::new("proxy.toml", &text));
+        plan.expect_err(proxy).to_string()
+    };
+    let cases = [
+        (r#"kind = "split-tpc""#, "did you mean `split-tcp`?"),
+        (r#"kind = "split-tcp", buffer = "0 B""#, "found no buffer"),
+        (
+            r#"kind = "split-tcp", asked = { protocol = "sctp" }"#,
+            "a proxy that splits TCP speaks tcp",
+        ),
+        (
+            r#"kind = "split-tcp", asking = { protocol = "tcp", congestion = "cubik" }"#,
+            "did you mean `cubic`?",
+        ),
+        (r#"kind = "split-tcp", most = 3"#, "most"),
+    ];
+    for (proxy, expected) in cases {
+        let message = refused(proxy);
+        assert!(message.contains(expected), "{proxy}: {message}");
+    }
+}
