@@ -18,6 +18,8 @@ use anabranch_transport::Path;
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
 
+#[cfg(feature = "quic")]
+pub mod quic;
 pub mod sctp;
 pub mod tcp;
 pub mod udp;
@@ -29,7 +31,13 @@ pub type Outages = Vec<[u64; 2]>;
 pub type Made = Arc<dyn Transport>;
 
 /// Every transport: one line for each.
-pub const KINDS: &[&Entry] = &[&tcp::ENTRY, &sctp::ENTRY, &udp::ENTRY];
+pub const KINDS: &[&Entry] = &[
+    &tcp::ENTRY,
+    &sctp::ENTRY,
+    &udp::ENTRY,
+    #[cfg(feature = "quic")]
+    &quic::ENTRY,
+];
 
 /// A transport that specs can name.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 mod header;
 mod sink;
 mod source;
+pub mod tunnel;
 
 pub(crate) use header::sum;
 pub use sink::{UdpSink, UdpSinkStats};

@@ -1,0 +1,358 @@
+//! QUIC by `quinn-proto` inside UDP: its settings in specs, a source that connects and writes streams, a sink that reads them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_quic::{Config, Connection, Event, Stats};
+use anabranch_scenario::addresses::IpVersion;
+use anabranch_scenario::transport::TransportKind;
+use anabranch_sim::udp::tunnel::{self, TUNNEL_HEADER};
+use anabranch_sim::{Agent, Rng};
+use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
+use bytes::{Bytes, BytesMut};
+
+use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::inspect::Seen;
+use crate::agent::tally::SharedTally;
+use crate::agent::transfers::Key;
+use crate::agent::{Feed, earlier};
+
+/// The IP protocol number of UDP.
+const PROTOCOL: u8 = 17;
+/// What a full packet has beside the bytes of one stream: the short header, the head of a STREAM frame, the tag of the AEAD.
+const OVERHEAD: u64 = 1 + 8 + 4 + 12 + 16;
+
+/// How specs name it.
+pub static ENTRY: Entry = Entry {
+    kind: TransportKind {
+        settings: &[Config::SETTINGS],
+        fallback: |_, name| Config::default().show(name),
+        messages: false,
+        window: true,
+        ..TransportKind::new(
+            "quic",
+            "QUIC (RFC 9000) by quinn-proto, unmodified, with a handshake that keeps no secrets.",
+        )
+    },
+    build,
+};
+
+fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+    let mut config = Config::default();
+    for (setting, datum) in given.values() {
+        // What a checked transport holds was read, and can be set.
+        let _ = config.put(setting.name, &datum);
+    }
+    let ip = match given.ip {
+        IpVersion::Ipv4 => 20,
+        IpVersion::Ipv6 => 40,
+    };
+    let payload = u64::from(config.mtu) - ip - TUNNEL_HEADER as u64;
+    Ok(Arc::new(Quic { config, payload }))
+}
+
+/// A QUIC flow's transport.
+#[derive(Debug)]
+struct Quic {
+    config: Config,
+    /// Largest UDP payload, bytes: the unit of the window.
+    payload: u64,
+}
+
+impl Transport for Quic {
+    fn protocol(&self) -> u8 {
+        PROTOCOL
+    }
+
+    fn packet(&self) -> usize {
+        (self.payload - OVERHEAD) as usize
+    }
+
+    fn segment(&self) -> u64 {
+        self.payload
+    }
+
+    fn receive_buffer(&self) -> u64 {
+        self.config.receive_window
+    }
+
+    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+        let mut rng = member.rng(ENTRY.kind.name);
+        let facts = member.workload.facts();
+        let path = member.path();
+        let [_, remote] = member.ports;
+        let sink = Sink {
+            connection: Connection::listen(
+                &self.config,
+                path.remote.is_ipv6(),
+                remote,
+                seed(&mut rng),
+            ),
+            tunnel: Tunnel {
+                checksum: member.checksum,
+            },
+            tally: Rc::clone(&member.tally),
+        };
+        let source = Source {
+            config: self.config.clone(),
+            connection: None,
+            path,
+            ports: member.ports,
+            seed: seed(&mut rng),
+            feed: Feed::new(member.workload),
+            ahead: match facts.paced {
+                true => self.config.send_window,
+                false => 2 * self.payload,
+            },
+            unwritten: BTreeMap::new(),
+            transfers: 0,
+            ended: false,
+            stats: Stats::default(),
+            tunnel: Tunnel {
+                checksum: member.checksum,
+            },
+            tally: member.tally,
+        };
+        [Box::new(source), Box::new(sink)]
+    }
+
+    fn inspect(&self, _: &[u8]) -> Seen {
+        // Which data a packet carries is known to its ends alone.
+        Seen::NoData
+    }
+}
+
+fn seed(rng: &mut Rng) -> [u8; 32] {
+    let mut seed = [0; 32];
+    for word in seed.chunks_exact_mut(8) {
+        word.copy_from_slice(&rng.bits().to_be_bytes());
+    }
+    seed
+}
+
+/// UDP around what a connection takes and gives.
+struct Tunnel {
+    /// Checksums are computed and verified.
+    checksum: bool,
+}
+
+impl Tunnel {
+    fn take(&self, connection: &mut Connection, now: Nanos, path: Path, ecn: Ecn, packet: Bytes) {
+        if let Some(([from, _], payload)) = tunnel::unwrap(path, packet, self.checksum) {
+            connection.set_peer_port(from);
+            connection.handle_datagram(now, path, ecn, payload);
+        }
+    }
+
+    fn give(
+        &self,
+        connection: &mut Connection,
+        now: Nanos,
+        out: &mut BytesMut,
+    ) -> Option<Transmit> {
+        let begin = out.len();
+        tunnel::open(out, connection.ports());
+        let Some(mut transmit) = connection.poll_transmit(now, out) else {
+            out.truncate(begin);
+            return None;
+        };
+        transmit.len += TUNNEL_HEADER;
+        let datagram = &mut out[begin..];
+        tunnel::set_length(datagram);
+        if self.checksum {
+            tunnel::seal(transmit.path, datagram);
+        }
+        Some(transmit)
+    }
+}
+
+/// Connects at its start time and sends its workload.
+struct Source {
+    config: Config,
+    connection: Option<Connection>,
+    path: Path,
+    ports: [u16; 2],
+    seed: [u8; 32],
+    feed: Feed,
+    /// So much is taken from the workload ahead of what the connection has room for, bytes.
+    ahead: u64,
+    /// Bytes that were taken and found no room yet, by stream.
+    unwritten: BTreeMap<u16, u64>,
+    transfers: u64,
+    /// The streams were ended.
+    ended: bool,
+    /// As they stood when they were last looked at.
+    stats: Stats,
+    tunnel: Tunnel,
+    tally: SharedTally,
+}
+
+impl Source {
+    /// Takes messages while there is room for them, and writes what was taken.
+    fn top_up(&mut self, now: Nanos) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        loop {
+            self.unwritten.retain(|stream, left| {
+                if connection.is_up() && connection.is_writable(*stream) {
+                    *left -= connection.write_zeros(*stream, *left);
+                }
+                *left > 0
+            });
+            // The feed is asked even where there is no room, so that a deadline of it never stays behind.
+            let Some(message) = self.feed.peek(now) else {
+                break;
+            };
+            if self.unwritten.values().sum::<u64>() >= self.ahead {
+                break;
+            }
+            self.feed.take();
+            let stream = message.stream.unwrap_or_else(|| {
+                let number = self.transfers % u64::from(self.config.streams);
+                number as u16
+            });
+            self.transfers += 1;
+            let stream = stream % self.config.streams;
+            let mut tally = self.tally.borrow_mut();
+            tally.begin(now, Key::Stream(stream), &message);
+            *self.unwritten.entry(stream).or_default() += message.size as u64;
+        }
+        if !self.feed.is_over() || !connection.is_up() || !self.unwritten.is_empty() {
+            return;
+        }
+        if !self.ended {
+            self.ended = true;
+            connection.finish();
+        }
+        if connection.unfinished() == 0 {
+            connection.close(now);
+        }
+    }
+
+    /// Tells what the connection has come to.
+    fn observe(&mut self, now: Nanos) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        let mut tally = self.tally.borrow_mut();
+        while let Some(event) = connection.poll_event() {
+            if let Event::Failed(reason) = event {
+                tally.failed = Some(reason);
+            }
+        }
+        let before = std::mem::replace(&mut self.stats, connection.stats());
+        let after = self.stats;
+        let mut sample = |probe, value| {
+            tally.sample(Sample {
+                at: now,
+                probe,
+                index: 0,
+                value,
+            });
+        };
+        for number in before.lost..after.lost {
+            sample(Probe::Retransmitted, number as f64);
+        }
+        for number in before.congestion_events..after.congestion_events {
+            sample(Probe::FastRetransmit, number as f64);
+        }
+        if before.cwnd != after.cwnd {
+            sample(Probe::Cwnd, after.cwnd as f64);
+        }
+        if before.rtt != after.rtt {
+            sample(Probe::Srtt, after.rtt as f64 / 1e9);
+        }
+    }
+}
+
+impl Agent for Source {
+    fn start(&mut self, now: Nanos) {
+        self.feed.start();
+        match Connection::connect(now, &self.config, self.path, self.ports, self.seed) {
+            Ok(connection) => {
+                self.stats = connection.stats();
+                self.tally
+                    .borrow_mut()
+                    .first_window(now, self.stats.cwnd as f64);
+                self.connection = Some(connection);
+            }
+            Err(error) => self.tally.borrow_mut().failed = Some(error),
+        }
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.feed.stop();
+        self.top_up(now);
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        if let Some(connection) = &mut self.connection {
+            self.tunnel.take(connection, now, path, ecn, datagram);
+        }
+        self.observe(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.observe(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.top_up(now);
+        let transmit = self.tunnel.give(self.connection.as_mut()?, now, out);
+        if transmit.is_none() {
+            self.observe(now);
+        }
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let connection = self.connection.as_ref();
+        let due = connection.and_then(anabranch_transport::Transport::poll_timeout);
+        earlier(due, self.feed.deadline())
+    }
+}
+
+/// Waits for one connection and takes what it brings.
+struct Sink {
+    connection: Connection,
+    tunnel: Tunnel,
+    tally: SharedTally,
+}
+
+impl Sink {
+    fn take(&mut self, now: Nanos) {
+        let mut tally = self.tally.borrow_mut();
+        while let Some((stream, bytes)) = self.connection.read() {
+            tally.deliver(now, bytes, 0);
+            tally.arrive(now, Key::Stream(stream), bytes);
+        }
+        // What ends a connection is the source's to report.
+        while self.connection.poll_event().is_some() {}
+    }
+}
+
+impl Agent for Sink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.tunnel
+            .take(&mut self.connection, now, path, ecn, datagram);
+        self.take(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.connection.handle_timeout(now);
+        self.take(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.tunnel.give(&mut self.connection, now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.connection.poll_timeout()
+    }
+}

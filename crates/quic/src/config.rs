@@ -1,0 +1,109 @@
+//! What a connection is given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_settings::{Kind, OFF, Value, settings, spelled};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+
+use crate::ids::{Identifiers, ResetKey};
+
+/// A congestion control of quinn's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// CUBIC (RFC 8312).
+    #[default]
+    Cubic,
+    /// NewReno (RFC 9002 §7).
+    NewReno,
+}
+spelled!(Congestion: Congestion::Cubic = "cubic", Congestion::NewReno = "newreno");
+
+/// The smallest UDP payload that every path carries (RFC 9000 §14), with the headers of UDP and IPv6.
+const LEAST_PACKET: u64 = 1200 + 8 + 40;
+
+settings! {
+    /// Configuration of one end of a QUIC connection. The defaults are those of quinn-proto, but for `mtu`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Config {
+        /// Congestion control, as quinn-proto implements it. Its BBR is left out: it draws random numbers that no seed repeats.
+        congestion: Congestion = Congestion::Cubic, <Congestion as Value>::KIND, "RFC 9002 §7";
+        /// Congestion window at the beginning. Off: quinn-proto's, ten packets of 1200 B.
+        initial_window: Option<u64> = None,
+            Kind::Either(OFF, &Kind::Bytes { least: 2400, most: 1 << 30 }), "RFC 9002 §7.2";
+        /// Largest IP packet. No larger one is searched for.
+        mtu: u16 = 1500, Kind::Bytes { least: LEAST_PACKET, most: 65_535 }, "RFC 9000 §14";
+        /// Streams that the sender uses. A transfer has the stream of its number modulo this.
+        streams: u16 = 1, Kind::Count { least: 1, most: 65_535 }, "RFC 9000 §2";
+        /// Flow control: bytes that a sender may send ahead of what was read, on each stream and on the connection.
+        receive_window: u64 = 1_250_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "RFC 9000 §4.1";
+        /// Bytes that a sender keeps until they are acknowledged.
+        send_window: u64 = 10_000_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "";
+        /// A connection that hears nothing for so long is over. 0: never.
+        idle_timeout: Nanos = 30 * SECOND, Kind::Duration { least: 0, most: 86_400 * SECOND }, "RFC 9000 §10.1";
+    }
+    beside {}
+}
+
+impl Config {
+    /// The largest UDP payload to a peer, bytes.
+    pub(crate) fn payload(&self, is_ipv6: bool) -> u16 {
+        self.mtu - 8 - if is_ipv6 { 40 } else { 20 }
+    }
+
+    /// As quinn takes it.
+    pub(crate) fn transport(&self, payload: u16) -> TransportConfig {
+        let window = VarInt::from_u64(self.receive_window).unwrap_or(VarInt::MAX);
+        let idle = VarInt::from_u64(self.idle_timeout / MILLISECOND).ok();
+        let idle = idle.filter(|idle| idle.into_inner() > 0);
+        let mut transport = TransportConfig::default();
+        transport
+            .max_concurrent_uni_streams(VarInt::from_u32(self.streams.into()))
+            .max_concurrent_bidi_streams(VarInt::from_u32(0))
+            .stream_receive_window(window)
+            .receive_window(window)
+            .send_window(self.send_window)
+            .initial_mtu(payload)
+            .mtu_discovery_config(None)
+            .enable_segmentation_offload(false)
+            .max_idle_timeout(idle.map(IdleTimeout::from))
+            .datagram_receive_buffer_size(None)
+            .congestion_controller_factory(self.controller());
+        transport
+    }
+
+    fn controller(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        match self.congestion {
+            Congestion::Cubic => {
+                let mut cubic = CubicConfig::default();
+                if let Some(window) = self.initial_window {
+                    cubic.initial_window(window);
+                }
+                Arc::new(cubic)
+            }
+            Congestion::NewReno => {
+                let mut reno = NewRenoConfig::default();
+                if let Some(window) = self.initial_window {
+                    reno.initial_window(window);
+                }
+                Arc::new(reno)
+            }
+        }
+    }
+
+    /// What of an endpoint does not belong to a connection. All that is drawn comes from `seed`.
+    pub(crate) fn endpoint(payload: u16, seed: [u8; 32]) -> EndpointConfig {
+        let mut endpoint = EndpointConfig::new(Arc::new(ResetKey));
+        let identifiers = Identifiers::new(seed);
+        // quinn refuses less than what every path carries, which no checked configuration asks for.
+        let _ = endpoint.max_udp_payload_size(payload);
+        endpoint
+            .cid_generator(move || Box::new(identifiers.clone()))
+            .min_reset_interval(Duration::from_millis(20))
+            .rng_seed(Some(seed));
+        endpoint
+    }
+}

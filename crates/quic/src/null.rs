@@ -1,0 +1,309 @@
+//! A handshake with the flights and about the lengths of TLS 1.3 that keeps no secrets, and keys that only check.
+//!
+//! Client Hello; Server Hello, and behind it Encrypted Extensions, Certificate, Certificate Verify and Finished in one message; the
+//! client's Finished. The first and the third carry the transport parameters, as in TLS. What encryption would add to a packet is a
+//! tag of 16 bytes; here it has checksums.
+
+use std::any::Any;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use quinn_proto::crypto::{
+    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey,
+    ServerConfig, Session, UnsupportedVersion,
+};
+use quinn_proto::transport_parameters::TransportParameters;
+use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
+
+/// Bytes of the messages, without transport parameters: X25519 and AES-128-GCM, a chain of two certificates with ECDSA.
+const CLIENT_HELLO: usize = 230;
+const SERVER_HELLO: usize = 122;
+const SERVER_FLIGHT: usize = 2_000;
+const FINISHED: usize = 36;
+/// What precedes each message: its length, and that of its parameters.
+const HEAD: usize = 4;
+
+/// Bytes that AES-128-GCM adds to a packet (RFC 9001 §5.3), and the sample for header protection (§5.4.2).
+const TAG: usize = 16;
+/// Packets after which keys are updated (RFC 9001 §6.6).
+const PACKETS_OF_A_KEY: u64 = 1 << 23;
+/// Damaged packets after which a connection is given up (RFC 9001 §6.6).
+const DAMAGED: u64 = 1 << 52;
+
+/// Both ends' configuration.
+pub(crate) struct Null;
+
+impl ClientConfig for Null {
+    fn start_session(
+        self: Arc<Self>,
+        _: u32,
+        _: &str,
+        parameters: &TransportParameters,
+    ) -> Result<Box<dyn Session>, ConnectError> {
+        Ok(Box::new(Handshake::new(Side::Client, parameters)))
+    }
+}
+
+impl ServerConfig for Null {
+    fn initial_keys(&self, _: u32, _: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        Ok(keys())
+    }
+
+    fn retry_tag(&self, _: u32, _: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        tag(0, packet, &[])
+    }
+
+    fn start_session(
+        self: Arc<Self>,
+        _: u32,
+        parameters: &TransportParameters,
+    ) -> Box<dyn Session> {
+        Box::new(Handshake::new(Side::Server, parameters))
+    }
+}
+
+/// The messages of one end, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client has to say hello, or the server waits for it.
+    Hello,
+    /// The server's turn: its hello, then the rest of its flight. The client waits for each.
+    ServerHello,
+    ServerFlight,
+    /// The client's Finished: to be sent, or awaited.
+    Finished,
+    Done,
+}
+
+/// One end's handshake.
+struct Handshake {
+    side: Side,
+    own: Vec<u8>,
+    peer: Option<TransportParameters>,
+    stage: Stage,
+    /// The client has the keys of what follows the server's hello.
+    upgraded: bool,
+    /// What has come of a message that is not complete.
+    read: Vec<u8>,
+}
+
+impl Handshake {
+    fn new(side: Side, parameters: &TransportParameters) -> Self {
+        let mut own = Vec::new();
+        parameters.write(&mut own);
+        Self {
+            side,
+            own,
+            peer: None,
+            stage: Stage::Hello,
+            upgraded: false,
+            read: Vec::new(),
+        }
+    }
+
+    /// Appends a message of so many bytes beside its parameters.
+    fn write(out: &mut Vec<u8>, length: usize, parameters: &[u8]) {
+        let all = length + parameters.len();
+        out.extend_from_slice(&(all as u16).to_be_bytes());
+        out.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
+        out.extend_from_slice(parameters);
+        out.resize(out.len() + length - HEAD, 0);
+    }
+
+    /// The parameters of the next message, if all of it is there.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let &[a, b, c, d] = self.read.first_chunk::<HEAD>()?;
+        let all = usize::from(u16::from_be_bytes([a, b])).max(HEAD);
+        let parameters = usize::from(u16::from_be_bytes([c, d])).min(all - HEAD);
+        if self.read.len() < all {
+            return None;
+        }
+        let message: Vec<u8> = self.read.drain(..all).collect();
+        Some(message[HEAD..HEAD + parameters].to_vec())
+    }
+
+    fn take(&mut self, parameters: &[u8]) -> Result<(), TransportError> {
+        let read = TransportParameters::read(self.side, &mut Cursor::new(parameters));
+        self.peer = Some(read?);
+        Ok(())
+    }
+}
+
+impl Session for Handshake {
+    fn initial_keys(&self, _: &ConnectionId, _: Side) -> Keys {
+        keys()
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        self.peer.is_some().then(|| Box::new(()) as Box<dyn Any>)
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        None
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        None
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match self.side {
+            Side::Client => !matches!(self.stage, Stage::Finished | Stage::Done),
+            Side::Server => self.stage != Stage::Done,
+        }
+    }
+
+    fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        self.read.extend_from_slice(bytes);
+        let mut known = false;
+        while let Some(parameters) = self.next() {
+            let (next, has_parameters) = match (self.side, self.stage) {
+                (Side::Server, Stage::Hello) => (Stage::ServerHello, true),
+                (Side::Client, Stage::ServerHello) => (Stage::ServerFlight, false),
+                (Side::Client, Stage::ServerFlight) => (Stage::Finished, true),
+                (Side::Server, Stage::Finished) => (Stage::Done, false),
+                _ => {
+                    // A message of the handshake out of its order.
+                    return Err(TransportErrorCode::PROTOCOL_VIOLATION.into());
+                }
+            };
+            if has_parameters {
+                self.take(&parameters)?;
+                known = true;
+            }
+            self.stage = next;
+        }
+        Ok(known)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        Ok(self.peer)
+    }
+
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
+        match (self.side, self.stage) {
+            (Side::Client, Stage::Hello) => {
+                Self::write(out, CLIENT_HELLO, &self.own);
+                self.stage = Stage::ServerHello;
+                None
+            }
+            // The server's hello has come: what follows is under other keys.
+            (Side::Client, Stage::ServerFlight) if !self.upgraded => {
+                self.upgraded = true;
+                Some(keys())
+            }
+            (Side::Client, Stage::Finished) => {
+                Self::write(out, FINISHED, &[]);
+                self.stage = Stage::Done;
+                Some(keys())
+            }
+            (Side::Server, Stage::ServerHello) => {
+                Self::write(out, SERVER_HELLO, &[]);
+                self.stage = Stage::ServerFlight;
+                Some(keys())
+            }
+            (Side::Server, Stage::ServerFlight) => {
+                Self::write(out, SERVER_FLIGHT, &self.own);
+                self.stage = Stage::Finished;
+                Some(keys())
+            }
+            _ => None,
+        }
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        Some(keys().packet)
+    }
+
+    fn is_valid_retry(&self, _: &ConnectionId, _: &[u8], _: &[u8]) -> bool {
+        false
+    }
+
+    fn export_keying_material(
+        &self,
+        _: &mut [u8],
+        _: &[u8],
+        _: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        Err(ExportKeyingMaterialError)
+    }
+}
+
+/// A key that protects nothing.
+struct NoKey;
+
+fn keys() -> Keys {
+    Keys {
+        header: KeyPair {
+            local: Box::new(NoKey),
+            remote: Box::new(NoKey),
+        },
+        packet: KeyPair {
+            local: Box::new(NoKey),
+            remote: Box::new(NoKey),
+        },
+    }
+}
+
+/// What stands in place of a packet's tag: the checksums of its header and of its body, and its number.
+fn tag(number: u64, header: &[u8], body: &[u8]) -> [u8; TAG] {
+    let mut tag = [0; TAG];
+    let words = [header, body].map(crc_fast::crc32_iscsi);
+    for (place, word) in tag.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_be_bytes());
+    }
+    tag[8..].copy_from_slice(&number.to_be_bytes());
+    tag
+}
+
+impl HeaderKey for NoKey {
+    fn decrypt(&self, _: usize, _: &mut [u8]) {}
+
+    fn encrypt(&self, _: usize, _: &mut [u8]) {}
+
+    fn sample_size(&self) -> usize {
+        TAG
+    }
+}
+
+impl PacketKey for NoKey {
+    fn encrypt(&self, number: u64, packet: &mut [u8], header: usize) {
+        let Some((protected, room)) = packet.split_last_chunk_mut::<TAG>() else {
+            return;
+        };
+        let (header, body) = protected.split_at(header.min(protected.len()));
+        *room = tag(number, header, body);
+    }
+
+    fn decrypt(
+        &self,
+        number: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        let (body, found) = payload.split_last_chunk::<TAG>().ok_or(CryptoError)?;
+        if *found != tag(number, header, body) {
+            return Err(CryptoError);
+        }
+        let length = body.len();
+        payload.truncate(length);
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        TAG
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        PACKETS_OF_A_KEY
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        DAMAGED
+    }
+}
