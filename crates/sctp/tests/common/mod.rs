@@ -189,13 +189,19 @@ impl World {
         messages
     }
 
-    /// Puts what `host` has to send on the wire, and keeps its events.
+    /// Puts what `host` has to send on the wire, and keeps its events. Asks for them after each call: only so many wait.
     pub fn drain(&mut self, host: usize) {
         while let Some(transmit) = self.endpoints[host].poll_transmit(self.now, &mut self.out) {
             let bytes = self.out.split().freeze();
             assert_eq!(bytes.len(), transmit.len);
             self.put_as(host, bytes, transmit);
+            self.hear(host);
         }
+        self.hear(host);
+    }
+
+    /// Keeps what `host` is told.
+    pub fn hear(&mut self, host: usize) {
         while let Some(event) = self.endpoints[host].poll_event() {
             self.events[host].push(event);
         }
