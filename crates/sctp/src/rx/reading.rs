@@ -6,7 +6,7 @@ use super::message::ReceivedPart;
 
 impl Receiver {
     /// The next message for the application, or part of one that is too long for the receive buffer, or longer than
-    /// [`Config::partial_delivery_point`]. Taking it frees the receive buffer, and makes a SACK due if the window had
+    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Taking it frees the receive buffer, and makes a SACK due if the window had
     /// been closed and is open again.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         self.assembly.give_back().or_else(|| self.read())
