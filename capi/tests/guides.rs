@@ -45,7 +45,8 @@ fn prepare(page: &str, folder: &Path, needs: &[&str]) -> Option<String> {
 /// got that, or else whether they ended well, and all that they printed.
 fn run(folder: &Path, script: &str, mut each: impl FnMut(&str) -> bool) -> (bool, String) {
     let mut command = Command::new("bash");
-    let path = format!("{}:{}", folder.display(), env!("PATH"));
+    let others = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{others}", folder.display());
     command
         .args(["-ec", &format!("exec 2>&1\n{script}")])
         .current_dir(folder);

@@ -13,7 +13,7 @@ use anabranch_interop::namespace::{self, Family, GUEST, HOST};
 use anabranch_interop::peer::Peer;
 use anabranch_interop::programs::Programs;
 use anabranch_net::{Carrier, Config};
-use common::{library, run_at, text};
+use common::{compile, library, run_at, text};
 
 /// How long a case may take, on however busy a machine; one that hangs ends then.
 const PATIENCE: Duration = Duration::from_secs(250);
@@ -266,4 +266,29 @@ fn the_kernels_programs_call_debians_inside_udp() {
 #[test]
 fn the_kernels_programs_call_debians_over_ip() {
     is_called_by_the_kernel(true);
+}
+
+/// `calls.linux`, which this stack's calls are compared with (`linux.rs`), is what they come to in the kernel.
+#[test]
+fn the_kernels_calls_end_as_they_are_listed() {
+    if !able() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile("calls", folder.path());
+    let listed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls.linux");
+    beside_a_guest(|own, other| {
+        let until = deadline();
+        let script = format!(
+            "{program} 5001 >/run/calls 2>/dev/null; diff /run/calls {listed} && echo as listed",
+            program = program.display(),
+            listed = listed.display()
+        );
+        let mut guest = guest(folder.path(), &script, [other, own], true)?;
+        guest.wait("ended", until)?;
+        match guest.wait("as listed", until) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(guest.to_string()),
+        }
+    });
 }
