@@ -169,6 +169,8 @@ fn flood(
         impaired: 0,
         moves_to: None,
         at_once: false,
+        leaves_late: false,
+        names_streams: false,
     };
     let mut accepting = Peer::start(&setup(false), programs)?;
     accepting.wait("ready", until)?;
