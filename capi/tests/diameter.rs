@@ -129,9 +129,9 @@ fn two_peers_survive_the_loss_of_a_path() {
     let begin = "
         freeDiameterd -c $own.conf >$own.log 2>&1 & peer=$!
         trap 'kill -9 $peer 2>/dev/null' EXIT
-        answers() { grep -a -A1 'RCV from' $own.log | grep -c Device-Watchdog-Answer; }
+        answers() { grep -s -a -A1 'RCV from' $own.log | grep -c Device-Watchdog-Answer; }
         has() { until (($(answers) >= $1)); do kill -0 $peer || exit; sleep 0.2; done; }
-        ends() { kill -TERM $peer; wait $peer; echo $own ends $?; }";
+        ends() { kill -TERM $peer; wait $peer; echo $own ends $?; : >$own.ended; }";
     let cut = format!(
         "own=a; {begin}
          has 1; ip link set {} down; has $(($(answers) + 2)); ends",
@@ -140,7 +140,7 @@ fn two_peers_survive_the_loss_of_a_path() {
     // What the other says last is that it goes.
     let stays = format!(
         "own=b; {begin}
-         until grep -aq Disconnect-Peer-Request $own.log; do kill -0 $peer || exit; sleep 0.2; done; ends"
+         until [[ -e a.ended ]] || grep -saq Disconnect-Peer-Request $own.log; do kill -0 $peer || exit; sleep 0.2; done; ends"
     );
     let scripts = [cut, stays];
     let outputs = joined(|side| {

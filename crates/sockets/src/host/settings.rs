@@ -41,6 +41,8 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
         if let errors @ 1.. = options.short(ASSOCINFO, 4) {
             sctp.association_max_retrans = u32::from(errors);
         }
+        // As Linux does: a path that does not answer once is left for another (RFC 7829).
+        sctp.profile.potentially_failed = true;
         sctp.delayed_sack = options.word(DELAYED_SACK, 8) != 1;
         if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
             sctp.sack_delay = u64::from(delay) * MILLISECOND;
