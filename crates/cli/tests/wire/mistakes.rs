@@ -41,7 +41,7 @@ fn mistakes_are_told_before_anything_is_sent() {
         (&["emulate", "wrong.toml"], &["nme", "wrong.toml:3"]),
         (
             &["emulate", "link.toml", "--between", "a,c"],
-            &["no node c", "a, b"],
+            &["no node \"c\"", "a, b"],
         ),
         (&["emulate", "link.toml", "--between", "a"], &["near,far"]),
         (
