@@ -18,7 +18,7 @@ use anabranch_transport::Path;
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
 
-#[cfg(feature = "quic")]
+#[cfg(all(feature = "quic", not(target_family = "wasm")))]
 pub mod quic;
 pub mod sctp;
 pub mod tcp;
@@ -35,7 +35,7 @@ pub const KINDS: &[&Entry] = &[
     &tcp::ENTRY,
     &sctp::ENTRY,
     &udp::ENTRY,
-    #[cfg(feature = "quic")]
+    #[cfg(all(feature = "quic", not(target_family = "wasm")))]
     &quic::ENTRY,
 ];
 
