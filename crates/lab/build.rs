@@ -100,14 +100,18 @@ fn dependencies(folder: &Path) -> Vec<String> {
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
             section = line;
-        } else if matches!(section, "[dependencies]" | "[build-dependencies]")
-            && line.starts_with("anabranch-")
-        {
+        } else if is_built_with(section) && line.starts_with("anabranch-") {
             let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
             found.push(name.to_owned());
         }
     }
     found
+}
+
+/// Whether a section lists what the crate is built with, on this machine or on another kind (`[target.….dependencies]`).
+fn is_built_with(section: &str) -> bool {
+    matches!(section, "[dependencies]" | "[build-dependencies]")
+        || section.starts_with("[target.") && section.ends_with(".dependencies]")
 }
 
 fn hash_tree(path: &Path, hasher: &mut DefaultHasher) {
