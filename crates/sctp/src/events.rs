@@ -46,8 +46,8 @@ impl Events {
         self.put(event);
     }
 
-    /// Messages that were given up at one time are told of together: the sender held them all. So a user who asks after each call misses
-    /// some only where a call gives messages up at two times, and the first were as many as may wait.
+    /// Messages that were given up at one time are told of together, beyond the limit of events if need be: the sender held them all.
+    /// A user who asks after each call misses some in one case: the call gives messages up twice, and the first ones filled the queue.
     pub(crate) fn given_up(&mut self, messages: impl Iterator<Item = AbandonedMessage>) {
         let full = self.is_full();
         for message in messages {
