@@ -352,6 +352,7 @@ impl Association {
     /// Takes back the messages of which nothing was sent yet; returns how many. One that was begun is finished.
     pub fn withdraw_unsent(&mut self) -> usize {
         let withdrawn = self.tx.withdraw_unsent();
+        self.tell_receipts();
         self.advance_reconfiguration();
         withdrawn
     }

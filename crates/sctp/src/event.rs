@@ -8,6 +8,7 @@ use crate::address_changes::{AddressChange, AddressChangeOutcome};
 use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
+use crate::tx::Delivery;
 
 /// A notification to the user of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +79,14 @@ pub enum Event {
     },
     /// A message was given up by the policy it was sent with (RFC 3758 §3.4, RFC 7496; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
     MessageAbandoned(Box<AbandonedMessage>),
+    /// What became of a message whose user asked ([`Association::send_for_receipt`](crate::Association::send_for_receipt)). None is missed.
+    /// Messages for which none came before [`Event::Restarted`] or [`Event::Closed`] were not acknowledged.
+    Receipt {
+        /// The number that was given with the message.
+        number: u64,
+        /// What became of it.
+        delivery: Delivery,
+    },
     /// Streams begin anew with number 0, or do not although that was wished (SCTP_STREAM_RESET_EVENT, RFC 6525 §6.1.1), by
     /// [`Association::reset_streams`](crate::Association::reset_streams),
     /// [`Association::reset_incoming`](crate::Association::reset_incoming), or since the peer wished it. When a stream that comes from the

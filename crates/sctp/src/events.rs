@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::event::Event;
 use crate::partial::AbandonedMessage;
+use crate::tx::Delivery;
 
 /// Events that wait, beside those that are told once, and messages that were given up together.
 const MOST_WAITING: usize = 256;
@@ -57,6 +58,12 @@ impl Events {
                 self.put(Event::MessageAbandoned(Box::new(message)));
             }
         }
+    }
+
+    /// A receipt, which the user has asked for: told beyond the limit of events if need be. There are no more than messages that the sender
+    /// held.
+    pub(crate) fn receipt(&mut self, number: u64, delivery: Delivery) {
+        self.put(Event::Receipt { number, delivery });
     }
 
     /// [`Event::Readable`], unless it waits: told for most packets with data, and by this shorter way.

@@ -62,5 +62,5 @@ pub use reconfig::{ReconfigError, ReconfigOutcome, StreamDirection};
 pub use runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
 pub use rx::{ReceivedMessage, ReceivedPart};
 pub use state::StateName;
-pub use tx::{Message, SendError};
+pub use tx::{Delivery, Message, SendError};
 pub use zero_checksum::ZeroChecksum;

@@ -15,6 +15,7 @@ mod interleaving;
 mod outstanding;
 mod prr;
 mod rack;
+mod receipts;
 mod recovery;
 mod reset;
 mod send_queue;
@@ -30,6 +31,7 @@ use thiserror::Error;
 pub use ack::SackOutcome;
 pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
+pub use receipts::Delivery;
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
 
@@ -46,6 +48,7 @@ use burst::Burst;
 use cmt::Cmt;
 use gaps::Run;
 use outstanding::Outstanding;
+use receipts::Receipts;
 use send_queue::SendQueue;
 use watch::Watch;
 
@@ -126,6 +129,8 @@ pub struct Sender {
     echoed: bool,
     /// While messages may be given up.
     abandoning: Option<Box<Abandoning>>,
+    /// Once a user has asked for a receipt.
+    receipts: Option<Box<Receipts>>,
     /// A FORWARD TSN must be sent.
     forward_due: bool,
     /// All numbers have begun anew: a SACK from before may still be on its way.
@@ -193,6 +198,7 @@ impl Sender {
             finishing: false,
             echoed: false,
             abandoning: None,
+            receipts: None,
             forward_due: false,
             begun_anew: false,
             statistics: SenderStatistics::default(),
@@ -212,7 +218,10 @@ impl Sender {
         self.peer_rwnd = u64::from(a_rwnd).saturating_sub(self.rwnd_in_flight);
         self.streams = outbound_streams;
         self.in_use.negotiated(outbound_streams);
-        self.queue.forget_streams_from(outbound_streams)
+        let mut receipts = Vec::new();
+        let forgotten = (self.queue).forget_streams_from(outbound_streams, &mut receipts);
+        self.answer_all(receipts, Delivery::NoSuchStream);
+        forgotten
     }
 
     /// Queues a message for `stream`.
@@ -299,7 +308,10 @@ impl Sender {
 
     /// Takes back the messages that were not begun; returns how many.
     pub fn withdraw_unsent(&mut self) -> usize {
-        self.queue.withdraw()
+        let mut receipts = Vec::new();
+        let withdrawn = self.queue.withdraw(&mut receipts);
+        self.answer_all(receipts, Delivery::Withdrawn);
+        withdrawn
     }
 
     /// Whether messages, or parts of one, wait to be sent for the first time.

@@ -222,6 +222,7 @@ impl Association {
         let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
         if messages > 0 {
             self.events.push_back(Event::SendFailed { messages });
+            self.tell_receipts();
         }
         self.tx
             .set_interleaving(terms.extensions.has(&INTERLEAVING));

@@ -36,13 +36,33 @@ impl Association {
         if !self.state.takes_messages() {
             return Err(SendError::Closing);
         }
-        let message = Message {
-            ppid: options.ppid,
-            unordered: options.unordered,
-            payload,
-        };
+        let message = message_of(options, payload);
         let options = options.or(&self.send_defaults().options);
         let sent = self.tx.send_with(now, stream, message, &options);
+        self.tell_given_up();
+        sent
+    }
+
+    /// As [`Association::send_with`]; [`Event::Receipt`] tells under `number`, which is the caller's to choose, what became of the message:
+    /// acknowledged, that is passed by the cumulative TSN (what Gap Ack Blocks report may still be dropped, RFC 9260 §6.2); given up;
+    /// taken back. Each message has one such event, unless the association ends or is restarted before.
+    ///
+    /// # Errors
+    /// As [`Association::send`]; no receipt follows then.
+    pub fn send_for_receipt(
+        &mut self,
+        now: Nanos,
+        stream: Option<u16>,
+        payload: Bytes,
+        options: &SendOptions,
+        number: u64,
+    ) -> Result<(), SendError> {
+        if !self.state.takes_messages() {
+            return Err(SendError::Closing);
+        }
+        let message = message_of(options, payload);
+        let options = options.or(&self.send_defaults().options);
+        let sent = (self.tx).send_for_receipt(now, stream, message, &options, number);
         self.tell_given_up();
         sent
     }
@@ -79,6 +99,15 @@ impl Association {
     pub(super) fn tell_given_up(&mut self) {
         let messages = std::iter::from_fn(|| self.tx.next_abandoned());
         self.events.given_up(messages);
+        self.tell_receipts();
+    }
+
+    /// Tells the user what became of messages, if it wants to know.
+    #[inline]
+    pub(super) fn tell_receipts(&mut self) {
+        while let Some((number, delivery)) = self.tx.next_receipt() {
+            self.events.receipt(number, delivery);
+        }
     }
 
     /// FORWARD TSN (RFC 3758 §3.6).
@@ -127,6 +156,14 @@ impl Association {
                 discards.count(Discard::BadForwardTsn);
             }
         }
+    }
+}
+
+fn message_of(options: &SendOptions, payload: Bytes) -> Message {
+    Message {
+        ppid: options.ppid,
+        unordered: options.unordered,
+        payload,
     }
 }
 

@@ -266,6 +266,7 @@ impl Association {
 
     fn note_acknowledged(&mut self, now: Nanos, outcome: &SackOutcome) {
         self.tell_stream_limit();
+        self.tell_receipts();
         if outcome.cumulative_advanced && !self.is_established() {
             self.drained_at = now;
         }

@@ -121,6 +121,7 @@ impl SendOptions {
             deadline: self.lifetime.map(|span| now.saturating_add(span)),
             max_retransmits: self.max_retransmits,
             priority: self.priority,
+            receipt: None,
         };
         (terms != Terms::default()).then_some(terms)
     }
@@ -162,15 +163,28 @@ pub struct AbandonedMessage {
     pub sent: bool,
 }
 
-/// When a message is given up.
+/// When a message is given up, and who wants to know what becomes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) deadline: Option<Nanos>,
     pub(crate) max_retransmits: Option<u32>,
     pub(crate) priority: Option<u32>,
+    /// The number under which its user is told what becomes of it.
+    pub(crate) receipt: Option<u64>,
 }
 
 impl Terms {
+    /// Whether it may be given up at all.
+    pub(crate) fn may_give_up(&self) -> bool {
+        let Self {
+            deadline,
+            max_retransmits,
+            priority,
+            receipt: _,
+        } = self;
+        deadline.is_some() || max_retransmits.is_some() || priority.is_some()
+    }
+
     /// Whether its time is over at `now`.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::ack::Newly;
 use super::outstanding::{ChunkState, Outgoing, Standing};
+use super::receipts::Delivery;
 use super::send_queue::{Fragment, Unsent};
 use super::{Message, SendError, Sender, T3Outcome};
 use crate::partial::{
@@ -39,13 +40,36 @@ impl Sender {
         message: Message,
         options: &SendOptions,
     ) -> Result<(), SendError> {
+        self.send_on_terms(now, stream, message, options, None)
+    }
+
+    /// As [`Sender::send_with`]; `receipt`: the number under which the user is told what becomes of the message.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was queued then.
+    pub(super) fn send_on_terms(
+        &mut self,
+        now: Nanos,
+        stream: Option<u16>,
+        message: Message,
+        options: &SendOptions,
+        receipt: Option<u64>,
+    ) -> Result<(), SendError> {
         if let Some(stream) = stream {
             self.check_stream(stream)?;
         }
         let turn = stream.map_or(Turn::Spread, Turn::Stream);
         // Before the handshake nobody knows whether the peer speaks it.
         let may_matter = self.streams == 0 || self.abandoning.is_some();
-        let Some(terms) = options.terms(now).filter(|_| may_matter) else {
+        let terms = options.terms(now).filter(|_| may_matter);
+        let terms = match receipt {
+            None => terms,
+            Some(_) => Some(Terms {
+                receipt,
+                ..terms.unwrap_or_default()
+            }),
+        };
+        let Some(terms) = terms else {
             return self.queue_message(turn, message, options.immediate);
         };
         if message.payload.is_empty() {
@@ -91,7 +115,9 @@ impl Sender {
     /// The chunk `tsn` goes out for the first time: notes the message, if it has terms.
     #[cold]
     pub(super) fn note_terms(&mut self, tsn: Tsn) {
+        self.note_receipt(tsn);
         let Some(abandoning) = &mut self.abandoning else {
+            drop(self.queue.take_begun());
             return;
         };
         let Some(Outgoing { fragment, .. }) = self.outstanding.get(tsn) else {
@@ -101,7 +127,7 @@ impl Sender {
         if !fragment.beginning {
             return abandoning.go_on(message, tsn, fragment.ending);
         }
-        if let Some(begun) = self.queue.take_begun() {
+        if let Some(begun) = self.queue.take_begun().filter(|it| it.0.may_give_up()) {
             let (terms, payload) = *begun;
             abandoning.begin(Record {
                 tsns: vec![tsn],
@@ -190,10 +216,14 @@ impl Sender {
     }
 
     fn note_unsent(&mut self, unsent: Option<Unsent>, policy: AbandonPolicy) {
-        let (Some(Unsent { stream, message }), Some(abandoning)) = (unsent, &mut self.abandoning)
-        else {
+        let (Some(unsent), Some(abandoning)) = (unsent, &mut self.abandoning) else {
             return;
         };
+        let Unsent {
+            stream,
+            message,
+            receipt,
+        } = unsent;
         self.statistics.abandoned_unsent += 1;
         abandoning.note(AbandonedMessage {
             stream,
@@ -203,6 +233,7 @@ impl Sender {
             policy,
             sent: false,
         });
+        self.answer_all(receipt, Delivery::Abandoned(policy));
     }
 
     /// Gives up the whole of a message of which something was sent (RFC 3758 §3.5 A2, A3).
@@ -225,6 +256,7 @@ impl Sender {
             sent: true,
         };
         let tsns = record.tsns.clone();
+        let receipt = record.terms.receipt;
         let end = Fragment {
             stream,
             ssn: record.ssn,
@@ -239,6 +271,9 @@ impl Sender {
         };
         self.statistics.abandoned_sent += 1;
         abandoning.note(told);
+        if let (Some(receipts), Some(number)) = (&mut self.receipts, receipt) {
+            receipts.abandoned(number, tsns.last().copied(), policy);
+        }
         if unended {
             // Takes the TSN of an end that is never sent, so that the receiver sees a hole and not a message within another.
             abandoning.go_on(message, self.outstanding.next_tsn(), true);
@@ -339,6 +374,9 @@ impl Sender {
     ) {
         if self.abandoning.is_some() {
             self.follow(now, cumulative, paths);
+        }
+        if let Some(receipts) = &mut self.receipts {
+            receipts.acknowledged(cumulative);
         }
     }
 

@@ -390,7 +390,7 @@ impl Sender {
         };
         debug_assert!(pushed.is_ok(), "the room was asked for");
         self.outstanding.push(chunk);
-        if self.abandoning.is_some() {
+        if self.abandoning.is_some() || self.receipts.is_some() {
             self.note_terms(tsn);
         }
         trace.record(now, Probe::Sent, id.0.into(), self.number(tsn));

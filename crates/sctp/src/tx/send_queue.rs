@@ -53,8 +53,15 @@ impl Fragment {
 struct Queued {
     message: Message,
     immediate: bool,
-    /// When it is given up.
+    /// When it is given up, and who wants to know.
     terms: Option<Box<Terms>>,
+}
+
+impl Queued {
+    /// The number of its receipt, if its user wants one.
+    fn receipt(&self) -> Option<u64> {
+        self.terms.as_ref()?.receipt
+    }
 }
 
 #[derive(Debug, Default)]
@@ -97,11 +104,20 @@ struct Started {
     terms: Option<Box<(Terms, Bytes)>>,
 }
 
+impl Started {
+    /// The number of its receipt, if its user wants one.
+    fn receipt(&self) -> Option<u64> {
+        self.terms.as_ref()?.0.receipt
+    }
+}
+
 /// A message that is taken out of the queue and was not begun.
 #[derive(Debug)]
 pub(super) struct Unsent {
     pub stream: Option<u16>,
     pub message: Message,
+    /// The number of its receipt, if its user wants one.
+    pub receipt: Option<u64>,
 }
 
 /// The queues of all streams. A stream takes memory only once it was used.
@@ -123,6 +139,8 @@ pub(super) struct SendQueue {
     behind: usize,
     /// The terms of the message that was begun last, and all of it, for who asks.
     begun: Option<Box<(Terms, Bytes)>>,
+    /// The number of the receipt of the message whose last chunk was taken last, for who asks.
+    ended: Option<u64>,
     /// While messages are interleaved: those that were begun and are not under way.
     paused: Option<Box<Paused>>,
 }
@@ -140,6 +158,7 @@ impl SendQueue {
             holding: None,
             behind: 0,
             begun: None,
+            ended: None,
             paused: None,
         }
     }
@@ -221,8 +240,9 @@ impl SendQueue {
         }
     }
 
-    /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages.
-    pub fn forget_streams_from(&mut self, streams: u16) -> usize {
+    /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages, and adds the numbers
+    /// of their receipts to `receipts`.
+    pub fn forget_streams_from(&mut self, streams: u16, receipts: &mut Vec<u64>) -> usize {
         let mut forgotten = 0;
         for stream in self.scheduler.forget_from(streams) {
             let entry = self.streams.entry(stream);
@@ -230,6 +250,7 @@ impl SendQueue {
                 let length = message.message.payload.len();
                 entry.bytes -= length;
                 self.bytes -= length;
+                receipts.extend(message.receipt());
                 forgotten += 1;
             }
         }
@@ -239,12 +260,13 @@ impl SendQueue {
         forgotten
     }
 
-    /// Takes back the messages that were not begun; returns how many.
-    pub fn withdraw(&mut self) -> usize {
-        let mut withdrawn = self.forget_streams_from(0) + self.withdraw_held();
+    /// Takes back the messages that were not begun; returns how many, and adds the numbers of their receipts to `receipts`.
+    pub fn withdraw(&mut self, receipts: &mut Vec<u64>) -> usize {
+        let mut withdrawn = self.forget_streams_from(0, receipts) + self.withdraw_held(receipts);
         for message in self.spread.drain(..) {
             self.bytes -= message.message.payload.len();
             self.messages -= 1;
+            receipts.extend(message.receipt());
             withdrawn += 1;
         }
         self.scheduler.clear();
@@ -318,6 +340,7 @@ impl SendQueue {
         };
         self.next -= fragment.user_data.len();
         if fragment.ending {
+            self.ended = started.receipt();
             self.started = None;
             self.messages -= 1;
             self.next = self.find_next();
@@ -342,6 +365,7 @@ impl SendQueue {
             terms,
         } = entry.messages.pop_front()?;
         if let Some(terms) = terms {
+            self.ended = terms.receipt;
             self.begun = Some(Box::new((*terms, message.payload.clone())));
         }
         entry.bytes -= length;
@@ -391,6 +415,11 @@ impl SendQueue {
     /// The terms of the message whose first chunk was taken last, and all of it; once.
     pub fn take_begun(&mut self) -> Option<Box<(Terms, Bytes)>> {
         self.begun.take()
+    }
+
+    /// The number of the receipt of the message whose last chunk was taken last, if its user wants one; once.
+    pub fn take_ended(&mut self) -> Option<u64> {
+        self.ended.take()
     }
 
     /// The terms of the next message, if it was not begun.
@@ -486,6 +515,7 @@ impl SendQueue {
         self.next = self.find_next();
         Some(Unsent {
             stream,
+            receipt: dropped.receipt(),
             message: dropped.message,
         })
     }

@@ -108,12 +108,14 @@ impl SendQueue {
         }
     }
 
-    /// Takes back what is held; returns how many messages.
-    pub(super) fn withdraw_held(&mut self) -> usize {
+    /// Takes back what is held; returns how many messages, and adds the numbers of their receipts to `receipts`.
+    pub(super) fn withdraw_held(&mut self, receipts: &mut Vec<u64>) -> usize {
         let Some(holding) = &mut self.holding else {
             return 0;
         };
-        let withdrawn = std::mem::take(&mut holding.behind).len();
+        let behind = std::mem::take(&mut holding.behind);
+        receipts.extend(behind.iter().filter_map(|(_, queued)| queued.receipt()));
+        let withdrawn = behind.len();
         self.messages -= withdrawn;
         self.behind = 0;
         withdrawn

@@ -97,6 +97,7 @@ impl SendQueue {
         self.bytes -= fragment.user_data.len();
         self.streams.entry(stream).bytes -= fragment.user_data.len();
         if ending {
+            self.ended = started.receipt();
             self.messages -= 1;
         } else if let Some(paused) = &mut self.paused {
             paused.0.insert(stream, started);

@@ -90,7 +90,7 @@ fn streams_not_agreed_on_are_forgotten() {
         for stream in [1, 7, 2, 7, 9, 1] {
             queue.push(Turn::Stream(stream), message(10), false, None);
         }
-        assert_eq!(queue.forget_streams_from(7), 3);
+        assert_eq!(queue.forget_streams_from(7, &mut Vec::new()), 3);
         assert_eq!(queue.bytes(), 30);
         let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100, none))
             .map(|chunk| chunk.stream)
@@ -113,7 +113,7 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
         }
         let begun = queue.pop(6, none).expect("queued");
         assert_eq!((begun.stream, begun.ending), (4, false));
-        assert_eq!(queue.withdraw(), 3);
+        assert_eq!(queue.withdraw(&mut Vec::new()), 3);
         assert_eq!(queue.bytes(), 4);
         let rest = queue.pop(100, none).expect("begun");
         assert_eq!((rest.stream, rest.ending), (4, true));
