@@ -2,6 +2,7 @@
 
 mod authentication;
 mod reconfig;
+mod sending;
 mod settings;
 mod speaks;
 
@@ -12,11 +13,10 @@ use std::time::Duration;
 
 use anabranch_sctp::{
     AddressChange, AddressChangeError, Association as Protocol, AssociationId, CloseReason,
-    SendError as Refusal, SendOptions,
 };
 use bytes::Bytes;
 
-use crate::error::{AddressError, Lost, SendError, TrySendError};
+use crate::error::{AddressError, Lost};
 use crate::event::AssociationEvent;
 use crate::message::{Message, MessagePart};
 use crate::shared::{Phase, Shared, Signals, State};
@@ -65,135 +65,6 @@ impl Association {
         let state = self.shared.lock();
         let entry = state.entries.get(&self.id);
         entry.map_or_else(tracing::Span::none, |entry| entry.span.clone())
-    }
-
-    /// Queues a message on `stream`, and waits while the send buffer is full.
-    ///
-    /// A message counts as sent when it is queued; [`Association::shutdown`] tells when everything has arrived. Messages of
-    /// one task on one stream arrive in the order of the calls.
-    ///
-    /// Cancel-safe: if the future is dropped before it is ready, the message was not queued.
-    ///
-    /// # Errors
-    /// No such stream, an empty or too large message, or the association is closing or closed.
-    pub async fn send(
-        &self,
-        stream: u16,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options).await
-    }
-
-    /// As [`Association::send`], on whichever of the streams in use has its turn; how many are in use is the business of
-    /// the stream allocation (`sctp.allocation`).
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub async fn send_spread(
-        &self,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
-        self.send_on(None, bytes.into(), options).await
-    }
-
-    /// As [`Association::send`]; the peer is asked to acknowledge the message at once (the I bit, RFC 9260 §6.1), for which it
-    /// may else wait 200 ms.
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub async fn send_immediate(
-        &self,
-        stream: u16,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options.with_immediate(true))
-            .await
-    }
-
-    async fn send_on(
-        &self,
-        stream: Option<u16>,
-        bytes: Bytes,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
-        let mut bytes = match self.try_send_on(stream, bytes, options) {
-            Err(TrySendError::Full(bytes)) => bytes,
-            Err(TrySendError::Error(error)) => return Err(error),
-            Ok(()) => return Ok(()),
-        };
-        loop {
-            let notified = self.signals.writable.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            bytes = match self.try_send_on(stream, bytes, options) {
-                Err(TrySendError::Full(bytes)) => bytes,
-                Err(TrySendError::Error(error)) => return Err(error),
-                Ok(()) => return Ok(()),
-            };
-            notified.await;
-        }
-    }
-
-    /// Queues a message on `stream` if there is room for it now.
-    ///
-    /// # Errors
-    /// As [`Association::send`]; or the send buffer is full, and the message is given back.
-    pub fn try_send(
-        &self,
-        stream: u16,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<(), TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), options)
-    }
-
-    fn try_send_on(
-        &self,
-        stream: Option<u16>,
-        bytes: Bytes,
-        options: SendOptions,
-    ) -> Result<(), TrySendError> {
-        let (size, most) = (bytes.len(), self.shared.max_message_size);
-        if size > most {
-            return Err(SendError::TooLarge { size, most }.into());
-        }
-        let mut guard = self.shared.lock();
-        let state: &mut State = &mut guard;
-        if state.stopped {
-            return Err(SendError::Closing.into());
-        }
-        let config = state.endpoint.config();
-        let most_held = 2 * config.send_buffer;
-        let now = self.shared.now();
-        let Some(association) = state.endpoint.association_mut(self.id) else {
-            return Err(SendError::Closing.into());
-        };
-        let no_room = association.buffered() > 0 && association.held_to_send() + size > most_held;
-        // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
-        let queued = if no_room && !association.is_closed() {
-            Err(Refusal::BufferFull)
-        } else {
-            association.send_with(now, stream, bytes.clone(), &options)
-        };
-        match queued {
-            Ok(()) => {
-                state.wake_driver();
-                Ok(())
-            }
-            Err(Refusal::BufferFull) => {
-                state.ask_for_room(self.id);
-                Err(TrySendError::Full(bytes))
-            }
-            Err(Refusal::NoSuchStream { stream, streams }) => {
-                Err(SendError::NoSuchStream { stream, streams }.into())
-            }
-            Err(Refusal::Empty) => Err(SendError::Empty.into()),
-            Err(Refusal::Closing) => Err(SendError::Closing.into()),
-            Err(other) => Err(SendError::Refused(other).into()),
-        }
     }
 
     /// The next message; `None` when the association was shut down gracefully and everything is read.
@@ -264,8 +135,7 @@ impl Association {
 
     /// Waits until there may be room to send: the driver is asked, and tells at once where there is.
     pub(crate) async fn room(&self) {
-        let notified = self.signals.writable.notified();
-        tokio::pin!(notified);
+        let mut notified = std::pin::pin!(self.signals.writable.notified());
         notified.as_mut().enable();
         {
             let mut guard = self.shared.lock();
@@ -284,8 +154,7 @@ impl Association {
             return result;
         }
         loop {
-            let notified = self.signals.readable.notified();
-            tokio::pin!(notified);
+            let mut notified = std::pin::pin!(self.signals.readable.notified());
             notified.as_mut().enable();
             if let Some(result) = poll(self) {
                 return result;
@@ -350,8 +219,7 @@ impl Association {
     /// Cancel-safe: if the future is dropped, no event is lost.
     pub async fn next_event(&self) -> Option<AssociationEvent> {
         loop {
-            let notified = self.signals.event.notified();
-            tokio::pin!(notified);
+            let mut notified = std::pin::pin!(self.signals.event.notified());
             notified.as_mut().enable();
             {
                 let mut state = self.shared.lock();
@@ -464,8 +332,7 @@ impl Association {
     /// Waits until the phase is another than `from`; without one, until it is closed.
     async fn next_phase(&self, from: Option<Phase>) -> Option<Phase> {
         loop {
-            let notified = self.signals.phase.notified();
-            tokio::pin!(notified);
+            let mut notified = std::pin::pin!(self.signals.phase.notified());
             notified.as_mut().enable();
             {
                 let state = self.shared.lock();

@@ -14,6 +14,7 @@ use crate::event::AssociationEvent;
 use crate::io::Io;
 use crate::observer::{Direction, Seen};
 use crate::outbox::Outbox;
+use crate::receipt::Undelivered;
 use crate::shared::{Entry, Phase, Shared, State};
 use crate::turns::{Budget, Turn, Turns};
 
@@ -219,7 +220,11 @@ impl Port {
                         state.orphan(id, now);
                     }
                 }
+                Event::Receipt { number, delivery } => entry.receipts.answer(number, delivery),
                 other => {
+                    if matches!(other, Event::Restarted { .. }) {
+                        entry.receipts.answer_all(&Undelivered::Restarted);
+                    }
                     if let Some(told) = translate(other) {
                         log(&entry.span, &told);
                         entry.tell(told);
@@ -318,10 +323,10 @@ impl Drop for Port {
         self.tell_ends(&mut state);
         state.stopped = true;
         for entry in state.entries.values_mut() {
-            if !matches!(entry.phase, Phase::Closed(_)) {
-                entry.phase = Phase::Closed(CloseReason::AbortedHere);
+            match &entry.phase {
+                Phase::Closed(_) => entry.signals.all(),
+                _ => entry.end(CloseReason::AbortedHere),
             }
-            entry.signals.all();
         }
         shared.acceptable.notify_one();
         shared.idle.notify_waiters();

@@ -13,9 +13,11 @@ use tracing::Span;
 
 use crate::clock::Clock;
 use crate::config::Carrier;
+use crate::error::Lost;
 use crate::event::AssociationEvent;
 use crate::ground::Ground;
 use crate::observer::Observer;
+use crate::receipt::{Receipts, Undelivered};
 use crate::status::EndpointStatistics;
 
 /// Events of an association that wait to be taken; beyond it the oldest go.
@@ -113,6 +115,7 @@ pub(crate) struct Entry {
     pub missed: u64,
     pub handles: usize,
     pub wants_to_write: bool,
+    pub receipts: Receipts,
     pub span: Span,
 }
 
@@ -125,8 +128,17 @@ impl Entry {
             missed: 0,
             handles,
             wants_to_write: false,
+            receipts: Receipts::default(),
             span,
         }
+    }
+
+    /// The association is over.
+    pub fn end(&mut self, reason: CloseReason) {
+        let lost = Undelivered::Lost(Lost(reason.clone()));
+        self.receipts.answer_all(&lost);
+        self.phase = Phase::Closed(reason);
+        self.signals.all();
     }
 
     pub fn tell(&mut self, event: AssociationEvent) {
@@ -225,8 +237,7 @@ impl State {
     /// Notes that the association ended.
     pub fn end(&mut self, id: AssociationId, reason: CloseReason) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.phase = Phase::Closed(reason);
-            entry.signals.all();
+            entry.end(reason);
         }
     }
 

@@ -76,8 +76,7 @@ impl Association {
     /// As [`Association::send`].
     pub async fn send_default(&self, bytes: impl Into<Bytes>) -> Result<(), SendError> {
         let defaults = self.send_defaults().ok_or(SendError::Closing)?;
-        self.send_on(Some(defaults.stream), bytes.into(), defaults.options)
-            .await
+        self.send(defaults.stream, bytes, defaults.options).await
     }
 
     /// The value of a stream as it was set, if it was.

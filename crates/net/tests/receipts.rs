@@ -1,0 +1,98 @@
+//! Receipts of messages, on the loopback interface.
+
+mod common;
+
+use anabranch_net::{AbandonPolicy, CloseReason, Config, Lost, SendOptions, Undelivered};
+use common::{bounded, pair, pattern, without_timers};
+
+const PLAIN: SendOptions = SendOptions::new();
+
+#[test]
+fn a_receipt_comes_when_the_peer_has_the_message() {
+    bounded(async {
+        let (client, server) = pair(without_timers(Config::default())).await;
+        let mut receipts = Vec::new();
+        for seed in 0..50 {
+            let sent = client.send_for_receipt(0, pattern(seed, 20_000), PLAIN);
+            receipts.push(sent.await.expect("room comes"));
+            // One that nobody asked about goes beside them.
+            client.send(1, "plain", PLAIN).await.expect("room comes");
+        }
+        let dropped = client.try_send_for_receipt(0, "nobody waits for it", PLAIN);
+        drop(dropped.expect("room"));
+        for receipt in receipts {
+            assert_eq!(receipt.await, Ok(()));
+        }
+        // What is acknowledged is there, although nobody has read any of it.
+        for seed in 0..50 {
+            let message = server.recv_part_on(0).await.expect("up").expect("open");
+            assert_eq!(message.bytes, pattern(seed, 20_000));
+        }
+        let last = server.recv_part_on(0).await.expect("up").expect("open");
+        assert_eq!(last.bytes, "nobody waits for it");
+    });
+}
+
+/// A receive window that is shut holds messages up: they are taken back, or lost with the association.
+#[test]
+fn a_receipt_tells_why_a_message_was_not_acknowledged() {
+    bounded(async {
+        let config = without_timers(Config::default().with(|it| {
+            it.sctp.receive_buffer = 16 * 1024;
+        }));
+        let (client, _server) = pair(config).await;
+        // More than the peer's buffer: begun, and not acknowledged to its end.
+        let begun = client.send_for_receipt(0, pattern(0, 200_000), PLAIN).await;
+        let unsent = client.send_for_receipt(0, pattern(0, 9), PLAIN).await;
+        while client
+            .status()
+            .is_some_and(|it| it.counters.sender.bytes_sent == 0)
+        {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(client.withdraw_unsent(), 1);
+        assert_eq!(unsent.expect("room").await, Err(Undelivered::Unsent));
+        client.abort("done");
+        let lost = Undelivered::Lost(Lost(CloseReason::AbortedHere));
+        assert_eq!(begun.expect("room").await, Err(lost));
+        assert!(client.send_for_receipt(0, "late", PLAIN).await.is_err());
+    });
+}
+
+/// A message that waits in a full send buffer is given up for a more important one (RFC 7496 §3.2).
+#[test]
+fn a_receipt_tells_that_a_message_was_given_up() {
+    bounded(async {
+        let config = without_timers(Config::default().with(|it| {
+            it.sctp.partial_reliability = true;
+            it.sctp.send_buffer = 64 * 1024;
+            it.sctp.receive_buffer = 16 * 1024;
+        }));
+        let (client, _server) = pair(config).await;
+        let begun = client.send_for_receipt(0, pattern(0, 60_000), PLAIN).await;
+        let sent = || client.status().expect("up").counters.sender.bytes_sent;
+        while sent() < 10_000 {
+            tokio::task::yield_now().await;
+        }
+        let of_priority = |number| PLAIN.with_priority(Some(number));
+        let minor = client.try_send_for_receipt(0, pattern(1, 15_000), of_priority(9));
+        let major = client.try_send(0, pattern(2, 15_000), of_priority(1));
+        assert_eq!(major, Ok(()));
+        let given_up = Undelivered::Abandoned(AbandonPolicy::Priority);
+        assert_eq!(minor.expect("room").await, Err(given_up));
+        drop(begun);
+    });
+}
+
+/// The handles are dropped, and the receipt still comes: what was sent arrives (`Config::linger`).
+#[test]
+fn a_receipt_outlives_the_handles() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let sent = client.send_for_receipt(0, pattern(1, 300_000), PLAIN).await;
+        drop(client);
+        assert_eq!(sent.expect("room").await, Ok(()));
+        let message = server.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, pattern(1, 300_000));
+    });
+}
