@@ -1,31 +1,40 @@
 //! The one place that reads a clock: everything below it gets the time as an argument.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anabranch_transport::Nanos;
-use tokio::time::Instant;
 
-/// Time since an endpoint began, in the nanoseconds that the protocol counts. It is tokio's: where a test has paused that, the protocol
-/// lives in virtual time.
-#[derive(Clone, Copy, Debug)]
+use crate::runtime::Runtime;
+
+/// Time since an endpoint began, in the nanoseconds that the protocol counts. It is the runtime's.
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
+    runtime: Arc<dyn Runtime>,
 }
 
 impl Clock {
     /// A clock that begins now.
-    pub fn start() -> Self {
+    pub fn start(runtime: Arc<dyn Runtime>) -> Self {
         Self {
-            origin: Instant::now(),
+            origin: runtime.now(),
+            runtime,
         }
     }
 
     /// Nanoseconds since the clock began; good for 584 years.
     pub fn now(&self) -> Nanos {
-        self.origin.elapsed().as_nanos() as Nanos
+        let since = self.runtime.now().saturating_duration_since(self.origin);
+        since.as_nanos() as Nanos
     }
 
-    /// The same point in time for tokio's timers.
+    /// The runtime whose time it is.
+    pub fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    /// The same point in time for the runtime's timers.
     pub fn instant(&self, at: Nanos) -> Instant {
         // A timer further off than a year is not one that anybody waits for.
         let at = at.min(self.now().saturating_add(365 * 86_400 * 1_000_000_000));

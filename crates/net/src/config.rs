@@ -1,11 +1,13 @@
 //! Settings of an endpoint on real sockets.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_sctp::Config as SctpConfig;
 
 use crate::error::BindError;
+use crate::runtime::Runtime;
 
 /// The UDP port of SCTP inside UDP (RFC 6951 §5.1, "sctp-tunneling").
 pub const ENCAPSULATION_PORT: u16 = 9899;
@@ -129,6 +131,9 @@ pub struct Config {
     /// the peer has not taken by then is lost, and the association is aborted. Whoever wants to wait longer holds it and
     /// calls [`shutdown`](crate::Association::shutdown). 60 s by default.
     pub linger: Duration,
+    /// What the task of the sockets runs on. `None`, the default: the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; where
+    /// there is none and this crate has the feature `smol`, that. Endpoints on [`SharedSockets`](crate::SharedSockets) run where those do.
+    pub runtime: Option<Arc<dyn Runtime>>,
 }
 
 impl Default for Config {
@@ -155,6 +160,7 @@ impl Default for Config {
             socket_buffer: 4 << 20,
             offload: true,
             linger: Duration::from_secs(60),
+            runtime: None,
         }
     }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use anabranch_transport::Nanos;
-use tokio::time::Sleep;
 
 use crate::ground::Ground;
 use crate::inbox::{Arrival, Inbox};
 use crate::io::Io;
 use crate::port::{Port, Round};
+use crate::runtime::Timer;
 use crate::socket::Sockets;
 use crate::turns::{Budget, Turns};
 
@@ -43,7 +43,7 @@ pub(crate) struct Driver {
     arrivals: VecDeque<Arrival>,
     turns: Turns,
     io: Io,
-    sleep: Pin<Box<Sleep>>,
+    sleep: Pin<Box<dyn Timer>>,
     /// When `sleep` ends; `None`: nobody looks at it.
     alarm: Option<Nanos>,
 }
@@ -57,6 +57,7 @@ struct Whole {
 
 impl Driver {
     pub fn new(ground: Arc<Ground>, sockets: Sockets) -> Self {
+        let sleep = ground.clock.runtime().timer(ground.clock.instant(0));
         Self {
             ground,
             ports: Vec::new(),
@@ -67,7 +68,7 @@ impl Driver {
             arrivals: VecDeque::new(),
             turns: Turns::default(),
             io: Io::new(sockets),
-            sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
+            sleep,
             alarm: None,
         }
     }

@@ -20,6 +20,7 @@ use crate::observer::Observer;
 use crate::peer::Peer;
 use crate::port::Port;
 use crate::random::secret;
+use crate::runtime::{Runtime, within};
 use crate::shared::{Entry, Phase, Shared, State};
 use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
@@ -37,7 +38,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the sockets and starts the endpoint's task on the current tokio runtime.
+    /// Opens the sockets and starts the endpoint's task on the runtime that `config` names, or else on the current one.
     ///
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
@@ -137,6 +138,11 @@ impl Endpoint {
             }
             false => Err(BindError::Stopped),
         }
+    }
+
+    /// What it runs on.
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.shared.clock.runtime()
     }
 
     /// The SCTP port.
@@ -312,7 +318,8 @@ impl Endpoint {
                 self.ended(id).await;
             }
         };
-        tokio::time::timeout(patience, all_ended).await.is_ok()
+        let ended = within(&**self.runtime(), patience, all_ended).await;
+        ended.is_some()
     }
 
     /// As [`Endpoint::close`], but for so long at most: associations that are not closed by then are aborted.
@@ -354,8 +361,7 @@ impl Endpoint {
         async move {
             let Some(signals) = signals else { return };
             loop {
-                let notified = signals.phase.notified();
-                tokio::pin!(notified);
+                let mut notified = std::pin::pin!(signals.phase.notified());
                 notified.as_mut().enable();
                 {
                     let state = self.shared.lock();
@@ -372,8 +378,7 @@ impl Endpoint {
     /// Waits until the endpoint has no association any more, not even one that is closed and still held.
     pub async fn wait_idle(&self) {
         loop {
-            let notified = self.shared.idle.notified();
-            tokio::pin!(notified);
+            let mut notified = std::pin::pin!(self.shared.idle.notified());
             notified.as_mut().enable();
             {
                 let state = self.shared.lock();

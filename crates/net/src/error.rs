@@ -41,8 +41,10 @@ pub enum BindError {
     /// The system gave no random bytes, without which nothing would be secret.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
-    /// There is no tokio runtime here to run the driver on.
-    #[error("Endpoint::bind must be called inside a tokio runtime")]
+    /// There is no runtime here to run the driver on.
+    #[error(
+        "Endpoint::bind must be called inside a tokio runtime, or Config::runtime must name one"
+    )]
     NoRuntime,
 }
 

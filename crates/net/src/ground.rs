@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use crate::clock::Clock;
@@ -10,6 +10,7 @@ use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::port::Port;
 use crate::random::any_port;
+use crate::runtime::Runtime;
 use crate::socket::Socket;
 
 /// What the handles and the driver of some sockets share.
@@ -54,9 +55,9 @@ impl GroundState {
 
 impl Ground {
     /// The state of sockets that were opened as `config` says, with one handle.
-    pub fn new(config: &Config, local: Vec<SocketAddr>) -> Self {
+    pub fn new(config: &Config, runtime: Arc<dyn Runtime>, local: Vec<SocketAddr>) -> Self {
         Self {
-            clock: Clock::start(),
+            clock: Clock::start(runtime),
             local,
             carrier: config.carrier,
             addresses: config.addresses.clone(),
@@ -70,10 +71,10 @@ impl Ground {
     }
 
     /// As [`Ground::new`], for sockets of the caller's.
-    pub fn given(config: &Config, local: Vec<SocketAddr>) -> Self {
+    pub fn given(config: &Config, runtime: Arc<dyn Runtime>, local: Vec<SocketAddr>) -> Self {
         Self {
             given: true,
-            ..Self::new(config, local)
+            ..Self::new(config, runtime, local)
         }
     }
 
@@ -158,9 +159,12 @@ impl Ground {
             )));
         }
         let port = self.local.first().map_or(0, SocketAddr::port);
-        state
-            .opened
-            .push(Socket::open(address, port, &self.config)?);
+        state.opened.push(Socket::open(
+            address,
+            port,
+            &self.config,
+            &**self.clock.runtime(),
+        )?);
         state.later.push(address);
         state.wake_driver();
         Ok(())

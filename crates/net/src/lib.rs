@@ -34,8 +34,36 @@
 //! # }
 //! ```
 //!
+//! # Runtimes
+//!
+//! The task of the sockets lives on tokio (the feature `tokio`, on by default) or smol (the feature `smol`), or on a [`Runtime`] of one's own
+//! ([`Config::runtime`]); all futures may be polled by any executor.
+//!
+//! ```no_run
+//! # #[cfg(feature = "smol")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use anabranch_net::{Config, Endpoint, SendOptions, SmolRuntime};
+//!
+//! smol::block_on(async {
+//!     let config = Config::default().with(|it| it.runtime = Some(Arc::new(SmolRuntime)));
+//!     let client = Endpoint::bind(config)?;
+//!     let association = client.connect(([127, 0, 0, 1], 5001)).await?;
+//!     // The receipt tells when the peer has it.
+//!     association.send_for_receipt(0, "hello", SendOptions::default()).await?.await?;
+//!     association.shutdown().await?;
+//!     Ok(())
+//! })
+//! # }
+//! # #[cfg(not(feature = "smol"))]
+//! # fn main() {}
+//! ```
+//!
+//! # Carriers
+//!
 //! Three carriers take packets to the peer ([`Carrier`]): UDP encapsulation, plain UDP between two fixed ports, and raw IP.
-//! Without tokio, or with sockets of your own, drive [`anabranch_sctp::Endpoint`] yourself: `examples/without_tokio.rs`
+//! Without a runtime, or with sockets of your own, drive [`anabranch_sctp::Endpoint`] yourself: `examples/without_tokio.rs`
 //! does so in a page. `docs/NET.md` tells the rest.
 //!
 //! # Cancel safety
@@ -63,6 +91,7 @@ mod port;
 mod random;
 mod receipt;
 mod redirect;
+mod runtime;
 mod shared;
 mod shared_sockets;
 mod socket;
@@ -87,6 +116,11 @@ pub use names::{Answers, NamedPeer, Resolve, SystemResolver, Timing};
 pub use observer::{Direction, Observer, Seen};
 pub use peer::Peer;
 pub use receipt::{Receipt, Undelivered};
+#[cfg(feature = "smol")]
+pub use runtime::SmolRuntime;
+#[cfg(feature = "tokio")]
+pub use runtime::TokioRuntime;
+pub use runtime::{AsyncSocket, Left, Readiness, Runtime, Timer};
 pub use shared_sockets::SharedSockets;
 pub use socket::{Packet, PacketSocket, Received};
 pub use status::{EndpointStatistics, PathStatus, Status};

@@ -162,7 +162,7 @@ impl Shared {
     ) -> Self {
         Self {
             state: Mutex::new(state),
-            clock: ground.clock,
+            clock: ground.clock.clone(),
             ground,
             local,
             carrier,

@@ -3,12 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::error::BindError;
 use crate::ground::Ground;
+use crate::runtime::{self, Runtime};
 use crate::socket::{PacketSocket, Sockets};
 
 /// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP ports of a host
@@ -35,18 +34,15 @@ pub struct SharedSockets {
 
 impl SharedSockets {
     /// Opens the sockets that `config` asks for (its carrier, addresses, `socket_buffer` and `offload`) and starts their task
-    /// on the current tokio runtime.
+    /// on the runtime that it names, or else on the current one.
     ///
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
     pub fn open(config: &Config) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
-        let sockets = Sockets::open(config)?;
-        Ok(Self::start(
-            &runtime,
-            Ground::new(config, sockets.locals()),
-            sockets,
-        ))
+        let sockets = Sockets::open(config, &*runtime)?;
+        let ground = Ground::new(config, runtime, sockets.locals());
+        Ok(Self::start(ground, sockets))
     }
 
     /// As [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its own, inherited, or passed by another process.
@@ -59,7 +55,8 @@ impl SharedSockets {
     /// No socket, a setting that cannot be used, what the system says of a socket, or no runtime.
     pub fn on_udp(config: &Config, sockets: Vec<std::net::UdpSocket>) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
-        Self::start_given(&runtime, config, Sockets::adopt(sockets, config)?)
+        let sockets = Sockets::adopt(sockets, config, &*runtime)?;
+        Self::start_given(runtime, config, sockets)
     }
 
     /// As [`SharedSockets::open`], on what the caller carries packets by. `config`'s addresses, `socket_buffer`, `offload` and `dscp` are not
@@ -72,15 +69,19 @@ impl SharedSockets {
         sockets: Vec<Box<dyn PacketSocket>>,
     ) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
-        Self::start_given(&runtime, config, Sockets::given(sockets, config))
+        Self::start_given(runtime, config, Sockets::given(sockets, config))
     }
 
-    fn checked(config: &Config) -> Result<Handle, BindError> {
+    fn checked(config: &Config) -> Result<Arc<dyn Runtime>, BindError> {
         config.check_sockets()?;
-        Handle::try_current().map_err(|_| BindError::NoRuntime)
+        runtime_of(config, runtime::current)
     }
 
-    fn start_given(runtime: &Handle, config: &Config, sockets: Sockets) -> Result<Self, BindError> {
+    fn start_given(
+        runtime: Arc<dyn Runtime>,
+        config: &Config,
+        sockets: Sockets,
+    ) -> Result<Self, BindError> {
         let local = sockets.locals();
         if local.is_empty() {
             return Err(BindError::Config(
@@ -93,12 +94,14 @@ impl SharedSockets {
         }
         let config = config.clone().with(|it| it.addresses = addresses);
         config.check_sockets()?;
-        Ok(Self::start(runtime, Ground::given(&config, local), sockets))
+        let ground = Ground::given(&config, runtime, local);
+        Ok(Self::start(ground, sockets))
     }
 
-    fn start(runtime: &Handle, ground: Ground, sockets: Sockets) -> Self {
+    fn start(ground: Ground, sockets: Sockets) -> Self {
         let ground = Arc::new(ground);
-        runtime.spawn(Driver::new(Arc::clone(&ground), sockets));
+        let driver = Driver::new(Arc::clone(&ground), sockets);
+        ground.clock.runtime().spawn(Box::pin(driver));
         Self { ground }
     }
 
@@ -117,6 +120,15 @@ impl SharedSockets {
     }
 }
 
+/// What the task of the sockets runs on.
+fn runtime_of(
+    config: &Config,
+    current: impl FnOnce() -> Option<Arc<dyn Runtime>>,
+) -> Result<Arc<dyn Runtime>, BindError> {
+    let named = config.runtime.clone();
+    named.or_else(current).ok_or(BindError::NoRuntime)
+}
+
 impl Clone for SharedSockets {
     fn clone(&self) -> Self {
         self.ground.add_handle();
@@ -129,5 +141,18 @@ impl Clone for SharedSockets {
 impl Drop for SharedSockets {
     fn drop(&mut self) {
         self.ground.drop_handle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_runtime_there_is_no_endpoint() {
+        let none = runtime_of(&Config::default(), || None);
+        assert!(matches!(none, Err(BindError::NoRuntime)));
+        let named = Config::default().with(|it| it.runtime = runtime::current());
+        assert!(runtime_of(&named, || None).is_ok(), "it is named");
     }
 }

@@ -5,18 +5,19 @@ mod race;
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
-use tokio::time::{Instant, Sleep};
+use tokio::sync::oneshot;
 
 use crate::association::Association;
 use crate::endpoint::Endpoint;
 use crate::error::ConnectError;
 use crate::peer::Peer;
+use crate::runtime::{self, Runtime, Timer};
 use race::{Race, Step};
 
 /// Answers of a resolver, as they come: each has addresses of one family or of both.
@@ -29,23 +30,52 @@ pub trait Resolve: Send + Sync {
     fn resolve(&self, name: &str) -> Answers;
 }
 
-/// The system's resolver: `getaddrinfo`, on tokio's threads for what blocks. It gives one answer, with both families.
+/// The system's resolver: `getaddrinfo`, on the current runtime's threads for what blocks. It gives one answer, with both families.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
     fn resolve(&self, name: &str) -> Answers {
-        let name = name.to_owned();
-        Box::pin(Once(Some(Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let mut addresses: Vec<IpAddr> = Vec::new();
-            for address in found.map(|it| it.ip()) {
-                if !addresses.contains(&address) {
-                    addresses.push(address);
-                }
-            }
-            Ok(addresses)
-        }))))
+        match runtime::current() {
+            Some(runtime) => look_up(&*runtime, name),
+            None => Once::of(std::future::ready(Err(no_answer()))),
+        }
+    }
+}
+
+/// Asks the system for the addresses of a name.
+fn look_up(runtime: &dyn Runtime, name: &str) -> Answers {
+    let name = name.to_owned();
+    let (tell, answer) = oneshot::channel();
+    runtime.spawn_blocking(Box::new(move || {
+        // Nobody may wait any more.
+        let _ = tell.send(addresses_of(&name));
+    }));
+    Once::of(async move { answer.await.unwrap_or_else(|_| Err(no_answer())) })
+}
+
+/// The runtime is gone, or there is none.
+fn no_answer() -> io::Error {
+    io::Error::other("there is no runtime to ask the system on")
+}
+
+/// The addresses of a name, each once; waits for the system.
+fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in (name, 0).to_socket_addrs()?.map(|it| it.ip()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
+}
+
+/// The system's resolver on the runtime of an endpoint.
+struct OnRuntime<'a>(&'a dyn Runtime);
+
+impl Resolve for OnRuntime<'_> {
+    fn resolve(&self, name: &str) -> Answers {
+        look_up(self.0, name)
     }
 }
 
@@ -53,6 +83,12 @@ type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// A stream of one answer.
 struct Once(Option<Answer>);
+
+impl Once {
+    fn of(answer: impl Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static) -> Answers {
+        Box::pin(Self(Some(Box::pin(answer))))
+    }
+}
 
 impl Stream for Once {
     type Item = io::Result<Vec<IpAddr>>;
@@ -149,7 +185,8 @@ impl Endpoint {
         &self,
         peer: impl Into<NamedPeer>,
     ) -> Result<Association, ConnectError> {
-        self.connect_by_name_with(peer, &SystemResolver, Timing::default())
+        let resolver = OnRuntime(&**self.runtime());
+        self.connect_by_name_with(peer, &resolver, Timing::default())
             .await
     }
 
@@ -179,14 +216,12 @@ impl Endpoint {
             async move { Self::finish(begun?).await }
         };
         let answers = match peer.name.parse::<IpAddr>() {
-            Ok(address) => {
-                let answer: Answer = Box::pin(std::future::ready(Ok(vec![address])));
-                Box::pin(Once(Some(answer)))
-            }
+            Ok(address) => Once::of(std::future::ready(Ok(vec![address]))),
             Err(_) => resolver.resolve(&peer.name),
         };
         let sort = |all: &mut [IpAddr]| order::sort(all, |to| source_for(local, to));
-        let (won, why) = run(answers, timing, usable, sort, attempt).await;
+        let runtime = &**self.runtime();
+        let (won, why) = run(runtime, answers, timing, usable, sort, attempt).await;
         won.unwrap_or_else(|| {
             Err(ConnectError::Name {
                 name: peer.name,
@@ -215,6 +250,7 @@ fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
 
 /// Runs the race. Gives what the winner or else the last attempt came to, and what the resolver complained of.
 async fn run<T, E, F>(
+    runtime: &dyn Runtime,
     mut answers: Answers,
     timing: Timing,
     usable: impl Fn(IpAddr) -> bool,
@@ -225,12 +261,13 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let timing = timing.with(|it| it.attempt_delay = it.attempt_delay.max(LEAST_DELAY));
-    let began = Instant::now();
+    let began = runtime.now();
+    let elapsed = || runtime.now().saturating_duration_since(began);
     let mut race = Race::new(timing);
     let mut attempts: Vec<Pin<Box<F>>> = Vec::new();
     let (mut failed, mut complaint) = (None, None);
     let mut resolving = true;
-    let mut alarm: Option<Pin<Box<Sleep>>> = None;
+    let mut alarm: Option<Pin<Box<dyn Timer>>> = None;
     std::future::poll_fn(move |cx| {
         loop {
             while resolving && let Poll::Ready(answer) = answers.as_mut().poll_next(cx) {
@@ -238,7 +275,7 @@ where
                     Some(Ok(addresses)) => {
                         let of_use = |it: &IpAddr| usable(*it);
                         let addresses: Vec<IpAddr> = addresses.into_iter().filter(of_use).collect();
-                        race.answer(began.elapsed(), &addresses, &sort);
+                        race.answer(elapsed(), &addresses, &sort);
                     }
                     Some(Err(error)) => complaint = Some(error),
                     None => {
@@ -261,13 +298,13 @@ where
                     Poll::Pending => index += 1,
                 }
             }
-            match race.next(began.elapsed()) {
+            match race.next(elapsed()) {
                 Step::Begin(address) => attempts.push(Box::pin(attempt(address))),
                 Step::Over => return Poll::Ready((failed.take(), complaint.take())),
                 Step::Wait(None) => return Poll::Pending,
                 Step::Wait(Some(until)) => {
                     let at = began + until;
-                    let alarm = alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+                    let alarm = alarm.get_or_insert_with(|| runtime.timer(at));
                     alarm.as_mut().reset(at);
                     if alarm.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use tokio::time::{Instant, Sleep};
+
 use super::*;
 
 /// Answers that come after so many milliseconds each.
@@ -63,7 +65,16 @@ async fn raced(
         sleep: None,
     });
     let sort = |all: &mut [IpAddr]| all.sort_by_key(IpAddr::is_ipv4);
-    let (won, _) = run(answers, Timing::default(), |_| true, sort, attempt).await;
+    let runtime = runtime::current().expect("tokio");
+    let (won, _) = run(
+        &*runtime,
+        answers,
+        Timing::default(),
+        |_| true,
+        sort,
+        attempt,
+    )
+    .await;
     (won, log.take(), since())
 }
 

@@ -8,23 +8,23 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use anabranch_sctp::Icmp;
+use rustix::net::{RecvFlags, recv};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
-use tokio::io::ReadBuf;
-use tokio::net::UdpSocket;
 
 use super::ip;
+use crate::runtime::{AsyncSocket, Left, Readiness, Runtime};
 
 /// A socket that gets a copy of every ICMP message to this host.
 #[derive(Debug)]
 pub(crate) struct IcmpSocket {
     /// A raw one: the calls are the same.
-    io: UdpSocket,
+    io: Box<dyn AsyncSocket>,
     v6: bool,
 }
 
 impl IcmpSocket {
     /// For one of the two families.
-    pub fn open(v6: bool) -> io::Result<Self> {
+    pub fn open(v6: bool, runtime: &dyn Runtime) -> io::Result<Self> {
         let (domain, protocol) = if v6 {
             (Domain::IPV6, Protocol::ICMPV6)
         } else {
@@ -32,7 +32,7 @@ impl IcmpSocket {
         };
         let socket = RawSocket::new(domain, Type::RAW, Some(protocol))?;
         socket.set_nonblocking(true)?;
-        let io = UdpSocket::from_std(socket.into())?;
+        let io = runtime.watch(socket.into())?;
         Ok(Self { io, v6 })
     }
 
@@ -45,9 +45,13 @@ impl IcmpSocket {
         cx: &mut Context<'_>,
         buffer: &'b mut [u8],
     ) -> Poll<io::Result<Option<Icmp<'b>>>> {
-        let mut read = ReadBuf::new(buffer);
-        ready!(self.io.poll_recv(cx, &mut read))?;
-        let length = read.filled().len();
+        let mut length = 0;
+        let mut call = || {
+            (_, length) = recv(&self.io, &mut *buffer, RecvFlags::empty())?;
+            Ok(Left::Perhaps)
+        };
+        ready!(self.io.poll_io(cx, Readiness::Read, &mut call))?;
+        let length = length.min(buffer.len());
         Poll::Ready(Ok(message_within(self.v6, &buffer[..length])))
     }
 }

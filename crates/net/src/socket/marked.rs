@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
@@ -12,7 +12,7 @@ use quinn_udp::Transmit;
 ///
 /// # Errors
 /// What the system says.
-pub(super) fn send(socket: &impl AsRawFd, transmit: &Transmit<'_>, dscp: u8) -> io::Result<()> {
+pub(super) fn send(socket: &impl AsFd, transmit: &Transmit<'_>, dscp: u8) -> io::Result<()> {
     let tos = dscp << 2 | transmit.ecn.map_or(0, |ecn| ecn as u8);
     let class = i32::from(tos);
     let segment = transmit.segment_size.map(|size| size as u16);
@@ -49,7 +49,7 @@ pub(super) fn send(socket: &impl AsRawFd, transmit: &Transmit<'_>, dscp: u8) -> 
     let to = SockaddrStorage::from(transmit.destination);
     let bytes = [IoSlice::new(transmit.contents)];
     sendmsg(
-        socket.as_raw_fd(),
+        socket.as_fd().as_raw_fd(),
         &bytes,
         &control,
         MsgFlags::empty(),

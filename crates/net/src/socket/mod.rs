@@ -16,6 +16,7 @@ use socket2::Socket as RawSocket;
 
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
+use crate::runtime::Runtime;
 use given::Given;
 pub use given::{Packet, PacketSocket, Received};
 pub(crate) use icmp::IcmpSocket;
@@ -38,8 +39,13 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
-        let opened = SystemSocket::open(address, port, config)?;
+    pub fn open(
+        address: IpAddr,
+        port: u16,
+        config: &Config,
+        runtime: &dyn Runtime,
+    ) -> Result<Self, BindError> {
+        let opened = SystemSocket::open(address, port, config, runtime)?;
         Ok(Self::System(Box::new(opened)))
     }
 
@@ -140,17 +146,17 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// Opens and binds what `config` asks for.
-    pub fn open(config: &Config) -> Result<Self, BindError> {
+    pub fn open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
         let any_port = config.carrier != Carrier::Ip && config.carrier.port() == 0;
         let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
-        let mut result = Self::try_open(config);
+        let mut result = Self::try_open(config, runtime);
         for _ in 1..attempts {
             // The port that the system chose for the first address may be taken on another.
             match &result {
                 Err(BindError::Socket { source, .. })
                     if source.kind() == io::ErrorKind::AddrInUse =>
                 {
-                    result = Self::try_open(config);
+                    result = Self::try_open(config, runtime);
                 }
                 _ => break,
             }
@@ -158,15 +164,15 @@ impl Sockets {
         result
     }
 
-    fn try_open(config: &Config) -> Result<Self, BindError> {
+    fn try_open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
         let mut port = config.carrier.port();
         let mut all = Vec::new();
         if config.addresses.is_empty() {
-            let v4 = Socket::open(Ipv4Addr::UNSPECIFIED.into(), port, config)?;
+            let v4 = Socket::open(Ipv4Addr::UNSPECIFIED.into(), port, config, runtime)?;
             port = v4.local().port();
             all.push(v4);
             // A host may have no IPv6.
-            match Socket::open(Ipv6Addr::UNSPECIFIED.into(), port, config) {
+            match Socket::open(Ipv6Addr::UNSPECIFIED.into(), port, config, runtime) {
                 Ok(v6) => all.push(v6),
                 Err(BindError::Socket { source, .. })
                     if source.kind() != io::ErrorKind::AddrInUse => {}
@@ -174,7 +180,7 @@ impl Sockets {
             }
         }
         for &address in &config.addresses {
-            let socket = Socket::open(address, port, config)?;
+            let socket = Socket::open(address, port, config, runtime)?;
             port = socket.local().port();
             all.push(socket);
         }
@@ -183,7 +189,7 @@ impl Sockets {
             let used = all.iter().any(|socket| socket.local().is_ipv6() == v6);
             if used && config.carrier == Carrier::Ip {
                 // ICMP is a hint, and is done without where the system does not grant it.
-                icmp.extend(IcmpSocket::open(v6).ok());
+                icmp.extend(IcmpSocket::open(v6, runtime).ok());
             }
         }
         Ok(Self {
@@ -197,14 +203,18 @@ impl Sockets {
     ///
     /// # Errors
     /// What the system says.
-    pub fn adopt(sockets: Vec<std::net::UdpSocket>, config: &Config) -> Result<Self, BindError> {
+    pub fn adopt(
+        sockets: Vec<std::net::UdpSocket>,
+        config: &Config,
+        runtime: &dyn Runtime,
+    ) -> Result<Self, BindError> {
         let mut all = Vec::with_capacity(sockets.len());
         for socket in sockets {
             let socket = RawSocket::from(socket);
             let bound = socket.local_addr().ok().and_then(|it| it.as_socket());
             let bound = bound.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
             let (address, port) = (bound.ip(), bound.port());
-            let adopted = SystemSocket::adopt(socket, address, config);
+            let adopted = SystemSocket::adopt(socket, address, config, runtime);
             let adopted = adopted.map_err(|source| BindError::Socket {
                 address,
                 port,

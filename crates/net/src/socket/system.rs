@@ -8,20 +8,19 @@ use std::task::{Context, Poll, ready};
 use nix::libc::{EINVAL, EIO};
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 #[cfg(target_os = "linux")]
 use super::marked;
 use super::{SCTP, in_zone, ip};
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
+use crate::runtime::{AsyncSocket, Left, Readiness, Runtime};
 
 /// One socket of the system's.
 #[derive(Debug)]
 pub(crate) struct SystemSocket {
     /// Raw ones too: the calls are the same.
-    io: UdpSocket,
+    io: Box<dyn AsyncSocket>,
     state: UdpSocketState,
     /// The address it is bound to; unspecified for all.
     local: IpAddr,
@@ -38,7 +37,12 @@ impl SystemSocket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
+    pub fn open(
+        address: IpAddr,
+        port: u16,
+        config: &Config,
+        runtime: &dyn Runtime,
+    ) -> Result<Self, BindError> {
         let raw = config.carrier == Carrier::Ip;
         let failed = |source: io::Error| {
             if raw && source.kind() == io::ErrorKind::PermissionDenied {
@@ -72,14 +76,19 @@ impl SystemSocket {
         socket
             .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
             .map_err(failed)?;
-        Self::adopt(socket, address, config).map_err(failed)
+        Self::adopt(socket, address, config, runtime).map_err(failed)
     }
 
     /// Takes a socket that is bound to `address`.
     ///
     /// # Errors
     /// What the system says.
-    pub fn adopt(socket: RawSocket, address: IpAddr, config: &Config) -> io::Result<Self> {
+    pub fn adopt(
+        socket: RawSocket,
+        address: IpAddr,
+        config: &Config,
+        runtime: &dyn Runtime,
+    ) -> io::Result<Self> {
         let raw = config.carrier == Carrier::Ip;
         // Does what a driver needs of it, not to wait among that.
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
@@ -88,7 +97,7 @@ impl SystemSocket {
             Some(bound) if !raw => bound.port(),
             _ => 0,
         };
-        let io = UdpSocket::from_std(socket.into())?;
+        let io = runtime.watch(socket.into())?;
         Ok(Self {
             io,
             state,
@@ -124,15 +133,8 @@ impl SystemSocket {
     /// # Errors
     /// What the system says; the packets are lost then.
     pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.io.poll_send_ready(cx))?;
-            let sent = self
-                .io
-                .try_io(Interest::WRITABLE, || self.try_send(transmit));
-            if !would_block(&sent) {
-                return Poll::Ready(sent);
-            }
-        }
+        let mut call = || self.try_send(transmit).map(|()| Left::Perhaps);
+        self.io.poll_io(cx, Readiness::Write, &mut call)
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
@@ -184,15 +186,13 @@ impl SystemSocket {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.io.poll_recv_ready(cx))?;
-            let received = self.io.try_io(Interest::READABLE, || {
-                self.state.recv(UdpSockRef::from(&self.io), buffers, meta)
-            });
-            if !would_block(&received) {
-                return Poll::Ready(received);
-            }
-        }
+        let mut count = 0;
+        let mut call = || {
+            count = (self.state).recv(UdpSockRef::from(&self.io), buffers, meta)?;
+            Ok(Left::Perhaps)
+        };
+        ready!(self.io.poll_io(cx, Readiness::Read, &mut call))?;
+        Poll::Ready(Ok(count))
     }
 
     /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
@@ -203,10 +203,6 @@ impl SystemSocket {
             Some(0..received.len())
         }
     }
-}
-
-fn would_block<T>(result: &io::Result<T>) -> bool {
-    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// Turns off the time of arrival that `quinn_udp` asks for. Nothing here reads it, and with it the 88 bytes that `quinn_udp` keeps for
@@ -234,7 +230,9 @@ mod tests {
     #[tokio::test]
     async fn ip_fragments_only_where_it_is_let() {
         let config = Config::default();
-        let socket = SystemSocket::open(Ipv4Addr::LOCALHOST.into(), 0, &config).expect("loopback");
+        let runtime = crate::runtime::current().expect("tokio");
+        let socket = SystemSocket::open(Ipv4Addr::LOCALHOST.into(), 0, &config, &*runtime);
+        let socket = socket.expect("loopback");
         let setting = || ip_mtu_discover(&socket.io).expect("a setting");
         assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
         socket.let_fragment(true);

@@ -17,7 +17,7 @@ use crate::message::MessagePart;
 /// Bytes of a write that make one message, at most.
 const MOST_WRITE: usize = 64 * 1024;
 
-/// One stream of an association as a stream of bytes, for libraries that know [`AsyncRead`] and [`AsyncWrite`]: see
+/// One stream of an association as a stream of bytes, for libraries that know tokio's [`AsyncRead`] and [`AsyncWrite`], or with the feature `smol` those of `futures-io`: see
 /// [`Association::byte_stream`].
 ///
 /// **Message boundaries mean nothing here.** Each write makes one message (or several: at most 64 KiB each), and a read gives what
@@ -154,6 +154,43 @@ impl AsyncWrite for ByteStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_end(cx)
+    }
+}
+
+/// As smol and its libraries have it.
+#[cfg(feature = "smol")]
+impl futures_io::AsyncRead for ByteStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if buffer.is_empty() || !ready!(self.poll_fill(cx))? {
+            return Poll::Ready(Ok(0));
+        }
+        let most = self.unread.len().min(buffer.len());
+        self.unread.copy_to_slice(&mut buffer[..most]);
+        Poll::Ready(Ok(most))
+    }
+}
+
+/// As smol and its libraries have it.
+#[cfg(feature = "smol")]
+impl futures_io::AsyncWrite for ByteStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_put(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_end(cx)
     }
 }

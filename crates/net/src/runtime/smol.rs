@@ -1,0 +1,85 @@
+//! Endpoints on smol: its global executor, and the reactor of `async-io`.
+
+use std::future::Future;
+use std::io;
+use std::net::UdpSocket;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use smol::Async;
+
+use super::{AsyncSocket, Left, Readiness, Runtime, Timer};
+
+/// smol. Tasks run on its global executor, on as many threads as `SMOL_THREADS` says (1 unless it is set), and live as long as the process.
+/// Whoever has an executor of its own writes a [`Runtime`] around that.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SmolRuntime;
+
+impl Runtime for SmolRuntime {
+    fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+        Box::pin(At {
+            timer: smol::Timer::at(at),
+            over: false,
+        })
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        smol::spawn(task).detach();
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        smol::unblock(work).detach();
+    }
+
+    fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
+        Ok(Box::new(Async::new(socket)?))
+    }
+}
+
+/// A timer of smol's tells its end once.
+#[derive(Debug)]
+struct At {
+    timer: smol::Timer,
+    over: bool,
+}
+
+impl Future for At {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.over {
+            ready!(Pin::new(&mut self.timer).poll(cx));
+            self.over = true;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Timer for At {
+    fn reset(mut self: Pin<&mut Self>, at: Instant) {
+        self.timer.set_at(at);
+        self.over = false;
+    }
+}
+
+impl AsyncSocket for Async<UdpSocket> {
+    fn poll_io(
+        &self,
+        cx: &mut Context<'_>,
+        readiness: Readiness,
+        call: &mut dyn FnMut() -> io::Result<Left>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            // Readiness is told here only to who was told to wait, so that the call comes first.
+            match call() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                called => return Poll::Ready(called.map(|_| ())),
+            }
+            ready!(match readiness {
+                Readiness::Read => self.poll_readable(cx),
+                Readiness::Write => self.poll_writable(cx),
+            })?;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Endpoints on tokio.
+
+use std::future::Future;
+use std::io;
+use std::net::UdpSocket;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use tokio::io::Interest;
+use tokio::runtime::Handle;
+use tokio::time::Sleep;
+
+use super::{AsyncSocket, Left, Readiness, Runtime, Timer};
+
+/// tokio, with its drivers for I/O and time. Its clock is tokio's, too: where a test has paused that, the protocol lives in virtual time.
+#[derive(Clone, Debug)]
+pub struct TokioRuntime {
+    handle: Handle,
+}
+
+impl TokioRuntime {
+    /// The runtime of that handle.
+    pub fn new(handle: Handle) -> Self {
+        Self { handle }
+    }
+
+    /// The runtime that this is called on, if it is one of tokio's.
+    pub fn current() -> Option<Self> {
+        Handle::try_current().ok().map(Self::new)
+    }
+}
+
+impl Runtime for TokioRuntime {
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
+    fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+        let _here = self.handle.enter();
+        Box::pin(tokio::time::sleep_until(at.into()))
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.handle.spawn(task);
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        self.handle.spawn_blocking(work);
+    }
+
+    fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
+        let _here = self.handle.enter();
+        Ok(Box::new(tokio::net::UdpSocket::from_std(socket)?))
+    }
+}
+
+impl Timer for Sleep {
+    fn reset(self: Pin<&mut Self>, at: Instant) {
+        Sleep::reset(self, at.into());
+    }
+}
+
+impl AsyncSocket for tokio::net::UdpSocket {
+    fn poll_io(
+        &self,
+        cx: &mut Context<'_>,
+        readiness: Readiness,
+        call: &mut dyn FnMut() -> io::Result<Left>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let interest = match readiness {
+                Readiness::Read => {
+                    ready!(self.poll_recv_ready(cx))?;
+                    Interest::READABLE
+                }
+                Readiness::Write => {
+                    ready!(self.poll_send_ready(cx))?;
+                    Interest::WRITABLE
+                }
+            };
+            // tokio takes `WouldBlock` as the word that the socket is not ready any more, unless it has become ready since. What left nothing
+            // says the same, and saves the call that would.
+            let mut done = None;
+            let called = self.try_io(interest, || {
+                let left = call()?;
+                done = Some(());
+                match left {
+                    Left::Perhaps => Ok(()),
+                    Left::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            });
+            match called {
+                _ if done.is_some() => return Poll::Ready(Ok(())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                called => return Poll::Ready(called),
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The same story on each runtime: endpoints do not tell them apart.
+
+mod common;
+
+use std::future::Future;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_net::{
+    Carrier, CloseReason, Config, Endpoint, Lost, Peer, Runtime, SendOptions, SharedSockets,
+    SmolRuntime, TokioRuntime,
+};
+use common::{LOOPBACK, bounded, pattern};
+use smol::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Runs `story` on tokio, named and not, and on smol, named and not.
+fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
+    let config = |runtime: Option<Arc<dyn Runtime>>| {
+        Config::default().with(|it| {
+            it.addresses = vec![LOOPBACK];
+            it.carrier = Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            };
+            it.runtime = runtime;
+        })
+    };
+    bounded(async move { story(config(None)).await });
+    on_smol(story(config(None)));
+    on_smol(story(config(Some(Arc::new(SmolRuntime)))));
+    // The futures may be polled by one runtime, and the endpoint may live on another.
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let named = TokioRuntime::new(tokio.handle().clone());
+    on_smol(story(config(Some(Arc::new(named)))));
+}
+
+/// A story that hangs fails after two minutes, which a slow machine does not need.
+fn on_smol(story: impl Future<Output = ()>) {
+    let hangs = async {
+        smol::Timer::after(Duration::from_secs(120)).await;
+        panic!("the story does not come to its end");
+    };
+    smol::block_on(smol::future::or(story, hangs));
+}
+
+fn server_and_client(config: &Config) -> (Endpoint, Endpoint, Peer) {
+    let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
+    let client = Endpoint::bind(config.clone()).expect("loopback");
+    let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+    (server, client, peer)
+}
+
+async fn messages_and_receipts(config: Config) {
+    let (server, client, peer) = server_and_client(&config);
+    let association = client.connect(peer).await.expect("it listens");
+    let accepted = server.accept().await.expect("it came");
+    let sends = async {
+        let mut receipts = Vec::new();
+        for seed in 0..200 {
+            let sent = association.send_for_receipt(0, pattern(seed, 30_000), SendOptions::new());
+            receipts.push(sent.await.expect("room comes"));
+        }
+        for receipt in receipts {
+            assert_eq!(receipt.await, Ok(()));
+        }
+        association.shutdown().await
+    };
+    let receives = async {
+        for seed in 0..200 {
+            let message = accepted.recv().await.expect("up").expect("open");
+            assert_eq!(message.bytes, pattern(seed, 30_000), "message {seed}");
+        }
+        assert_eq!(accepted.recv().await, Ok(None));
+    };
+    let (sent, ()) = smol::future::zip(sends, receives).await;
+    assert_eq!(sent, Ok(()));
+    assert_eq!(accepted.closed().await, CloseReason::Shutdown);
+}
+
+#[test]
+fn messages_flow_and_are_acknowledged_on_each_runtime() {
+    on_each(messages_and_receipts);
+}
+
+/// What needs a timer: an attempt that nobody answers ends, and so does patience with associations that stay open.
+async fn timers(config: Config) {
+    let (server, client, peer) = server_and_client(&config);
+    let silent = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+    let nobody = Peer::from((LOOPBACK, 5_000)).over_udp(silent.local_addr().expect("bound").port());
+    let quick = config.clone().with(|it| {
+        it.sctp.profile.rto_initial.0 = 20_000_000;
+        (it.sctp.rto_min, it.sctp.rto_max) = (20_000_000, 20_000_000);
+        it.sctp.max_init_retransmits = 2;
+    });
+    let impatient = Endpoint::bind(quick).expect("loopback");
+    let failed = impatient.connect(nobody).await.expect_err("nobody answers");
+    assert_eq!(failed, Lost(CloseReason::NoAnswer).into());
+    let association = client.connect(peer).await.expect("it listens");
+    let accepted = server.accept().await.expect("it came");
+    assert!(!server.drain(Duration::from_millis(20)).await);
+    drop(association);
+    assert!(server.drain(Duration::from_secs(100)).await);
+    assert_eq!(accepted.closed().await, CloseReason::Shutdown);
+}
+
+#[test]
+fn timers_end_on_each_runtime() {
+    on_each(timers);
+}
+
+/// Sockets that the caller has bound, a name that the system resolves, and a stream as bytes.
+async fn bytes_by_name(config: Config) {
+    let own = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+    let port = own.local_addr().expect("bound").port();
+    let sockets = SharedSockets::on_udp(&config, vec![own]).expect("a socket");
+    let listens = config.clone().with(|it| it.accept = true);
+    let server = Endpoint::bind_on(&sockets, listens).expect("a free port");
+    let client = Endpoint::bind(config).expect("loopback");
+    let name = anabranch_net::NamedPeer::from(("localhost", server.port())).over_udp(port);
+    let association = client.connect_by_name(name).await.expect("it listens");
+    let accepted = server.accept().await.expect("it came");
+    let mut writes = association.byte_stream(3);
+    let mut reads = accepted.byte_stream(3);
+    let text = pattern(7, 500_000);
+    let write = async {
+        writes.write_all(&text).await.expect("up");
+        writes.close().await.expect("a graceful end");
+    };
+    let read = async {
+        let mut all = Vec::new();
+        reads.read_to_end(&mut all).await.expect("a graceful end");
+        all
+    };
+    let ((), all) = smol::future::zip(write, read).await;
+    assert!(all == text, "byte for byte");
+}
+
+#[test]
+fn bytes_flow_by_name_on_each_runtime() {
+    on_each(bytes_by_name);
+}
