@@ -10,6 +10,7 @@ pub mod observer;
 pub mod once;
 pub mod packets;
 pub mod series;
+pub mod stamp;
 pub mod taking;
 pub mod tally;
 pub mod transfers;

@@ -52,6 +52,10 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let mut checker = Checker::new(&root);
     let transports = Transports::default();
     transport.check(&mut checker, &transports.kinds(), "");
+    if let Some(name) = transport.stack() {
+        let message = format!("found \"{name}\"; other stacks are simulated only");
+        checker.problem("stack", message);
+    }
     for setting in Application::SETTINGS {
         if transport.settings.contains_key(setting.name) {
             let message = format!(
@@ -149,6 +153,7 @@ mod tests {
             (&["streams=1", "streams=2"], &["twice"]),
             (&["streams"], &["key=value"]),
             (&["unordered=true"], &["would do nothing"]),
+            (&["stack=dcsctp"], &["stack", "simulated only"]),
             (
                 &["switches.missing_report=3"],
                 &["did you mean `missing_reports`"],

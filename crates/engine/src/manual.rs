@@ -37,6 +37,9 @@ profile = \"era\"
 ```
 
 `--set profiles.era.missing_reports=3` changes it for all these flows. A key that a flow sets itself takes precedence.
+
+`stack` beside `protocol = \"sctp\"` names another implementation of SCTP, which runs unmodified: `dcsctp`, `rtc-sctp` or `sctp-proto`.
+It has the settings of its own part of this page and no others.
 ";
 
 /// The page: every transport with its settings, its switches, and the parameters of its tables.
@@ -125,7 +128,7 @@ fn family<F: Family>(title: &str, variants: &[Variant]) -> String {
 
 /// The part of the page about one transport.
 pub fn of(kind: &TransportKind) -> String {
-    let name = kind.name.to_uppercase();
+    let name = kind.title();
     let profiles: Vec<String> = kind
         .profiles
         .iter()
@@ -181,7 +184,7 @@ pub fn help(transport: &str) -> String {
     let Some(kind) = kinds.find(|kind| kind.name == transport) else {
         return String::new();
     };
-    let title = format!("Settings of {} (--set KEY=VALUE)", kind.name.to_uppercase());
+    let title = format!("Settings of {} (--set KEY=VALUE)", kind.title());
     let is_flows = |name: &str| Application::SETTINGS.iter().any(|own| own.name == name);
     let own = kind.own().filter(|setting| !is_flows(setting.name));
     let own: Vec<Setting> = own.copied().collect();

@@ -10,7 +10,7 @@ use anabranch_scenario::{Flow, Metric as MetricSpec};
 use anabranch_settings::{Entry, Registry};
 use anabranch_sim::workload::Facts;
 use anabranch_sim::{Direction, LinkProbes};
-use anabranch_transport::Nanos;
+use anabranch_transport::{Nanos, Probe};
 
 use crate::agent::observer::{Observer, Observing};
 
@@ -192,6 +192,11 @@ pub trait Metric: Send + Sync {
     /// What it needs the run to keep.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// A flow and the probe of it that it counts, beside those of its observers.
+    fn counts(&self) -> Option<(&str, Probe)> {
+        None
     }
 
     /// Who watches a member of the flow, or of the link: one observer for each of its windows.

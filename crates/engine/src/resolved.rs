@@ -10,11 +10,12 @@ use anabranch_scenario::{Experiment, Metric, Spec, names};
 use anabranch_settings::Prepared;
 use anabranch_sim::workload::{self as workload_kinds, Made as Workload};
 use anabranch_sim::{NodeId, Ways};
+use anabranch_transport::Nanos;
 use serde_json::Value;
 
 use crate::flows::{self, Known, Members};
 use crate::kinds::Standard;
-use crate::metric::{self, Alone, FlowFacts, Measures};
+use crate::metric::{self, Alone, FlowFacts, Life, Measures};
 use crate::network::{self, Built, Layout, NetworkError, Parts, homes, routes};
 use crate::proxy;
 use crate::transport::{self, Made};
@@ -226,7 +227,9 @@ fn check_measure(
     transports: &[Made],
     metric: &dyn metric::Metric,
 ) -> Result<(), String> {
-    let watched = metric.flow().map(|name| names::Name::parse(name).group);
+    let counts = metric.counts();
+    let watched = metric.flow().or(counts.map(|(flow, _)| flow));
+    let watched = watched.map(|name| names::Name::parse(name).group);
     let mut flows = spec.flows.iter().zip(transports);
     let Some((flow, built)) = flows.find(|(flow, _)| watched == Some(&*flow.name)) else {
         return Ok(());
@@ -236,6 +239,18 @@ fn check_measure(
     let (Some(facts), Some(kind)) = (facts, kind) else {
         return Ok(());
     };
+    // The probes of its observers do not depend on when the flow lives.
+    let life = Life {
+        start: 0,
+        end: Nanos::MAX,
+        alone: None,
+    };
+    let observers = metric.observers(life);
+    let of_observers = observers.iter().flat_map(|it| it.probes().iter().copied());
+    let mut probes = of_observers.chain(counts.map(|(_, probe)| probe));
+    if let Some(message) = probes.find_map(|probe| kind.refuses(probe)) {
+        return Err(message);
+    }
     metric.check(&FlowFacts {
         flow,
         workload: facts,

@@ -18,6 +18,7 @@ use anabranch_transport::Path;
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
 
+pub mod peers;
 #[cfg(all(feature = "quic", not(target_family = "wasm")))]
 pub mod quic;
 pub mod sctp;
@@ -37,6 +38,9 @@ pub const KINDS: &[&Entry] = &[
     &udp::ENTRY,
     #[cfg(all(feature = "quic", not(target_family = "wasm")))]
     &quic::ENTRY,
+    &peers::DCSCTP,
+    &peers::RTC_SCTP,
+    &peers::SCTP_PROTO,
 ];
 
 /// A transport that specs can name.
@@ -211,7 +215,7 @@ impl Transports {
 
     fn entry(&self, written: &Written) -> Option<&'static Entry> {
         let mut entries = self.0.iter().copied();
-        entries.find(|entry| entry.kind.name == written.protocol)
+        entries.find(|entry| entry.kind.is_of(written))
     }
 
     /// Builds a transport whose names and values are right, each for itself; what is wrong with them together is noted at its

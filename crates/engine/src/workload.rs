@@ -36,7 +36,7 @@ pub fn check(
     check_count(c, &facts, spec, flow, &path);
     let buffer = transport.receive_buffer();
     check_largest(c, &facts, kind, buffer, flow, &path);
-    let name = kind.name.to_uppercase();
+    let name = kind.title();
     if !kind.answers && facts.answered {
         let others = names_of(kinds, |kind| kind.answers);
         let message =
@@ -83,7 +83,7 @@ fn check_largest(
     }
     match kind.largest_message {
         Some(most) if facts.sizes[1] > most => {
-            let (name, largest) = (kind.name.to_uppercase(), Size(facts.sizes[1]));
+            let (name, largest) = (kind.title(), Size(facts.sizes[1]));
             let message =
                 format!("found a message of {largest}; {name} carries at most {most} B in one");
             c.problem(path, message);

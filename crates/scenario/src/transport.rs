@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_settings::{Datum, Setting};
+use anabranch_transport::Probe;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,8 @@ use crate::checker::Checker;
 
 /// The key of the protocol's name.
 const PROTOCOL: &str = "protocol";
+/// The key of an implementation's name, where it is not this project's.
+const STACK: &str = "stack";
 /// The key of the profile's name.
 const PROFILE: &str = "profile";
 /// The table of switches.
@@ -31,8 +34,10 @@ pub struct Transport {
 /// A transport that a spec can name: its settings, and what the grammar must know of it.
 #[derive(Clone, Debug)]
 pub struct TransportKind {
-    /// The name in specs.
+    /// The name in specs: of the protocol, or of the stack.
     pub name: &'static str,
+    /// It is another implementation of that protocol, which a spec names by `stack`.
+    pub stack_of: Option<&'static str>,
     /// What it is.
     pub about: &'static str,
     /// Its profiles, the one that is taken where none is named first; none: it has no profiles.
@@ -53,6 +58,8 @@ pub struct TransportKind {
     pub answers: bool,
     /// The most bytes that it carries in one message, where that is limited.
     pub largest_message: Option<u64>,
+    /// The probes that it can be asked for, where that is known; with others it would say nothing.
+    pub probes: Option<&'static [Probe]>,
 }
 
 impl TransportKind {
@@ -60,6 +67,7 @@ impl TransportKind {
     pub const fn new(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
+            stack_of: None,
             about,
             profiles: &[],
             settings: &[],
@@ -70,6 +78,35 @@ impl TransportKind {
             window: false,
             answers: false,
             largest_message: None,
+            probes: None,
+        }
+    }
+
+    /// Its name as the subject of a sentence and in titles.
+    pub fn title(&self) -> String {
+        match self.stack_of {
+            Some(_) => self.name.to_owned(),
+            None => self.name.to_uppercase(),
+        }
+    }
+
+    /// Why it cannot be asked for a probe, if it cannot.
+    pub fn refuses(&self, probe: Probe) -> Option<String> {
+        let told = self.probes.filter(|told| !told.contains(&probe))?;
+        let told: Vec<String> = told.iter().map(|it| format!("`{}`", it.name())).collect();
+        Some(format!(
+            "{} does not tell `{}`; what can be seen of it is {}",
+            self.title(),
+            probe.name(),
+            told.join(", ")
+        ))
+    }
+
+    /// Whether a transport, as it is written, is of this kind.
+    pub fn is_of(&self, written: &Transport) -> bool {
+        match self.stack_of {
+            Some(protocol) => written.protocol == protocol && written.stack() == Some(self.name),
+            None => written.protocol == self.name && !written.settings.contains_key(STACK),
         }
     }
 
@@ -91,7 +128,13 @@ impl TransportKind {
     /// The JSON Schema of its table.
     pub fn json_schema(&self) -> Value {
         let mut properties = Map::new();
-        properties.insert(PROTOCOL.to_owned(), json!({ "const": self.name }));
+        let protocol = self.stack_of.unwrap_or(self.name);
+        properties.insert(PROTOCOL.to_owned(), json!({ "const": protocol }));
+        let mut required = vec![PROTOCOL];
+        if self.stack_of.is_some() {
+            properties.insert(STACK.to_owned(), json!({ "const": self.name }));
+            required.push(STACK);
+        }
         if let Some(standard) = self.profiles.first() {
             let profile = json!({
                 "description": format!("Which text is followed: a profile of the protocol, or one of `[profiles]`. Default: {standard}."),
@@ -121,7 +164,7 @@ impl TransportKind {
             "type": "object",
             "description": self.about,
             "properties": properties,
-            "required": [PROTOCOL],
+            "required": required,
             "additionalProperties": false,
         })
     }
@@ -159,6 +202,11 @@ impl Transport {
         self.settings.get(PROFILE).and_then(Value::as_str)
     }
 
+    /// The name of another implementation of the protocol, if one is named.
+    pub fn stack(&self) -> Option<&str> {
+        self.settings.get(STACK).and_then(Value::as_str)
+    }
+
     /// Settings and switches as they were given: key below the transport, name, value.
     fn given(&self) -> impl Iterator<Item = (String, &str, &Value)> {
         let switches = self.settings.get(SWITCHES).and_then(Value::as_object);
@@ -166,7 +214,7 @@ impl Transport {
         let own = self
             .settings
             .iter()
-            .filter(|(key, _)| !matches!(key.as_str(), PROFILE | SWITCHES));
+            .filter(|(key, _)| !matches!(key.as_str(), STACK | PROFILE | SWITCHES));
         own.map(|(key, value)| (key.clone(), key.as_str(), value))
             .chain(switches.map(|(key, value)| (format!("{SWITCHES}.{key}"), key.as_str(), value)))
     }
@@ -191,15 +239,8 @@ impl Transport {
 
     /// Checks the names and values of a transport at `path`, each for itself.
     pub fn check(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
-        let Some(kind) = kinds.iter().find(|kind| kind.name == self.protocol) else {
-            let message = format!("found {:?}, which is unknown", self.protocol);
-            let names = kinds.iter().map(|kind| kind.name);
-            c.not_among(
-                &format!("{path}.{PROTOCOL}"),
-                &message,
-                &self.protocol,
-                names,
-            );
+        let Some(kind) = kinds.iter().find(|kind| kind.is_of(self)) else {
+            self.check_name(c, kinds, path);
             return;
         };
         self.check_profile(c, kind, path);
@@ -235,6 +276,33 @@ impl Transport {
         }
     }
 
+    /// Says what is wrong with the name of the protocol, or of its stack.
+    fn check_name(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
+        let mut protocols = kinds.iter().filter(|kind| kind.stack_of.is_none());
+        if !protocols.clone().any(|kind| kind.name == self.protocol) {
+            let message = format!("found {:?}, which is unknown", self.protocol);
+            let names = protocols.map(|kind| kind.name);
+            let path = format!("{path}.{PROTOCOL}");
+            c.not_among(&path, &message, &self.protocol, names);
+            return;
+        }
+        let of_this = |kind: &&&TransportKind| kind.stack_of == Some(&self.protocol);
+        let stacks: Vec<&str> = kinds.iter().filter(of_this).map(|kind| kind.name).collect();
+        let path = format!("{path}.{STACK}");
+        let found = self.settings.get(STACK).unwrap_or(&Value::Null);
+        if stacks.is_empty() {
+            let of_all =
+                protocols.find(|kind| kinds.iter().any(|it| it.stack_of == Some(kind.name)));
+            let only = of_all.map_or("none", |kind| kind.name);
+            let message = format!("found {found}; only {only} has other stacks than its own");
+            c.problem(&path, message);
+            return;
+        }
+        let message = format!("found {found}, which is no stack");
+        let name = found.as_str().unwrap_or_default();
+        c.not_among(&path, &message, name, stacks);
+    }
+
     /// The setting that a key means; where there is none, those that are there.
     fn setting_at(
         &self,
@@ -255,8 +323,10 @@ impl Transport {
             }
             let own = kind.own().map(|setting| setting.name);
             let profile = (!kind.profiles.is_empty()).then_some([PROFILE, SWITCHES]);
+            let stack = kind.stack_of.map(|_| STACK);
             own.chain(profile.into_iter().flatten())
                 .chain([PROTOCOL])
+                .chain(stack)
                 .chain(switches)
                 .collect()
         })
@@ -267,7 +337,10 @@ impl Transport {
             return;
         };
         let name = value.as_str().unwrap_or_default();
-        if !kind.profiles.contains(&name) {
+        if kind.profiles.is_empty() {
+            let message = format!("found {value}, but {} has no profiles", kind.title());
+            c.problem(&format!("{path}.{PROFILE}"), message);
+        } else if !kind.profiles.contains(&name) {
             let message = format!("found {value}, but no profile has this name");
             let profiles = kind.profiles.iter().copied();
             c.not_among(&format!("{path}.{PROFILE}"), &message, name, profiles);

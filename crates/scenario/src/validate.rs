@@ -19,12 +19,13 @@ use crate::chosen::Family;
 use crate::families::Workloads;
 use crate::flow::Flow;
 use crate::measure::LINK_PROBES;
-use crate::names::NodeName;
+use crate::names::{Name, NodeName};
 use crate::problem::Problem;
 use crate::quantity::Span;
-use crate::spec::{Experiment, Spec};
+use crate::spec::{Experiment, Record, Spec};
 use crate::tree::Node;
 use crate::vocabulary::Vocabulary;
+use anabranch_transport::Probe;
 use link::check_link;
 use measure::check_measures;
 use names::{check_flow_name, check_link_name, check_node};
@@ -281,6 +282,28 @@ fn check_experiment(
                 known.iter().copied(),
             );
         }
+        check_told(c, spec, vocabulary, record, &path);
         limits::check_bin(c, spec, experiment, record, &path);
+    }
+}
+
+/// Checks that the transport of a recorded flow tells what is recorded of it.
+fn check_told(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    record: &Record,
+    path: &str,
+) {
+    let group = record.flow.as_deref().map(|it| Name::parse(it).group);
+    let flow = spec.flows.iter().find(|it| group == Some(&*it.name));
+    let Some(kind) = flow.and_then(|flow| vocabulary.transport(&flow.transport)) else {
+        return;
+    };
+    for (index, name) in record.probes.iter().enumerate() {
+        let probe = Probe::from_name(name);
+        if let Some(message) = probe.and_then(|probe| kind.refuses(probe)) {
+            c.problem(&format!("{path}.probes.{index}"), message);
+        }
     }
 }

@@ -22,7 +22,7 @@ pub trait Vocabulary: Sync {
     /// What a flow's transport is, if it is known.
     fn transport(&self, transport: &Transport) -> Option<&'static TransportKind> {
         let mut kinds = self.transports().into_iter();
-        kinds.find(|kind| kind.name == transport.protocol)
+        kinds.find(|kind| kind.is_of(transport))
     }
 
     /// The kinds of proxies, by their names.
@@ -38,8 +38,6 @@ pub trait Vocabulary: Sync {
 /// The names of the transports of which something holds, as messages write them: `TCP or SCTP`.
 pub fn names_of(vocabulary: &dyn Vocabulary, holds: fn(&TransportKind) -> bool) -> String {
     let kinds = vocabulary.transports().into_iter();
-    let names = kinds
-        .filter(|kind| holds(kind))
-        .map(|kind| kind.name.to_uppercase());
+    let names = kinds.filter(|kind| holds(kind)).map(|kind| kind.title());
     names.collect::<Vec<_>>().join(" or ")
 }

@@ -95,8 +95,8 @@ fn flow(spec: &Spec) -> Result<&Flow, String> {
             flow.name, flow.count.0
         ));
     }
-    if flow.transport.protocol != sctp::ENTRY.kind.name {
-        return Err(format!("flow {} is not SCTP", flow.name));
+    if !sctp::ENTRY.kind.is_of(&flow.transport) {
+        return Err(format!("flow {} is not SCTP by this stack", flow.name));
     }
     if flow.workload.kind != "bulk" {
         return Err(format!("flow {} has another workload than bulk", flow.name));

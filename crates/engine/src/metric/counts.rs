@@ -1,6 +1,7 @@
 //! Events of a flow, counted over all its members.
 
 use anabranch_settings::{Entry, Variant};
+use anabranch_transport::Probe;
 
 use super::over::Over;
 use super::words::{FLOW, PATH, WINDOW, WINDOWS};
@@ -18,7 +19,7 @@ pub(super) static RETRANSMISSIONS: Entry<Made> = Entry {
     },
     build: |parameters, ()| {
         let flow = parameters.get("flow")?;
-        let of = |tally: &Tally| tally.retransmissions;
+        let of: Counted = (Probe::Retransmitted, |tally: &Tally| tally.retransmissions);
         Ok(Count::of(flow, "retransmissions", "segments", of))
     },
 };
@@ -32,7 +33,9 @@ pub(super) static FAST_RETRANSMITS: Entry<Made> = Entry {
     },
     build: |parameters, ()| {
         let flow = parameters.get("flow")?;
-        let of = |tally: &Tally| tally.fast_retransmits;
+        let of: Counted = (Probe::FastRetransmit, |tally: &Tally| {
+            tally.fast_retransmits
+        });
         Ok(Count::of(flow, "fast_retransmits", "events", of))
     },
 };
@@ -46,7 +49,7 @@ pub(super) static TIMEOUTS: Entry<Made> = Entry {
     },
     build: |parameters, ()| {
         let flow = parameters.get("flow")?;
-        let of = |tally: &Tally| tally.timeouts;
+        let of: Counted = (Probe::Timeout, |tally: &Tally| tally.timeouts);
         Ok(Count::of(flow, "timeouts", "events", of))
     },
 };
@@ -61,7 +64,7 @@ pub(super) static MARK_REDUCTIONS: Entry<Made> = Entry {
     },
     build: |parameters, ()| {
         let flow = parameters.get("flow")?;
-        let of = |tally: &Tally| tally.mark_reductions;
+        let of: Counted = (Probe::MarkAnswered, |tally: &Tally| tally.mark_reductions);
         Ok(Count::of(flow, "mark_reductions", "events", of))
     },
 };
@@ -76,7 +79,7 @@ pub(super) static DUPLICATES_RECEIVED: Entry<Made> = Entry {
     },
     build: |parameters, ()| {
         let flow = parameters.get("flow")?;
-        let of = |tally: &Tally| tally.duplicates;
+        let of: Counted = (Probe::Duplicate, |tally: &Tally| tally.duplicates);
         Ok(Count::of(flow, "duplicates_received", "segments", of))
     },
 };
@@ -90,27 +93,36 @@ pub(super) static STREAM_LIMITS_MET: Entry<Made> = Entry {
     },
     build: |parameters, ()| {
         let flow = parameters.get("flow")?;
-        let of = |tally: &Tally| tally.stream_limits_met;
+        let of: Counted = (Probe::StreamsInUse, |tally: &Tally| tally.stream_limits_met);
         Ok(Count::of(flow, "stream_limits_met", "events", of))
     },
 };
 
+/// A probe, and what a tally counts of it.
+type Counted = (Probe, fn(&Tally) -> u64);
+
 /// What every tally counts.
 struct Count {
     name: Name,
+    /// Without which there is nothing to count.
+    probe: Probe,
     of: fn(&Tally) -> u64,
 }
 
 impl Count {
-    fn of(flow: String, metric: &str, unit: &'static str, of: fn(&Tally) -> u64) -> Made {
+    fn of(flow: String, metric: &str, unit: &'static str, (probe, of): Counted) -> Made {
         let name = Name::new(&flow, metric, unit);
-        Box::new(Self { name, of })
+        Box::new(Self { name, probe, of })
     }
 }
 
 impl Metric for Count {
     fn names(&self) -> Vec<Name> {
         vec![self.name.clone()]
+    }
+
+    fn counts(&self) -> Option<(&str, Probe)> {
+        Some((&self.name.series, self.probe))
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {

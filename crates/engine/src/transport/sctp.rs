@@ -21,11 +21,11 @@ use crate::agent::inspect::Seen;
 use follower::Follower;
 
 /// Its IP protocol number.
-const PROTOCOL: u8 = 132;
+pub(crate) const PROTOCOL: u8 = 132;
 /// SCTP's common header.
 const COMMON_HEADER: usize = 12;
 /// The header of a DATA chunk.
-const DATA_HEADER: u64 = 16;
+pub(crate) const DATA_HEADER: u64 = 16;
 /// Why an endpoint accepts its settings.
 const CHECKED: &str = "the settings were checked with the spec";
 
@@ -105,7 +105,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
 pub fn config(written: &Written) -> Config {
     let profile = written.profile().and_then(Profile::by_name);
     let mut config = Config::new(profile.unwrap_or_default());
-    if written.protocol == ENTRY.kind.name {
+    if ENTRY.kind.is_of(written) {
         for (setting, datum) in written.values(&ENTRY.kind) {
             // The keys of the application are not the configuration's.
             let _ = config.assign(setting.name, &datum);
@@ -212,11 +212,16 @@ impl Transport for Sctp {
     }
 
     fn inspect(&self, packet: &[u8]) -> Seen {
-        seen(packet.get(COMMON_HEADER..).unwrap_or_default())
+        inspect(packet)
     }
 }
 
-fn secret(rng: &mut Rng) -> [u8; 32] {
+/// What an SCTP packet carries, by its bytes after the IP header.
+pub(crate) fn inspect(packet: &[u8]) -> Seen {
+    seen(packet.get(COMMON_HEADER..).unwrap_or_default())
+}
+
+pub(crate) fn secret(rng: &mut Rng) -> [u8; 32] {
     let mut secret = [0; 32];
     secret
         .chunks_exact_mut(8)

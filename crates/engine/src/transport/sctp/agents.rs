@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::DATA_HEADER;
 use super::follower::Follower;
+use crate::agent::stamp::{Stamp, payload};
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
 use crate::agent::{Feed, earlier};
@@ -215,50 +216,6 @@ impl Source {
     }
 }
 
-/// What a message says of itself in its first bytes: when it was offered, and its number in its association.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    time: Nanos,
-    /// None in a message that has no room for it.
-    number: Option<u64>,
-}
-
-impl Stamp {
-    const WORD: usize = 8;
-
-    fn write(self, message: &mut [u8]) {
-        let words = [Some(self.time), self.number];
-        for (place, word) in message.chunks_exact_mut(Self::WORD).zip(words) {
-            place.copy_from_slice(&word.unwrap_or(0).to_be_bytes());
-        }
-    }
-
-    fn read(parts: &[Bytes]) -> Option<Self> {
-        let first = parts.first()?;
-        let mut words = first.chunks_exact(Self::WORD).map_while(|word| {
-            let word = word.first_chunk::<8>()?;
-            Some(u64::from_be_bytes(*word))
-        });
-        Some(Self {
-            time: words.next()?,
-            number: words.next(),
-        })
-    }
-}
-
-/// A message of `size` bytes, a slice of `zeros` unless it is stamped.
-fn payload(zeros: &mut Bytes, size: usize, stamp: Option<Stamp>) -> Bytes {
-    if let Some(stamp) = stamp {
-        let mut stamped = BytesMut::zeroed(size);
-        stamp.write(&mut stamped);
-        return stamped.freeze();
-    }
-    if zeros.len() < size {
-        *zeros = Bytes::from(vec![0; size]);
-    }
-    zeros.slice(..size)
-}
-
 impl Agent for Source {
     fn start(&mut self, now: Nanos) {
         self.feed.start();
@@ -435,7 +392,7 @@ impl Sink {
             self.answers
                 .extend(arrived.asked.map(|bytes| (part.stream, bytes)));
             let mut stamp = match (self.stamped, part.begins) {
-                (true, true) => Stamp::read(part.payload.parts()),
+                (true, true) => part.payload.parts().first().and_then(|it| Stamp::read(it)),
                 _ => self.begun.remove(&part.stream),
             };
             if !part.ends {

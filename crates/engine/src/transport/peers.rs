@@ -1,0 +1,378 @@
+//! SCTP by other people's stacks: their settings in specs, a source that connects and sends messages, a sink that takes them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_peers::{Config, Connection, Event, Facts, Outside, Stack};
+use anabranch_scenario::addresses::IpVersion;
+use anabranch_scenario::transport::TransportKind;
+use anabranch_sim::Agent;
+use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
+use bytes::{Bytes, BytesMut};
+
+use super::sctp::{DATA_HEADER, PROTOCOL, inspect, secret};
+use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::inspect::Seen;
+use crate::agent::stamp::{Stamp, payload};
+use crate::agent::tally::SharedTally;
+use crate::agent::transfers::Key;
+use crate::agent::{Feed, earlier};
+
+/// How specs name it.
+pub static DCSCTP: Entry = entry(&anabranch_peers::DCSCTP);
+/// How specs name it.
+pub static RTC_SCTP: Entry = entry(&anabranch_peers::RTC_SCTP);
+/// How specs name it.
+pub static SCTP_PROTO: Entry = entry(&anabranch_peers::SCTP_PROTO);
+
+const fn entry(stack: &'static Stack) -> Entry {
+    Entry {
+        kind: TransportKind {
+            stack_of: Some("sctp"),
+            settings: &[Config::SETTINGS],
+            fallback: |_, name| Config::default().show(name),
+            window: true,
+            probes: Some(stack.probes),
+            ..TransportKind::new(stack.name, stack.about)
+        },
+        build,
+    }
+}
+
+fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+    let named = |stack: &&&Stack| stack.name == given.kind.name;
+    let stack = anabranch_peers::STACKS.iter().find(named);
+    let Some(stack) = stack.filter(|stack| stack.is_here()) else {
+        let name = given.kind.name;
+        let message = format!(
+            "found \"{name}\", which is not compiled in; it needs the feature `{name}` of anabranch-engine or anabranch-cli"
+        );
+        return Err(vec![Wrong::new("stack", message)]);
+    };
+    let mut config = Config::default();
+    for (setting, datum) in given.values() {
+        // What a checked transport holds was read, and can be set.
+        let _ = config.put(setting.name, &datum);
+    }
+    let ip = match given.ip {
+        IpVersion::Ipv4 => 20,
+        IpVersion::Ipv6 => 40,
+    };
+    Ok(Arc::new(Peers { stack, config, ip }))
+}
+
+/// A flow's transport.
+#[derive(Debug)]
+struct Peers {
+    stack: &'static Stack,
+    config: Config,
+    /// Bytes of the IP header.
+    ip: u16,
+}
+
+impl Transport for Peers {
+    fn protocol(&self) -> u8 {
+        PROTOCOL
+    }
+
+    fn packet(&self) -> usize {
+        self.config.fragment(self.ip)
+    }
+
+    fn segment(&self) -> u64 {
+        self.config.fragment(self.ip) as u64 + DATA_HEADER
+    }
+
+    fn receive_buffer(&self) -> u64 {
+        self.config.receive_buffer.into()
+    }
+
+    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+        let mut rng = member.rng(self.stack.name);
+        let mut outside = |ports| Outside {
+            ports,
+            ip: self.ip,
+            checksum: member.checksum,
+            seed: secret(&mut rng),
+        };
+        let [near, far] = member.ports;
+        let (near, far) = (outside([near, far]), outside([far, near]));
+        let facts = member.workload.facts();
+        let (once, transfers) = {
+            let tally = member.tally.borrow();
+            (tally.once.is_some(), tally.transfers.is_some())
+        };
+        // Messages without a stream of their own are known again by their numbers.
+        let numbered = once || transfers && facts.piece.is_none();
+        let stamped = member.delays || numbered;
+        let sink = Sink {
+            connection: Connection::listen(self.stack, &self.config, &far),
+            stamped,
+            fragment: self.config.fragment(self.ip) as u64,
+            tally: Rc::clone(&member.tally),
+        };
+        let source = Source {
+            stack: self.stack,
+            config: self.config.clone(),
+            outside: near,
+            connection: None,
+            path: member.path(),
+            feed: Feed::new(member.workload),
+            stamped,
+            numbered,
+            accepted: 0,
+            transfers: 0,
+            given: 0,
+            zeros: Bytes::new(),
+            facts: Facts::default(),
+            tally: member.tally,
+        };
+        [Box::new(source), Box::new(sink)]
+    }
+
+    fn inspect(&self, packet: &[u8]) -> Seen {
+        inspect(packet)
+    }
+}
+
+/// Connects at its start time and sends its workload.
+struct Source {
+    stack: &'static Stack,
+    config: Config,
+    outside: Outside,
+    connection: Option<Connection>,
+    path: Path,
+    feed: Feed,
+    /// Each message begins with the time it was offered.
+    stamped: bool,
+    /// And with its number.
+    numbered: bool,
+    /// Messages and pieces of transfers that were handed over.
+    accepted: u64,
+    /// Transfers that were handed over.
+    transfers: u64,
+    /// Bytes of the present transfer that were.
+    given: usize,
+    zeros: Bytes,
+    /// As they stood when they were last looked at.
+    facts: Facts,
+    tally: SharedTally,
+}
+
+impl Source {
+    /// Hands messages over while there is room, and closes after the last.
+    fn top_up(&mut self, now: Nanos) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        // Some stacks count what they wait to be acknowledged, so that this must not limit what the peer's window allows.
+        let ahead = 2 * self.config.receive_buffer as usize;
+        let mut room = ahead.saturating_sub(connection.buffered());
+        // The feed is asked even where there is no room, so that a deadline of it never stays behind.
+        while let Some(message) = self.feed.peek(now) {
+            if room == 0 {
+                break;
+            }
+            let left = message.size - self.given;
+            let size = message.piece.map_or(left, |piece| piece.min(left));
+            let stream = message.stream.or_else(|| {
+                // Pieces of one transfer keep together.
+                let number = self.transfers % u64::from(self.config.streams);
+                message.piece.map(|_| number as u16)
+            });
+            let number = self.accepted;
+            let key = stream.map_or(Key::Number(number), Key::Stream);
+            let stream = stream.unwrap_or((number % u64::from(self.config.streams)) as u16);
+            let stamp = self.stamped.then_some(Stamp {
+                time: now,
+                number: self.numbered.then_some(number),
+            });
+            connection.send(
+                stream % self.config.streams,
+                payload(&mut self.zeros, size, stamp),
+            );
+            room = room.saturating_sub(size);
+            let mut tally = self.tally.borrow_mut();
+            if let Some(once) = &mut tally.once {
+                once.accept();
+            }
+            if self.given == 0 {
+                tally.begin(now, key, &message);
+            }
+            self.accepted += 1;
+            self.given += size;
+            if self.given == message.size {
+                self.given = 0;
+                self.transfers += 1;
+                self.feed.take();
+            }
+        }
+        if self.feed.is_over() {
+            connection.close();
+        }
+    }
+
+    /// Tells what became of its packets, and what the stack says of itself.
+    fn observe(&mut self, now: Nanos) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        let mut tally = self.tally.borrow_mut();
+        let mut sample = |probe, value| {
+            tally.sample(Sample {
+                at: now,
+                probe,
+                index: 0,
+                value,
+            });
+        };
+        let mut failed = None;
+        while let Some(event) = connection.poll_event() {
+            match event {
+                Event::Sent(number) => sample(Probe::Sent, number as f64),
+                Event::Repeated(number) => sample(Probe::Retransmitted, number as f64),
+                Event::Failed(reason) => failed = Some(reason),
+                _ => {}
+            }
+        }
+        let before = std::mem::replace(&mut self.facts, connection.facts());
+        let after = self.facts;
+        for number in before.timeouts..after.timeouts {
+            sample(Probe::Timeout, number as f64);
+        }
+        for number in before.fast_retransmits..after.fast_retransmits {
+            sample(Probe::FastRetransmit, number as f64);
+        }
+        if let Some(cwnd) = after.cwnd.filter(|_| before.cwnd != after.cwnd) {
+            sample(Probe::Cwnd, cwnd as f64);
+        }
+        if let Some(rtt) = after.rtt.filter(|_| before.rtt != after.rtt) {
+            sample(Probe::Srtt, rtt as f64 / 1e9);
+        }
+        if failed.is_some() {
+            tally.failed = failed;
+        }
+    }
+}
+
+impl Agent for Source {
+    fn start(&mut self, now: Nanos) {
+        self.feed.start();
+        let made = Connection::connect(now, self.stack, &self.config, self.path, &self.outside);
+        match made {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => self.tally.borrow_mut().failed = Some(error),
+        }
+        self.top_up(now);
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.feed.stop();
+        self.top_up(now);
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_datagram(now, path, ecn, datagram);
+        }
+        self.observe(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.observe(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.top_up(now);
+        let transmit = self.connection.as_mut()?.poll_transmit(now, out);
+        if transmit.is_none() {
+            self.observe(now);
+        }
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let connection = self.connection.as_ref();
+        let due = connection.and_then(anabranch_transport::Transport::poll_timeout);
+        earlier(due, self.feed.deadline())
+    }
+}
+
+/// Waits for one association and takes its messages.
+struct Sink {
+    connection: Result<Connection, String>,
+    stamped: bool,
+    /// The most user data of a chunk: longer messages came in several.
+    fragment: u64,
+    tally: SharedTally,
+}
+
+impl Sink {
+    fn take(&mut self, now: Nanos) {
+        let Ok(connection) = &mut self.connection else {
+            return;
+        };
+        let mut tally = self.tally.borrow_mut();
+        while let Some(event) = connection.poll_event() {
+            let (probe, number) = match event {
+                Event::Received(number) => (Probe::Received, number),
+                Event::Duplicate(number) => (Probe::Duplicate, number),
+                // What ends an association is the source's to report.
+                _ => continue,
+            };
+            tally.sample(Sample {
+                at: now,
+                probe,
+                index: 0,
+                value: number as f64,
+            });
+        }
+        while let Some((stream, message)) = connection.receive() {
+            let size = message.len() as u64;
+            tally.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
+            tally.arrive(now, Key::Stream(stream), size);
+            let stamp = Stamp::read(&message).filter(|_| self.stamped);
+            tally.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
+            let Some(number) = stamp.and_then(|stamp| stamp.number) else {
+                continue;
+            };
+            tally.arrive(now, Key::Number(number), u64::MAX);
+            if let Some(once) = &mut tally.once {
+                once.deliver(number);
+            }
+        }
+    }
+}
+
+impl Agent for Sink {
+    fn start(&mut self, _: Nanos) {
+        if let Err(error) = &self.connection {
+            self.tally.borrow_mut().failed = Some(error.clone());
+        }
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        if let Ok(connection) = &mut self.connection {
+            connection.handle_datagram(now, path, ecn, datagram);
+        }
+        self.take(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        if let Ok(connection) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.take(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.connection.as_mut().ok()?.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.connection.as_ref().ok()?.poll_timeout()
+    }
+}

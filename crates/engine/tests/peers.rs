@@ -1,0 +1,148 @@
+//! Other people's SCTP in a world: each stack carries everything over a lossy link, and a run can be repeated byte by byte.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+
+fn spec(transport: &str, measure: &str) -> String {
+    format!(
+        r#"
+anabranch = 1
+name = "peers"
+world = {{ duration = "20 s" }}
+node = [{{ name = "a" }}, {{ name = "b" }}]
+link = [{{ name = "wire", between = ["a", "b"], rate = "10 Mbit/s", delay = "20 ms", queue = "40 packets", loss = {{ forward = {{ model = "bernoulli", probability = 0.01 }}, backward = {{ model = "bernoulli", probability = 0.01 }} }} }}]
+measure = [{measure}]
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+transport = {{ protocol = "sctp"{transport} }}
+workload = {{ kind = "bulk", total = "300 KiB", message = "700 B" }}
+"#
+    )
+}
+
+/// What is said of a spec that cannot be run.
+fn refused(text: &str) -> String {
+    match Plan::new(Request::new("peers.toml", text)) {
+        Ok(plan) => panic!("{} units", Unit::all(&plan).len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_a_stack_does_not_have_is_an_error() {
+    for (transport, words) in [
+        (
+            r#", stack = "dcsctq""#,
+            &["stack", "\"dcsctq\"", "did you mean `dcsctp`"][..],
+        ),
+        (
+            r#", stack = "dcsctp", profile = "rfc4960""#,
+            &["profile", "dcsctp has no profiles"],
+        ),
+        (
+            r#", stack = "rtc-sctp", rack_tlp = true"#,
+            &["rack_tlp", "unknown key"],
+        ),
+        (
+            r#", stack = "sctp-proto", mtu = "20 kB""#,
+            &["mtu", "576 B to 8 KiB"],
+        ),
+    ] {
+        let said = refused(&spec(transport, ""));
+        for word in words {
+            assert!(said.contains(word), "{transport}: {word}: {said}");
+        }
+    }
+    let tcp = spec(r#", stack = "dcsctp""#, "").replace("\"sctp\"", "\"tcp\"");
+    let said = refused(&tcp);
+    assert!(said.contains("only sctp has other stacks"), "{said}");
+}
+
+#[cfg(not(feature = "dcsctp"))]
+#[test]
+fn a_stack_that_was_not_compiled_in_names_its_feature() {
+    let said = refused(&spec(r#", stack = "dcsctp""#, ""));
+    assert!(said.contains("feature `dcsctp`"), "{said}");
+}
+
+#[cfg(all(feature = "dcsctp", feature = "rtc-sctp", feature = "sctp-proto"))]
+mod here {
+    use anabranch_engine::sink::Discard;
+    use anabranch_engine::world;
+    use anabranch_scenario::records::RunRecord;
+
+    use super::*;
+
+    const STACKS: [&str; 3] = ["dcsctp", "rtc-sctp", "sctp-proto"];
+    const MEASURES: &str = r#"{ metric = "goodput", flow = "f" }, { metric = "retransmissions", flow = "f" }, { metric = "segments_sent", flow = "f" }, { metric = "duplicates_received", flow = "f" }, { metric = "missing_messages", flow = "f" }, { metric = "repeated_messages", flow = "f" }, { metric = "mean_one_way_delay", flow = "f" }"#;
+
+    fn transport(stack: &str) -> String {
+        format!(r#", stack = "{stack}", streams = 3, receive_buffer = "64 KiB""#)
+    }
+
+    fn run(text: &str, seed: u64) -> RunRecord {
+        let plan = Plan::new(Request::new("peers.toml", text));
+        let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+        let record = world::run(&Unit::all(&plan)[0], seed, &mut Discard, &[]).expect("a run");
+        assert!(record.failures.is_empty(), "{:?}", record.failures);
+        record
+    }
+
+    fn value(record: &RunRecord, metric: &str) -> f64 {
+        let value = record.value("f", metric);
+        value.unwrap_or_else(|| panic!("{metric}: {:?}", record.metrics))
+    }
+
+    #[test]
+    fn everything_arrives_once_over_a_lossy_link() {
+        for stack in STACKS {
+            let record = run(&spec(&transport(stack), MEASURES), 1);
+            let sum = 8.0 * 300.0 * 1024.0 / 20.0;
+            assert!((value(&record, "goodput") - sum).abs() < 1.0, "{stack}");
+            assert_eq!(value(&record, "missing_messages"), 0.0, "{stack}");
+            assert_eq!(value(&record, "repeated_messages"), 0.0, "{stack}");
+            let (sent, again) = (
+                value(&record, "segments_sent"),
+                value(&record, "retransmissions"),
+            );
+            assert!(again > 0.0, "{stack}: something was lost");
+            // 439 messages, each in a chunk; dcsctp cuts some to fill packets.
+            let chunks = sent - again;
+            match stack {
+                "dcsctp" => assert!((440.0..878.0).contains(&chunks), "{chunks}"),
+                _ => assert_eq!(chunks, 439.0, "{stack}"),
+            }
+            assert!(value(&record, "duplicates_received") <= again, "{stack}");
+            assert!(value(&record, "mean_one_way_delay") >= 0.02, "{stack}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_the_same_twice_and_another_seed_is_another() {
+        for stack in STACKS {
+            let text = spec(&transport(stack), MEASURES);
+            let of = |seed| {
+                let record = run(&text, seed);
+                let metrics = format!("{:?}", record.metrics);
+                (record.events, record.packet_hops, metrics)
+            };
+            assert_eq!(of(1), of(1), "{stack}");
+            assert_ne!(of(1), of(2), "{stack}");
+        }
+    }
+
+    #[test]
+    fn what_a_stack_does_not_tell_cannot_be_measured() {
+        for (stack, metric, probe) in [
+            ("dcsctp", "timeouts", "timeout"),
+            ("sctp-proto", "mean_cwnd", "cwnd"),
+            ("rtc-sctp", "mark_reductions", "mark_answered"),
+        ] {
+            let measure = format!(r#"{{ metric = "{metric}", flow = "f" }}"#);
+            let said = refused(&spec(&transport(stack), &measure));
+            assert!(said.contains(stack), "{said}");
+            assert!(said.contains(&format!("`{probe}`")), "{said}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Which data chunks were seen before, by their TSNs: what a stack does not tell of itself.
+
+use std::collections::BTreeSet;
+
+/// The chunks of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Receipts {
+    /// The first TSN.
+    first: u32,
+    /// All below were seen; a number is a distance from the first.
+    next: u64,
+    /// What was seen above.
+    ahead: BTreeSet<u64>,
+}
+
+impl Receipts {
+    pub fn new(first: u32) -> Self {
+        Self {
+            first,
+            next: 0,
+            ahead: BTreeSet::new(),
+        }
+    }
+
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The number of a chunk, counted from 0, and whether it is seen for the first time.
+    pub fn note(&mut self, tsn: u32) -> (u64, bool) {
+        let number = u64::from(tsn.wrapping_sub(self.first));
+        if number < self.next || !self.ahead.insert(number) {
+            return (number, false);
+        }
+        while self.ahead.remove(&self.next) {
+            self.next += 1;
+        }
+        (number, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_told_from_their_repetitions_across_the_wrap() {
+        let mut seen = Receipts::new(u32::MAX);
+        assert_eq!(seen.note(u32::MAX), (0, true));
+        assert_eq!(seen.note(1), (2, true));
+        assert_eq!(seen.note(1), (2, false));
+        assert_eq!(seen.note(0), (1, true));
+        assert_eq!(seen.note(u32::MAX), (0, false));
+        assert!(seen.ahead.is_empty(), "what is below needs no memory");
+    }
+}
