@@ -7,7 +7,12 @@
 
 use anabranch_transport::Nanos;
 
-/// When an event happens; events at one instant happen in the order in which they were decided.
+/// Bits of a key that are left for its source: a world of a million sources has routes that no memory holds.
+const SOURCE_BITS: u32 = 20;
+const SOURCE: u128 = (1 << SOURCE_BITS) - 1;
+
+/// When an event happens; events at one instant happen in the order in which they were decided. The lowest bits are zero: the agenda
+/// puts the source there. What is left for the number lasts for 17 million million events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u128);
 
@@ -18,7 +23,7 @@ impl Key {
     /// The event decided as number `sequence`, at `at`.
     #[inline]
     pub fn new(at: Nanos, sequence: u64) -> Self {
-        Self(u128::from(at) << 64 | u128::from(sequence))
+        Self(u128::from(at) << 64 | u128::from(sequence << SOURCE_BITS))
     }
 
     /// When it happens.
@@ -28,22 +33,31 @@ impl Key {
     }
 }
 
+/// How many nodes of the tree are compared together: a group is a cache line, and a tree of fours has half the levels of one of twos.
+const GROUP: usize = 4;
+
 /// The earliest event of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// The event of each source, padded with [`Key::NEVER`] to a power of two of at least 2.
-    keys: Vec<Key>,
-    /// The source whose event is the earliest below each inner node: the root at 1, the children of `n` at `2 n` and
-    /// `2 n + 1`. Below the last row stand the sources in order.
-    winners: Vec<u32>,
+    /// How many sources there are.
+    sources: usize,
+    /// The first group of each level; the level of the sources comes first, that of the root last.
+    levels: Vec<usize>,
+    /// A node is the earliest event below it, with its source in the lowest bits; below a source there is its own. The nodes of a group
+    /// have one parent.
+    groups: Vec<[u128; GROUP]>,
+    /// The root.
+    first: u128,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
         let mut agenda = Self {
-            keys: Vec::new(),
-            winners: Vec::new(),
+            sources: 0,
+            levels: Vec::new(),
+            groups: Vec::new(),
+            first: u128::MAX,
         };
         agenda.grow(sources);
         agenda
@@ -51,74 +65,87 @@ impl Agenda {
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        let new = sources.max(2).next_power_of_two();
-        if new <= self.keys.len() {
+        if sources.max(1) <= self.sources {
             return;
         }
-        self.keys.resize(new, Key::NEVER);
-        self.winners = vec![0; new];
-        for node in (1..new).rev() {
-            let (left, right) = (self.winner(2 * node), self.winner(2 * node + 1));
-            let right_wins = self.keys[right as usize] < self.keys[left as usize];
-            self.winners[node] = if right_wins { right } else { left };
+        debug_assert!(sources as u128 <= SOURCE);
+        let events: Vec<Key> = (0..self.sources).map(|source| self.get(source)).collect();
+        self.levels.clear();
+        let (mut nodes, mut groups) = (sources.max(1), 0);
+        loop {
+            self.levels.push(groups);
+            nodes = nodes.div_ceil(GROUP);
+            groups += nodes;
+            if nodes == 1 {
+                break;
+            }
         }
-    }
-
-    /// The source that wins below a node, which may be a source itself.
-    fn winner(&self, node: usize) -> u32 {
-        match node.checked_sub(self.keys.len()) {
-            Some(source) => source as u32,
-            None => self.winners[node],
+        // Room for the rest of the last group of sources, so that many that come one by one cost little.
+        self.sources = sources.max(1).next_multiple_of(GROUP);
+        self.groups = vec![[u128::MAX; GROUP]; groups];
+        self.first = u128::MAX;
+        for (source, key) in events.into_iter().enumerate() {
+            self.set(source, key);
         }
     }
 
     /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
-        if self.keys[source] == key {
-            return;
-        }
-        self.keys[source] = key;
-        let mut node = (self.keys.len() + source) / 2;
-        let mut rival = source as u32 ^ 1;
-        let (mut winner, mut earliest) = (source as u32, key);
-        loop {
-            let rivals = self.keys[rival as usize];
-            if rivals < earliest {
-                (winner, earliest) = (rival, rivals);
-            }
-            let before = std::mem::replace(&mut self.winners[node], winner);
-            // Another source won here before, and wins again: nothing changes above.
-            if node == 1 || (before == winner && winner != source as u32) {
+        // The bits of no event are all set, its source's among them.
+        let mut earliest = key.0 | source as u128;
+        let mut node = source;
+        for first in &self.levels {
+            let group = &mut self.groups[first + node / GROUP];
+            let before = std::mem::replace(&mut group[node % GROUP], earliest);
+            // Nothing changes above. Events differ in their numbers, so the lower half tells.
+            if before as u64 == earliest as u64 {
                 return;
             }
-            rival = self.winners[node ^ 1];
-            node /= 2;
+            let [a, b, c, d] = *group;
+            earliest = a.min(b).min(c.min(d));
+            node /= GROUP;
         }
+        self.first = earliest;
     }
 
     /// The earliest event of all sources but `source`.
     pub fn rival(&self, source: usize) -> Key {
-        let mut earliest = self.keys[source ^ 1];
-        let mut node = (self.keys.len() + source) / 2;
-        while node > 1 {
-            earliest = earliest.min(self.keys[self.winners[node ^ 1] as usize]);
-            node /= 2;
+        let mut earliest = u128::MAX;
+        let mut node = source;
+        for first in &self.levels {
+            let group = self.groups[first + node / GROUP];
+            for (place, other) in group.into_iter().enumerate() {
+                if place != node % GROUP {
+                    earliest = earliest.min(other);
+                }
+            }
+            node /= GROUP;
         }
-        earliest
+        Self::key(earliest)
+    }
+
+    /// The event of a node.
+    fn key(node: u128) -> Key {
+        match node {
+            u128::MAX => Key::NEVER,
+            node => Key(node & !SOURCE),
+        }
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        self.keys[source]
+        Self::key(self.groups[source / GROUP][source % GROUP])
     }
 
-    /// The earliest event and its source; [`Key::NEVER`] when nothing is left to happen.
+    /// When the earliest event is, and its source; `None` when nothing is left to happen.
     #[inline]
-    pub fn earliest(&self) -> (Key, usize) {
-        let source = self.winners[1] as usize;
-        (self.keys[source], source)
+    pub fn earliest(&self) -> Option<(Nanos, usize)> {
+        match self.first {
+            u128::MAX => None,
+            first => Some((Key(first).at(), (first & SOURCE) as usize)),
+        }
     }
 }
 
@@ -143,12 +170,13 @@ mod tests {
                 };
                 agenda.set(source, key);
                 model[source] = key;
-                let (earliest, at) = agenda.earliest();
-                assert_eq!(earliest, *model.iter().min().unwrap(), "seed {seed}");
-                assert!(
-                    earliest == Key::NEVER || model[at] == earliest,
-                    "seed {seed}"
-                );
+                let events = model.iter().enumerate();
+                let first = events
+                    .filter(|(_, key)| **key != Key::NEVER)
+                    .min_by_key(|it| it.1);
+                let first = first.map(|(source, key)| (key.at(), source));
+                assert_eq!(agenda.earliest(), first, "seed {seed}");
+                assert_eq!(agenda.get(source), model[source], "seed {seed}");
                 let others = model.iter().enumerate().filter(|(it, _)| *it != source);
                 let rival = others.map(|(_, key)| *key).min();
                 assert_eq!(
@@ -165,9 +193,9 @@ mod tests {
         let mut agenda = Agenda::new(2);
         agenda.set(1, Key::new(5, 0));
         agenda.grow(9);
-        assert_eq!(agenda.earliest(), (Key::new(5, 0), 1));
+        assert_eq!(agenda.earliest(), Some((5, 1)));
         agenda.set(8, Key::new(4, 1));
-        assert_eq!(agenda.earliest(), (Key::new(4, 1), 8));
+        assert_eq!(agenda.earliest(), Some((4, 8)));
         assert_eq!(agenda.get(1).at(), 5);
     }
 
@@ -176,6 +204,6 @@ mod tests {
         let mut agenda = Agenda::new(3);
         agenda.set(2, Key::new(7, 10));
         agenda.set(0, Key::new(7, 11));
-        assert_eq!(agenda.earliest().1, 2);
+        assert_eq!(agenda.earliest(), Some((7, 2)));
     }
 }

@@ -106,7 +106,9 @@ impl Parcels {
     pub fn wrap(&mut self, packet: Packet) -> Parcel {
         match self.free.pop() {
             Some(mut parcel) => {
-                *parcel = packet;
+                // There are no bytes in it: `unwrap` took them, and nothing has to be given back.
+                let Packet { bytes, .. } = std::mem::replace(&mut *parcel, packet);
+                std::mem::forget(bytes);
                 parcel
             }
             None => Box::new(packet),

@@ -253,6 +253,8 @@ pub(crate) struct Router {
     now: Routes,
     /// What becomes of directions, in the order of time: the lane, and whether it goes down.
     changes: VecDeque<(Nanos, u32, bool)>,
+    /// When the first of them is; [`Nanos::MAX`] for never.
+    next: Nanos,
     /// The lanes that are down.
     lanes_down: Vec<bool>,
 }
@@ -282,6 +284,7 @@ impl Router {
         Self {
             now: base.clone(),
             base,
+            next: changes.first().map_or(Nanos::MAX, |change| change.0),
             changes: changes.into(),
             lanes_down: vec![false; topology.interfaces().len()],
         }
@@ -301,7 +304,7 @@ impl Router {
     /// When they change next; [`Nanos::MAX`] for never.
     #[inline]
     pub fn next_change(&self) -> Nanos {
-        self.changes.front().map_or(Nanos::MAX, |change| change.0)
+        self.next
     }
 
     /// Brings the routes up to `now`; whether a link has changed.
@@ -316,6 +319,7 @@ impl Router {
             self.lanes_down[lane as usize] = down;
             self.changes.pop_front();
         }
+        self.next = self.changes.front().map_or(Nanos::MAX, |change| change.0);
         let after = links(&self.lanes_down);
         let changed = before != after;
         if changed {

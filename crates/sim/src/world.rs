@@ -113,8 +113,8 @@ pub struct World {
     demux: Vec<Demux>,
     arena: Arena,
     events: u64,
-    /// An agent that never stopped sending, told at the end of the event.
-    endless: Option<RunError>,
+    /// An agent that never stops, told at the end of the event.
+    stalled: Option<RunError>,
 }
 
 impl World {
@@ -132,7 +132,7 @@ impl World {
             demux,
             arena: Arena::new(),
             events: 0,
-            endless: None,
+            stalled: None,
         })
     }
 
@@ -291,8 +291,7 @@ impl World {
 
     /// When something happens next; `None` if nothing ever will.
     pub fn next_event(&self) -> Option<Nanos> {
-        let (key, _) = self.network.agenda.earliest();
-        (key != Key::NEVER).then(|| key.at())
+        self.network.agenda.earliest().map(|(at, _)| at)
     }
 
     // ---- observers
@@ -376,12 +375,13 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
-        loop {
-            let (key, source) = self.network.agenda.earliest();
-            if key == Key::NEVER || key.at() > end {
-                break;
+        while let Some((at, source)) = self.network.agenda.earliest()
+            && at <= end
+        {
+            self.run_event(at, source, end.saturating_add(1));
+            if self.stalled.is_some() {
+                return self.stalled.take().map_or(Ok(()), Err);
             }
-            self.run_event(key.at(), source, end.saturating_add(1))?;
         }
         self.now = self.now.max(end);
         Ok(())
@@ -392,12 +392,11 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn step(&mut self) -> Result<bool, RunError> {
-        let (key, source) = self.network.agenda.earliest();
-        if key == Key::NEVER {
+        let Some((at, source)) = self.network.agenda.earliest() else {
             return Ok(false);
-        }
-        self.run_event(key.at(), source, 0)?;
-        Ok(true)
+        };
+        self.run_event(at, source, 0);
+        self.stalled.take().map_or(Ok(true), Err)
     }
 
     /// Lets the caller act on an agent from outside (write, close, change a setting), then drives it. `None` if `id` is
@@ -421,26 +420,23 @@ impl World {
 
     /// Runs the next event, and at its source those that follow it before any other and before `end`.
     #[inline]
-    fn run_event(&mut self, at: Nanos, source: usize, end: Nanos) -> Result<(), RunError> {
+    fn run_event(&mut self, at: Nanos, source: usize, end: Nanos) {
         self.now = at;
         self.events += 1;
         if self.network.next_route_change() <= at {
             self.follow_links(at);
         }
-        let (lanes, sources) = (self.network.lanes.len(), self.network.sources());
+        let lanes = self.network.lanes.len();
         if source < lanes {
             if let Some((node, packet)) = self.network.step_lane(at, source) {
                 self.deliver(node, packet);
             }
-        } else if source < sources {
-            self.step_cell(source - lanes, end);
-        } else {
-            self.wake(source - sources)?;
+            return;
         }
-        if self.endless.is_some() {
-            return self.endless.take().map_or(Ok(()), Err);
+        match source.checked_sub(self.network.sources()) {
+            None => self.step_cell(source - lanes, end),
+            Some(agent) => self.wake(agent),
         }
-        Ok(())
     }
 
     /// Lets routes follow the links, and agents forget the ways they know.
@@ -453,6 +449,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     fn step_cell(&mut self, cell: usize, end: Nanos) {
         let (now, more) = self.network.step_cell(self.now, cell, end);
         self.now = now;
@@ -489,14 +486,16 @@ impl World {
         self.drive(agent as usize);
     }
 
-    fn wake(&mut self, index: usize) -> Result<(), RunError> {
+    #[inline(never)]
+    fn wake(&mut self, index: usize) {
         let now = self.now;
         let slot = &mut self.slots[index];
         if slot.stalls(now) {
-            return Err(RunError::Stalled {
+            self.stalled = Some(RunError::Stalled {
                 agent: index,
                 at: now,
             });
+            return;
         }
         if slot.start.take().is_some() {
             slot.agent.start(now);
@@ -509,7 +508,6 @@ impl World {
             slot.agent.handle_timeout(now);
         }
         self.drive(index);
-        Ok(())
     }
 
     /// Sends what an agent has to send and sets its alarm: the loop law of transports.
@@ -523,7 +521,7 @@ impl World {
             send(&mut self.network, self.now, slot, transmit, bytes);
             sent += 1;
             if sent == MOST_PACKETS {
-                self.endless = Some(RunError::Stalled {
+                self.stalled = Some(RunError::Stalled {
                     agent: index,
                     at: self.now,
                 });
@@ -566,7 +564,7 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
     else {
         return network.drop(DropReason::NoRoute);
     };
-    let packet = Packet {
+    let parcel = network.parcels.wrap(Packet {
         bytes,
         id,
         source,
@@ -580,13 +578,12 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
         fragment: 0,
         protocol: slot.protocol,
         hops_left: HOP_LIMIT,
-    };
+    });
     if let Some(watch) = &mut network.watch
         && !slot.transit
     {
-        watch.sent(&packet);
+        watch.sent(&parcel);
     }
-    let parcel = network.parcels.wrap(packet);
     network.offer(now, via, parcel);
 }
 

@@ -26,6 +26,15 @@ impl Departure {
             stats.busy += transmission;
         }
     }
+
+    /// As if it had not been counted.
+    pub fn discount(self, stats: &mut LinkStats) {
+        stats.sojourn -= u128::from(self.at - self.admitted);
+        if let Some(transmission) = self.transmission {
+            stats.transmitted.remove(self.size);
+            stats.busy -= transmission;
+        }
+    }
 }
 
 /// Counters, probes, and how much is in the queue, the packet in transmission included.
@@ -48,8 +57,14 @@ impl Account {
     /// A packet has left the queue.
     #[inline(always)]
     pub(super) fn departed(&mut self, departure: Departure) {
-        self.occupancy.remove(departure.size);
         departure.count(&mut self.stats);
+        self.left(&departure);
+    }
+
+    /// The same of one that was counted already.
+    #[inline(always)]
+    pub(super) fn left(&mut self, departure: &Departure) {
+        self.occupancy.remove(departure.size);
         if let Some(probes) = &mut self.probes {
             if departure.transmission.is_some() {
                 probes.sojourn(departure.at, departure.at - departure.admitted);

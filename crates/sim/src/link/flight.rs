@@ -9,7 +9,7 @@ use super::account::Account;
 use super::entrance::{Losing, lost};
 use super::impairment::Impairer;
 use crate::agenda::Key;
-use crate::packet::{DropReason, Parcel};
+use crate::packet::{DropReason, Packet, Parcel};
 use crate::propagation::{Fixed, Propagation};
 use crate::rng::{Rng, Seed};
 
@@ -46,6 +46,8 @@ impl Varying {
 /// See the module's text.
 pub(super) struct Flight {
     delay: Nanos,
+    /// See [`Flight::in_order`].
+    in_order: Option<Nanos>,
     varying: Option<Box<Varying>>,
     losses: Vec<Losing>,
     impairer: Option<Box<Impairer>>,
@@ -67,13 +69,31 @@ impl Flight {
                 latest: 0,
             })
         };
+        let impairer = Impairer::new(config.impairments, seed, name);
         Self {
             delay: fixed.unwrap_or(0),
+            in_order: fixed.filter(|_| impairer.is_none()),
             varying: fixed.is_none().then(varying),
             losses,
-            impairer: Impairer::new(config.impairments, seed, name),
+            impairer,
             flying: VecDeque::new(),
         }
+    }
+
+    /// The delay, where packets arrive in the order in which they leave, each once and as it was: whoever knows that order keeps them.
+    #[inline]
+    pub fn in_order(&self) -> Option<Nanos> {
+        self.in_order
+    }
+
+    /// Whether the air lets a packet through whose last bit leaves at `finish`.
+    #[inline]
+    pub fn takes(&mut self, finish: Nanos, packet: &Packet, account: &mut Account) -> bool {
+        let lost = lost(&mut self.losses, finish, packet);
+        if lost {
+            account.dropped(finish, DropReason::Loss);
+        }
+        !lost
     }
 
     /// The last bit of a packet leaves at `finish`. Its arrivals get the numbers from `sequence` on. Whether the next
@@ -87,8 +107,7 @@ impl Flight {
         sequence: &mut u64,
         account: &mut Account,
     ) -> bool {
-        if lost(&mut self.losses, finish, &packet) {
-            account.dropped(finish, DropReason::Loss);
+        if !self.takes(finish, &packet, account) {
             return false;
         }
         let arrival = match &mut self.varying {

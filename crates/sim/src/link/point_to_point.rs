@@ -1,8 +1,9 @@
 //! One direction of a point-to-point link, decided at once: drop-tail, a constant rate.
 //!
 //! The transmitter sends in the order of admission at a fixed rate, so the whole passage of a packet is known when it is
-//! offered: when its last bit leaves, whether the air takes it, when it arrives. It is written down once, in the order
-//! of arrival, and costs one event: its arrival. Departures are only remembered to know how many still wait.
+//! offered: when its last bit leaves, whether the air takes it, when it arrives. It is written down once, and costs one event: its
+//! arrival. Where the delay is the same for all and nothing impairs packets, they arrive in that order, too, and one ring holds all that
+//! wait or are on their way; else those on their way are kept apart, in the order of arrival.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,6 +21,25 @@ use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::Limit;
 use crate::rng::Seed;
 
+/// A packet that was admitted, and what becomes of it. One cache line.
+struct Passage {
+    /// Its arrival at the far end, if it has one and is kept here.
+    arrival: Key,
+    packet: Option<Parcel>,
+    departure: Departure,
+}
+
+impl Passage {
+    /// It has no arrival, or is kept elsewhere.
+    fn without_packet(departure: Departure) -> Self {
+        Self {
+            arrival: Key::NEVER,
+            packet: None,
+            departure,
+        }
+    }
+}
+
 /// See the module's text.
 pub(crate) struct PointToPoint {
     /// Bits per second; `None`: packets take no time.
@@ -32,7 +52,14 @@ pub(crate) struct PointToPoint {
     busy_until: Nanos,
     /// The size of the last packet that was sent, and how long that took.
     last: (usize, Nanos),
-    departures: VecDeque<Departure>,
+    /// What was admitted: first what has left the queue, then what has not.
+    passages: VecDeque<Passage>,
+    /// How many of them have left it.
+    left: usize,
+    /// The first arrival of them.
+    next: Key,
+    /// The delay, where all that are on their way are kept there.
+    in_order: Option<Nanos>,
     flight: Flight,
     pub(crate) account: Account,
 }
@@ -49,15 +76,20 @@ impl PointToPoint {
     ) -> Result<Self, BuildError> {
         let placed = std::mem::take(&mut config.losses);
         let [before_queue, after_queue] = losses(placed, name, seed);
+        let entrance = Entrance::new(&mut config, before_queue, link)?;
+        let flight = Flight::new(&mut config, after_queue, name, seed);
         Ok(Self {
             rate,
             to,
-            entrance: Entrance::new(&mut config, before_queue, link)?,
+            entrance,
             limit,
             busy_until: 0,
             last: (0, 0),
-            departures: VecDeque::new(),
-            flight: Flight::new(&mut config, after_queue, name, seed),
+            passages: VecDeque::new(),
+            left: 0,
+            next: Key::NEVER,
+            in_order: flight.in_order(),
+            flight,
             account: Account::default(),
         })
     }
@@ -80,22 +112,65 @@ impl PointToPoint {
         let finish = start.saturating_add(transmission);
         let flushed = finish > next_outage;
         self.busy_until = finish.min(next_outage);
-        self.departures.push_back(Departure {
+        let departure = Departure {
             at: self.busy_until,
             admitted: now,
             transmission: (!flushed).then_some(transmission),
             size,
-        });
+        };
         self.account.admitted(now, size);
+        departure.count(&mut self.account.stats);
         if flushed {
             self.account.dropped(next_outage, DropReason::LinkDown);
-            return Offered::REFUSED;
         }
+        let arrival = match self.in_order {
+            _ if flushed => None,
+            Some(delay) if self.flight.takes(finish, &packet, &mut self.account) => {
+                let arrival = Key::new(finish.saturating_add(delay), *sequence);
+                *sequence += 1;
+                Some(arrival)
+            }
+            Some(_) => None,
+            None => return self.fly_apart(start, finish, departure, packet, sequence),
+        };
+        let Some(arrival) = arrival else {
+            self.passages.push_back(Passage::without_packet(departure));
+            return Offered {
+                transmission: (!flushed).then_some(start),
+                next_changed: false,
+            };
+        };
+        let next_changed = self.next == Key::NEVER;
+        if next_changed {
+            self.next = arrival;
+        }
+        self.passages.push_back(Passage {
+            arrival,
+            packet: Some(packet),
+            departure,
+        });
         Offered {
             transmission: Some(start),
-            next_changed: self
-                .flight
-                .depart(finish, packet, size, sequence, &mut self.account),
+            next_changed,
+        }
+    }
+
+    /// A packet leaves for an air that changes the order of packets, or packets.
+    #[inline(never)]
+    fn fly_apart(
+        &mut self,
+        start: Nanos,
+        finish: Nanos,
+        departure: Departure,
+        packet: Parcel,
+        sequence: &mut u64,
+    ) -> Offered {
+        let (flight, account) = (&mut self.flight, &mut self.account);
+        let next_changed = flight.depart(finish, packet, departure.size, sequence, account);
+        self.passages.push_back(Passage::without_packet(departure));
+        Offered {
+            transmission: Some(start),
+            next_changed,
         }
     }
 
@@ -127,25 +202,64 @@ impl PointToPoint {
         Ok(next_outage)
     }
 
-    /// Lets go of what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
+    /// Counts what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
     #[inline]
     fn release(&mut self, now: Nanos) {
-        while let Some(departure) = self.departures.front().copied() {
-            if departure.at > now {
-                break;
+        while let Some(passage) = self.passages.get(self.left)
+            && passage.departure.at <= now
+        {
+            self.account.left(&passage.departure);
+            self.left += 1;
+            // It is not waited for: it was the last before an outage, the air took it, or it is kept elsewhere.
+            if self.left == 1 && passage.packet.is_none() {
+                self.passages.pop_front();
+                self.left = 0;
             }
-            self.departures.pop_front();
-            self.account.departed(departure);
         }
     }
 
     #[inline]
     pub fn next(&self) -> Key {
-        self.flight.next()
+        match self.in_order {
+            Some(_) => self.next,
+            None => self.flight.next(),
+        }
     }
 
     #[inline]
     pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
+        if self.in_order.is_none() {
+            return self.step_apart(now);
+        }
+        // What arrives has left before, and so has what was admitted before it.
+        if self.left == 0 {
+            self.release(now);
+        }
+        let passage = self.passages.pop_front()?;
+        self.left -= 1;
+        self.next = match self.passages.front() {
+            None => Key::NEVER,
+            Some(first) if first.packet.is_some() => first.arrival,
+            Some(_) => self.skip(),
+        };
+        self.account.delivered(now, passage.departure.size);
+        Some((self.to, passage.packet?))
+    }
+
+    /// Forgets those in front that have left and do not arrive; the first arrival of the others.
+    #[cold]
+    fn skip(&mut self) -> Key {
+        while self.left > 0 && self.passages.front().is_some_and(|it| it.packet.is_none()) {
+            self.passages.pop_front();
+            self.left -= 1;
+        }
+        let mut others = self.passages.iter();
+        let next = others.find(|it| it.packet.is_some());
+        next.map_or(Key::NEVER, |it| it.arrival)
+    }
+
+    #[inline(never)]
+    fn step_apart(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         let packet = self.flight.land(now, &mut self.account)?;
         Some((self.to, packet))
     }
@@ -158,13 +272,16 @@ impl PointToPoint {
     }
 
     pub fn in_flight(&self) -> u64 {
-        self.flight.len() as u64
+        let kept = self.passages.iter().filter(|it| it.packet.is_some());
+        (kept.count() + self.flight.len()) as u64
     }
 
     pub fn stats(&self, now: Nanos) -> LinkStats {
         let mut stats = self.account.stats;
-        let left = self.departures.iter().take_while(|d| d.at <= now);
-        left.for_each(|&departure| departure.count(&mut stats));
+        // All were counted when they were admitted.
+        let departures = self.passages.iter().map(|it| it.departure);
+        let waiting = departures.rev().take_while(|departure| departure.at > now);
+        waiting.for_each(|departure| departure.discount(&mut stats));
         stats
     }
 }
@@ -174,7 +291,7 @@ impl fmt::Debug for PointToPoint {
         f.debug_struct("PointToPoint")
             .field("rate", &self.rate)
             .field("occupancy", &self.account.occupancy)
-            .field("flying", &self.flight.len())
+            .field("flying", &self.in_flight())
             .finish_non_exhaustive()
     }
 }

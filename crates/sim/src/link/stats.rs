@@ -20,6 +20,12 @@ impl Count {
         self.packets += 1;
         self.bytes += size as u64;
     }
+
+    /// Takes one packet of `size` bytes out again.
+    pub(super) fn remove(&mut self, size: usize) {
+        self.packets -= 1;
+        self.bytes -= size as u64;
+    }
 }
 
 /// What one direction of a link did up to a moment.

@@ -75,6 +75,7 @@ impl Stepwise {
         self.begun.as_mut()?.pop_front()
     }
 
+    #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         // What ends at this instant has ended before the packet comes.
         self.advance(now);
@@ -221,6 +222,7 @@ impl Stepwise {
         self.flight.next().min(self.service)
     }
 
+    #[inline(never)]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
         if self.service < self.flight.next() {
             self.service = Key::NEVER;
