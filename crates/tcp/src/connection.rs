@@ -17,6 +17,7 @@ use crate::event::{Event, Failure};
 use crate::rx::Receiver;
 use crate::state::State;
 use crate::stats::Stats;
+use crate::time::earlier;
 use crate::tx::Sender;
 
 /// The two ports of a connection, seen from this end.
@@ -257,6 +258,11 @@ impl Connection {
         self.fail(Failure::Aborted);
     }
 
+    /// Whether [`Connection::poll_event`] or the trace has something to tell.
+    pub fn has_news(&self) -> bool {
+        !self.events.is_empty() || !self.trace.is_empty()
+    }
+
     /// What happened since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -380,13 +386,7 @@ impl Transport for Connection {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        [
-            self.sender.deadline(),
-            self.receiver.deadline(),
-            self.time_wait_until,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let ends = earlier(self.sender.deadline(), self.receiver.deadline());
+        earlier(ends, self.time_wait_until)
     }
 }

@@ -16,6 +16,7 @@ pub mod profile;
 mod rx;
 mod state;
 mod stats;
+mod time;
 mod tx;
 
 pub use config::Config;

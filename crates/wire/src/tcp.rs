@@ -6,7 +6,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use crate::checksum::{Checksum, internet_tcp};
 use crate::serial::SeqNumber;
@@ -96,17 +96,20 @@ impl Header {
         payload: impl IntoIterator<Item = &'p [u8]>,
     ) -> usize {
         let start = out.len();
-        let mut bytes = [0; HEADER];
+        let mut bytes = [0; HEADER + MAX_OPTIONS];
+        let length = match bytes.last_chunk_mut::<MAX_OPTIONS>() {
+            Some(options) => HEADER + self.options.encode(options),
+            None => HEADER,
+        };
         bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
         bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
-        bytes[12] = ((self.encoded_len() / 4) as u8) << 4;
+        bytes[12] = ((length / 4) as u8) << 4;
         bytes[13] = self.flags.0;
         bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
         bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
-        out.extend_from_slice(&bytes);
-        self.options.encode(out);
+        out.extend_from_slice(&bytes[..length]);
         for piece in payload {
             out.extend_from_slice(piece);
         }
@@ -162,6 +165,18 @@ impl Segment {
     /// Says why there is no segment. The checksum is judged before anything that it protects.
     pub fn parse(
         datagram: &Bytes,
+        addresses: (IpAddr, IpAddr),
+        checksum: Checksum,
+    ) -> Result<Self, SegmentError> {
+        Self::parse_owned(datagram.clone(), addresses, checksum)
+    }
+
+    /// The same of a datagram that nobody else needs: its bytes become the payload, without a new reference to them.
+    ///
+    /// # Errors
+    /// See [`Segment::parse`].
+    pub fn parse_owned(
+        mut datagram: Bytes,
         (source, destination): (IpAddr, IpAddr),
         checksum: Checksum,
     ) -> Result<Self, SegmentError> {
@@ -169,7 +184,7 @@ impl Segment {
         let Some(fixed) = datagram.first_chunk::<HEADER>() else {
             return Err(SegmentError::TooShort { length });
         };
-        if checksum == Checksum::Verify && internet_tcp(source, destination, datagram) != 0 {
+        if checksum == Checksum::Verify && internet_tcp(source, destination, &datagram) != 0 {
             return Err(SegmentError::BadChecksum);
         }
         let &[
@@ -208,9 +223,10 @@ impl Segment {
             urgent_pointer: u16::from_be_bytes([u0, u1]),
             options: Options::parse(options).map_err(|kind| SegmentError::BadOption { kind })?,
         };
+        datagram.advance(offset);
         Ok(Self {
             header,
-            payload: datagram.slice(offset..),
+            payload: datagram,
         })
     }
 

@@ -31,7 +31,7 @@ impl Connection {
         } else {
             Checksum::Ignore
         };
-        let segment = match Segment::parse(&datagram, (path.remote, path.local), check) {
+        let segment = match Segment::parse_owned(datagram, (path.remote, path.local), check) {
             Ok(segment) => segment,
             Err(SegmentError::BadChecksum) => return self.stats.dropped.checksum += 1,
             Err(_) => return self.stats.dropped.malformed += 1,

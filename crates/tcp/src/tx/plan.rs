@@ -30,6 +30,10 @@ impl Sender {
         if self.probe_owed {
             return self.probe_plan();
         }
+        // All that was written is acknowledged, as it always is at an end that only receives.
+        if self.flow.una == self.flow.queued_to {
+            return None;
+        }
         let next = self
             .next_forward()
             .or_else(|| self.recovery.next(&self.flow));

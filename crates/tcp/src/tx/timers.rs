@@ -6,6 +6,7 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use super::Sender;
 use super::recovery::{Due, Moment, Outcome};
 use crate::stats::Stats;
+use crate::time::earlier;
 
 impl Sender {
     /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
@@ -27,14 +28,10 @@ impl Sender {
     /// The earliest timer.
     pub fn deadline(&self) -> Option<Nanos> {
         // Only where a segment was put off.
-        let gates = [self.flow.pacer.deadline(), self.flow.ecn.held_until()];
-        let gate = gates.into_iter().flatten().max();
+        let gate = self.flow.pacer.deadline().max(self.flow.ecn.held_until());
         let gate = gate.filter(|_| self.plan().is_some());
-        let timed = self.recovery.deadline();
-        [self.retransmit_at, self.persist_at, gate, timed]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = earlier(self.retransmit_at, self.persist_at);
+        earlier(own, earlier(gate, self.recovery.deadline()))
     }
 
     /// Whether the retransmission timer is due.

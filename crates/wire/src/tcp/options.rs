@@ -1,7 +1,5 @@
 //! TCP options (RFC 9293 §3.2; RFC 7323 for window scale and timestamps; RFC 2018 for SACK).
 
-use bytes::BytesMut;
-
 use crate::encode::Full;
 use crate::serial::SeqNumber;
 
@@ -125,31 +123,42 @@ impl Options {
             + if self.timestamps.is_some() { 12 } else { 0 }
     }
 
-    /// Appends the options; the last SACK blocks are left out where there is no room.
-    pub(super) fn encode(&self, out: &mut BytesMut) {
+    /// Writes the options to the begin of `out`, which holds [`MAX_OPTIONS`], and returns their length; the last SACK blocks are left out
+    /// where there is no room.
+    pub(super) fn encode(&self, out: &mut [u8; MAX_OPTIONS]) -> usize {
+        let mut length = 0;
+        let mut put = |bytes: &[u8]| {
+            if let Some(place) = out.get_mut(length..length + bytes.len()) {
+                place.copy_from_slice(bytes);
+                length += bytes.len();
+            }
+        };
         if let Some(size) = self.maximum_segment_size {
             let [high, low] = size.to_be_bytes();
-            out.extend_from_slice(&[MAXIMUM_SEGMENT_SIZE, 4, high, low]);
+            put(&[MAXIMUM_SEGMENT_SIZE, 4, high, low]);
         }
         if self.sack_permitted {
-            out.extend_from_slice(&[NOP, NOP, SACK_PERMITTED, 2]);
+            put(&[NOP, NOP, SACK_PERMITTED, 2]);
         }
         if let Some(Timestamps { value, echo_reply }) = self.timestamps {
-            out.extend_from_slice(&[NOP, NOP, TIMESTAMPS, 10]);
-            out.extend_from_slice(&value.to_be_bytes());
-            out.extend_from_slice(&echo_reply.to_be_bytes());
+            put(&[NOP, NOP, TIMESTAMPS, 10]);
+            put(&value.to_be_bytes());
+            put(&echo_reply.to_be_bytes());
         }
         if let Some(shift) = self.window_scale {
-            out.extend_from_slice(&[NOP, WINDOW_SCALE, 3, shift]);
+            put(&[NOP, WINDOW_SCALE, 3, shift]);
         }
-        let blocks = &self.sack_blocks[..self.sack_blocks.len().min(self.sack_blocks_that_fit())];
-        if !blocks.is_empty() {
-            out.extend_from_slice(&[NOP, NOP, SACK, (2 + blocks.len() * BLOCK) as u8]);
+        if !self.sack_blocks.is_empty() {
+            let blocks = self.sack_blocks.len().min(self.sack_blocks_that_fit());
+            if blocks > 0 {
+                put(&[NOP, NOP, SACK, (2 + blocks * BLOCK) as u8]);
+            }
+            for block in &self.sack_blocks[..blocks] {
+                put(&block.left.0.to_be_bytes());
+                put(&block.right.0.to_be_bytes());
+            }
         }
-        for block in blocks {
-            out.extend_from_slice(&block.left.0.to_be_bytes());
-            out.extend_from_slice(&block.right.0.to_be_bytes());
-        }
+        length
     }
 
     /// Reads the option bytes of a header. Of options that come twice the last one counts. The error is the kind of the
