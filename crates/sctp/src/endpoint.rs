@@ -3,6 +3,7 @@
 mod address_changes;
 mod authentication;
 mod cookie_echo;
+mod deliver;
 mod icmp;
 mod incoming;
 mod init;
@@ -20,15 +21,13 @@ use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::checksum;
 use anabranch_wire::chunk::kind;
 use anabranch_wire::encode::Encode;
-use anabranch_wire::packet::{
-    Checksum, Chunks, CommonHeader, Frame, Packet, PacketBuilder, PacketError,
-};
+use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder, PacketError};
 use bytes::{Bytes, BytesMut};
 
 pub use table::AssociationId;
 
 use crate::address::{is_unicast, unspecified_like};
-use crate::association::{Admission, Association, Ports};
+use crate::association::{Association, Ports};
 use crate::config::{Config, ConfigError};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
@@ -43,7 +42,7 @@ pub use incoming::{Gone, Incoming, Refusal};
 pub use outgoing::Outgoing;
 use racing::Racers;
 use retired::RetiredTags;
-use table::Table;
+use table::{Table, Way};
 
 mod outgoing;
 mod retired;
@@ -314,104 +313,6 @@ impl Endpoint {
         None
     }
 
-    /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
-    /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers.
-    fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
-        let (port, address) = (arrival.header.source_port, arrival.path.remote);
-        let tag = arrival.header.verification_tag;
-        let known = self.table.find(port, address);
-        known
-            .or_else(|| {
-                let mut claimants = self.table.claimants(port, address, tag);
-                claimants.find(|&slot| {
-                    let association = self.table.get(slot);
-                    association
-                        .is_some_and(|it| it.admits(arrival.header, first) == Admission::Admitted)
-                })
-            })
-            .or_else(|| {
-                let waiting = self.table.find_waiting(tag);
-                waiting.filter(|_| first.kind == kind::INIT_ACK)
-            })
-    }
-
-    /// Hands the chunks of a packet to the association it belongs to. `behind`: there was a chunk before `first`.
-    #[inline]
-    fn deliver(
-        &mut self,
-        slot: u32,
-        arrival: Arrival,
-        first: Frame<'_>,
-        rest: Chunks<'_>,
-        behind: bool,
-    ) {
-        let Some(association) = self.table.get_mut(slot) else {
-            return;
-        };
-        self.taken = true;
-        association.follow_udp_port(arrival.path.remote, arrival.udp_port);
-        association.begin_packet(arrival.ecn, rest.packet_len());
-        let (now, path) = (arrival.now, arrival.path);
-        association.handle_chunks(now, path, first, rest, behind, &mut self.discards);
-        // Most packets tell nothing.
-        let tells = association.has_events();
-        if association.addresses_changed() {
-            association.follow_udp_port(arrival.path.remote, arrival.udp_port);
-            self.table.index(slot);
-        }
-        self.table.sends(slot);
-        if tells {
-            self.table.tells(slot);
-        }
-    }
-
-    /// A packet that is neither INIT nor COOKIE ECHO.
-    #[inline(always)]
-    fn dispatch(
-        &mut self,
-        arrival: Arrival,
-        first: Frame<'_>,
-        rest: Chunks<'_>,
-        packet: &Packet<'_>,
-    ) {
-        let slot = match self.addressee(&arrival, first) {
-            None => self.by_asconf(&arrival, packet),
-            known => known,
-        };
-        let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
-        let accepts = Association::accepts_zero_checksums;
-        if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
-            return self.discards.count(Discard::ZeroChecksum);
-        }
-        let Some((slot, association)) = found else {
-            return self.out_of_the_blue(arrival, packet);
-        };
-        if association.is_closed() {
-            // Its last packet tells the peer all there is to tell; a bare ABORT for what arrives meanwhile would overtake
-            // it, and the cause it carries be lost.
-            if association.has_last_words() {
-                return self.discards.count(Discard::OutOfTheBlue);
-            }
-            self.retire(arrival.now, slot);
-            return self.out_of_the_blue(arrival, packet);
-        }
-        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
-            && rest.clone().next_frame().is_some()
-        {
-            return self.discards.count(Discard::ForbiddenBundle);
-        }
-        match association.admits(arrival.header, first) {
-            Admission::Admitted if first.kind == kind::INIT_ACK && self.is_behind(slot) => {
-                self.discards.count(Discard::Outrun);
-            }
-            Admission::Admitted
-                if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}
-            Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
-            Admission::Refused(reason) => self.discards.count(reason),
-            Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
-        }
-    }
-
     /// Queues a packet of one chunk that belongs to no association, back to where `arrival` came from.
     fn answer(&mut self, arrival: Arrival, verification_tag: u32, chunks: &[&dyn DynEncode]) {
         if self.answers.len() >= MAX_ANSWERS {
@@ -487,6 +388,14 @@ impl Endpoint {
             Ok(packet) => packet,
             Err(error) => return self.discards.count(reason_of(error)),
         };
+        let way = Way {
+            header: packet.header,
+            udp_port,
+            path,
+        };
+        if !without && self.take_again(now, ecn, &way, &packet) {
+            return;
+        }
         let elsewhere = packet.header.destination_port != self.port;
         if elsewhere && !self.answers_for_other_ports {
             return self.discards.count(Discard::Port);

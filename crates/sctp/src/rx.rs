@@ -12,6 +12,7 @@ mod interleaved;
 mod keys;
 mod lowest;
 mod message;
+mod next;
 mod order;
 mod parts;
 mod reading;
@@ -100,6 +101,8 @@ impl Abandoned {
 #[derive(Debug)]
 pub struct Receiver {
     profile: Profile,
+    /// Chunks may be common ones, by the settings.
+    common: bool,
     streams: u16,
     initial_tsn: Tsn,
     tracker: TsnTracker,
@@ -133,6 +136,7 @@ impl Receiver {
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
             profile: config.profile.clone(),
+            common: next::may_come(config),
             streams: inbound_streams,
             initial_tsn: peer_initial_tsn,
             tracker: TsnTracker::new(peer_initial_tsn),
@@ -190,6 +194,9 @@ impl Receiver {
         trace: &mut Trace,
     ) -> Result<DataOutcome, DecodeError> {
         let data = Data::view(frame)?;
+        if self.take_next(&data, frame, from, trace) {
+            return Ok(DataOutcome::NewData);
+        }
         Ok(self.take_data(now, &data, frame, from, trace))
     }
 
@@ -510,16 +517,15 @@ impl Receiver {
         self.sack.sent();
     }
 
-    /// What can be read next is about to be: it is held no longer. Tells whether it is a whole message.
+    /// Takes what can be read next: it is held no longer.
     #[inline(always)]
-    fn is_read(&mut self) -> Option<bool> {
+    fn take_first(&mut self) -> Option<ReceivedPart> {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }
-        let Readable { part, .. } = self.ready.front()?;
-        let is_whole = part.begins && part.ends;
-        self.is_taken(0);
-        Some(is_whole)
+        let Readable { part, bytes, .. } = self.ready.pop_front()?;
+        self.is_taken(&part, bytes);
+        Some(part)
     }
 
     /// As [`Receiver::poll_part`], whole messages only: parts are put together as they come, up to
@@ -528,12 +534,11 @@ impl Receiver {
     /// # Errors
     /// A message is longer than that. What was gathered of it is gone.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
-        while let Some(is_whole) = self.is_read() {
-            let readable = self.ready.pop_front();
-            if is_whole {
-                return Ok(readable.map(|readable| readable.part.into_message()));
+        while let Some(part) = self.take_first() {
+            if part.begins && part.ends {
+                return Ok(Some(part.into_message()));
             }
-            if let Some(message) = self.assemble(readable)? {
+            if let Some(message) = self.assemble(part)? {
                 return Ok(Some(message));
             }
         }
@@ -541,11 +546,8 @@ impl Receiver {
     }
 
     #[inline(never)]
-    fn assemble(&mut self, readable: Option<Readable>) -> Result<Option<ReceivedMessage>, TooLong> {
-        match readable {
-            Some(readable) => self.assembly.add(readable.part),
-            None => Ok(None),
-        }
+    fn assemble(&mut self, part: ReceivedPart) -> Result<Option<ReceivedMessage>, TooLong> {
+        self.assembly.add(part)
     }
 
     /// Whether something can be read.

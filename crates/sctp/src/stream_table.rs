@@ -25,6 +25,15 @@ impl<T: Default> StreamTable<T> {
             .get(usize::from(stream) % PAGE)
     }
 
+    /// As [`Self::get`], to change it.
+    #[inline(always)]
+    pub fn get_mut(&mut self, stream: u16) -> Option<&mut T> {
+        self.pages
+            .get_mut(usize::from(stream) / PAGE)?
+            .as_mut()?
+            .get_mut(usize::from(stream) % PAGE)
+    }
+
     /// The value of `stream`, made if it was never used.
     #[inline(always)]
     pub fn entry(&mut self, stream: u16) -> &mut T {

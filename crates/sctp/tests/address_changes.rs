@@ -372,6 +372,24 @@ fn nothing_is_changed_without_authentication() {
     assert_eq!(rig.addresses(), [old()]);
 }
 
+/// The address in an ASCONF finds the association for its own packet, and proves nothing.
+#[test]
+fn what_an_asconf_found_is_not_found_without_it() {
+    let mut rig = Rig::new();
+    let data = |tsn: u32| {
+        let (header, user_data) = ([0, 7, 0, 17], [b'x', 0, 0, 0]);
+        [&header[..], &tsn.to_be_bytes(), &[0; 8], &user_data].concat()
+    };
+    let first = rig.serial;
+    let together = [data(first), rig.chunk(first, &[])].concat();
+    rig.say(new(), &together);
+    assert_eq!(discarded(&rig.world, Z, Discard::Unauthenticated), 1);
+    let answers = rig.say(new(), &data(first.wrapping_add(1)));
+    let answers: Vec<_> = answers.iter().map(|it| &it.chunks[..]).collect();
+    assert_eq!(answers, ["ABORT"], "out of the blue");
+    assert_eq!(rig.z().state(), StateName::Established);
+}
+
 #[test]
 fn malformed_and_endless_requests_end_the_association() {
     let mut zero = AsconfParameter::Unknown(Tlv::new(0xC001, &[0; 12]).expect("short"));

@@ -165,6 +165,12 @@ impl Trace {
         self.wanted.contains(probe)
     }
 
+    /// Whether nobody wants anything.
+    #[inline]
+    pub fn wants_nothing(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
     /// Records a value, if anybody wants it.
     #[inline]
     pub fn record(&mut self, at: Nanos, probe: Probe, index: u16, value: f64) {

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 
+use anabranch_transport::Path;
+use anabranch_wire::packet::CommonHeader;
+
 use crate::association::Association;
 
 /// Names an association of an endpoint. It is not reused after the association was released.
@@ -30,6 +33,14 @@ type Key = (u16, IpAddr);
 /// Claims to one address under one tag that are looked at. Tags that are drawn here differ; those that peers choose, and
 /// reflect in an ABORT, may be made alike, to the harm of those who make them so.
 const MOST_ALIKE: usize = 4;
+
+/// How a packet came, and what its header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) header: CommonHeader,
+    pub(super) udp_port: u16,
+    pub(super) path: Path,
+}
 
 /// A place for an association.
 #[derive(Debug, Default)]
@@ -54,6 +65,9 @@ pub(super) struct Table {
     claims: BTreeSet<(Key, u32, u32)>,
     /// The peer that was looked for and found last: packets come in rows.
     last: Option<(Key, u32)>,
+    /// How the last packet of DATA or SACK came that was one of its association's, by address, ports and tag: another that comes
+    /// like it is of the same. Until anything changes by which associations are found.
+    way: Option<(Way, u32)>,
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
     by_tag: BTreeMap<u32, u32>,
@@ -81,6 +95,7 @@ impl Table {
     /// Makes the association findable by all its addresses, as they stand now. One that it has verified is its own from now
     /// on, and no longer of others that list it; one that another association has verified it does not get.
     pub(super) fn index(&mut self, slot: u32) {
+        self.way = None;
         self.withdraw_claims(slot);
         let Some(association) = self.get_mut(slot) else {
             return;
@@ -211,6 +226,18 @@ impl Table {
         Some(slot)
     }
 
+    /// A packet of the association's came; `way`: others that come like it are its own.
+    pub(super) fn came(&mut self, way: Option<Way>, slot: u32) {
+        self.way = way.map(|way| (way, slot));
+    }
+
+    /// Whose packets came this way just now.
+    #[inline]
+    pub(super) fn comes_again(&self, way: &Way) -> Option<u32> {
+        let (last, slot) = self.way.as_ref()?;
+        (last == way).then_some(*slot)
+    }
+
     /// The association whose INIT carried `tag`.
     pub(super) fn find_waiting(&self, tag: u32) -> Option<u32> {
         self.by_tag.get(&tag).copied()
@@ -241,6 +268,7 @@ impl Table {
 
     /// Makes the association unfindable: packets of its peer are out of the blue from now on.
     pub(super) fn detach(&mut self, slot: u32) {
+        self.way = None;
         self.withdraw_claims(slot);
         let Some(entry) = self.slots.get_mut(slot as usize) else {
             return;

@@ -136,6 +136,11 @@ impl Long {
         (head.stream, rank)
     }
 
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn note(&mut self, head: &Head) {
         self.0.insert(Self::key(head), head.first);
     }

@@ -39,6 +39,12 @@ impl Held {
         }
     }
 
+    /// Whether nobody wanted it when it was last asked.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        !self.wanted
+    }
+
     #[inline]
     pub fn take(&mut self, stream: u16, bytes: u64) {
         if self.wanted {

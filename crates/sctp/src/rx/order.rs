@@ -147,6 +147,25 @@ impl Order {
         self.waiting.insert(ByTsn(whole.last), waiting);
     }
 
+    /// Lets a message pass that is unordered or the next of its stream, where nothing waits for others and no message is delivered in
+    /// parts, so that nothing follows from it; whether it passed.
+    #[inline(always)]
+    pub fn passes(&mut self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
+        if !self.numbers.is_empty() || !self.open.is_empty() {
+            return false;
+        }
+        if unordered {
+            return true;
+        }
+        match self.next.get_mut(stream) {
+            Some(next) if *next == ssn => {
+                *next = ssn.next();
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// An ordered message that [`Order::is_next`], with this number, is delivered; then the stream [goes on](Self::go_on).
     #[inline(always)]
     pub fn pass(&mut self, stream: u16, ssn: Ssn) {

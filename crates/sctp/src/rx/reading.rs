@@ -9,12 +9,7 @@ impl Receiver {
     /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Taking it frees the receive buffer, and makes a SACK due if the window had
     /// been closed and is open again.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
-        self.assembly.give_back().or_else(|| self.read())
-    }
-
-    fn read(&mut self) -> Option<ReceivedPart> {
-        self.is_read()?;
-        self.ready.pop_front().map(|readable| readable.part)
+        self.assembly.give_back().or_else(|| self.take_first())
     }
 
     /// As [`Receiver::poll_part`], of `stream` alone.
@@ -28,22 +23,20 @@ impl Receiver {
         let of_stream = |readable: &Readable| readable.part.stream == stream;
         let place = self.ready.iter().position(of_stream)?;
         if place == 0 {
-            return self.read();
+            return self.take_first();
         }
-        self.is_taken(place);
-        self.ready.remove(place).map(|readable| readable.part)
+        let Readable { part, bytes, .. } = self.ready.remove(place)?;
+        self.is_taken(&part, bytes);
+        Some(part)
     }
 
-    /// What can be read at that place of the queue is held no longer.
+    /// What was taken out of the queue, with so many bytes as the window counts them, is held no longer.
     #[inline(always)]
-    pub(super) fn is_taken(&mut self, place: usize) {
-        let Some(Readable { part, bytes, .. }) = self.ready.get(place) else {
-            return;
-        };
+    pub(super) fn is_taken(&mut self, part: &ReceivedPart, bytes: u64) {
         let (length, chunks) = (part.payload.len(), part.payload.chunks());
-        self.window.uncount(*bytes);
+        self.window.uncount(bytes);
         self.window.forget(length, chunks);
-        self.held.free(part.stream, *bytes);
+        self.held.free(part.stream, bytes);
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();
         }

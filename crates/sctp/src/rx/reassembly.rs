@@ -41,7 +41,7 @@ pub(super) struct Head {
 
 /// A run of fragments of one message, without holes.
 #[derive(Debug)]
-struct Run {
+pub(super) struct Run {
     last: Tsn,
     ppid: u32,
     stream: u16,
@@ -74,7 +74,7 @@ impl Run {
     }
 
     #[inline]
-    fn belongs(&self, data: &Data) -> bool {
+    fn belongs<B>(&self, data: &Data<B>) -> bool {
         self.stream == data.stream_id
             && self.unordered == data.unordered
             && (self.unordered || self.ssn == data.ssn)
@@ -93,8 +93,9 @@ impl Run {
         })
     }
 
+    /// A piece goes on with it.
     #[inline]
-    fn append(&mut self, data: Data) {
+    pub fn append(&mut self, data: Data) {
         self.last = data.tsn;
         self.ending = data.ending;
         self.bytes = self.bytes.saturating_add(data.user_data.len() as u32);
@@ -224,6 +225,27 @@ impl Reassembly {
             return self.grown(first);
         }
         Fragmented::Held
+    }
+
+    /// Whether nothing waits for the rest of its message.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The message that is coming, if there is no other, and `data`, which is no end of a message, goes on with it.
+    #[inline(always)]
+    pub fn only(&mut self, data: &Data<&[u8]>) -> Option<&mut Run> {
+        if self.runs.len() != 1 {
+            return None;
+        }
+        let run = self.runs.first_entry()?.into_mut();
+        let goes_on = run.last.next() == data.tsn
+            && run.beginning
+            && !run.ending
+            && !run.open
+            && run.belongs(data);
+        goes_on.then_some(run)
     }
 
     /// The run that ends right before `tsn`, and its first TSN.

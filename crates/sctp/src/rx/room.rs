@@ -198,7 +198,7 @@ impl Receiver {
 
     /// Seven eighths of the packet, or more. Without a packet nobody knows, and small slices are taken for wasteful.
     #[inline]
-    fn nearly_fills(&self, length: usize) -> bool {
+    pub(super) fn nearly_fills(&self, length: usize) -> bool {
         let packet = self.packet.max(1024);
         8 * length >= 7 * packet
     }

@@ -98,6 +98,13 @@ impl ReceiveWindow {
         bytes <= self.left() && memory <= self.soft
     }
 
+    /// Whether a chunk is taken, as [`Self::admits`] says, and leaves a window to advertise: less is asked for here than that needs.
+    #[inline]
+    pub fn has_plenty_for(&self, bytes: u64, data: usize) -> bool {
+        bytes + self.least < self.left()
+            && 2 * (self.memory() + data as u64 + CHUNK_COST) <= self.soft
+    }
+
     /// Whether there is memory for what was held before.
     pub fn has_memory_for(&self, data: u64, chunks: usize) -> bool {
         self.memory() + data + chunks as u64 * CHUNK_COST <= self.hard

@@ -1,0 +1,174 @@
+//! Whose a packet is, and how it gets there.
+
+use anabranch_transport::{Ecn, Nanos};
+use anabranch_wire::chunk::kind;
+use anabranch_wire::packet::{Chunks, Frame, Packet};
+
+use super::table::Way;
+use super::{Arrival, Endpoint};
+use crate::association::{Admission, Association};
+use crate::discard::Discard;
+
+impl Arrival {
+    fn way(&self) -> Way {
+        Way {
+            header: self.header,
+            udp_port: self.udp_port,
+            path: self.path,
+        }
+    }
+}
+
+/// Whether a packet that begins with this chunk may be taken as the last one was.
+#[inline]
+fn carries_data(first: Frame<'_>) -> bool {
+    matches!(first.kind, kind::DATA | kind::SACK)
+}
+
+impl Endpoint {
+    /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
+    /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers.
+    fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
+        let (port, address) = (arrival.header.source_port, arrival.path.remote);
+        let tag = arrival.header.verification_tag;
+        let known = self.table.find(port, address);
+        known
+            .or_else(|| {
+                let mut claimants = self.table.claimants(port, address, tag);
+                claimants.find(|&slot| {
+                    let association = self.table.get(slot);
+                    association
+                        .is_some_and(|it| it.admits(arrival.header, first) == Admission::Admitted)
+                })
+            })
+            .or_else(|| {
+                let waiting = self.table.find_waiting(tag);
+                waiting.filter(|_| first.kind == kind::INIT_ACK)
+            })
+    }
+
+    /// Hands the chunks of a packet to the association it belongs to. `behind`: there was a chunk before `first`.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        behind: bool,
+    ) {
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        association.follow_udp_port(arrival.path.remote, arrival.udp_port);
+        let way = arrival.way();
+        // One that was found by what is in the packet may be found again only by that (RFC 5061 §4.1.1).
+        let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);
+        let again = is_its_own && !behind && !arrival.without && carries_data(first);
+        self.table.came(again.then_some(way), slot);
+        self.hand_over(arrival.now, arrival.ecn, &way, slot, first, rest, behind);
+    }
+
+    /// The packet came this way and is the association's.
+    #[expect(clippy::too_many_arguments, reason = "a packet and how it came")]
+    #[inline]
+    fn hand_over(
+        &mut self,
+        now: Nanos,
+        ecn: Ecn,
+        way: &Way,
+        slot: u32,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        behind: bool,
+    ) {
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        self.taken = true;
+        association.begin_packet(ecn, rest.packet_len());
+        association.handle_chunks(now, way.path, first, rest, behind, &mut self.discards);
+        // Most packets tell nothing.
+        let tells = association.has_events();
+        if association.addresses_changed() {
+            association.follow_udp_port(way.path.remote, way.udp_port);
+            self.table.index(slot);
+        }
+        self.table.sends(slot);
+        if tells {
+            self.table.tells(slot);
+        }
+    }
+
+    /// Takes a packet that came as the last one of an association's did: whose it is, and that it may come from there, was found out then.
+    /// Whether it was taken; only DATA and SACKs are.
+    #[inline(always)]
+    pub(super) fn take_again(
+        &mut self,
+        now: Nanos,
+        ecn: Ecn,
+        way: &Way,
+        packet: &Packet<'_>,
+    ) -> bool {
+        let Some(slot) = self.table.comes_again(way) else {
+            return false;
+        };
+        let mut chunks = packet.chunks();
+        let Some(Ok(first)) = chunks.next_frame() else {
+            return false;
+        };
+        let is_over = self.table.get(slot).is_none_or(Association::is_closed);
+        if is_over || !carries_data(first) {
+            return false;
+        }
+        self.hand_over(now, ecn, way, slot, first, chunks, false);
+        true
+    }
+
+    /// A packet that is neither INIT nor COOKIE ECHO.
+    #[inline(always)]
+    pub(super) fn dispatch(
+        &mut self,
+        arrival: Arrival,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        packet: &Packet<'_>,
+    ) {
+        let slot = match self.addressee(&arrival, first) {
+            None => self.by_asconf(&arrival, packet),
+            known => known,
+        };
+        let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
+        let accepts = Association::accepts_zero_checksums;
+        if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
+            return self.discards.count(Discard::ZeroChecksum);
+        }
+        let Some((slot, association)) = found else {
+            return self.out_of_the_blue(arrival, packet);
+        };
+        if association.is_closed() {
+            // Its last packet tells the peer all there is to tell; a bare ABORT for what arrives meanwhile would overtake
+            // it, and the cause it carries be lost.
+            if association.has_last_words() {
+                return self.discards.count(Discard::OutOfTheBlue);
+            }
+            self.retire(arrival.now, slot);
+            return self.out_of_the_blue(arrival, packet);
+        }
+        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
+            && rest.clone().next_frame().is_some()
+        {
+            return self.discards.count(Discard::ForbiddenBundle);
+        }
+        match association.admits(arrival.header, first) {
+            Admission::Admitted if first.kind == kind::INIT_ACK && self.is_behind(slot) => {
+                self.discards.count(Discard::Outrun);
+            }
+            Admission::Admitted
+                if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}
+            Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
+            Admission::Refused(reason) => self.discards.count(reason),
+            Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
+        }
+    }
+}
