@@ -436,6 +436,7 @@ impl Sender {
 
     /// The path that the next packet with DATA takes, if one may go now: retransmissions before new data
     /// (RFC 9260 §6.1 C).
+    #[inline]
     pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if self.outstanding.takes_a_look() {
             return self.wants_to_send_some(now, paths);
@@ -469,6 +470,7 @@ impl Sender {
 
     /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is allowed, whatever the
     /// burst, once its time has come: the zero window probe (RFC 9260 §6.1 A).
+    #[inline(always)]
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         if !self.path_allows_new(path, paths) || !paths.get(path).pacer.allows(now) {
             return false;

@@ -27,10 +27,48 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> usize {
+        self.fill_with::<false>(now, id, packet, paths, trace)
+    }
+
+    /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`] has just named.
+    #[inline]
+    pub fn is_plain(&self, trace: &Trace) -> bool {
+        trace.wants_nothing()
+            && !self.outstanding.takes_a_look()
+            && self.abandoning.is_none()
+            && self.receipts.is_none()
+            && self.watch.is_none()
+            && !self.interleaving
+    }
+
+    /// As [`Sender::fill`], where all that may go is new DATA, in chunks of that type, and nobody looks: see [`Sender::is_plain`].
+    #[inline]
+    pub fn fill_plainly(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> usize {
+        debug_assert!(self.is_plain(trace), "that was asked");
+        self.fill_with::<true>(now, id, packet, paths, trace)
+    }
+
+    #[inline(always)]
+    fn fill_with<const PLAIN: bool>(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> usize {
         let decayed = self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
-        let again = if self.outstanding.first_marked().is_some()
+        let again = if !PLAIN
+            && self.outstanding.first_marked().is_some()
             && self.wants_to_send(now, paths) == Some(id)
         {
             self.fill_retransmissions(now, id, packet, paths, trace)
@@ -39,11 +77,14 @@ impl Sender {
         };
         let room_for_new =
             again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
-        let may_be_new =
-            || self.outstanding.first_marked().is_none() || self.nothing_goes_again_on(id, paths);
+        let may_be_new = || {
+            PLAIN
+                || self.outstanding.first_marked().is_none()
+                || self.nothing_goes_again_on(id, paths)
+        };
         let new = if room_for_new && may_be_new() {
-            let known = again == 0 && !decayed || self.probe_due() == Some(id);
-            self.fill_new(now, id, again > 0, known, packet, paths, trace)
+            let known = again == 0 && !decayed || !PLAIN && self.probe_due() == Some(id);
+            self.fill_new::<PLAIN>(now, id, again > 0, known, packet, paths, trace)
         } else {
             0
         };
@@ -72,6 +113,9 @@ impl Sender {
             if self.queue.is_empty() && entry.has_room() {
                 entry.delivery.on_app_limited();
                 entry.cc.on_app_limited(now);
+            }
+            if PLAIN {
+                return new;
             }
             self.trace_flight(now, id, entry, trace);
             if self.watch.is_some() {
@@ -258,7 +302,8 @@ impl Sender {
 
     /// `shared`: behind retransmissions; `known`: new data may go to `id`.
     #[expect(clippy::too_many_arguments, reason = "one step of fill")]
-    fn fill_new(
+    #[inline(always)]
+    fn fill_new<const PLAIN: bool>(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -282,7 +327,7 @@ impl Sender {
         let mut sent = Sent::default();
         loop {
             let length = self.next_piece(most, packet.room(), count > 0);
-            if count > 0 && self.next_is_over(now) {
+            if !PLAIN && count > 0 && self.next_is_over(now) {
                 break;
             }
             let rwnd = self.profile.rwnd_counts.bytes(length);
@@ -302,7 +347,7 @@ impl Sender {
                     answered: false,
                 });
             }
-            self.send_new(now, id, length, first, packet, trace);
+            self.send_new::<PLAIN>(now, id, length, first, packet, trace);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
             sent.user_data += length as u64;
             sent.rwnd += rwnd;
@@ -358,7 +403,8 @@ impl Sender {
         }
     }
 
-    fn send_new(
+    #[inline(always)]
+    fn send_new<const PLAIN: bool>(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -383,13 +429,16 @@ impl Sender {
             fast_retransmitted: false,
         };
         self.last_data_at = packet.len();
-        let pushed = if self.interleaving {
+        let chunk = self.outstanding.push(chunk);
+        let pushed = if !PLAIN && self.interleaving {
             packet.push(&chunk.to_i_data(tsn))
         } else {
             packet.push(&chunk.to_data(tsn))
         };
         debug_assert!(pushed.is_ok(), "the room was asked for");
-        self.outstanding.push(chunk);
+        if PLAIN {
+            return;
+        }
         if self.abandoning.is_some() || self.receipts.is_some() {
             self.note_terms(tsn);
         }

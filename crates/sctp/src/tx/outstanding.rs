@@ -181,10 +181,11 @@ impl Outstanding {
         self.index(tsn).map(|index| &self.ring[index])
     }
 
-    /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`].
+    /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`]. Gives it where it lies now.
     #[inline(always)]
-    pub fn push(&mut self, chunk: Outgoing) {
+    pub fn push(&mut self, chunk: Outgoing) -> &Outgoing {
         let (tsn, path) = (self.next_tsn(), chunk.path);
+        let at = self.ring.len();
         self.ring.push_back(chunk);
         if self.ring.len() > self.sets.capacity() {
             // As many as the ring has room for.
@@ -194,6 +195,7 @@ impl Outstanding {
         word.unacked |= bit;
         word.reportable |= bit;
         self.sets.put_on(path, tsn);
+        &self.ring[at]
     }
 
     /// Lets go of the chunk after the cumulative point, if its TSN is not past `up_to`, and tells how it stood.
@@ -460,7 +462,9 @@ mod tests {
     fn marks_are_found_lowest_first_across_the_wrap() {
         let start = Tsn(u32::MAX - 2);
         let mut ring = Outstanding::new(start);
-        (0..8).for_each(|_| ring.push(chunk(0)));
+        for _ in 0..8 {
+            ring.push(chunk(0));
+        }
         assert_eq!(ring.next_tsn(), Tsn(5));
         let marked = ChunkState::Marked { timed_out: false };
         for offset in [6, 2, 4] {
@@ -499,7 +503,9 @@ mod tests {
             let len = ring.len();
             let any = ring.first.add(draw(len.max(1)) as u32);
             match draw(8) {
-                0..=2 if len < 900 => ring.push(chunk(draw(3) as u8)),
+                0..=2 if len < 900 => {
+                    ring.push(chunk(draw(3) as u8));
+                }
                 3 if round % 500 < 50 => {
                     ring.pop_up_to(ring.first.add(2));
                 }
@@ -543,9 +549,9 @@ mod tests {
     #[test]
     fn the_earliest_of_each_path_skips_what_gaps_acknowledge() {
         let mut ring = Outstanding::new(Tsn(10));
-        [0, 1, 0, 1]
-            .into_iter()
-            .for_each(|path| ring.push(chunk(path)));
+        for path in [0, 1, 0, 1] {
+            ring.push(chunk(path));
+        }
         assert_eq!(ring.earliest_on(PathId(1), Tsn(0)), Some(Tsn(11)));
         ring.set_state(Tsn(11), ChunkState::GapAcked);
         assert_eq!(ring.earliest_on(PathId(1), Tsn(11)), Some(Tsn(13)));

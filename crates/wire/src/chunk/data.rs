@@ -143,7 +143,7 @@ impl<B: AsRef<[u8]>> Encode for Data<B> {
         padded(Data::HEADER + self.user_data.as_ref().len())
     }
 
-    #[inline]
+    #[inline(always)]
     fn encode(&self, out: &mut BytesMut) {
         let user_data = self.user_data.as_ref();
         let length = Data::HEADER + user_data.len();
