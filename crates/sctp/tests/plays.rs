@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_sctp::{Config, Endpoint};
 use anabranch_transport::time::SECOND;
-use anabranch_transport::{Ecn, Path, Transport};
+use anabranch_transport::{Ecn, Path, ProbeSet, Transport};
 use anabranch_wire::chunk::Chunk;
 use anabranch_wire::packet::{Checksum, Packet};
 use bytes::{Bytes, BytesMut};
@@ -32,6 +32,17 @@ fn held() -> usize {
 fn random_plays_end_well() {
     let _turn = turn();
     seeds::each(150, |seed| play::play(&script(seed), Some(held)));
+}
+
+/// Common DATA is taken, and full packets are written, by a short way while nobody records, and by the long one else. Both must do the same.
+#[test]
+fn plays_are_the_same_whether_or_not_anybody_records() {
+    let _turn = turn();
+    seeds::each(100, |seed| {
+        let script = script(seed);
+        let packets = |probes| play::play_recorded(&script, None, Some(probes));
+        assert_eq!(packets(ProbeSet::NONE), packets(ProbeSet::ALL));
+    });
 }
 
 /// Seeds that once ended badly.

@@ -15,12 +15,13 @@ mod users;
 mod watch;
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
 use std::net::IpAddr;
 
 use anabranch_congestion::{rsctp, sctp_newreno};
 use anabranch_sctp::{Config, Endpoint, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Ecn, Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transport};
 use bytes::{Bytes, BytesMut};
 
 use ledger::Ledger;
@@ -90,10 +91,19 @@ struct Play<'a> {
     honest: bool,
     /// The stranger spoke under a tag that may be right: what only the two ends can know may have been spoilt for ever.
     tampered: bool,
+    /// What every association records, where that is a matter of the play.
+    probes: Option<ProbeSet>,
+    /// All packets that were sent so far, with their paths; where `probes` is a matter of the play, all counts, too.
+    account: DefaultHasher,
 }
 
 /// Plays what `bytes` say. `held` tells how many bytes of the heap are in use, where that is known.
 pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
+    play_recorded(bytes, held, None);
+}
+
+/// As [`play`], with `probes` recorded. Gives one number for all packets that were sent and all that was counted.
+pub fn play_recorded(bytes: &[u8], held: Option<fn() -> usize>, probes: Option<ProbeSet>) -> u64 {
     let meter = watch::Meter::new(held);
     let mut script = Script(bytes);
     let (choice, extremes) = (script.byte(), script.byte());
@@ -123,6 +133,8 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
         out: BytesMut::new(),
         honest,
         tampered: false,
+        probes,
+        account: DefaultHasher::new(),
     };
     play.connect(A);
     for _ in 0..12 {
@@ -139,6 +151,7 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     }
     play.check_memory();
     play.end();
+    play.account.finish()
 }
 
 /// `tail`: the last bytes of the play, which may ask for all paths at once.
@@ -271,6 +284,7 @@ impl Play<'_> {
     fn drain(&mut self, host: usize) -> watch::Answers {
         let mut answers = watch::Answers::default();
         let mut silent = false;
+        self.record(host);
         for _ in 0..MAX_PACKETS {
             let Some(transmit) = self.endpoints[host].poll_transmit(self.now, &mut self.out) else {
                 silent = true;
@@ -282,6 +296,9 @@ impl Play<'_> {
             assert_eq!(bytes.len(), transmit.len);
             let limit = self.config.mtu - 20;
             assert!(bytes.len() <= limit, "{} bytes in a packet", bytes.len());
+            self.account.write(&bytes);
+            self.account
+                .write(format!("{:?}", transmit.path).as_bytes());
             self.meter.sent(bytes.len());
             self.hold_back(host, transmit.path.remote, &bytes);
             let zero = self.config.zero_checksum;
@@ -295,6 +312,20 @@ impl Play<'_> {
             self.ledger.hear(host, id, &event, self.tampered);
         }
         answers
+    }
+
+    /// What is recorded from now on by all associations of `host`; what was, is forgotten. What they have counted is noted.
+    fn record(&mut self, host: usize) {
+        let Some(probes) = self.probes else { return };
+        let ids: Vec<_> = self.endpoints[host].associations().collect();
+        for id in ids {
+            if let Some(association) = self.endpoints[host].association_mut(id) {
+                association.set_probes(probes);
+                (self.account).write(format!("{:?}", association.stats()).as_bytes());
+            }
+        }
+        let discards = self.endpoints[host].discards();
+        self.account.write(format!("{discards:?}").as_bytes());
     }
 
     /// A packet of `host` goes on the wire, and some are remembered.
