@@ -1,4 +1,5 @@
-//! The simulator's links in real time, between two UDP ports, or between two addresses for SCTP directly over IP.
+//! The simulator's links in real time: between two UDP ports, between two addresses for SCTP directly over IP, or between TUN devices for any
+//! program.
 //!
 //! Whatever speaks UDP, or SCTP, is put on a path of the simulator's making: its packets enter a
 //! [`World`](anabranch_sim::World) at one node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave
@@ -11,12 +12,20 @@
 //!
 //! Each side sees the emulator's address as the other's, as behind a network address translator.
 //! The far side's answers go back to whoever sent last on the near side: one client at a time.
+//!
+//! Over TUN devices ([`tun`]) any IP packets cross, between any number of nodes; [`namespace`] gives each node a network namespace where
+//! programs run.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod gateway;
+#[cfg(target_os = "linux")]
+pub mod namespace;
 mod report;
 mod run;
 mod socket;
+#[cfg(target_os = "linux")]
+pub mod tun;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_sim::{AgentId, Attachment, Binding, BuildError, Family, NodeId, World};
 use anabranch_transport::{Nanos, Path as Addresses};
 use bytes::{Bytes, BytesMut};
 
+use crate::clock::Clock;
 use crate::gateway::{Crossed, Gateway};
 use crate::report::Report;
 use crate::socket::{FAR, LOOK, NEAR, Sockets};
@@ -31,21 +32,6 @@ struct Arrived {
     at: Nanos,
     from: SocketAddr,
     payload: Bytes,
-}
-
-/// The clock of a run.
-#[derive(Clone, Copy)]
-struct Clock(Instant);
-
-impl Clock {
-    #[allow(clippy::disallowed_methods, reason = "an emulator lives in real time")]
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn now(self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
-    }
 }
 
 /// Drives the world.

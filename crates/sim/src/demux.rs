@@ -74,7 +74,7 @@ impl Demux {
 
     /// The agent that `packet` is for.
     pub fn find(&self, packet: &Packet) -> Option<u32> {
-        let ports = packet.bytes.first_chunk::<4>();
+        let ports = packet.ports();
         let remote = ports.map(|p| u16::from_be_bytes([p[0], p[1]]));
         let local = ports.map(|p| u16::from_be_bytes([p[2], p[3]]));
         let named = local.and_then(|port| self.search(packet, Some(port), remote));
@@ -115,6 +115,7 @@ mod tests {
             ecn: Ecn::NotEct,
             may_fragment: false,
             fragment: 0,
+            header: 0,
             protocol,
             hops_left: HOP_LIMIT,
         }

@@ -29,10 +29,12 @@ mod capture;
 mod demux;
 mod error;
 mod ids;
+mod ip;
 mod ledger;
 pub mod link;
 pub mod loss;
 mod network;
+mod outside;
 mod over_time;
 pub mod packet;
 pub mod probe;
@@ -58,6 +60,7 @@ pub use link::{
     Count, DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss, Reordering,
 };
 pub use loss::{Loss, Place};
+pub use outside::{Left, Stray};
 pub use over_time::OverTime;
 pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
 pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};

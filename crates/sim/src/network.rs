@@ -1,6 +1,7 @@
 //! The part of the world below the agents: lanes, routes, observers, and the agenda they share with the agents.
 
 mod air;
+mod outside;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,6 +14,7 @@ use crate::error::BuildError;
 use crate::ids::{Direction, Family, LinkId, NodeId};
 use crate::ledger::Ledger;
 use crate::link::{Cell, Lane};
+use crate::outside::Outside;
 use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
@@ -54,6 +56,8 @@ pub(crate) struct Network {
     pub watch: Option<Box<dyn PacketWatch>>,
     /// Agents that take what passes through their nodes: node, protocol, agent.
     pub transits: Vec<(NodeId, u8, u32)>,
+    /// What passes to and from the outside of the world.
+    pub outside: Outside,
 }
 
 impl Network {
@@ -99,6 +103,7 @@ impl Network {
             probing: false,
             watch: None,
             transits: Vec::new(),
+            outside: Outside::default(),
         })
     }
 
@@ -146,6 +151,9 @@ impl Network {
     /// Gives `packet` to the interface `via` for sending.
     #[inline]
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
+        if packet.header != 0 {
+            self.check_size(now, via, &packet);
+        }
         if !self.captures.is_empty() {
             return self.offer_captured(now, via, packet);
         }
@@ -250,8 +258,10 @@ impl Network {
             Hop::Via(_) if self.transit(node, packet.protocol).is_some() => {
                 return Some((node, packet));
             }
-            Hop::Nowhere => self.drop(DropReason::NoRoute),
-            Hop::Via(_) if packet.hops_left == 0 => self.drop(DropReason::HopLimit),
+            Hop::Nowhere => self.give_up(now, node, &packet, DropReason::NoRoute),
+            Hop::Via(_) if packet.hops_left == 0 => {
+                self.give_up(now, node, &packet, DropReason::HopLimit);
+            }
             Hop::Via(via) => self.offer(now, via, packet),
         }
         None

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use anabranch_transport::{Ecn, Nanos};
 use bytes::Bytes;
 
+use crate::ip;
+
 /// Size of an IPv4 header without options, bytes.
 pub const IPV4_HEADER: usize = 20;
 /// Size of the fixed IPv6 header, bytes.
@@ -22,7 +24,7 @@ pub const SCTP: u8 = 132;
 /// One IP packet: the addresses of its header, and its payload as real bytes.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The IP payload: transport header and data.
+    /// The IP payload: transport header and data. Of a packet from outside the world, the whole datagram.
     pub bytes: Bytes,
     /// Number of this packet in its world, counted from 0 in the order of sending. A duplicate keeps its number.
     pub id: u64,
@@ -46,6 +48,8 @@ pub struct Packet {
     pub may_fragment: bool,
     /// Size of the largest fragment it travels in, with the IP header; 0 while it is whole.
     pub(crate) fragment: u16,
+    /// Bytes of the IP header that `bytes` begins with, in a packet from outside the world; 0 in those of agents.
+    pub(crate) header: u16,
     /// IP protocol number.
     pub protocol: u8,
     /// Links it may still cross.
@@ -53,10 +57,36 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6), and what was added.
+    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6; of a packet from outside, its own), and what was added.
     #[inline]
     pub fn wire_size(&self) -> usize {
-        self.bytes.len() + header_size(self.destination) + usize::from(self.added)
+        let header = match self.header {
+            0 => header_size(self.destination),
+            _ => 0,
+        };
+        self.bytes.len() + header + usize::from(self.added)
+    }
+
+    /// The IP payload.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[usize::from(self.header)..]
+    }
+
+    /// Source and destination port, as far as there are any: the first two words of the payload. Fragments from outside have none,
+    /// so that all of a datagram are alike.
+    #[inline]
+    pub(crate) fn ports(&self) -> Option<[u8; 4]> {
+        let (header, payload) = self.bytes.split_at(usize::from(self.header));
+        if !header.is_empty() && !ip::has_ports(header) {
+            return None;
+        }
+        payload.first_chunk().copied()
+    }
+
+    /// The datagram of a packet from outside, as it stands now: with `hops_left` as its time to live, and its ECN field.
+    pub(crate) fn written(&self, hops_left: u8) -> Bytes {
+        ip::rewritten(&self.bytes, hops_left, self.ecn)
     }
 
     /// Whether a link that carries `mtu` bytes takes it: whole, in the fragments that it came in, or in fragments from here
@@ -69,13 +99,16 @@ impl Packet {
         if largest <= mtu {
             return true;
         }
-        let header = header_size(self.destination);
+        let header = match self.header {
+            0 => header_size(self.destination),
+            header => usize::from(header),
+        };
         // All fragments but the last have a multiple of 8 bytes.
         let data = mtu.saturating_sub(header) & !7;
         if !self.may_fragment || data == 0 {
             return false;
         }
-        let fragments = self.bytes.len().div_ceil(data);
+        let fragments = self.payload().len().div_ceil(data);
         self.fragment = (header + data) as u16;
         self.added = ((fragments - 1) * header).min(usize::from(u16::MAX)) as u16;
         true

@@ -1,10 +1,12 @@
 //! The world: a network, the agents that live in it, and the clock.
 
+mod outside;
+
 use std::any::Any;
 use std::io::{self, Write};
 
 use anabranch_transport::{Nanos, Path, Transmit};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::agenda::Key;
 use crate::agent::{Agent, AgentId, Attachment};
@@ -469,8 +471,7 @@ impl World {
         };
         let listening = agent.filter(|&agent| self.slots[agent as usize].start.is_none());
         let Some(agent) = listening else {
-            self.network.drop(DropReason::NoAgent);
-            return;
+            return self.network.leave(self.now, node, packet);
         };
         self.network.delivered += 1;
         if let Some(watch) = &mut self.network.watch
@@ -480,7 +481,11 @@ impl World {
         }
         let path = Path::new(packet.destination, packet.source);
         let ecn = packet.ecn;
-        let datagram = self.network.parcels.unwrap(packet);
+        let header = usize::from(packet.header);
+        let mut datagram = self.network.parcels.unwrap(packet);
+        if header != 0 {
+            datagram.advance(header);
+        }
         let slot = &mut self.slots[agent as usize];
         slot.agent.handle_datagram(self.now, path, ecn, datagram);
         self.drive(agent as usize);
@@ -576,6 +581,7 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
         ecn: transmit.ecn,
         may_fragment: transmit.may_fragment,
         fragment: 0,
+        header: 0,
         protocol: slot.protocol,
         hops_left: HOP_LIMIT,
     });

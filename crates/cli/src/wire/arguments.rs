@@ -311,6 +311,11 @@ pub struct Emulate {
     /// used by the emulator alone; needs root or CAP_NET_RAW.
     #[arg(long, requires = "from", requires = "listen", requires = "to")]
     pub ip: bool,
+    /// Carry all IP packets of a node over this TUN device instead, which is made if it is not there (two or more). Whoever places it
+    /// gives it addresses and routes. Needs CAP_NET_ADMIN.
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "NODE=DEVICE", conflicts_with_all = ["listen", "to", "from", "ip", "between", "bare"])]
+    pub tun: Vec<String>,
     /// Nodes where packets enter and leave [default: first and last].
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',', num_args = 1)]
     pub between: Vec<String>,
@@ -323,6 +328,45 @@ pub struct Emulate {
     /// Time between two reports; 0: only a final report.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
     pub interval: Span,
+    /// Seed of the losses.
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
+    pub seed: u64,
+    /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// `shell`.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Debug, Args)]
+pub struct Shell {
+    /// Spec whose nodes and links are emulated.
+    #[arg(value_name = "SPEC")]
+    pub spec: PathBuf,
+    /// Command to run, with its arguments [default: the program of $SHELL].
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<std::ffi::OsString>,
+    /// Node where the command runs [default: the first].
+    #[arg(long, value_name = "NODE")]
+    pub at: Option<String>,
+    /// Run another command, by `sh -c`, at this node meanwhile (repeatable).
+    #[arg(long, value_name = "NODE=COMMAND")]
+    pub run: Vec<String>,
+    /// Start the command once a program listens at this port of TCP or UDP (repeatable).
+    #[arg(long, value_name = "NODE:PORT")]
+    pub wait_for: Vec<String>,
+    /// Give another node a namespace, so that it answers (repeatable) [default: the first, the last, and those of --at and --run].
+    #[arg(long, value_name = "NODE")]
+    pub host: Vec<String>,
+    /// Write what passes the interface of a node at a link to a pcapng file (repeatable).
+    #[arg(long, value_name = "NODE@LINK=FILE")]
+    pub capture: Vec<String>,
+    /// Write the final report as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print nodes, links and addresses; run nothing.
+    #[arg(long, conflicts_with_all = ["command", "run", "wait_for", "capture", "report", "at", "host"])]
+    pub print: bool,
     /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
     pub seed: u64,
@@ -407,11 +451,30 @@ the summary only.")]
   anabranch emulate geo.toml --set rate='2 Mbit/s'
   anabranch perf 127.0.0.1 --peer-udp-port 9900
                                    through it, to `anabranch serve sink`
+  anabranch emulate geo.toml --tun near=tun0 --tun far=tun1
+                                   any IP packets, between TUN devices
 
 The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are ignored and \
 may be missing. Replies go to the address that sent last. Each report ends with the timing error: how much later packets left than \
 the simulator computed.")]
     Emulate(Box<Emulate>),
+    /// Run any program on simulated links, in network namespaces.
+    #[cfg(target_os = "linux")]
+    #[command(after_help = "Examples:
+  anabranch shell link.toml -- ping -c 3 server
+  anabranch shell link.toml --run server='iperf3 -s -1' \\
+      --wait-for server:5201 -- iperf3 -c server
+  anabranch shell link.toml                a shell at the first node
+  anabranch shell link.toml --at server    a shell at another
+  anabranch shell link.toml --print        which addresses nodes have
+  anabranch shell link.toml --capture phone@radio=radio.pcapng -- COMMAND
+
+Each host is a network namespace with the device sim0, the addresses of its node and an /etc/hosts with the names of all nodes \
+(NODE, and NODE.LINK where it has several addresses). All IP packets cross the links of the spec, in real time; nothing else can be \
+reached. Its time begins with COMMAND. When COMMAND ends, the other commands are ended, and its status is the exit status. A \
+report goes to standard error: packets, drops by reason, and by how much packets left later than computed. Works as root, and without \
+where users may make namespaces; COMMAND is root in its namespace then. Needs /dev/net/tun and `ip` (iproute2).")]
+    Shell(Box<Shell>),
     /// Run an existing SCTP program on this stack, without SCTP in the kernel.
     #[command(after_help = "Examples:
   anabranch wrap -- socat SCTP-LISTEN:5001,fork EXEC:cat

@@ -1,16 +1,19 @@
 //! `anabranch emulate`: the simulator's links in real time.
 
+#[cfg(target_os = "linux")]
+mod tun;
+
 use std::fs;
 use std::time::Duration;
 
-use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError};
+use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError, Timing};
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::resolve;
 use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::beside;
 use anabranch_lab::folder::Folder;
 use anabranch_scenario::Spec;
-use anabranch_sim::{BuildError, DropReason, Family, Seed};
+use anabranch_sim::{BuildError, DropCounts, DropReason, Family, Seed};
 
 use super::Interrupts;
 use super::arguments::Emulate;
@@ -20,22 +23,17 @@ use crate::failure::{Failure, unread};
 /// Runs an emulator until it is interrupted or its time is over.
 pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let file = &arguments.spec;
+    #[cfg(target_os = "linux")]
+    if !arguments.tun.is_empty() {
+        return tun::emulate(arguments).await;
+    }
     if !arguments.ip && arguments.to.port() == 0 {
         return Err(Failure::Asked(format!(
             "--to: found {}, which names no port to send to; write ADDRESS:PORT",
             arguments.to.ip()
         )));
     }
-    let text = fs::read_to_string(file).map_err(|error| {
-        let why = unread(&error);
-        Failure::Asked(format!("cannot read the spec {}: {why}", file.display()))
-    })?;
-    let spec = resolve::network(
-        &file.display().to_string(),
-        &text,
-        &arguments.set,
-        &beside::files(&Folder::of(file)),
-    )?;
+    let spec = network(file, &arguments.set)?;
     let ends = match &arguments.between[..] {
         [] => None,
         [near, far] => Some([near.clone(), far.clone()]),
@@ -91,6 +89,20 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         "emulating {}: from {listen} to {to}",
         file.display()
     ))?;
+    watch(&arguments, &printer, || line(&emulator.report())).await?;
+    printer.line(line(&emulator.stop()))?;
+    drop(printer);
+    // A reader that reads has them all; one that does not keeps nobody from leaving.
+    let _ = tokio::time::timeout(super::PATIENCE, written.wait()).await;
+    Ok(())
+}
+
+/// Prints reports until it is interrupted or its time is over.
+async fn watch(
+    arguments: &Emulate,
+    printer: &Printer,
+    report: impl Fn() -> String,
+) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
     let over = async {
         match arguments.time {
@@ -109,14 +121,21 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         tokio::select! {
             () = interrupts.next() => break,
             () = &mut over => break,
-            _ = ticks.tick() => printer.line(line(&emulator.report()))?,
+            _ = ticks.tick() => printer.line(report())?,
         }
     }
-    printer.line(line(&emulator.stop()))?;
-    drop(printer);
-    // A reader that reads has them all; one that does not keeps nobody from leaving.
-    let _ = tokio::time::timeout(super::PATIENCE, written.wait()).await;
     Ok(())
+}
+
+/// Reads the network of a spec.
+pub(super) fn network(file: &std::path::Path, set: &[String]) -> Result<Spec, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        let why = unread(&error);
+        Failure::Asked(format!("cannot read the spec {}: {why}", file.display()))
+    })?;
+    let files = beside::files(&Folder::of(file));
+    let spec = resolve::network(&file.display().to_string(), &text, set, &files)?;
+    Ok(spec)
 }
 
 fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, WorldError> {
@@ -151,23 +170,34 @@ fn check(path: &Path) -> Result<(), String> {
 /// A report in a line.
 fn line(report: &Report) -> String {
     let [there, back] = [report.sent[1], report.sent[0]];
-    let dropped: Vec<String> = DropReason::ALL
-        .iter()
-        .filter(|reason| report.dropped.count(**reason) > 0)
-        .map(|&reason| format!("{} {}", report.dropped.count(reason), reason.name()))
-        .collect();
-    let dropped = if dropped.is_empty() {
-        "none".to_owned()
-    } else {
-        dropped.join(", ")
-    };
-    let us = |nanos: u64| nanos as f64 / 1e3;
-    let timing = &report.timing;
+    let dropped = drops(&report.dropped);
     format!(
-        "{there} packets there, {back} back, dropped: {dropped}, overrun: {}; late by {:.0} us on average, {:.0} us (99 %), {:.0} us at most",
+        "{there} packets there, {back} back, dropped: {dropped}, overrun: {}; {}",
         report.overrun,
+        timing(&report.timing)
+    )
+}
+
+/// How well it kept time.
+fn timing(timing: &Timing) -> String {
+    let us = |nanos: u64| nanos as f64 / 1e3;
+    format!(
+        "late by {:.0} us on average, {:.0} us (99 %), {:.0} us at most",
         us(timing.mean()),
         us(timing.quantile(0.99)),
         us(timing.most())
     )
+}
+
+/// Drops by reason, in words.
+pub(super) fn drops(dropped: &DropCounts) -> String {
+    let counted = DropReason::ALL
+        .iter()
+        .filter(|reason| dropped.count(**reason) > 0)
+        .map(|&reason| format!("{} {}", dropped.count(reason), reason.name()));
+    let words: Vec<String> = counted.collect();
+    match words.is_empty() {
+        true => "none".to_owned(),
+        false => words.join(", "),
+    }
 }

@@ -1,4 +1,4 @@
-//! Commands on real sockets: `serve`, `perf`, `cat`, `emulate`, `wrap`.
+//! Commands on real sockets: `serve`, `perf`, `cat`, `emulate`, `shell`, `wrap`.
 
 mod address;
 pub mod arguments;
@@ -13,6 +13,8 @@ mod pace;
 mod perf;
 mod print;
 mod serve;
+#[cfg(target_os = "linux")]
+mod shell;
 mod spool;
 mod talk;
 mod trace;
@@ -65,11 +67,13 @@ pub fn run(command: WireCommand) -> Result<(), Failure> {
         WireCommand::Perf(arguments) => in_runtime(perf::perf(*arguments)),
         WireCommand::Cat(arguments) => in_runtime(cat::cat(*arguments)),
         WireCommand::Emulate(arguments) => in_runtime(emulate::emulate(*arguments)),
+        #[cfg(target_os = "linux")]
+        WireCommand::Shell(arguments) => shell::shell(*arguments),
         WireCommand::Wrap(arguments) => in_runtime(wrap::wrap(*arguments)),
     }
 }
 
-fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -8,3 +8,5 @@ mod extensions;
 mod mistakes;
 mod perf;
 mod serve;
+#[cfg(target_os = "linux")]
+mod shell;

@@ -110,15 +110,25 @@ impl<W: Write> PacketFile<W> {
         if self.error.is_some() {
             return;
         }
-        self.scratch.clear();
-        ip::write_header(frame, &mut self.scratch);
-        self.scratch.extend_from_slice(frame.payload);
+        let mut datagram = std::mem::take(&mut self.scratch);
+        datagram.clear();
+        ip::write_header(frame, &mut datagram);
+        datagram.extend_from_slice(frame.payload);
+        self.write_datagram(frame.at, frame.interface, frame.way, &datagram);
+        self.scratch = datagram;
+    }
+
+    /// The same with a packet whose IP header is known.
+    pub(crate) fn write_datagram(&mut self, at: Nanos, interface: u32, way: Way, datagram: &[u8]) {
+        if self.error.is_some() {
+            return;
+        }
         let block = EnhancedPacketBlock {
-            interface_id: frame.interface,
-            timestamp: Duration::from_nanos(frame.at),
-            original_len: self.scratch.len() as u32,
-            data: Cow::Borrowed(&self.scratch),
-            options: vec![EnhancedPacketOption::Flags(frame.way as u32)],
+            interface_id: interface,
+            timestamp: Duration::from_nanos(at),
+            original_len: datagram.len() as u32,
+            data: Cow::Borrowed(datagram),
+            options: vec![EnhancedPacketOption::Flags(way as u32)],
         };
         if let Err(error) = self.writer.write_pcapng_block(block) {
             self.error = Some(io_error(error));

@@ -91,6 +91,10 @@ impl Capture {
     }
 
     fn write(&mut self, at: Nanos, tap: u32, way: Way, packet: &Packet) {
+        if packet.header != 0 {
+            let datagram = packet.written(packet.hops_left);
+            return self.file.write_datagram(at, tap, way, &datagram);
+        }
         self.file.write(&Frame {
             at,
             interface: tap,

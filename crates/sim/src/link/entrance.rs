@@ -85,6 +85,12 @@ impl Entrance {
         (fits, packet.wire_size())
     }
 
+    /// The largest packet that the link carries at `now`.
+    pub fn mtu(&self, now: Nanos) -> usize {
+        let begun = self.mtu_changes.iter().take_while(|(from, _)| *from <= now);
+        begun.last().map_or(self.mtu, |&(_, mtu)| mtu)
+    }
+
     fn fits_mtu(&mut self, now: Nanos, packet: &mut Packet) -> bool {
         while let Some(&(from, mtu)) = self.mtu_changes.front()
             && from <= now

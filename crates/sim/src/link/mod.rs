@@ -113,6 +113,15 @@ impl Lane {
         }
     }
 
+    /// The largest packet that it carries at `now`, bytes with the IP header; [`usize::MAX`] for any.
+    pub fn mtu(&self, now: Nanos) -> usize {
+        match self {
+            Lane::PointToPoint(lane) => lane.mtu(now),
+            Lane::Stepwise(lane) => lane.mtu(now),
+            Lane::Air(_) => usize::MAX,
+        }
+    }
+
     /// Takes a packet from an interface. `sequence` numbers the events of the world.
     #[inline]
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {

@@ -218,6 +218,11 @@ impl PointToPoint {
         }
     }
 
+    /// The largest packet that it carries at `now`.
+    pub fn mtu(&self, now: Nanos) -> usize {
+        self.entrance.mtu(now)
+    }
+
     #[inline]
     pub fn next(&self) -> Key {
         match self.in_order {

@@ -75,6 +75,11 @@ impl Stepwise {
         self.begun.as_mut()?.pop_front()
     }
 
+    /// The largest packet that it carries at `now`.
+    pub fn mtu(&self, now: Nanos) -> usize {
+        self.entrance.mtu(now)
+    }
+
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         // What ends at this instant has ended before the packet comes.

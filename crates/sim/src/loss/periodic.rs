@@ -79,6 +79,7 @@ mod tests {
             ecn: Ecn::NotEct,
             may_fragment: false,
             fragment: 0,
+            header: 0,
             protocol: 17,
             hops_left: 64,
         };

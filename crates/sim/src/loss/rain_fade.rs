@@ -148,6 +148,7 @@ mod tests {
             ecn: anabranch_transport::Ecn::NotEct,
             may_fragment: false,
             fragment: 0,
+            header: 0,
             protocol: 17,
             hops_left: 64,
         }

@@ -63,6 +63,7 @@ impl Bench {
                 ecn: self.ecn,
                 may_fragment: false,
                 fragment: 0,
+                header: 0,
                 protocol: self.protocol,
                 hops_left: 64,
             };

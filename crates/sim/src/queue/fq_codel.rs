@@ -203,11 +203,7 @@ impl FqCoDel {
             mix(bits as u64);
             mix((bits >> 64) as u64);
         }
-        let ports = packet
-            .bytes
-            .first_chunk()
-            .copied()
-            .map_or(0, u32::from_be_bytes);
+        let ports = packet.ports().map_or(0, u32::from_be_bytes);
         mix(u64::from(ports) << 8 | u64::from(packet.protocol));
         (hash % self.flows.len() as u64) as usize
     }

@@ -65,6 +65,7 @@ impl Bench {
                 ecn: self.ecn,
                 may_fragment: false,
                 fragment: 0,
+                header: 0,
                 protocol: 17,
                 hops_left: 64,
             };

@@ -1,0 +1,245 @@
+//! The processes that the command line asks for, and what they start: all end with it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anabranch_emulate::namespace::Namespace;
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::Pid;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::failure::Failure;
+
+/// How long the others may run on when the command that counts has ended, before they are asked to end.
+const LINGER: Duration = Duration::from_millis(200);
+/// How long a command that is asked to end may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(10);
+/// Looks for processes that do not end though they are killed.
+const MOST_LOOKS: u32 = 200;
+
+/// A command that runs beside the one that counts.
+pub struct Started {
+    /// Node and command.
+    pub what: String,
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Started {
+    /// How it failed; `None`: it runs, or ended well.
+    pub fn failure(&self) -> Option<String> {
+        let status = self.status.filter(|it| !it.success())?;
+        Some(match (status.code(), status.signal()) {
+            (Some(code), _) => format!("ended with status {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => "ended".to_owned(),
+        })
+    }
+}
+
+/// The command that counts.
+pub struct Counting {
+    child: Child,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Counting {
+    /// Waits until it ends: its exit status as shells have it.
+    pub async fn ended(&mut self) -> u8 {
+        // The thread that waits says nothing else.
+        let _ = (&mut self.ended).await;
+        let status = self.child.wait().ok();
+        let code = status.and_then(|it| it.code().or(it.signal().map(|signal| 128 + signal)));
+        code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1)
+    }
+
+    /// Sends it a signal. It is not waited for yet, so that its number is its own.
+    pub fn signal(&self, signal: Signal) {
+        // It may have ended in this moment.
+        let _ = kill(pid(&self.child), signal);
+    }
+}
+
+/// All commands beside the one that counts.
+pub struct Children {
+    started: Vec<Started>,
+    ended: mpsc::UnboundedReceiver<usize>,
+    tell: mpsc::UnboundedSender<usize>,
+}
+
+impl Children {
+    /// Nobody yet. Orphans of those that come are this process's from now on.
+    pub fn adopt() -> Self {
+        // Where it is refused, a program that made itself an orphan outlives this one.
+        let _ = prctl::set_child_subreaper(true);
+        let (tell, ended) = mpsc::unbounded_channel();
+        Self {
+            started: Vec::new(),
+            ended,
+            tell,
+        }
+    }
+
+    /// Starts a command of the shell in a namespace, in a process group of its own.
+    pub fn start(
+        &mut self,
+        namespace: &Namespace,
+        what: String,
+        command: String,
+    ) -> Result<(), Failure> {
+        let spawn = move || {
+            Command::new("sh")
+                .arg("-c")
+                .arg(command)
+                .stdin(Stdio::null())
+                .process_group(0)
+                .spawn()
+        };
+        let child = begun(namespace, "sh", spawn)?;
+        let (number, tell) = (self.started.len(), self.tell.clone());
+        on_end(&child, move || {
+            // Nobody listens any more at the end.
+            let _ = tell.send(number);
+        });
+        self.started.push(Started {
+            what,
+            child,
+            status: None,
+        });
+        Ok(())
+    }
+
+    /// Starts the command that counts in a namespace.
+    pub fn run(&self, namespace: &Namespace, command: &[OsString]) -> Result<Counting, Failure> {
+        let [program, rest @ ..] = command else {
+            return Err(Failure::Asked("found no command".to_owned()));
+        };
+        let name = program.to_string_lossy().into_owned();
+        let (program, rest) = (program.clone(), rest.to_vec());
+        let child = begun(namespace, &name, move || {
+            Command::new(program).args(rest).spawn()
+        })?;
+        let (tell, ended) = oneshot::channel();
+        on_end(&child, move || {
+            // Nobody listens any more at the end.
+            let _ = tell.send(());
+        });
+        Ok(Counting { child, ended })
+    }
+
+    /// Waits for the next that ends.
+    pub async fn next_ended(&mut self) -> Option<&Started> {
+        let number = self.ended.recv().await?;
+        let started = self.started.get_mut(number)?;
+        started.status = started.child.wait().ok();
+        Some(started)
+    }
+
+    /// Ends all that still run, with what they started.
+    pub fn end(&mut self) {
+        // A server whose client has gone is about to end.
+        self.wait(LINGER);
+        for started in self.started.iter().filter(|it| it.status.is_none()) {
+            // It may have ended in this moment.
+            let _ = killpg(pid(&started.child), Signal::SIGTERM);
+        }
+        self.wait(PATIENCE);
+        for _ in 0..MOST_LOOKS {
+            while matches!(waitpid(None, Some(WaitPidFlag::WNOHANG)), Ok(it) if it != WaitStatus::StillAlive)
+            {
+            }
+            let left = children();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until all have ended, so long at most.
+    fn wait(&mut self, at_most: Duration) {
+        let mut waited = Duration::ZERO;
+        while waited < at_most && !self.all_ended() {
+            std::thread::sleep(LOOK);
+            waited += LOOK;
+        }
+    }
+
+    fn all_ended(&mut self) -> bool {
+        for started in self.started.iter_mut().filter(|it| it.status.is_none()) {
+            started.status = started.child.try_wait().ok().flatten();
+        }
+        self.started.iter().all(|it| it.status.is_some())
+    }
+}
+
+fn begun(
+    namespace: &Namespace,
+    name: &str,
+    spawn: impl FnOnce() -> std::io::Result<Child> + Send + 'static,
+) -> Result<Child, Failure> {
+    namespace
+        .run(spawn)
+        .and_then(|child| child)
+        .map_err(|error| Failure::Asked(format!("cannot run {name}: {error}")))
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX))
+}
+
+/// Does something when a child ends, and leaves it to be waited for.
+fn on_end(child: &Child, act: impl FnOnce() + Send + 'static) {
+    let pid = pid(child);
+    std::thread::spawn(move || {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(pid), flags) == Err(nix::errno::Errno::EINTR) {}
+        act();
+    });
+}
+
+/// The children of this process, orphans that it adopted among them.
+fn children() -> Vec<Pid> {
+    let own = std::process::id();
+    let Ok(all) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = all
+        .flatten()
+        .filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
+    numbers
+        .filter(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            parent(&stat) == Some(own)
+        })
+        .map(Pid::from_raw)
+        .collect()
+}
+
+/// The parent in a line of the format of `/proc/PID/stat`: the second field behind the name, which may contain anything.
+fn parent(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parent;
+
+    #[test]
+    fn the_parent_is_found_behind_any_name() {
+        assert_eq!(parent("12 (sh) S 7 12 12 0"), Some(7));
+        assert_eq!(parent("12 (a) S 9 (b) R 7 12"), Some(7));
+        assert_eq!(parent(""), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! `anabranch shell`: any program on simulated links, in network namespaces.
+
+mod children;
+mod plan;
+mod report;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use anabranch_emulate::namespace::{self, Namespace, NamespaceError};
+use anabranch_emulate::tun::{Host, Tun, TunEmulator};
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::arguments::Shell;
+use crate::failure::Failure;
+use children::{Children, Started};
+use plan::Plan;
+
+/// How long a program may take until it listens.
+const LISTENING: Duration = Duration::from_secs(30);
+/// Time between two looks for it.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Runs the command and what belongs to it; its status is that of this one.
+pub fn shell(arguments: Shell) -> Result<(), Failure> {
+    let plan = Plan::new(&arguments)?;
+    if arguments.print {
+        print!("{}", plan.addresses());
+        return Ok(());
+    }
+    let captures = plan.open_captures()?;
+    namespace::prepare().map_err(wrong)?;
+    let mut hosts = Vec::new();
+    let mut namespaces = Vec::new();
+    for node in plan.hosts() {
+        let (namespace, tun) = Namespace::new(plan.setup(node)).map_err(wrong)?;
+        namespaces.push(namespace);
+        hosts.push(plan.host(node, tun));
+    }
+    let mut running = Running {
+        plan: &plan,
+        namespaces,
+        children: Children::adopt(),
+        emulator: None,
+    };
+    let begun = super::in_runtime(running.run(hosts, captures));
+    running.children.end();
+    let ended = running.report(arguments.report.as_deref());
+    match begun? {
+        0 => ended,
+        status => ended.and(Err(Failure::Program(status))),
+    }
+}
+
+/// A namespace could not be made: nothing was run.
+fn wrong(error: NamespaceError) -> Failure {
+    Failure::Wire(error.to_string())
+}
+
+/// What runs.
+struct Running<'a> {
+    plan: &'a Plan,
+    /// Of each host, in the order of the plan.
+    namespaces: Vec<Namespace>,
+    children: Children,
+    emulator: Option<(TunEmulator, Instant)>,
+}
+
+impl Running<'_> {
+    /// Starts all commands, and waits for the one that counts: its status.
+    async fn run(&mut self, hosts: Vec<Host>, captures: plan::Captures) -> Result<u8, Failure> {
+        let mut signals = Signals::new()?;
+        for run in self.plan.runs() {
+            let what = format!("{}: {}", self.plan.name(run.host), run.command);
+            let namespace = &self.namespaces[run.host];
+            self.children.start(namespace, what, run.command.clone())?;
+        }
+        tokio::select! {
+            listening = listening(self.plan, &self.namespaces) => listening?,
+            _ = signals.next() => return Err(Failure::Interrupted),
+        }
+        let build = self.plan.builder(captures);
+        let emulator =
+            TunEmulator::start(hosts, build).map_err(|error| Failure::Wire(error.to_string()))?;
+        self.emulator = Some((emulator, now()));
+        let namespace = &self.namespaces[self.plan.at()];
+        let mut command = self.children.run(namespace, self.plan.command())?;
+        let mut asked = false;
+        loop {
+            tokio::select! {
+                status = command.ended() => return Ok(status),
+                Some(ended) = self.children.next_ended() => say(ended),
+                signal = signals.next() => {
+                    command.signal(match signal {
+                        Signal::SIGINT => Signal::SIGINT,
+                        // It was asked before.
+                        _ if asked => Signal::SIGKILL,
+                        _ => Signal::SIGTERM,
+                    });
+                    asked |= signal != Signal::SIGINT;
+                }
+            }
+        }
+    }
+
+    /// Stops the emulator and says what it did.
+    fn report(&mut self, file: Option<&std::path::Path>) -> Result<(), Failure> {
+        let Some((emulator, began)) = self.emulator.take() else {
+            return Ok(());
+        };
+        let (report, captured) = emulator.stop();
+        let untaken = self.namespaces.iter().map(Namespace::untaken).sum();
+        let report = report::Report::new(report, untaken, now() - began);
+        eprintln!("{report}");
+        if let Some(file) = file {
+            std::fs::write(file, report.json()).map_err(|error| {
+                Failure::Wire(format!("cannot write {}: {error}", file.display()))
+            })?;
+        }
+        captured.map_err(|error| Failure::Wire(format!("cannot write a capture: {error}")))
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "an emulator lives in real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Says of a command that it failed; the others end without a word.
+fn say(ended: &Started) {
+    if let Some(how) = ended.failure() {
+        eprintln!("anabranch: {} {how}", ended.what);
+    }
+}
+
+/// Waits until all programs listen that the command needs.
+async fn listening(plan: &Plan, namespaces: &[Namespace]) -> Result<(), Failure> {
+    for &(host, port) in plan.waits() {
+        let listens = async {
+            while !namespaces[host].listens(port) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        if tokio::time::timeout(LISTENING, listens).await.is_err() {
+            let (name, seconds) = (plan.name(host), LISTENING.as_secs());
+            return Err(Failure::Wire(format!(
+                "--wait-for {name}:{port}: nothing listens there after {seconds} s"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Signals to this process.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+    /// The terminal has interrupted the command, too.
+    terminal: bool,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::Wire(format!("cannot listen to signals: {error}")))
+        };
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+            terminal: io::IsTerminal::is_terminal(&io::stdin()),
+        })
+    }
+
+    /// Waits for the next that the command is to be told.
+    async fn next(&mut self) -> Signal {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => {
+                    if !self.terminal {
+                        return Signal::SIGINT;
+                    }
+                }
+                _ = self.terminate.recv() => return Signal::SIGTERM,
+                _ = self.hangup.recv() => return Signal::SIGHUP,
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// A host with its device.
+    fn host(&self, host: usize, tun: Tun) -> Host {
+        Host {
+            name: self.name(host).to_owned(),
+            node: self.node(host),
+            tun,
+        }
+    }
+}

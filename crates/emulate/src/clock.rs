@@ -1,0 +1,20 @@
+//! The clock of a run.
+
+use std::time::Instant;
+
+use anabranch_transport::Nanos;
+
+/// Time since the world began.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    #[allow(clippy::disallowed_methods, reason = "an emulator lives in real time")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub fn now(self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+}

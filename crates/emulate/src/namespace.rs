@@ -1,0 +1,323 @@
+//! Network namespaces in which programs run, one for each host.
+//!
+//! A namespace lives in a thread of this process: what the thread starts is within. It has a loopback and one TUN device with the addresses of
+//! its node, by which everything else goes, and an `/etc/hosts` with the names of all nodes. Nothing of it is in the file system: it goes with the
+//! thread and the programs in it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{Uid, getgid, getuid};
+use thiserror::Error;
+
+use crate::tun::Tun;
+
+/// The device of every namespace.
+pub const DEVICE: &str = "sim0";
+/// Packets that wait in the device until they are taken.
+const QUEUE: u32 = 10_000;
+/// The least MTU with which the system has IPv6 at a device (RFC 8200 §5).
+const LEAST_MTU_V6: u16 = 1280;
+
+/// Why a namespace could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NamespaceError {
+    /// The process may not.
+    #[error(
+        "this process may not make a network namespace ({0}); run the command as root, or let users make namespaces \
+         (`sysctl kernel.unprivileged_userns_clone=1`, with AppArmor `sysctl kernel.apparmor_restrict_unprivileged_userns=0`); a container \
+         needs `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
+    )]
+    NotAllowed(Errno),
+    /// There is no TUN.
+    #[error(
+        "cannot make a TUN device: {0}; it needs /dev/net/tun (`modprobe tun`, in a container `--device /dev/net/tun`), which this user may read and write"
+    )]
+    Tun(io::Error),
+    /// The program `ip` is missing.
+    #[error("cannot run `ip`: {0}; install iproute2")]
+    NoIp(io::Error),
+    /// It failed.
+    #[error("`ip` failed in the namespace of {node}: {said}")]
+    Ip {
+        /// Of which node.
+        node: String,
+        /// What it said.
+        said: String,
+    },
+    /// `/etc/hosts` could not be replaced.
+    #[error("cannot put the names of nodes into /etc/hosts: {0}")]
+    Hosts(io::Error),
+    /// No thread could be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// What a namespace is made of.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Name of its node.
+    pub name: String,
+    /// Addresses of its node, the first of each version being the usual source.
+    pub addresses: Vec<IpAddr>,
+    /// The largest packet that its links carry, bytes with the IP header.
+    pub mtu: u16,
+    /// What is added to `/etc/hosts`.
+    pub hosts: String,
+}
+
+type Order = Box<dyn FnOnce() + Send>;
+
+/// A network namespace, and the thread that is in it.
+#[derive(Debug)]
+pub struct Namespace {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Lets this process make namespaces: where it may not, it moves into a user namespace of its own, in which it is root. To be called before the process
+/// has a second thread.
+///
+/// # Errors
+/// [`NamespaceError::NotAllowed`].
+pub fn prepare() -> Result<(), NamespaceError> {
+    let may = || thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS));
+    // A probe that did not come back has no answer.
+    if Uid::effective().is_root() && may().join().unwrap_or(Err(Errno::EPERM)).is_ok() {
+        return Ok(());
+    }
+    let (user, group) = (getuid(), getgid());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(NamespaceError::NotAllowed)?;
+    let write = |file: &str, text: String| {
+        let result = fs::write(Path::new("/proc/self").join(file), text);
+        result.map_err(|error| {
+            let errno = error.raw_os_error().map_or(Errno::EPERM, Errno::from_raw);
+            NamespaceError::NotAllowed(errno)
+        })
+    };
+    write("setgroups", "deny".to_owned())?;
+    write("uid_map", format!("0 {user} 1"))?;
+    write("gid_map", format!("0 {group} 1"))
+}
+
+impl Namespace {
+    /// Makes a namespace, and the device by which it reaches the world.
+    ///
+    /// # Errors
+    /// [`NamespaceError`].
+    pub fn new(setup: Setup) -> Result<(Self, Tun), NamespaceError> {
+        let (orders, come) = channel::<Order>();
+        let (made, is_made) = channel();
+        let live = move || {
+            // Nobody waits for the word only if the start was given up.
+            let _ = made.send(furnish(&setup));
+            come.into_iter().for_each(|order| order());
+        };
+        let thread = thread::Builder::new()
+            .name("namespace".to_owned())
+            .spawn(live)
+            .map_err(NamespaceError::Thread)?;
+        let gone = || NamespaceError::Thread(io::Error::other("the thread ended"));
+        let tun = is_made.recv().map_err(|_| gone())??;
+        let namespace = Self {
+            orders: Some(orders),
+            thread: Some(thread),
+        };
+        Ok((namespace, tun))
+    }
+
+    /// Does something within the namespace, and waits for it: a process that is started, or a file of `/proc/thread-self`.
+    ///
+    /// # Errors
+    /// The thread is gone.
+    pub fn run<T: Send + 'static>(
+        &self,
+        act: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (sender, result) = channel();
+        let order = Box::new(move || drop(sender.send(act())));
+        let sent = self.orders.as_ref().map(|orders| orders.send(order));
+        match (sent, result.recv()) {
+            (Some(Ok(())), Ok(result)) => Ok(result),
+            _ => Err(io::Error::other("the thread of the namespace ended")),
+        }
+    }
+
+    /// Packets that the device dropped because they were not taken in time: no part of the emulation.
+    pub fn untaken(&self) -> u64 {
+        let read = || fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+        self.run(read).map_or(0, |text| dropped(&text))
+    }
+
+    /// Whether a program within listens at a port of TCP or UDP.
+    pub fn listens(&self, port: u16) -> bool {
+        let read = || {
+            let tables = ["tcp", "tcp6", "udp", "udp6"];
+            tables.map(|it| fs::read_to_string(format!("/proc/thread-self/net/{it}")))
+        };
+        let mut tables = self.run(read).into_iter().flatten().flatten();
+        tables.any(|table| has_listener(&table, port))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Moves the calling thread into new namespaces, and furnishes them.
+fn furnish(setup: &Setup) -> Result<Tun, NamespaceError> {
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
+        .map_err(NamespaceError::NotAllowed)?;
+    let nothing: Option<&str> = None;
+    let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(nothing, "/", nothing, flags, nothing).map_err(NamespaceError::NotAllowed)?;
+    name_hosts(&setup.hosts).map_err(NamespaceError::Hosts)?;
+    show_devices();
+    let tun = Tun::make(DEVICE, setup.mtu).map_err(NamespaceError::Tun)?;
+    configure(setup)?;
+    Ok(tun)
+}
+
+/// Puts the names into this namespace's `/etc/hosts`: a file without a name, mounted over the other.
+fn name_hosts(names: &str) -> io::Result<()> {
+    let there = fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let unique = format!(
+        "anabranch-hosts-{}-{:?}",
+        std::process::id(),
+        thread::current().id()
+    );
+    let path = std::env::temp_dir().join(unique);
+    fs::write(&path, format!("{there}\n{names}"))?;
+    let nothing: Option<&str> = None;
+    let mounted = mount(
+        Some(&path),
+        "/etc/hosts",
+        nothing,
+        MsFlags::MS_BIND,
+        nothing,
+    );
+    fs::remove_file(&path)?;
+    mounted.map_err(io::Error::from)
+}
+
+/// Mounts `/sys` anew, so that it shows the devices of this namespace. Programs that read it there are few; where it is refused, they see those
+/// of the host.
+fn show_devices() {
+    let nothing: Option<&str> = None;
+    if mount(
+        Some("sysfs"),
+        "/sys",
+        Some("sysfs"),
+        MsFlags::empty(),
+        nothing,
+    )
+    .is_err()
+    {
+        let _ = umount2("/sys", MntFlags::MNT_DETACH).and_then(|()| {
+            mount(
+                Some("sysfs"),
+                "/sys",
+                Some("sysfs"),
+                MsFlags::empty(),
+                nothing,
+            )
+        });
+    }
+}
+
+/// Addresses and routes, by the program that everybody knows.
+fn configure(setup: &Setup) -> Result<(), NamespaceError> {
+    let mut orders = vec![
+        "link set lo up".to_owned(),
+        format!("link set {DEVICE} addrgenmode none txqueuelen {QUEUE}"),
+        format!("link set {DEVICE} up"),
+    ];
+    let v6 = setup.mtu >= LEAST_MTU_V6 && Path::new("/proc/sys/net/ipv6").exists();
+    for address in setup.addresses.iter().filter(|it| it.is_ipv4() || v6) {
+        orders.push(match address {
+            IpAddr::V4(it) => format!("addr add {it}/32 dev {DEVICE}"),
+            IpAddr::V6(it) => format!("addr add {it}/128 dev {DEVICE} nodad"),
+        });
+    }
+    orders.push(format!("route add 0.0.0.0/0 dev {DEVICE}"));
+    if v6 {
+        orders.push(format!("route add ::/0 dev {DEVICE}"));
+    }
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(NamespaceError::NoIp)?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that ends early says why.
+        let _ = input.write_all((orders.join("\n") + "\n").as_bytes());
+    }
+    let output = child.wait_with_output().map_err(NamespaceError::NoIp)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(NamespaceError::Ip {
+            node: setup.name.clone(),
+            said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        }),
+    }
+}
+
+/// The packets that [`DEVICE`] did not send, in the format of `/proc/net/dev`: the 12th number of its line.
+fn dropped(text: &str) -> u64 {
+    let line = text.lines().find_map(|line| {
+        let (name, numbers) = line.split_once(':')?;
+        (name.trim() == DEVICE).then_some(numbers)
+    });
+    let number = line.and_then(|numbers| numbers.split_whitespace().nth(11));
+    number.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// Whether a socket of a table in the format of `/proc/net/tcp` listens at `port`: state 0A, or of UDP 07, with no remote port.
+fn has_listener(table: &str, port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let [local, remote, state] = [fields.next(), fields.next(), fields.next()];
+        local.is_some_and(|it| it.ends_with(&wanted))
+            && remote.is_some_and(|it| it.ends_with(":0000"))
+            && matches!(state, Some("0A" | "07"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_and_drops_are_read_from_the_tables_of_the_system() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue
+   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000
+   1: 0100007F:0050 0100007F:C350 01 00000000:00000000 00:00000000 00000000";
+        assert!(has_listener(table, 5201));
+        assert!(!has_listener(table, 80), "a connection is no listener");
+        assert!(!has_listener("", 80));
+        let table = "Inter-|   Receive |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:       0       0    0    0    0     0          0         0        0       0    0    9    0     0       0          0
+  sim0:    1000      10    0    1    0     0          0         0     2000      20    0    3    0     0       0          0";
+        assert_eq!(dropped(table), 3);
+        assert_eq!(dropped(""), 0);
+    }
+}

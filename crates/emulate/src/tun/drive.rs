@@ -1,0 +1,179 @@
+//! Drives a world by the clock, between TUN devices, on one thread.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch_sim::{BuildError, World};
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use super::{Host, MAX_HELD, TunReport};
+use crate::clock::Clock;
+use crate::socket::LOOK;
+
+/// Packets of one host that are taken before the world runs on, so that a flood at one host keeps nobody waiting.
+const TURN: usize = 32;
+/// The largest IP packet, bytes.
+const LARGEST: usize = 65_535;
+
+/// A packet that counts until the last link has let go of it.
+struct Held {
+    packet: Box<[u8]>,
+    all: Arc<AtomicU64>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.packet
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let len = self.packet.len() as u64;
+        self.all.fetch_sub(len, Ordering::Relaxed);
+    }
+}
+
+/// Drives the world.
+pub(super) struct Driver {
+    world: World,
+    hosts: Vec<Host>,
+    clock: Clock,
+    held: Arc<AtomicU64>,
+    buffer: Vec<u8>,
+    stop: Arc<AtomicBool>,
+    report: TunReport,
+    shared: Arc<Mutex<TunReport>>,
+    published: Nanos,
+}
+
+impl Driver {
+    pub fn new(
+        mut world: World,
+        hosts: Vec<Host>,
+        stop: Arc<AtomicBool>,
+        shared: Arc<Mutex<TunReport>>,
+    ) -> Result<Self, BuildError> {
+        for host in &hosts {
+            world.open(host.node)?;
+        }
+        Ok(Self {
+            report: TunReport::of(&hosts),
+            world,
+            hosts,
+            clock: Clock::start(),
+            held: Arc::new(AtomicU64::new(0)),
+            buffer: vec![0; LARGEST],
+            stop,
+            shared,
+            published: 0,
+        })
+    }
+
+    /// Runs until it is told to stop; the first error of a capture.
+    pub fn run(mut self) -> io::Result<()> {
+        // The system's default lets a wait end 50 us late. Where it is refused, the report says what comes of it.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        while !self.stop.load(Ordering::Relaxed) {
+            let ready = self.wait();
+            self.advance();
+            for (host, is_ready) in ready.into_iter().enumerate() {
+                if is_ready {
+                    self.take(host);
+                }
+            }
+            self.leave();
+            let now = self.clock.now();
+            if now.saturating_sub(self.published) >= LOOK.as_nanos() as Nanos {
+                self.published = now;
+                self.publish();
+            }
+        }
+        self.publish();
+        self.world.finish()
+    }
+
+    /// Waits until the world has something to do or a host has sent: which have.
+    fn wait(&mut self) -> Vec<bool> {
+        let now = self.clock.now();
+        let wait = match self.world.next_event() {
+            Some(at) => Duration::from_nanos(at.saturating_sub(now)).min(LOOK),
+            None => LOOK,
+        };
+        let hosts = self.hosts.iter();
+        let mut polled: Vec<PollFd<'_>> = hosts
+            .map(|host| PollFd::new(host.tun.as_fd(), PollFlags::POLLIN))
+            .collect();
+        // Interrupted: nobody is ready.
+        let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(wait)), None);
+        let is_ready = |it: &PollFd<'_>| it.any().unwrap_or(false);
+        polled.iter().map(is_ready).collect()
+    }
+
+    /// The world up to the present. It only stalls on agents that keep sending, and there are none.
+    fn advance(&mut self) {
+        let at = self.clock.now().max(self.world.now());
+        let ran = self.world.run_until(at);
+        debug_assert!(ran.is_ok(), "{ran:?}");
+    }
+
+    /// Takes what a host has sent.
+    fn take(&mut self, host: usize) {
+        for _ in 0..TURN {
+            let Some(packet) = self.hosts[host].tun.receive(&mut self.buffer) else {
+                return;
+            };
+            let len = packet.len() as u64;
+            if self.held.load(Ordering::Relaxed) + len > MAX_HELD {
+                self.report.overrun += 1;
+                continue;
+            }
+            self.held.fetch_add(len, Ordering::Relaxed);
+            let packet = Bytes::from_owner(Held {
+                packet: packet.into(),
+                all: Arc::clone(&self.held),
+            });
+            self.advance();
+            match self.world.enter(self.hosts[host].node, packet) {
+                Ok(()) => self.report.hosts[host].entered += 1,
+                Err(_) => self.report.hosts[host].strays += 1,
+            }
+            self.leave();
+        }
+    }
+
+    /// Hands out what has crossed.
+    fn leave(&mut self) {
+        while let Some(left) = self.world.poll_left() {
+            let place = self.hosts.iter().position(|host| host.node == left.node);
+            let Some(place) = place else { continue };
+            match self.hosts[place].tun.send(&left.datagram) {
+                Ok(()) => self.report.hosts[place].left += 1,
+                // The first bits of the header say neither 4 nor 6.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    self.report.damaged += 1;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "not taken");
+                    self.report.overrun += 1;
+                }
+            }
+            let late = self.clock.now().saturating_sub(left.at);
+            self.report.timing.add(late);
+        }
+    }
+
+    fn publish(&mut self) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        *shared = TunReport {
+            dropped: self.world.ledger().dropped,
+            ..self.report.clone()
+        };
+    }
+}

@@ -1,0 +1,133 @@
+//! The errors that routers send (RFC 792, RFC 1191, RFC 4443).
+
+use std::net::IpAddr;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::header::Header;
+use crate::packet::HOP_LIMIT;
+use crate::udp::sum;
+
+/// IP protocol numbers.
+const ICMP: u8 = 1;
+const ICMP_V6: u8 = 58;
+/// The largest error message, bytes with the IP header: RFC 1812 §4.3.2.3, and the least MTU of IPv6 (RFC 4443 §2.4 (c)).
+const LARGEST_V4: usize = 576;
+const LARGEST_V6: usize = 1280;
+/// ICMP messages that are queries, which errors may answer; all other types of version 4 are errors themselves.
+const QUERIES: &[u8] = &[0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 42, 43];
+/// The first type of ICMPv6 that is no error.
+const FIRST_INFORMATION: u8 = 128;
+
+/// Why a router gives up a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Complaint {
+    /// The next link carries so many bytes.
+    TooBig(usize),
+    /// There is no way to the destination.
+    NoRoute,
+    /// It has crossed too many links.
+    HopLimit,
+}
+
+impl Complaint {
+    /// Type, code, and the second word, for version 4: destination unreachable (fragmentation needed, with the MTU of RFC 1191; net
+    /// unreachable) and time exceeded.
+    fn v4(self) -> (u8, u8, u32) {
+        match self {
+            Complaint::TooBig(mtu) => (3, 4, mtu.min(0xffff) as u32),
+            Complaint::NoRoute => (3, 0, 0),
+            Complaint::HopLimit => (11, 0, 0),
+        }
+    }
+
+    /// The same for version 6: packet too big, no route to destination, time exceeded.
+    fn v6(self) -> (u8, u8, u32) {
+        match self {
+            Complaint::TooBig(mtu) => (2, 0, u32::try_from(mtu).unwrap_or(u32::MAX)),
+            Complaint::NoRoute => (1, 0, 0),
+            Complaint::HopLimit => (3, 0, 0),
+        }
+    }
+}
+
+/// The error that the router `from` sends about `datagram`: a whole datagram to its source. `None` where none may be sent: about an error,
+/// about a fragment other than the first (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)), or to nobody.
+pub(crate) fn complain(complaint: Complaint, datagram: &[u8], from: IpAddr) -> Option<Bytes> {
+    let header = Header::read(datagram).ok()?;
+    let to = header.source;
+    if to.is_unspecified() || to.is_multicast() || is_error(&header, datagram) {
+        return None;
+    }
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let (kind, code, word) = complaint.v4();
+            let quoted = quote(datagram, LARGEST_V4 - 28);
+            let message = message(kind, code, word, quoted, 0);
+            let mut out = BytesMut::with_capacity(20 + message.len());
+            let total = (20 + message.len()) as u16;
+            // Precedence 6, internetwork control (RFC 1812 §4.3.2.5).
+            out.put_slice(&[0x45, 0xc0]);
+            out.put_u16(total);
+            out.put_slice(&[0, 0, 0, 0, HOP_LIMIT, ICMP, 0, 0]);
+            out.put_slice(&from.octets());
+            out.put_slice(&to.octets());
+            let checksum = !sum(&out, 0);
+            out[10..12].copy_from_slice(&checksum.to_be_bytes());
+            out.put_slice(&message);
+            Some(out.freeze())
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let (kind, code, word) = complaint.v6();
+            let quoted = quote(datagram, LARGEST_V6 - 48);
+            let len = 8 + quoted.len();
+            // The pseudo header of RFC 8200 §8.1.
+            let addresses = sum(&to.octets(), sum(&from.octets(), 0));
+            let tail = [0, 0, (len >> 8) as u8, len as u8, 0, 0, 0, ICMP_V6];
+            let message = message(kind, code, word, quoted, sum(&tail, addresses));
+            let mut out = BytesMut::with_capacity(40 + len);
+            out.put_slice(&[0x60, 0, 0, 0]);
+            out.put_u16(len as u16);
+            out.put_slice(&[ICMP_V6, HOP_LIMIT]);
+            out.put_slice(&from.octets());
+            out.put_slice(&to.octets());
+            out.put_slice(&message);
+            Some(out.freeze())
+        }
+        _ => None,
+    }
+}
+
+fn quote(datagram: &[u8], at_most: usize) -> &[u8] {
+    &datagram[..datagram.len().min(at_most)]
+}
+
+fn message(kind: u8, code: u8, word: u32, quoted: &[u8], pseudo: u16) -> BytesMut {
+    let mut out = BytesMut::with_capacity(8 + quoted.len());
+    out.put_slice(&[kind, code, 0, 0]);
+    out.put_u32(word);
+    out.put_slice(quoted);
+    let checksum = !sum(&out, pseudo);
+    out[2..4].copy_from_slice(&checksum.to_be_bytes());
+    out
+}
+
+/// Whether no error may be sent about it.
+fn is_error(header: &Header, datagram: &[u8]) -> bool {
+    let kind = datagram.get(header.len).copied();
+    match header.protocol {
+        ICMP if header.source.is_ipv4() => {
+            offset_v4(datagram) != 0 || kind.is_none_or(|kind| !QUERIES.contains(&kind))
+        }
+        ICMP_V6 => kind.is_none_or(|kind| kind < FIRST_INFORMATION),
+        _ => header.source.is_ipv4() && offset_v4(datagram) != 0,
+    }
+}
+
+/// The fragment offset of an IPv4 datagram.
+fn offset_v4(datagram: &[u8]) -> u16 {
+    let field = datagram
+        .get(6..8)
+        .and_then(|field| field.first_chunk::<2>());
+    field.map_or(0, |&field| u16::from_be_bytes(field) & 0x1fff)
+}

@@ -1,0 +1,131 @@
+//! What routers do with packets from outside beyond forwarding: they complain, and hand them out.
+
+use std::net::IpAddr;
+
+use anabranch_transport::{Nanos, Path};
+
+use super::Network;
+use crate::ids::{Family, NodeId};
+use crate::ip::{self, Complaint, Header};
+use crate::outside::Left;
+use crate::packet::{DropReason, Packet, Parcel};
+use crate::topology::opposite;
+
+impl Network {
+    /// Complains about a packet that the interface `via` is given, if its link does not carry it. The link drops it.
+    #[cold]
+    pub(super) fn check_size(&mut self, now: Nanos, via: u32, packet: &Packet) {
+        let mtu = self.lanes[via as usize].mtu(now);
+        if mtu == usize::MAX || packet.clone().fits(mtu) {
+            return;
+        }
+        let node = self.topology.interfaces()[via as usize].node;
+        self.complain(now, node, packet, Complaint::TooBig(mtu));
+    }
+
+    /// A packet ends at `node`.
+    #[cold]
+    pub(super) fn give_up(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        packet: &Packet,
+        reason: DropReason,
+    ) {
+        self.drop(reason);
+        let complaint = match reason {
+            DropReason::NoRoute => Complaint::NoRoute,
+            DropReason::HopLimit => Complaint::HopLimit,
+            _ => return,
+        };
+        self.complain(now, node, packet, complaint);
+    }
+
+    /// Sends the ICMP error about a packet from outside to its source, as the router `node`. Simulated agents get none.
+    #[cold]
+    pub fn complain(&mut self, now: Nanos, node: NodeId, packet: &Packet, complaint: Complaint) {
+        if packet.header == 0 {
+            return;
+        }
+        // A packet that has used up its time to live is quoted as it came.
+        let datagram = packet.written(packet.hops_left.max(1));
+        let source = packet.source;
+        let family = match source {
+            IpAddr::V4(_) => Family::V4,
+            IpAddr::V6(_) => Family::V6,
+        };
+        let at_home = self.owns(node, source);
+        let Some(&first) = self.topology.interfaces_of(node).first() else {
+            return;
+        };
+        // A host does not take an error from itself: it comes from its neighbour.
+        let target = self.topology.owner(source);
+        let way = target.and_then(|target| {
+            let routes = self.router.routes();
+            let any = self.topology.interfaces()[first as usize].address(family);
+            routes.first_hop(&self.topology, node, any, target)
+        });
+        let interface = match (at_home, way) {
+            (true, _) => opposite(first),
+            (false, Some(via)) => via,
+            (false, None) => return,
+        };
+        let from = self.topology.interfaces()[interface as usize].address(family);
+        let Some(error) = ip::complain(complaint, &datagram, from) else {
+            return;
+        };
+        let Ok(header) = Header::read(&error) else {
+            return;
+        };
+        let id = self.sent;
+        self.sent += 1;
+        let packet = Packet {
+            bytes: error,
+            id,
+            source: from,
+            destination: source,
+            target: target.unwrap_or(0),
+            sent: now,
+            departed: Nanos::MAX,
+            added: 0,
+            ecn: header.ecn,
+            may_fragment: header.may_fragment,
+            fragment: 0,
+            header: header.len as u16,
+            protocol: header.protocol,
+            // As if it had arrived.
+            hops_left: header.hops_left - u8::from(at_home),
+        };
+        let parcel = self.parcels.wrap(packet);
+        if at_home {
+            return self.leave(now, node, parcel);
+        }
+        match self.departure(node, Path::new(from, source)) {
+            Some(departure) => self.offer(now, departure.via, parcel),
+            None => self.drop(DropReason::NoRoute),
+        }
+    }
+
+    fn owns(&self, node: NodeId, address: IpAddr) -> bool {
+        let mut interfaces = self.topology.interfaces_of(node).iter();
+        interfaces.any(|&it| self.topology.interfaces()[it as usize].has(address))
+    }
+
+    /// A packet that no agent of `node` wants leaves the world there, if it is from outside and the node is open.
+    #[cold]
+    pub fn leave(&mut self, now: Nanos, node: NodeId, packet: Parcel) {
+        let open = self.outside.open.get(node.index()).copied();
+        if packet.header == 0 || open != Some(true) {
+            return self.drop(DropReason::NoAgent);
+        }
+        self.delivered += 1;
+        // Routers count the time to live down, and the node is none.
+        let datagram = packet.written(packet.hops_left.saturating_add(1));
+        self.outside.left.push_back(Left {
+            at: now,
+            node,
+            datagram,
+        });
+        drop(self.parcels.unwrap(packet));
+    }
+}

@@ -1,0 +1,113 @@
+//! Where packets from outside enter the world, and leave it.
+
+use std::net::IpAddr;
+
+use anabranch_transport::{Nanos, Path};
+use bytes::Bytes;
+
+use super::World;
+use crate::error::BuildError;
+use crate::ids::NodeId;
+use crate::ip::{Complaint, Header};
+use crate::outside::{Left, Stray};
+use crate::packet::{DropReason, Packet};
+
+impl World {
+    /// Opens `node` to the outside: datagrams that [entered](World::enter) elsewhere and are addressed to it leave the world there, unless an
+    /// agent wants them.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownNode`].
+    pub fn open(&mut self, node: NodeId) -> Result<(), BuildError> {
+        self.network.topology.check(node)?;
+        let open = &mut self.network.outside.open;
+        if open.len() <= node.index() {
+            open.resize(node.index() + 1, false);
+        }
+        open[node.index()] = true;
+        Ok(())
+    }
+
+    /// Sends a whole IP datagram of the outside from `node`, now. Links carry it with its real size, and routers count its time to live down and
+    /// answer with ICMP errors where RFC 1812 and RFC 4443 say so. An agent is handed its payload.
+    ///
+    /// # Errors
+    /// [`Stray`]: the datagram is none of the world's; nothing was sent.
+    pub fn enter(&mut self, node: NodeId, mut datagram: Bytes) -> Result<(), Stray> {
+        let header = Header::read(&datagram).map_err(|_| Stray::Malformed)?;
+        let Header {
+            source,
+            destination,
+            ..
+        } = header;
+        if is_local(destination) || source.is_unspecified() || source.is_multicast() {
+            return Err(Stray::Local);
+        }
+        datagram.truncate(header.total);
+        let now = self.now;
+        self.follow_links(now);
+        let network = &mut self.network;
+        let departure = network.departure(node, Path::new(source, destination));
+        let id = network.sent;
+        network.sent += 1;
+        let packet = Packet {
+            bytes: datagram,
+            id,
+            source,
+            destination,
+            target: departure.map_or(0, |it| it.target),
+            sent: now,
+            departed: Nanos::MAX,
+            added: 0,
+            ecn: header.ecn,
+            may_fragment: header.may_fragment,
+            fragment: 0,
+            header: header.len as u16,
+            protocol: header.protocol,
+            hops_left: header.hops_left,
+        };
+        match departure {
+            Some(departure) => {
+                let parcel = network.parcels.wrap(packet);
+                network.offer(now, departure.via, parcel);
+            }
+            None => {
+                network.drop(DropReason::NoRoute);
+                network.complain(now, node, &packet, Complaint::NoRoute);
+            }
+        }
+        Ok(())
+    }
+
+    /// The largest packet that the first links of `node` carry now, bytes with the IP header; `None`: any.
+    pub fn largest_packet(&self, node: NodeId) -> Option<usize> {
+        let network = &self.network;
+        let interfaces = network.topology.interfaces_of(node).iter();
+        let mtus = interfaces.map(|&it| network.lanes[it as usize].mtu(self.now));
+        mtus.max().filter(|&mtu| mtu != usize::MAX)
+    }
+
+    /// The next datagram that left the world, in the order of time.
+    pub fn poll_left(&mut self) -> Option<Left> {
+        self.network.outside.left.pop_front()
+    }
+}
+
+/// Whether packets to `address` stay on the first link.
+fn is_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(it) => {
+            it.is_multicast()
+                || it.is_broadcast()
+                || it.is_link_local()
+                || it.is_loopback()
+                || it.is_unspecified()
+        }
+        IpAddr::V6(it) => {
+            it.is_multicast()
+                || it.is_unicast_link_local()
+                || it.is_loopback()
+                || it.is_unspecified()
+        }
+    }
+}
