@@ -13,7 +13,7 @@ use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::{self, Setting, SweptPoint};
 use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
 use anabranch_scenario::value::{Point, Value};
-use anabranch_scenario::vocabulary::Vocabulary;
+use anabranch_scenario::vocabulary::{MeasureName, Vocabulary};
 use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, validate, wanted};
 use sha2::{Digest, Sha256};
 
@@ -192,9 +192,9 @@ fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
             .measures_of(experiment)
             .into_iter()
             .flat_map(|metric| kinds.measure_names(&metric));
-        let row = |(series, metric)| Row {
-            series: Some(series),
-            metric: Some(metric),
+        let row = |name: MeasureName| Row {
+            series: Some(name.series),
+            metric: Some(name.metric),
             ..Row::default()
         };
         let title = experiment.title.clone().or_else(|| spec.title.clone());

@@ -10,7 +10,7 @@ use anabranch_scenario::families::{
 };
 use anabranch_scenario::measure::Metrics;
 use anabranch_scenario::transport::TransportKind;
-use anabranch_scenario::vocabulary::Vocabulary;
+use anabranch_scenario::vocabulary::{MeasureName, Vocabulary};
 use anabranch_scenario::wifi::Wifi;
 use anabranch_settings::{Kinds, Registry};
 use anabranch_transport::Probe;
@@ -47,11 +47,16 @@ impl Vocabulary for Standard {
         proxy::names()
     }
 
-    fn measure_names(&self, metric: &Metric) -> Vec<(String, String)> {
+    fn measure_names(&self, metric: &Metric) -> Vec<MeasureName> {
         let made = metric::make(&self.metrics, metric);
         let names = made.map_or(Vec::new(), |made| made.names());
         let names = names.into_iter();
-        names.map(|name| (name.series, name.metric)).collect()
+        let name = |it: metric::Name| MeasureName {
+            series: it.series,
+            metric: it.metric,
+            unit: it.unit.to_owned(),
+        };
+        names.map(name).collect()
     }
 
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str) {

@@ -100,12 +100,16 @@ wrong! {
     too_many_nodes: [("name = \"sink\"", "name = \"sink\"\ncount = 4000000000")];
     name_too_long: [("id = \"rates\"", "id = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"")];
     wrong_kind_of_unit: [("\"5 ms\"", "\"5 Mbit/s\"")];
-    damage_that_nobody_finds: [
+    damage_without_checksums: [
         ("loss = { forward = { model = \"bernoulli\", probability = 0.01 } }", "impairment = { forward = { corrupt = 0.01 } }"),
         ("profile = \"rfc9260\",", "profile = \"rfc9260\", zero_checksum = \"dtls\","),
     ];
     unit_missing: [("\"5 ms\"", "\"5\"")];
     number_without_unit: [("\"5 ms\"", "5")];
+    unit_of_another_measure: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\", unit = \"ms\" }]")];
+    unit_of_another_probe: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[figure]]\nid = \"f\"\ntitle = \"F\"\nkind = \"time\"\ncurve = [{ label = \"cwnd\", flow = \"sctp\", probe = \"cwnd\", unit = \"Mbit/s\" }]")];
+    segments_without_a_size: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nkind = \"steps\"\nrow = [{ flow = \"sctp\", unit = \"segments\" }]")];
+    unit_of_the_time_of_an_event: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nkind = \"events\"\nrow = [{ flow = \"sctp\", probe = \"cwnd\", unit = \"bytes\" }]")];
     negative_rate: [("rate = \"2 Mbit/s\"\npairs", "rate = \"-2 Mbit/s\"\npairs"), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "")];
     negative_rate_in_sweep: [("\"1 Mbit/s\", ", "\"-1 Mbit/s\", ")];
     link_to_nowhere: [("between = [\"source\", \"sink\"]", "between = [\"source\", \"sinc\"]")];

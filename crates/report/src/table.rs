@@ -7,6 +7,7 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::output::{BesideSource, Row, Table as TableSpec, TableKind};
 use anabranch_scenario::records::SeriesError;
 use anabranch_scenario::records::{Results, RunRecord};
+use anabranch_scenario::unit::divisor;
 use anabranch_scenario::value::{Point, Value};
 
 use crate::compare::{self, Beside, Judgement, Rule, digits};
@@ -391,17 +392,6 @@ pub(super) fn in_unit(
     (values, wanted.to_owned())
 }
 
-/// How many of a unit another has; `None` where neither is made of the other.
-fn divisor(own: &str, wanted: &str) -> Option<f64> {
-    match (own, wanted) {
-        ("bit/s", "kbit/s") => Some(1e3),
-        ("bit/s", "Mbit/s") => Some(1e6),
-        ("s", "ms") => Some(1e-3),
-        ("1", "%") => Some(1e-2),
-        _ => None,
-    }
-}
-
 /// The values without their replications.
 pub(super) fn alone(values: &[(u32, f64)]) -> Vec<f64> {
     values.iter().map(|(_, value)| *value).collect()
@@ -531,10 +521,12 @@ impl<'a> Maker<'a> {
             let (points, base) = (self.points(self.experiment, row), self.points(less, row));
             let (series, metric) = names(row);
             let at_points = points.iter().map(|(point, records)| {
-                let (later, unit) = values(records, series, metric);
+                let shown = |records: &[&RunRecord]| {
+                    in_unit(values(records, series, metric), row.unit.as_deref())
+                };
+                let (later, unit) = shown(records);
                 let earlier = base.iter().find(|(other, _)| other == point);
-                let earlier =
-                    earlier.map_or(Vec::new(), |(_, records)| values(records, series, metric).0);
+                let earlier = earlier.map_or(Vec::new(), |(_, records)| shown(records).0);
                 (self.axis(row, point), later, earlier, unit)
             });
             let at_points: Vec<_> = at_points.collect();

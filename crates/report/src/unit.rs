@@ -1,7 +1,7 @@
 //! The units that tables and figures show probes in.
 
 use anabranch_scenario::quantity::Size;
-use anabranch_scenario::unit::of_probe;
+use anabranch_scenario::unit::{divisor, of_probe};
 
 /// A unit to show and how many of the probe's own unit it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,18 +16,9 @@ pub struct Shown<'a> {
 pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> Shown<'a> {
     let own = of_probe(probe);
     let name = wanted.unwrap_or(own);
-    let divisor = match name {
-        _ if name == own => 1.0,
-        "segments" => segment.map_or(1.0, |size| size.0.max(1) as f64),
-        "bit/s" if own == "B/s" => 0.125,
-        "kbit/s" if own == "B/s" => 125.0,
-        "Mbit/s" if own == "B/s" => 125e3,
-        "KiB" => 1024.0,
-        "kbit/s" => 1e3,
-        "Mbit/s" => 1e6,
-        "ms" => 1e-3,
-        "%" => 1e-2,
-        _ => 1.0,
+    let divisor = match (own, name) {
+        ("bytes", "segments") => segment.map_or(1.0, |size| size.0.max(1) as f64),
+        _ => divisor(own, name).unwrap_or(1.0),
     };
     Shown { name, divisor }
 }

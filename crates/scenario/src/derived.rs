@@ -106,6 +106,15 @@ impl Derived {
         }
     }
 
+    /// The unit of what it gives; `None` where it is that of the measure that it reads.
+    pub fn unit(&self) -> Option<&str> {
+        match self {
+            Derived::Relative { .. } => Some("1"),
+            Derived::SmallestX { unit, .. } => Some(unit.as_deref().unwrap_or("1")),
+            Derived::Greatest { .. } => None,
+        }
+    }
+
     /// The sweeps it speaks of.
     pub fn sweeps(&self) -> Vec<(String, &str)> {
         match self {

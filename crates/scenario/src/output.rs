@@ -141,8 +141,8 @@ pub struct Row {
     /// Kind `steps`: how many values.
     #[serde(default)]
     pub count: Option<u32>,
-    /// Kind `steps`: the unit to show: `bytes` or `segments`. Kind `metrics`: `kbit/s` or `Mbit/s` instead of `bit/s`, `ms`
-    /// instead of `s`.
+    /// The unit to show. Kind `steps`, and `events` with `reads`: `bytes`, `KiB` or `segments`, for probes in bytes. Kinds `metrics` and
+    /// `difference`: `kbit/s` or `Mbit/s` instead of `bit/s`, `ms` instead of `s`, `%` instead of `1`, `KiB` instead of `bytes`.
     #[serde(default)]
     pub unit: Option<String>,
     /// How many bytes a segment has, where the unit is `segments`.

@@ -6,6 +6,34 @@ pub const UNITS: &[&str] = &[
     "%",
 ];
 
+/// Units that a quantity can be shown in: its own, the shown one, and how many of its own the shown one holds.
+const CONVERSIONS: &[(&str, &str, f64)] = &[
+    ("bytes", "KiB", 1024.0),
+    ("bit/s", "kbit/s", 1e3),
+    ("bit/s", "Mbit/s", 1e6),
+    ("B/s", "bit/s", 0.125),
+    ("B/s", "kbit/s", 125.0),
+    ("B/s", "Mbit/s", 125e3),
+    ("s", "ms", 1e-3),
+    ("1", "%", 1e-2),
+];
+
+/// How many of the unit `own` the unit `shown` holds; `None` where a quantity of the one cannot be shown in the other.
+pub fn divisor(own: &str, shown: &str) -> Option<f64> {
+    if own == shown {
+        return Some(1.0);
+    }
+    let mut all = CONVERSIONS.iter();
+    let found = all.find(|(from, to, _)| *from == own && *to == shown);
+    found.map(|(_, _, divisor)| *divisor)
+}
+
+/// The units that a quantity of the unit `own` can be shown in, its own first.
+pub fn shown_for(own: &str) -> impl Iterator<Item = &str> {
+    let others = CONVERSIONS.iter().filter(move |(from, ..)| *from == own);
+    std::iter::once(own).chain(others.map(|(_, to, _)| *to))
+}
+
 /// The unit in which a probe is recorded.
 pub fn of_probe(probe: &str) -> &'static str {
     match probe {
@@ -19,5 +47,28 @@ pub fn of_probe(probe: &str) -> &'static str {
         "sent" | "retransmitted" | "cumulative_ack" | "duplicate_ack" | "fast_retransmit"
         | "mark_answered" | "timeout" | "received" | "duplicate" => "segments",
         _ => "1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_to_show_can_be_asked_for() {
+        for (_, shown, divisor) in CONVERSIONS {
+            assert!(UNITS.contains(shown), "{shown}");
+            assert!(*divisor > 0.0);
+        }
+    }
+
+    #[test]
+    fn a_quantity_is_shown_only_in_units_of_its_kind() {
+        assert_eq!(divisor("s", "ms"), Some(1e-3));
+        assert_eq!(divisor("bytes", "bytes"), Some(1.0));
+        assert_eq!(divisor("bit/s", "ms"), None);
+        assert_eq!(divisor("packets", "%"), None);
+        let all: Vec<&str> = shown_for("bit/s").collect();
+        assert_eq!(all, ["bit/s", "kbit/s", "Mbit/s"]);
     }
 }

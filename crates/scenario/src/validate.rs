@@ -12,6 +12,8 @@ mod paths;
 mod proxy;
 mod reference;
 mod routes;
+mod source;
+mod units;
 mod wifi;
 
 use crate::checker::Checker;

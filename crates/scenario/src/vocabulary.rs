@@ -8,6 +8,17 @@ use crate::measure::Metric;
 use crate::transport::{Transport, TransportKind};
 use crate::wifi::Wifi;
 
+/// Under which name the values of a measure stand in the results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureName {
+    /// What it is of.
+    pub series: String,
+    /// What it is.
+    pub metric: String,
+    /// The unit of its values.
+    pub unit: String,
+}
+
 /// The kinds that a program can run. Whether things that are right for themselves go together, it finds when it resolves the spec.
 pub trait Vocabulary: Sync {
     /// The kinds of a family, by its [`Family::NAME`](crate::chosen::Family::NAME).
@@ -28,8 +39,8 @@ pub trait Vocabulary: Sync {
     /// The kinds of proxies, by their names.
     fn proxies(&self) -> Vec<&'static str>;
 
-    /// The names under which a measure's values stand in the results: series and metric. None where it cannot be made.
-    fn measure_names(&self, metric: &Metric) -> Vec<(String, String)>;
+    /// The names under which a measure's values stand in the results. None where it cannot be made.
+    fn measure_names(&self, metric: &Metric) -> Vec<MeasureName>;
 
     /// Checks the numbers of a cell's medium against each other and those of its set.
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str);

@@ -1,8 +1,7 @@
 //! Checks of claims: that what they compare is measured, and that each kind has the keys it needs and no others.
 
-use super::output::{
-    Source, check_experiment, check_measure, check_point, check_sweeps, check_where,
-};
+use super::output::{check_experiment, check_measure, check_point, check_sweeps, check_where};
+use super::source::Source;
 use crate::checker::Checker;
 use crate::claim::{Best, Claim, ClaimKind, Side, Values};
 use crate::spec::Spec;

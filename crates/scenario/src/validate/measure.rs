@@ -24,6 +24,7 @@ pub(super) fn check_measures(
             continue;
         }
         for name in vocabulary.measure_names(metric) {
+            let name = (name.series, name.metric);
             if named.contains(&name) {
                 let (series, metric) = &name;
                 c.problem(

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use crate::checker::Checker;
 use crate::derived::Derived;
 use crate::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
-use crate::spec::{Experiment, Record, Spec, Sweep};
-use crate::unit::UNITS;
+use crate::spec::{Record, Spec};
 use crate::value::Value;
 use crate::vocabulary::Vocabulary;
+
+use super::source::{Source, is_of, known_before, source_of};
+use super::units;
 
 /// Checks every table and figure.
 pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
@@ -43,89 +45,6 @@ pub(super) fn check_experiment(
             name,
             known(),
         );
-    }
-}
-
-/// What a table, figure or curve is made of.
-#[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
-    Run(&'a Experiment),
-    Derived(&'a Derived),
-}
-
-impl<'a> Source<'a> {
-    pub(super) fn named(spec: &'a Spec, id: &str) -> Option<Self> {
-        let run = spec
-            .experiments
-            .iter()
-            .find(|experiment| experiment.id == id);
-        let derived = || spec.derived.iter().find(|derived| derived.id() == id);
-        run.map(Source::Run)
-            .or_else(|| derived().map(Source::Derived))
-    }
-
-    pub(super) fn id(self) -> &'a str {
-        match self {
-            Source::Run(experiment) => &experiment.id,
-            Source::Derived(derived) => derived.id(),
-        }
-    }
-
-    /// Series and metric of all its measures.
-    fn measures(self, spec: &Spec, vocabulary: &dyn Vocabulary) -> Vec<(String, String)> {
-        match self {
-            Source::Run(experiment) => {
-                let measures = spec.measures.iter().chain(&experiment.measures);
-                measures
-                    .flat_map(|it| vocabulary.measure_names(it))
-                    .collect()
-            }
-            Source::Derived(derived) => vec![derived.names()],
-        }
-    }
-
-    /// The names of its sweeps.
-    pub(super) fn sweeps(self, spec: &'a Spec) -> Vec<&'a str> {
-        match self {
-            Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
-            Source::Derived(derived) => {
-                let source = Self::behind(spec, derived);
-                let mut all = source.map_or(Vec::new(), |source| source.sweeps(spec));
-                all.retain(|name| derived.along() != Some(name));
-                all
-            }
-        }
-    }
-
-    /// What a derived experiment is made of.
-    fn behind(spec: &'a Spec, derived: &'a Derived) -> Option<Self> {
-        let known = known_before(spec, derived).find(|id| *id == derived.experiment());
-        known.and_then(|id| Source::named(spec, id))
-    }
-
-    /// The path of a sweep of the experiment that is run for it, and its x.
-    fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<Value>)> {
-        match self {
-            Source::Run(run) => {
-                let at = spec.experiments.iter().position(|it| it.id == run.id)?;
-                let named = |sweep: &Sweep| sweep.x_name() == Some(name);
-                let index = run.sweeps.iter().position(named)?;
-                Some((
-                    format!("experiment.{at}.sweep.{index}"),
-                    run.sweeps[index].xs(),
-                ))
-            }
-            Source::Derived(derived) => Self::behind(spec, derived)?.points(spec, name),
-        }
-    }
-}
-
-/// What a table or figure is made of, where it exists.
-fn source_of<'a>(spec: &'a Spec, id: &str, named: Option<&String>) -> Option<Source<'a>> {
-    let first = || spec.experiments.first().map(Source::Run);
-    match named {
-        Some(name) => Source::named(spec, name),
-        None => Source::named(spec, id).or_else(first),
     }
 }
 
@@ -187,16 +106,6 @@ pub(super) fn check_sweeps<'n>(
 }
 
 /// Checks a derived experiment: its source, the measure it reads, the sweeps it names.
-/// The experiments that one can be derived from: those that are run, and the derived ones before it.
-fn known_before<'a>(spec: &'a Spec, derived: &'a Derived) -> impl Iterator<Item = &'a str> {
-    let run = spec
-        .experiments
-        .iter()
-        .map(|experiment| experiment.id.as_str());
-    let before = spec.derived.iter().map(Derived::id);
-    run.chain(before.take_while(|id| *id != derived.id()))
-}
-
 fn check_derived(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -266,7 +175,7 @@ fn check_table(
         match table.kind {
             TableKind::Metrics | TableKind::Difference => {
                 check_where(c, spec, source, &row.at_point, &path);
-                check_measure(
+                let own = check_measure(
                     c,
                     spec,
                     vocabulary,
@@ -275,12 +184,12 @@ fn check_table(
                     row.metric.as_ref(),
                     &path,
                 );
+                units::of_measure(c, own.as_deref(), row.unit.as_ref(), &path);
             }
             TableKind::Steps | TableKind::Events => {
                 check_single_run(c, source, table.kind, row, &path)
             }
         }
-        check_unit(c, row.unit.as_ref(), &path);
         if row.bounded && table.kind != TableKind::Metrics {
             let message = "only values of a table of kind \"metrics\" are held against quantiles";
             c.problem(&format!("{path}.bounded"), message);
@@ -317,6 +226,16 @@ fn check_single_run(
             path,
         );
     }
+    match (kind, row.reads.as_deref(), row.unit.as_ref()) {
+        (TableKind::Events, None, Some(unit)) => c.problem(
+            &format!("{path}.unit"),
+            format!("found {unit:?}, but a row of kind \"events\" without `reads` shows a time, in seconds"),
+        ),
+        (TableKind::Events, shown, unit) => {
+            units::of_probe_shown(c, shown, unit, row.segment_size, path);
+        }
+        (_, _, unit) => units::of_probe_shown(c, probe, unit, row.segment_size, path),
+    }
     let other = match kind {
         TableKind::Steps => ("reads", row.reads.is_some(), "events"),
         _ => ("elapsed", row.elapsed.is_some(), "steps"),
@@ -343,18 +262,7 @@ fn check_single_run(
     }
 }
 
-fn check_unit(c: &mut Checker<'_>, unit: Option<&String>, path: &str) {
-    if let Some(unit) = unit.filter(|unit| !UNITS.contains(&unit.as_str())) {
-        c.not_among(
-            &format!("{path}.unit"),
-            &format!("found {unit:?}"),
-            unit,
-            UNITS.iter().copied(),
-        );
-    }
-}
-
-/// Checks that an experiment takes a measure.
+/// Checks that an experiment takes a measure, and gives its unit.
 pub(super) fn check_measure(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -363,40 +271,34 @@ pub(super) fn check_measure(
     series: Option<&String>,
     metric: Option<&String>,
     path: &str,
-) {
+) -> Option<String> {
     let Some(metric) = metric else {
-        return c.problem(
+        c.problem(
             path,
             "the key `metric` is missing; it names the measure to show",
         );
+        return None;
     };
-    let Some(source) = source else { return };
+    let source = source?;
     let taken = source.measures(spec, vocabulary);
-    if taken.iter().all(|(_, name)| name != metric) {
+    if taken.iter().all(|it| it.metric != *metric) {
         let message = format!(
             "found {metric:?}, but experiment {:?} has no measure of this name",
             source.id()
         );
-        return c.not_among(
-            &format!("{path}.metric"),
-            &message,
-            metric,
-            taken.iter().map(|(_, name)| name.as_str()),
-        );
+        let known = taken.iter().map(|it| it.metric.as_str());
+        c.not_among(&format!("{path}.metric"), &message, metric, known);
+        return None;
     }
     let series = series.map_or("all", String::as_str);
-    // A member of a group (`sctp[1]`) is a series of its own.
-    let known = || {
-        taken
-            .iter()
-            .filter(|(_, name)| name == metric)
-            .map(|(series, _)| series.as_str())
-    };
-    let group = series.split('[').next().unwrap_or_default();
-    if known().all(|name| name != series && name.split('[').next() != Some(group)) {
+    let known = || taken.iter().filter(|it| it.metric == *metric);
+    let found = known().find(|it| is_of(&it.series, series));
+    if found.is_none() {
         let message = format!("found {series:?}, but {metric:?} is not taken of it");
-        c.not_among(&format!("{path}.series"), &message, series, known());
+        let known = known().map(|it| it.series.as_str());
+        c.not_among(&format!("{path}.series"), &message, series, known);
     }
+    found.map(|it| it.unit.clone())
 }
 
 /// Checks that an experiment records a probe of a flow or link.
@@ -573,12 +475,15 @@ fn check_curve(
     check_where(c, spec, source, &curve.at_point, path);
     if !curve.given.is_empty() {
         check_given(c, figure, curve, path);
+        units::of_measure(c, Some("bit/s"), curve.unit.as_ref(), path);
     } else if figure.kind == FigureKind::Time {
         let entity = (curve.flow.as_ref(), curve.link.as_ref());
         let member = (!curve.every_member).then_some(curve.member);
-        check_recorded(c, source, entity, member, curve.probe.as_deref(), path);
+        let probe = curve.probe.as_deref();
+        check_recorded(c, source, entity, member, probe, path);
+        units::of_probe_shown(c, probe, curve.unit.as_ref(), figure.segment_size, path);
     } else {
-        check_measure(
+        let own = check_measure(
             c,
             spec,
             vocabulary,
@@ -587,6 +492,6 @@ fn check_curve(
             curve.metric.as_ref(),
             path,
         );
+        units::of_measure(c, own.as_deref(), curve.unit.as_ref(), path);
     }
-    check_unit(c, curve.unit.as_ref(), path);
 }
