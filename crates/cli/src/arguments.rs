@@ -32,7 +32,7 @@ use crate::wire::arguments::WireCommand;
   anabranch perf 127.0.0.1                 measure the throughput to it
 
 Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and \
-nothing was run; 130 interrupted."
+nothing was run; 130 interrupted. The help of a command says more."
 )]
 pub struct Arguments {
     /// What to do.
@@ -170,7 +170,7 @@ it continues, too.")]
 
 A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
     Settings {
-        /// One transport: sctp, tcp, udp [default: all].
+        /// One transport: sctp, tcp, quic, udp [default: all].
         #[arg(value_name = "TRANSPORT")]
         transport: Option<String>,
     },

@@ -37,17 +37,101 @@ pub fn long_version() -> String {
     )
 }
 
+/// The exit status of the commands without a line of their own in [`STATUSES`].
+const USUAL_STATUS: &str =
+    "0 done; 1 something failed; 2 the command line is wrong, nothing was done.";
+
+/// The exit status of commands that run simulations.
+const RUN_STATUS: &str = "0 done; 1 a run failed or results could not be written, repeat the command to continue; \
+2 the command line or the spec is wrong, nothing was run; 130 interrupted.";
+
+/// What the exit status of a command says, by the command.
+const STATUSES: &[(&str, &str)] = &[
+    (
+        "reproduce",
+        "0 done, whatever the verdicts are; 1 a run failed or results could not be written, repeat the command to continue; \
+2 the command line or the spec is wrong, nothing was run; 130 interrupted.",
+    ),
+    ("run", RUN_STATUS),
+    ("slurm", RUN_STATUS),
+    (
+        "advise",
+        "0 done; 1 a run failed or results could not be written; 2 the command line is wrong, nothing was run; 130 interrupted.",
+    ),
+    (
+        "merge",
+        "0 done; 1 results could not be read or written; 2 the shards cannot be merged, nothing was written.",
+    ),
+    (
+        "explore",
+        "0 ended by Ctrl-C; 1 the port cannot be opened; 2 the command line or the spec is wrong.",
+    ),
+    (
+        "serve",
+        "0 ended by SIGINT, SIGTERM or --once; 1 a socket or the association of --once failed; 2 the command line is wrong.",
+    ),
+    (
+        "data-channels",
+        "0 ended by SIGINT or SIGTERM; 1 a socket failed; 2 the command line is wrong.",
+    ),
+    (
+        "perf",
+        "0 done, or interrupted and summarised; 1 an association failed; 2 the command line is wrong; \
+130 interrupted before the associations were up.",
+    ),
+    (
+        "cat",
+        "0 done; 1 the association failed; 2 the command line is wrong; 130 interrupted.",
+    ),
+    (
+        "emulate",
+        "0 ended by --time or interrupted; 1 a socket failed; 2 the command line or the spec is wrong.",
+    ),
+    (
+        "wrap",
+        "that of the program, or 128 plus the number of the signal that ended it; 1 the sockets cannot be opened; \
+2 the command line is wrong, nothing was run.",
+    ),
+];
+
+/// The command line, with the exit statuses at the end of each command's help.
+pub fn command() -> clap::Command {
+    with_statuses(Arguments::command())
+}
+
+/// Adds the exit statuses to the help of every subcommand.
+fn with_statuses(mut command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|it| it.get_name().to_owned())
+        .collect();
+    for name in names {
+        command = command.mut_subcommand(&name, |it| with_statuses(with_status(it)));
+    }
+    command
+}
+
+fn with_status(command: clap::Command) -> clap::Command {
+    let found = STATUSES
+        .iter()
+        .find(|(name, _)| *name == command.get_name());
+    let status = found.map_or(USUAL_STATUS, |(_, status)| status);
+    let before = command.get_after_help();
+    let before = before.map_or(String::new(), |it| format!("{it}\n\n"));
+    command.after_help(format!("{before}Exit status: {status}"))
+}
+
 /// Prints what makes a shell complete the command's arguments.
 pub fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "anabranch", &mut script);
+    clap_complete::generate(shell, &mut command(), "anabranch", &mut script);
     Ok(io::stdout().write_all(&script)?)
 }
 
 /// Prints a man page, or writes all of them into a directory.
 pub fn man(arguments: &Man) -> Result<(), Failure> {
     // A page for each command is enough; `help` only prints the same again.
-    let mut command = Arguments::command()
+    let mut command = command()
         .disable_help_subcommand(true)
         .propagate_version(true);
     command.build();
@@ -77,4 +161,39 @@ fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> 
         |error: io::Error| Failure::Wire(format!("cannot write {}: {error}", directory.display()));
     fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(command, directory).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(command: &clap::Command) {
+        for each in command.get_subcommands() {
+            let help = each.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            assert!(help.contains("Exit status: "), "{}", each.get_name());
+            check(each);
+        }
+    }
+
+    #[test]
+    fn every_command_says_its_exit_statuses() {
+        let all = command();
+        assert!(all.get_subcommands().count() > 10);
+        check(&all);
+    }
+
+    #[test]
+    fn every_listed_status_is_of_a_command() {
+        let all = command();
+        let nested = all.get_subcommands().flat_map(|it| it.get_subcommands());
+        let names: Vec<&str> = all
+            .get_subcommands()
+            .chain(nested)
+            .map(clap::Command::get_name)
+            .collect();
+        for (name, _) in STATUSES {
+            assert!(names.contains(name), "{name}");
+        }
+    }
 }

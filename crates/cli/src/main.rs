@@ -21,13 +21,17 @@ mod work;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use arguments::{Arguments, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
+    let matches = help::command().get_matches();
+    let command = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments.command,
+        Err(error) => error.format(&mut help::command()).exit(),
+    };
     let result = logging::begin().and_then(|()| run(command));
     match result {
         Ok(()) => ExitCode::SUCCESS,

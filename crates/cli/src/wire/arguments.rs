@@ -135,7 +135,7 @@ works and what is missing.")]
 /// `serve data-channels`.
 #[derive(Clone, Debug, Args)]
 pub struct DataChannels {
-    /// Address of the test page and of /offer. There is no access control: everybody who reaches it can connect.
+    /// Address of the test page and of /offer. There is no access control: every host that reaches it can connect.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = super::address::with_port)]
     pub http: SocketAddr,
     /// Address for browsers to connect to. Each connection uses a UDP port of its own.
@@ -481,8 +481,7 @@ where users may make namespaces; COMMAND is root in its namespace then. Needs /d
   anabranch wrap --udp-port 0 -- socat - SCTP:192.0.2.1:5001
   anabranch wrap -- iperf3 -s
 
-The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; docs/SOCKETS.md lists what it may call. The exit status is that of \
-the program, or 128 plus the number of the signal that ended it.")]
+The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; docs/SOCKETS.md lists what it may call.")]
     Wrap(Box<Wrap>),
 }
 
