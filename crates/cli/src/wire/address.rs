@@ -39,14 +39,12 @@ impl FromStr for Zoned {
                 "found {text:?}; write an IP address: 192.0.2.1, 2001:db8::1 or fe80::1%eth0"
             ));
         };
-        let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-        let Some(name) = zone else {
-            return Ok(Self {
-                address,
-                zone: None,
-            });
+        let bare = Self {
+            address,
+            zone: None,
         };
-        if !link_local {
+        let Some(name) = zone else { return Ok(bare) };
+        if !bare.is_link_local() {
             return Err(format!(
                 "found zone {name:?} at {address}; only link-local addresses (fe80::/10) have a zone"
             ));
@@ -62,6 +60,28 @@ impl FromStr for Zoned {
                 "found zone {name:?}; no interface has that name (`ip link` lists them)"
             )),
         }
+    }
+}
+
+impl Zoned {
+    /// Whether the address is valid on one link only, so that its interface must be known (RFC 4007 §6).
+    pub fn is_link_local(&self) -> bool {
+        matches!(self.address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+    }
+}
+
+/// The zone of an endpoint's own addresses and its peer's.
+///
+/// # Errors
+/// There are two, or there is none and a link-local address needs one.
+pub fn zone(all: impl IntoIterator<Item = Zoned> + Clone) -> Result<Option<u32>, String> {
+    let found = one_zone(all.clone())?;
+    let lacks = all.into_iter().find(Zoned::is_link_local);
+    match (found, lacks) {
+        (None, Some(Zoned { address, .. })) => Err(format!(
+            "found {address}, which is link-local, without its interface; write it behind the address: {address}%eth0"
+        )),
+        _ => Ok(found),
     }
 }
 
@@ -157,5 +177,11 @@ mod tests {
         let other = "fe80::2%4".parse().expect("an address");
         assert_eq!(one_zone([plain, zoned]), Ok(Some(3)));
         assert!(one_zone([zoned, other]).is_err());
+        // One interface is enough for both ends; without any, nothing can be sent.
+        let bare: Zoned = "fe80::3".parse().expect("an address");
+        assert_eq!(zone([bare, zoned]), Ok(Some(3)));
+        assert_eq!(zone([plain]), Ok(None));
+        let error = zone([plain, bare]).expect_err("no interface");
+        assert!(error.contains("fe80::3%eth0"), "{error}");
     }
 }

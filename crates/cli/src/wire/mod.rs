@@ -36,7 +36,7 @@ use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
-use address::{Zoned, one_zone};
+use address::{Zoned, one_zone, zone};
 use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
 use moves::Moves;
 use watch::{Watch, Watched};
@@ -268,7 +268,7 @@ impl Wire {
 
     /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
     fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>) -> Result<Bound, Failure> {
-        let zone = one_zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
+        let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
         let mut sctp = self.sctp()?;
         let (numbers, accept) = match ports {
             Ports::Any(count) => (vec![0; count], false),
@@ -334,7 +334,7 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
         // An IPv6 address alone has colons too.
         let port = text
             .rsplit_once(':')
-            .filter(|_| bare(text).parse::<IpAddr>().is_err());
+            .filter(|_| bare(text).parse::<IpAddr>().is_err() && !text.ends_with(']'));
         match port {
             Some((name, port)) => (
                 name.trim_matches(['[', ']']).to_owned(),
@@ -362,7 +362,7 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
         let first = found.map(|mut all| all.next().map(|address| address.ip()));
         let Ok(Some(address)) = first else {
             return Err(Failure::Asked(format!(
-                "HOST: found {name:?}, which is no IP address and no name that the system can resolve"
+                "HOST: found {name:?}, which is neither an IP address nor a name that the system can resolve"
             )));
         };
         Zoned {
@@ -371,7 +371,7 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
         }
     };
     let all = || std::iter::once(first).chain(further.iter().copied());
-    let zone = one_zone(all()).map_err(Failure::Asked)?;
+    one_zone(all()).map_err(Failure::Asked)?;
     let mut addresses = vec![first.address];
     addresses.extend(
         further
@@ -379,7 +379,9 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
             .map(|it| it.address)
             .filter(|it| *it != first.address),
     );
-    let zoned = all().find(|it| it.zone == zone && zone.is_some());
+    // One that has a zone, or one that needs one.
+    let zoned = all().find(|it| it.zone.is_some());
+    let zoned = zoned.or_else(|| all().find(Zoned::is_link_local));
     Ok((Peer::new(addresses, port), zoned))
 }
 
