@@ -1,8 +1,12 @@
 //! The command as a user meets it: exit status, standard output, standard error, files.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use common::{command, text};
 
 const SPEC: &str = r#"
 anabranch = 1
@@ -35,21 +39,13 @@ transport = { protocol = "tcp" }
 "#;
 
 fn anabranch(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command
-        .current_dir(directory)
-        .args(arguments)
-        .env("NO_COLOR", "1")
+    command(directory, arguments)
         .output()
         .expect("the command starts")
 }
 
 fn status(output: &Output) -> i32 {
     output.status.code().unwrap_or(-1)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn with_spec() -> tempfile::TempDir {

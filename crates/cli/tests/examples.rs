@@ -1,15 +1,17 @@
 //! Examples that the program carries run by their names, without a file.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use common::{command, text};
 
 fn anabranch(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anabranch"))
-        .current_dir(directory)
-        .args(arguments)
+    command(directory, arguments)
         .output()
-        .expect("the program runs")
+        .expect("the command starts")
 }
 
 #[test]
@@ -17,7 +19,7 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
     let directory = tempfile::tempdir().expect("a directory");
     let only = ["run", "failover", "--only", "over-time"];
     let ran = anabranch(directory.path(), &only);
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let said = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(0), "{said}");
     let figure = directory.path().join("failover/figures/over-time.svg");
     assert!(
@@ -27,14 +29,14 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
     );
     // The directory of its results has the example's name, and does not hide it.
     let again = anabranch(directory.path(), &only);
-    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    let said = text(&again.stderr);
     assert_eq!(again.status.code(), Some(0), "{said}");
     fs::remove_dir_all(directory.path().join("failover")).expect("the results");
     fs::write(directory.path().join("failover"), "anabranch = 7").expect("a file");
     let own = anabranch(directory.path(), &["run", "failover"]);
     assert_eq!(own.status.code(), Some(2));
     let unknown = anabranch(directory.path(), &["run", "failovr"]);
-    let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    let said = text(&unknown.stderr);
     assert_eq!(unknown.status.code(), Some(2), "{said}");
     // Every one in the folder, by its name.
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");

@@ -1,21 +1,19 @@
 //! Papers are folders, found when the program runs; a spec of one's own is compared with numbers of one's own as they are.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use common::{command, text};
 
 /// The command, run in a directory whose user has no data but what `data` holds.
 fn anabranch(directory: &Path, data: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anabranch"))
-        .current_dir(directory)
+    command(directory, arguments)
         .env("XDG_DATA_HOME", data)
-        .args(arguments)
         .output()
-        .expect("the program runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+        .expect("the command starts")
 }
 
 /// Runs the command where nobody has data, and gives its status and what it says.

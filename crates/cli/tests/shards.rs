@@ -1,9 +1,13 @@
 //! A sweep on several machines: shards, and what they give together.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use common::{command, text};
 
 const SPEC: &str = r#"anabranch = 1
 name = "sweep"
@@ -53,15 +57,12 @@ const MINE: &str = "where,series,x_name,x,metric,value\ngoodput,sctp,loss,0.02,g
 
 /// Runs the command, and gives its status and what it says.
 fn says(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let said = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-        .current_dir(directory)
-        .args(arguments)
+    let said = command(directory, arguments)
         .output()
-        .expect("the program runs");
-    let text = [said.stdout, said.stderr].concat();
+        .expect("the command starts");
     (
         said.status.code(),
-        String::from_utf8_lossy(&text).into_owned(),
+        text(&[said.stdout, said.stderr].concat()),
     )
 }
 

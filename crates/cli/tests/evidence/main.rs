@@ -2,6 +2,8 @@
 //! open, a spec of a user's own.
 
 mod captures;
+#[path = "../common/mod.rs"]
+mod common;
 mod interrupted;
 mod options;
 mod own;
@@ -11,19 +13,10 @@ mod specs;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
+use common::{command, text};
 use tempfile::TempDir;
-
-/// The command in `directory`, off a terminal.
-fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command
-        .current_dir(directory)
-        .args(arguments)
-        .env("NO_COLOR", "1");
-    command
-}
 
 /// Runs the command.
 fn anabranch(directory: &Path, arguments: &[&str]) -> Output {
@@ -41,10 +34,6 @@ fn succeeds(directory: &Path, arguments: &[&str]) -> String {
         "{arguments:?}"
     );
     text(&output.stdout)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn temporary() -> TempDir {

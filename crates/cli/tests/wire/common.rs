@@ -6,13 +6,12 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::commands::command;
+pub use crate::commands::text;
+
 pub fn anabranch(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command
-        .current_dir(directory)
-        .args(arguments)
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null());
+    let mut command = command(directory, arguments);
+    command.stdin(Stdio::null());
     command
 }
 
@@ -20,10 +19,6 @@ pub fn run(directory: &Path, arguments: &[&str]) -> Output {
     anabranch(directory, arguments)
         .output()
         .expect("the command starts")
-}
-
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 pub fn number_after(line: &str, word: &str) -> String {

@@ -1,6 +1,8 @@
 //! Commands on real sockets, on the loopback interface: two processes that talk, what they print, what they leave.
 
 mod cat;
+#[path = "../common/mod.rs"]
+mod commands;
 mod common;
 mod emulated;
 mod ends;

@@ -1,0 +1,19 @@
+//! What the tests of the command share.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The command in a directory, without colours.
+pub fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command
+        .current_dir(directory)
+        .args(arguments)
+        .env("NO_COLOR", "1");
+    command
+}
+
+/// What a command printed.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
