@@ -383,7 +383,7 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
             ) =>
         {
             Failure::Asked(format!(
-                "{} is no results directory: there is no {}",
+                "{} is not a results directory: it has no {}",
                 directory.display(),
                 path.display()
             ))

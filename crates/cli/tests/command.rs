@@ -145,7 +145,10 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             &["run", "pair.toml", "--set", "rat=1"],
             "did you mean `rate`?",
         ),
-        (&["show", "pair.toml"], "pair.toml is no results directory"),
+        (
+            &["show", "pair.toml"],
+            "pair.toml is not a results directory",
+        ),
         (
             &["serve", "sink", "--port", "0"],
             "found \"0\"; write a whole number, 1 to 65535",

@@ -91,7 +91,7 @@ pub enum ShardError {
         wanted: Share,
     },
     /// A directory is no shard.
-    #[error("{directory} holds no shard: there is no {FILE}; `run --shard i/n --out DIR` makes one", directory = directory.display())]
+    #[error("{directory} is not a shard: it has no {FILE}; `run --shard i/n --out DIR` makes one", directory = directory.display())]
     NoShard {
         /// The directory.
         directory: PathBuf,

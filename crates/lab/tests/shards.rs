@@ -246,7 +246,7 @@ fn shards_that_do_not_belong_together_are_told_apart() {
     fs::create_dir(&none).expect("a directory");
     told(
         &[shards[0].clone(), none],
-        &["none holds no shard: there is no shard.json"],
+        &["none is not a shard: it has no shard.json"],
     );
     fs::write(&file, "{ \"share\": { \"index\": 9, \"count\": 3 }").expect("a file");
     told(&code, &["code/shard.json: "]);

@@ -42,17 +42,17 @@ const COUNTED: &[Counted] = &[
     ),
     (
         "sctp_data_chunks_retransmitted_total",
-        "DATA chunks sent again",
+        "DATA chunks retransmitted",
         |it| it.sender.chunks_retransmitted,
     ),
     (
         "sctp_data_bytes_retransmitted_total",
-        "User data sent again, bytes",
+        "User data retransmitted, bytes",
         |it| it.sender.bytes_retransmitted,
     ),
     (
         "sctp_fast_retransmits_total",
-        "Chunks found lost by missing reports",
+        "DATA chunks retransmitted after missing reports (fast retransmit)",
         |it| it.sender.fast_retransmits,
     ),
     ("sctp_t3_timeouts_total", "Expiries of T3-rtx", |it| {
@@ -60,7 +60,7 @@ const COUNTED: &[Counted] = &[
     }),
     (
         "sctp_messages_abandoned_total",
-        "Messages given up by their policy (RFC 7496)",
+        "Messages abandoned by their policy (RFC 7496)",
         |it| it.sender.abandoned_unsent + it.sender.abandoned_sent,
     ),
     (
@@ -75,12 +75,12 @@ const COUNTED: &[Counted] = &[
     ),
     (
         "sctp_data_chunks_duplicate_total",
-        "DATA chunks received again",
+        "Duplicate DATA chunks received",
         |it| it.receiver.duplicates,
     ),
     (
         "sctp_data_chunks_dropped_total",
-        "DATA chunks dropped for want of room",
+        "DATA chunks dropped because the receive buffer was full",
         |it| it.receiver.dropped_full,
     ),
     ("sctp_messages_received_total", "Messages delivered", |it| {
@@ -91,18 +91,14 @@ const COUNTED: &[Counted] = &[
     }),
     (
         "sctp_primary_changes_total",
-        "Changes of a primary path that no user made",
+        "Changes of the primary path by the stack, after failures",
         |it| it.control.primary_changes,
     ),
 ];
 
 /// Values of now: their name, what they are, and their unit.
 const NOW: &[(&str, &str, Unit)] = &[
-    (
-        "sctp_associations",
-        "Associations that are open",
-        Unit::Count,
-    ),
+    ("sctp_associations", "Open associations", Unit::Count),
     (
         "sctp_paths",
         "Paths of open associations, by state",
@@ -123,10 +119,14 @@ const NOW: &[(&str, &str, Unit)] = &[
         "Congestion windows, all paths",
         Unit::Bytes,
     ),
-    ("sctp_peer_rwnd_bytes", "What peers still take", Unit::Bytes),
+    (
+        "sctp_peer_rwnd_bytes",
+        "Receive windows of peers, less what is in flight",
+        Unit::Bytes,
+    ),
     (
         "sctp_unacknowledged_chunks",
-        "DATA chunks that are not acknowledged",
+        "DATA chunks not yet acknowledged",
         Unit::Count,
     ),
     (
@@ -219,12 +219,12 @@ fn associations(kept: &Kept, open: &[Status]) {
     }
     describe_counter!(
         "sctp_associations_begun_total",
-        "Associations that peers began"
+        "Associations set up by peers"
     );
     counter!("sctp_associations_begun_total").absolute(kept.begun);
     describe_counter!(
         "sctp_associations_failed_total",
-        "Associations that ended otherwise than gracefully"
+        "Associations that did not end gracefully"
     );
     counter!("sctp_associations_failed_total").absolute(kept.failed);
     gauge!("sctp_associations").set(open.len() as f64);
@@ -270,12 +270,12 @@ fn sockets(endpoints: &[Endpoint]) {
         ("sctp_packets_received_total", "Packets received", received),
         (
             "sctp_packets_dropped_total",
-            "Packets dropped since too many waited",
+            "Received packets dropped because too many were queued",
             first.packets_dropped,
         ),
         (
             "sctp_datagrams_foreign_total",
-            "Datagrams that held no packet for here",
+            "Datagrams without an SCTP packet for this endpoint",
             first.foreign,
         ),
     ] {
@@ -284,7 +284,7 @@ fn sockets(endpoints: &[Endpoint]) {
     }
     describe_counter!(
         "sctp_discards_total",
-        "Packets and chunks thrown away, by reason"
+        "Packets and chunks discarded, by reason"
     );
     let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
     for (reason, count) in all.iter().flat_map(|it| it.discards.iter()) {

@@ -95,7 +95,7 @@ impl Printer {
 
 /// What is printed in the place of lines that were dropped.
 fn remark(dropped: u64) -> String {
-    format!("({dropped} lines dropped: nobody read them)")
+    format!("({dropped} lines dropped: the output was not read)")
 }
 
 fn write_all(lines: &Receiver<String>, mut out: impl Write, shared: &Shared) {

@@ -338,7 +338,7 @@ impl Summary {
             lines.push(
                 match self.there.as_ref().and_then(|it| it.sum(sum.direction)) {
                     Some(there) => format!("{name}{}  {word}", text(there)),
-                    None => format!("{name}what was {word}: the other end did not tell"),
+                    None => format!("{name}what was {word}: not reported by the other end"),
                 },
             );
         }
@@ -519,7 +519,7 @@ mod tests {
         assert_eq!(reverse["sum_received"]["bytes"], 100);
         let silent = summary(vec![with(sends, 2.0, 100)], None);
         assert_eq!(silent.json()["sum_received"], Value::Null);
-        assert!(silent.text(false).contains("did not tell"));
+        assert!(silent.text(false).contains("not reported by the other end"));
         let here = vec![with(sends, 2.0, 100), with(receives, 2.0, 70)];
         let there = vec![with(sends, 2.0, 99), with(receives, 2.0, 71)];
         let both = summary(here, Some(there));
