@@ -44,6 +44,17 @@ pub struct Conditions {
     pub batch: usize,
 }
 
+impl Conditions {
+    /// Small messages, each answered before the next.
+    pub const PINGS: Self = Self {
+        message: 100,
+        packet: 1200,
+        window: 1 << 20,
+        streams: 1,
+        batch: 1,
+    };
+}
+
 /// One end of an association.
 pub trait End: Sized {
     /// A datagram as the stack gives it out.

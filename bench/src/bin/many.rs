@@ -17,13 +17,6 @@ use anabranch_bench::contest::rtc_sctp::RtcSctp;
 use anabranch_bench::contest::{Conditions, crowd};
 use anabranch_bench::page::{self, Page};
 
-const CONDITIONS: Conditions = Conditions {
-    message: 100,
-    packet: 1200,
-    window: 1 << 20,
-    streams: 1,
-    batch: 1,
-};
 /// Pairs of the shorter count of handshakes, exchanges of the shorter count of pings, and idle pairs.
 const HANDSHAKES: u64 = 100;
 const PINGS: u64 = 1_000;
@@ -62,9 +55,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         [] => tables(write),
-        ["crowd", many, turns] => crowd::work(&CONDITIONS, many.parse()?, turns.parse()?),
+        ["crowd", many, turns] => crowd::work(&Conditions::PINGS, many.parse()?, turns.parse()?),
         ["memory", many] => {
-            println!("{}", crowd::idle(&CONDITIONS, many.parse()?)?);
+            println!("{}", crowd::idle(&Conditions::PINGS, many.parse()?)?);
             Ok(())
         }
         [what, stack, number] => one(what, stack, number.parse()?),
@@ -77,10 +70,10 @@ fn one(what: &str, stack: &str, number: u64) -> Result<(), Box<dyn Error>> {
     let named = STACKS.iter().find(|it| it.0 == stack);
     let &(_, handshakes, pings, idle) = named.ok_or("no such stack")?;
     match what {
-        "handshakes" => handshakes(&CONDITIONS, number),
-        "pings" => pings(&CONDITIONS, number),
+        "handshakes" => handshakes(&Conditions::PINGS, number),
+        "pings" => pings(&Conditions::PINGS, number),
         "idle" => {
-            println!("{}", idle(&CONDITIONS, usize::try_from(number)?)?);
+            println!("{}", idle(&Conditions::PINGS, usize::try_from(number)?)?);
             Ok(())
         }
         _ => Err("no such measure".into()),

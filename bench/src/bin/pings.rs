@@ -23,13 +23,6 @@ use anabranch_transport::Nanos;
 use bytes::Bytes;
 use cpu_time::ProcessTime;
 
-const CONDITIONS: Conditions = Conditions {
-    message: 100,
-    packet: 1200,
-    window: 1 << 20,
-    streams: 1,
-    batch: 1,
-};
 /// Messages that an end sends before anything is measured, and while it is.
 const WARM_UP: u32 = 500;
 const MEASURED: u32 = 5_000;
@@ -162,9 +155,9 @@ fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     socket.set_read_timeout(Some(PATIENCE))?;
     let begin = Instant::now();
     let now = || begin.elapsed().as_nanos() as Nanos;
-    let mut ends = VecDeque::from(E::pair(&CONDITIONS).map_err(text)?);
+    let mut ends = VecDeque::from(E::pair(&Conditions::PINGS).map_err(text)?);
     let mut end = ends.remove(which).ok_or("no such end")?;
-    let payload = Bytes::from(vec![0x5a; CONDITIONS.message]);
+    let payload = Bytes::from(vec![0x5a; Conditions::PINGS.message]);
     let (mut wire, mut buffer) = (VecDeque::new(), [0; 2048]);
     let mut watch = Watch::default();
     // Who asks has one question to begin with; who answers ends when nobody asks any more.
@@ -245,7 +238,7 @@ fn by_the_driver() -> Outcome<Score> {
         let client = endpoint(Config::default())?;
         let peer = Peer::new([HERE], PORT).over_udp(told.recv()?);
         let association = client.connect(peer).await?;
-        let payload = Bytes::from(vec![0x5a; CONDITIONS.message]);
+        let payload = Bytes::from(vec![0x5a; Conditions::PINGS.message]);
         let mut watch = Watch::default();
         let score = loop {
             let question = association.send(0, payload.clone(), SendOptions::default());
