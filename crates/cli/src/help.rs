@@ -4,12 +4,15 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use anabranch_engine::kinds::Standard;
 use anabranch_lab::build;
-use clap::CommandFactory;
+use anabranch_settings::Variant;
+use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
 use crate::arguments::{Arguments, Man};
 use crate::failure::Failure;
+use crate::wire::arguments::CarrierKind;
 
 /// One line: version and commit.
 pub fn version() -> String {
@@ -28,13 +31,36 @@ pub fn long_version() -> String {
         "release"
     };
     format!(
-        "{}\ncommit    {}\ncode      {} (equal codes give equal results)\nbuild     {profile}, {} {}\ncarriers  encapsulated, udp, ip",
+        "{}\ncommit    {}\ncode      {} (equal codes give equal results)\nbuild     {profile}, {} {}\n{}",
         build::VERSION,
         build::COMMIT.unwrap_or("unknown"),
         build::CODE,
         std::env::consts::OS,
         std::env::consts::ARCH,
+        features(),
     )
+}
+
+/// The features of this build, by what registers them.
+fn features() -> String {
+    let kinds = Standard::default();
+    let carriers = CarrierKind::value_variants().iter();
+    let carriers = carriers.filter_map(CarrierKind::to_possible_value);
+    let carriers = carriers.map(|it| it.get_name().to_owned()).collect();
+    let transports = kinds.transports.kinds().into_iter();
+    let transports = transports.map(|it| it.name.to_owned()).collect();
+    let names = |all: Vec<Variant>| all.iter().map(|it| it.name.to_owned()).collect();
+    let all: [(&str, Vec<String>); 6] = [
+        ("carriers", carriers),
+        ("transports", transports),
+        ("workloads", names(kinds.workloads.variants())),
+        ("queues", names(kinds.queues.variants())),
+        ("losses", names(kinds.losses.variants())),
+        ("delays", names(kinds.propagations.variants())),
+    ];
+    let line = |(what, names): &(&str, Vec<String>)| format!("  {what:<11} {}", names.join(", "));
+    let lines: Vec<String> = all.iter().map(line).collect();
+    format!("features\n{}", lines.join("\n"))
 }
 
 /// The exit status of the commands without a line of their own in [`STATUSES`].

@@ -437,7 +437,13 @@ fn the_version_tells_one_build_from_another() {
         "{short}"
     );
     let long = text(&anabranch(here.path(), &["--version"]).stdout);
-    for part in ["commit ", "code ", "carriers "] {
+    for part in [
+        "\ncommit ",
+        "\ncode ",
+        "\nfeatures\n",
+        "carriers    encapsulated, udp, ip\n",
+        "transports  tcp, sctp",
+    ] {
         assert!(long.contains(part), "{long}");
     }
 }
