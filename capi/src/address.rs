@@ -59,29 +59,22 @@ pub unsafe fn read_packed(
     Ok(all)
 }
 
-/// The bytes of an address, for a socket of IPv6 as a mapped one.
-pub fn bytes(address: SocketAddr, v6: bool) -> Vec<u8> {
-    match (address, v6) {
-        (SocketAddr::V4(it), false) => {
+/// The bytes of an address. The host says whether one of IPv4 is a mapped one.
+pub fn bytes(address: SocketAddr) -> Vec<u8> {
+    match address {
+        SocketAddr::V4(it) => {
             let mut out = (libc::AF_INET as u16).to_ne_bytes().to_vec();
             out.extend(it.port().to_be_bytes());
             out.extend(it.ip().octets());
             out.extend([0; 8]);
             out
         }
-        (address, _) => {
-            let (ip, scope) = match address {
-                SocketAddr::V4(it) if it.ip().is_unspecified() => {
-                    (std::net::Ipv6Addr::UNSPECIFIED, 0)
-                }
-                SocketAddr::V4(it) => (it.ip().to_ipv6_mapped(), 0),
-                SocketAddr::V6(it) => (*it.ip(), it.scope_id()),
-            };
+        SocketAddr::V6(it) => {
             let mut out = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
-            out.extend(address.port().to_be_bytes());
+            out.extend(it.port().to_be_bytes());
             out.extend([0; 4]);
-            out.extend(ip.octets());
-            out.extend(scope.to_ne_bytes());
+            out.extend(it.ip().octets());
+            out.extend(it.scope_id().to_ne_bytes());
             out
         }
     }

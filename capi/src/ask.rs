@@ -45,14 +45,47 @@ pub fn ask(fd: c_int, request: Request) -> Result<Answer, c_int> {
 
 /// Asks the host about a socket: its answer comes over the descriptor that this gives, for [`finish`].
 pub fn begin(fd: c_int, request: Request) -> Result<c_int, c_int> {
+    begin_with(Some(fd), request, None)
+}
+
+/// `sctp_peeloff`: what waits in the descriptor of the association goes with it, so that the host gets a copy of it.
+pub fn peel_off(fd: c_int, association: u32) -> Result<Answer, c_int> {
+    let read = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
+    let request = Request::PeelOff { association, read };
+    let answer = finish(begin_with(Some(fd), request, Some(fd))?)?;
+    if read > 0 {
+        // The host has put the rest of what was read in part before all else, as a message of its own.
+        system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1)?;
+    }
+    Ok(answer)
+}
+
+/// Tells the host who hears of calls past this library, or why nobody does.
+pub fn watch(listener: Result<c_int, c_int>) {
+    let request = Request::Watch(listener.err().unwrap_or(0));
+    if let Ok(line) = begin_with(None, request, listener.ok()) {
+        system::close(line);
+    }
+}
+
+/// As [`begin`]; `passed` goes with it.
+fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::ENOTCONN)?;
-    let name = system::name(libc::SYS_getsockname, fd).ok_or(libc::EBADF)?;
-    let socket = name.get(1..).unwrap_or_default().to_vec();
+    let socket = match fd {
+        Some(fd) => {
+            let name = system::name(libc::SYS_getsockname, fd).ok_or(libc::EBADF)?;
+            name.get(1..).unwrap_or_default().to_vec()
+        }
+        None => Vec::new(),
+    };
     let line = system::unix_socket(libc::SOCK_CLOEXEC)?;
     let call = encode(&Call { socket, request });
     let sent = system::connect(line, &control_address(host))
         .map_err(|_| libc::ENOTCONN)
-        .and_then(|_| system::send(line, &[&call], libc::MSG_NOSIGNAL));
+        .and_then(|_| match passed {
+            Some(passed) => system::send_with(line, &call, passed),
+            None => system::send(line, &[&call], libc::MSG_NOSIGNAL),
+        });
     match sent {
         Ok(_) => Ok(line),
         Err(error) => {

@@ -13,12 +13,12 @@ use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 use crate::descriptor::{forget, form, host, is_ours};
 use crate::receive::{self, Received};
 use crate::sctp::{self, control_data};
-use crate::send::{self, How};
+use crate::send::{self, How, Parts};
 use crate::{address, ask, system, wants};
 
 /// libc's own function of that name, behind ours.
 macro_rules! next {
-    ($name:ident($($type:ty),*) -> $result:ty) => {{
+    ($name:ident($($type:ty),* $(,)?) -> $result:ty) => {{
         static NEXT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
         let at = *NEXT.get_or_init(|| {
             let name = concat!(stringify!($name), "\0");
@@ -34,8 +34,11 @@ macro_rules! next {
 }
 
 mod batches;
+mod checked;
 mod copies;
-mod waiting;
+mod direct;
+mod transfers;
+pub mod waiting;
 
 /// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
@@ -191,7 +194,6 @@ unsafe fn accept_one(
     if ask::option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, &[0; 4])? == [0; 4] {
         return Err(libc::EINVAL);
     }
-    let v6 = form.v6;
     let (incoming, address) = loop {
         match receive::incoming(fd) {
             Err(libc::EAGAIN) => waiting::for_message(fd)?,
@@ -201,7 +203,7 @@ unsafe fn accept_one(
     let accepted = take_over(fd, form, incoming, flags)?;
     if let Some(address) = address {
         // SAFETY: as the caller promises.
-        unsafe { address::write(&address::bytes(address, v6), at.cast(), length) };
+        unsafe { address::write(&address::bytes(address), at.cast(), length) };
     }
     Ok(accepted)
 }
@@ -268,7 +270,7 @@ unsafe fn first_address(
     let all = ask::addresses(fd, request)?;
     let first = *all.first().ok_or(libc::ENOTCONN)?;
     // SAFETY: as the caller promises.
-    unsafe { address::write(&address::bytes(first, is_v6(fd)), at.cast(), length) };
+    unsafe { address::write(&address::bytes(first), at.cast(), length) };
     Ok(())
 }
 
@@ -340,14 +342,23 @@ pub unsafe extern "C-unwind" fn send(
     length: size_t,
     flags: c_int,
 ) -> ssize_t {
-    if !is_ours(fd) {
+    let Some(form) = form(fd) else {
         let next = next!(send(c_int, *const c_void, size_t, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, flags) };
-    }
+    };
+    let part = part(at, length);
     // SAFETY: as the caller promises.
-    let part = unsafe { std::slice::from_raw_parts(at.cast(), length) };
-    send::answer(fd, &[part], How::plain(flags))
+    let parts = unsafe { Parts::new(&raw const part, 1) };
+    send::answer(fd, form, parts, flags, || Ok(How::plain(flags)))
+}
+
+/// A part of a message.
+fn part(at: *const c_void, length: size_t) -> iovec {
+    iovec {
+        iov_base: at.cast_mut(),
+        iov_len: length,
+    }
 }
 
 /// # Safety
@@ -361,27 +372,25 @@ pub unsafe extern "C-unwind" fn sendto(
     to: *const sockaddr,
     to_length: socklen_t,
 ) -> ssize_t {
-    if !is_ours(fd) {
+    let Some(form) = form(fd) else {
         let next = next!(
             sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
         );
         // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, flags, to, to_length) };
-    }
-    // SAFETY: as the caller promises.
-    let (part, to) = unsafe {
-        let part = std::slice::from_raw_parts(at.cast(), length);
-        let to = (!to.is_null()).then(|| address::read(to.cast(), to_length as usize));
-        (part, to)
     };
-    match to.transpose() {
-        Ok(to) => {
-            let mut how = How::plain(flags);
-            how.to.extend(to.map(|(address, _)| address));
-            send::answer(fd, &[part], how)
+    let part = part(at, length);
+    // SAFETY: as the caller promises.
+    let parts = unsafe { Parts::new(&raw const part, 1) };
+    send::answer(fd, form, parts, flags, || {
+        let mut how = How::plain(flags);
+        if !to.is_null() {
+            // SAFETY: as the caller promises.
+            let (address, _) = unsafe { address::read(to.cast(), to_length as usize) }?;
+            how.to.push(address);
         }
-        Err(error) => system::answer(Err(error)),
-    }
+        Ok(how)
+    })
 }
 
 /// # Safety
@@ -397,35 +406,18 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size
     unsafe { send(fd, at, length, 0) }
 }
 
-/// The program's parts as slices.
-///
-/// # Safety
-/// They can be read.
-unsafe fn slices<'a>(parts: *const iovec, count: usize) -> Vec<&'a [u8]> {
-    if count == 0 {
-        return Vec::new();
-    }
-    // SAFETY: as the caller promises.
-    let parts = unsafe { std::slice::from_raw_parts(parts, count) };
-    let filled = parts.iter().filter(|part| part.iov_len > 0);
-    filled
-        // SAFETY: as the caller promises.
-        .map(|part| unsafe { std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len) })
-        .collect()
-}
-
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    if !is_ours(fd) {
+    let Some(form) = form(fd) else {
         let next = next!(writev(c_int, *const iovec, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
         return unsafe { next(fd, parts, count) };
-    }
+    };
     // SAFETY: as the caller promises.
-    let parts = unsafe { slices(parts, count.max(0) as usize) };
-    send::answer(fd, &parts, How::plain(0))
+    let parts = unsafe { Parts::new(parts, count.max(0) as usize) };
+    send::answer(fd, form, parts, 0, || Ok(How::plain(0)))
 }
 
 /// # Safety
@@ -436,21 +428,17 @@ pub unsafe extern "C-unwind" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    if !is_ours(fd) {
+    let Some(form) = form(fd) else {
         let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
         // SAFETY: as the caller promises.
         return unsafe { next(fd, message, flags) };
-    }
-    // SAFETY: as the caller promises.
-    let (parts, how) = unsafe {
-        let message = &*message;
-        let parts = slices(message.msg_iov, message.msg_iovlen);
-        (parts, control_data::sent(message, flags))
     };
-    match how {
-        Ok(how) => send::answer(fd, &parts, how),
-        Err(error) => system::answer(Err(error)),
-    }
+    // SAFETY: as the caller promises.
+    let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
+    // SAFETY: as the caller promises.
+    send::answer(fd, form, parts, flags, || unsafe {
+        control_data::sent(&*message, flags)
+    })
 }
 
 /// # Safety
@@ -527,13 +515,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
         && !from.is_null()
     {
         // SAFETY: as the caller promises.
-        unsafe {
-            address::write(
-                &address::bytes(address, is_v6(fd)),
-                from.cast(),
-                from_length,
-            )
-        };
+        unsafe { address::write(&address::bytes(address), from.cast(), from_length) };
     }
     system::answer(received.map(|it| it.length as isize))
 }

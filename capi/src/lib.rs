@@ -19,3 +19,4 @@ mod sctp;
 mod send;
 mod system;
 mod wants;
+mod watch;

@@ -7,6 +7,7 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
+use anabranch_sockets::LARGEST_PIECE;
 use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
 
 use crate::{routes, system};
@@ -86,13 +87,17 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             iov_base: header.as_mut_ptr().cast(),
             iov_len: HEADER,
         };
+        let room: usize = parts.iter().map(|part| part.iov_len).sum();
+        let keeps = flags & libc::MSG_PEEK != 0;
+        // Where any frame fits it is taken at once; else it is looked at first.
+        let at_once = done == 0 && !keeps && room >= LARGEST_PIECE;
         let (there, read) = if done == 0 {
-            let mut all = Vec::with_capacity(1 + parts.len());
-            all.push(head);
-            all.extend_from_slice(parts);
-            let peek = libc::MSG_PEEK | libc::MSG_TRUNC | kernel;
-            let (there, _) = system::receive(fd, &mut all, peek)?;
-            (there, HEADER)
+            let how = if at_once {
+                kernel
+            } else {
+                libc::MSG_PEEK | kernel
+            };
+            (behind_head(fd, head, parts, how | libc::MSG_TRUNC)?, HEADER)
         } else {
             // The header again, and then what is behind that which was read.
             let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
@@ -107,23 +112,21 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             return Ok(Received::default());
         }
         let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
-        let room: usize = parts.iter().map(|part| part.iov_len).sum();
         let left = there - read.min(there);
         let length = left.min(room);
-        let keeps = flags & libc::MSG_PEEK != 0;
         if frame.kind != Kind::Data {
             // What is sent from now on finds out what has changed.
             routes::forget(fd);
         }
         match frame.kind {
             Kind::Error => {
-                consume(fd, done)?;
+                consume(fd, done, at_once)?;
                 return Err(frame.error);
             }
             Kind::Data | Kind::Notification => (),
             // A listening socket's, or nobody's.
             _ => {
-                consume(fd, done)?;
+                consume(fd, done, at_once)?;
                 continue;
             }
         }
@@ -132,7 +135,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             let back = if done == 0 { -1 } else { done as c_int };
             system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, back)?;
         } else if whole {
-            consume(fd, done)?;
+            consume(fd, done, at_once)?;
         } else {
             let next = (read + length) as c_int;
             system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, next)?;
@@ -154,8 +157,29 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
     }
 }
 
-/// Takes the first frame away.
-fn consume(fd: c_int, done: usize) -> Result<(), c_int> {
+/// The header, and the rest into the program's parts; gives the bytes that there were.
+fn behind_head(
+    fd: c_int,
+    head: libc::iovec,
+    parts: &[libc::iovec],
+    flags: c_int,
+) -> Result<usize, c_int> {
+    const FEW: usize = 7;
+    if parts.len() <= FEW {
+        let mut all = [head; FEW + 1];
+        all[1..=parts.len()].copy_from_slice(parts);
+        let all = &mut all[..=parts.len()];
+        return system::receive(fd, all, flags).map(|(there, _)| there);
+    }
+    let mut all = [&[head], parts].concat();
+    system::receive(fd, &mut all, flags).map(|(there, _)| there)
+}
+
+/// Takes the first frame away, if it was not `taken`.
+fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
+    if taken {
+        return Ok(());
+    }
     if done > 0 {
         system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1)?;
     }

@@ -3,16 +3,18 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
-use anabranch_sockets::LARGEST_PIECE;
 use anabranch_sockets::control::{Answer, Request};
-use anabranch_sockets::frame::{self, Frame};
+use anabranch_sockets::frame::{self, Frame, HEADER};
+use anabranch_sockets::{Form, LARGEST_PIECE, Style};
+use libc::iovec;
 
-use crate::descriptor::form;
-use crate::{ask, routes, system};
+use crate::calls::waiting::{self, PENDING};
+use crate::{routes, system};
 
 /// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo, as Linux has them.
 pub mod flags {
     pub const UNORDERED: u16 = 1;
+    pub const ADDR_OVER: u16 = 2;
     pub const ABORT: u16 = 4;
     pub const SACK_IMMEDIATELY: u16 = 8;
     pub const SENDALL: u16 = 64;
@@ -30,6 +32,8 @@ pub struct How {
     pub flags: c_int,
     /// The peer's addresses, where the program names some.
     pub to: Vec<SocketAddr>,
+    /// The key that the message is signed by, where the program names one.
+    pub key: Option<u16>,
 }
 
 impl How {
@@ -52,22 +56,126 @@ pub struct Info {
     pub association: u32,
 }
 
-/// As [`message`], for C: with SIGPIPE where there is nobody any more.
-pub fn answer(fd: c_int, parts: &[&[u8]], how: How) -> isize {
-    let quiet = how.flags & libc::MSG_NOSIGNAL != 0;
-    let sent = message(fd, parts, how);
-    if sent == Err(libc::EPIPE) && !quiet {
+/// The program's parts of a message.
+#[derive(Clone, Copy)]
+pub struct Parts {
+    at: *const iovec,
+    count: usize,
+}
+
+impl Parts {
+    /// Those of an array.
+    ///
+    /// # Safety
+    /// They can be read, and what they name, while they are used.
+    pub unsafe fn new(at: *const iovec, count: usize) -> Self {
+        let count = if at.is_null() { 0 } else { count };
+        Self { at, count }
+    }
+
+    fn all(&self) -> &[iovec] {
+        match self.count {
+            0 => &[],
+            // SAFETY: as `new` was promised.
+            count => unsafe { std::slice::from_raw_parts(self.at, count) },
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.all().iter().map(|part| part.iov_len).sum()
+    }
+
+    /// A copy of them.
+    fn whole(&self) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(self.length());
+        for part in self.all().iter().filter(|part| part.iov_len > 0) {
+            // SAFETY: as `new` was promised.
+            let bytes = unsafe { std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len) };
+            whole.extend_from_slice(bytes);
+        }
+        whole
+    }
+}
+
+/// A message of which is known where it goes. Nothing of it has to be dropped: a thread may be cancelled while it waits ([`waiting`]).
+#[derive(Clone, Copy)]
+struct Ready {
+    header: Frame,
+    length: usize,
+    /// Of `sendmsg`.
+    kernel: c_int,
+}
+
+/// Parts of a message that are sent from where they are.
+const FEW: usize = 15;
+
+/// Sends one message as `how` says, and gives what C wants; with SIGPIPE where there is nobody any more. It waits as `sendmsg` does, in libc's
+/// functions, with nothing to drop.
+pub fn answer(
+    fd: c_int,
+    form: Form,
+    parts: Parts,
+    flags: c_int,
+    how: impl Fn() -> Result<How, c_int> + Copy,
+) -> isize {
+    let sent = loop {
+        let ready = match prepare(fd, form, parts, how) {
+            Err(PENDING) => match waiting::for_answer() {
+                Ok(()) => continue,
+                Err(error) => break Err(error),
+            },
+            Err(error) => break Err(error),
+            Ok(ready) => ready,
+        };
+        let sent = if ready.length <= LARGEST_PIECE && parts.count <= FEW {
+            send_at_once(fd, parts, &ready)
+        } else {
+            send_in_pieces(fd, parts, &ready)
+        };
+        let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && ready.length > LARGEST_PIECE;
+        match sent {
+            Err(libc::EAGAIN) if waits && !system::is_nonblocking(fd) => {
+                match waiting::for_room(fd) {
+                    Ok(()) => (),
+                    Err(error) => break Err(gone(error)),
+                }
+            }
+            // As with Linux, the cause of an abort does not count as sent.
+            Ok(()) if ready.header.flags & frame::ABORT != 0 => break Ok(0),
+            Ok(()) => break Ok(ready.length as isize),
+            Err(error) => break Err(gone(error)),
+        }
+    };
+    if sent == Err(libc::EPIPE) && flags & libc::MSG_NOSIGNAL == 0 {
         // SAFETY: no pointers.
         unsafe { libc::raise(libc::SIGPIPE) };
     }
     system::answer(sent)
 }
 
-/// Sends one message; gives its length.
-pub fn message(fd: c_int, parts: &[&[u8]], how: How) -> system::Outcome {
+fn gone(error: c_int) -> c_int {
+    match error {
+        libc::ECONNREFUSED | libc::ECONNRESET | libc::ENOTCONN => libc::EPIPE,
+        error => error,
+    }
+}
+
+/// What goes before the message, once it is known that it can be sent.
+fn prepare(
+    fd: c_int,
+    form: Form,
+    parts: Parts,
+    how: impl Fn() -> Result<How, c_int>,
+) -> Result<Ready, c_int> {
+    let how = how()?;
     let info = how.info.unwrap_or_default();
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let has = |bit: u16| info.flags & bit != 0;
+    // As Linux has it, an address that is named counts for a one-to-one socket in any case.
+    let over = has(flags::ADDR_OVER) || form.style == Style::OneToOne;
+    if has(flags::ADDR_OVER) && how.to.is_empty() {
+        return Err(libc::EINVAL);
+    }
     let (policy, value) = how.policy.unwrap_or_default();
     // The program's own flags of `sendmsg` mean the same (MSG_EOF).
     let ends = has(flags::EOF) || how.flags & c_int::from(flags::EOF) != 0;
@@ -77,6 +185,9 @@ pub fn message(fd: c_int, parts: &[&[u8]], how: How) -> system::Outcome {
         context: info.context,
         value,
         policy,
+        key: how.key,
+        over: over && !how.to.is_empty(),
+        address: how.to.first().copied(),
         flags: flag(has(flags::UNORDERED), frame::UNORDERED)
             | flag(ends, frame::EOF)
             | flag(has(flags::ABORT), frame::ABORT)
@@ -86,58 +197,68 @@ pub fn message(fd: c_int, parts: &[&[u8]], how: How) -> system::Outcome {
             | flag(how.policy.is_none(), frame::DEFAULT_POLICY),
         ..Frame::default()
     };
-    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let length = parts.length();
     if length == 0 && header.flags & (frame::EOF | frame::ABORT) == 0 {
         // RFC 6458 §3.1.3: SCTP has no empty messages.
         return Err(libc::EINVAL);
     }
-    route(fd, &mut header, &how, length)?;
-    let kernel = how.flags & (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-    let gone = |error| match error {
-        libc::ECONNREFUSED | libc::ECONNRESET | libc::ENOTCONN => libc::EPIPE,
-        error => error,
+    route(fd, form, &mut header, &how, length)?;
+    let kernel = how.flags & (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) | libc::MSG_NOSIGNAL;
+    Ok(Ready {
+        header,
+        length,
+        kernel,
+    })
+}
+
+/// One frame, from where the program has it. May be unwound.
+fn send_at_once(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
+    let mut header = ready.header.encode();
+    let mut all = [EMPTY; FEW + 1];
+    all[0] = iovec {
+        iov_base: header.as_mut_ptr().cast(),
+        iov_len: HEADER,
     };
-    if length <= LARGEST_PIECE {
-        let bytes = header.encode();
-        let all: Vec<&[u8]> = [&bytes[..]]
-            .into_iter()
-            .chain(parts.iter().copied())
-            .collect();
-        // As with Linux, the cause of an abort does not count as sent.
-        let counted = if header.flags & frame::ABORT != 0 {
-            0
-        } else {
-            length
-        };
-        return system::send(fd, &all, kernel)
-            .map_err(gone)
-            .map(|_| counted as isize);
+    for (to, part) in all[1..].iter_mut().zip(parts.all()) {
+        *to = *part;
     }
-    // The first piece may find no room; the rest waits for it, since a message is sent whole or not at all.
-    let whole = parts.concat();
+    // SAFETY: the header is there, and the program's parts, as `Parts::new` was promised.
+    unsafe { waiting::send(fd, &all[..=parts.count], ready.kernel) }
+}
+
+const EMPTY: iovec = iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// Several frames. The first piece may find no room; the rest waits for it, since a message is sent whole or not at all.
+fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
+    let whole = parts.whole();
     let mut pieces = whole.chunks(LARGEST_PIECE).peekable();
-    let last = header.flags;
+    let mut header = ready.header;
+    let mut begins = true;
     while let Some(piece) = pieces.next() {
         header.flags = match pieces.peek() {
             Some(_) => frame::MORE,
-            None => last,
+            None => ready.header.flags,
         };
-        let begins = piece.as_ptr() == whole.as_ptr();
+        let kernel = ready.kernel | libc::MSG_DONTWAIT;
         loop {
             match system::send(fd, &[&header.encode(), piece], kernel) {
                 Ok(_) => break,
                 Err(libc::EINTR) if !begins => (),
                 Err(libc::EAGAIN) if !begins => system::wait(fd, libc::POLLOUT),
-                Err(error) => return Err(gone(error)),
+                Err(error) => return Err(error),
             }
         }
+        begins = false;
     }
-    Ok(length as isize)
+    Ok(())
 }
 
 /// Finds out where the message goes, and whether it can.
-fn route(fd: c_int, header: &mut Frame, how: &How, length: usize) -> Result<(), c_int> {
-    let one_to_many = form(fd).is_some_and(|it| it.is_one_to_many());
+fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) -> Result<(), c_int> {
+    let one_to_many = form.is_one_to_many();
     let (stream, ends) = (
         header.stream,
         header.flags & (frame::EOF | frame::ABORT) != 0,
@@ -145,22 +266,25 @@ fn route(fd: c_int, header: &mut Frame, how: &How, length: usize) -> Result<(), 
     if one_to_many && header.flags & frame::ALL != 0 {
         return Ok(());
     }
-    if !one_to_many && how.to.is_empty() && routes::allows(fd, stream, length) {
+    let usual = how.to.is_empty() && how.key.is_none();
+    if !one_to_many && usual && routes::allows(fd, stream, length) {
         return Ok(());
     }
+    let wait = !system::is_nonblocking(fd) && how.flags & libc::MSG_DONTWAIT == 0;
     let request = Request::Route {
         association: how.info.map_or(0, |it| it.association),
         addresses: how.to.clone(),
         // What ends an association begins none.
         begin: !ends,
-        wait: !system::is_nonblocking(fd) && how.flags & libc::MSG_DONTWAIT == 0,
+        wait,
+        key: how.key,
     };
     let Answer::Route {
         association,
         streams,
         most,
         settled,
-    } = ask::ask(fd, request)?
+    } = waiting::asked(fd, request, wait)?
     else {
         return Err(libc::EIO);
     };
@@ -172,7 +296,6 @@ fn route(fd: c_int, header: &mut Frame, how: &How, length: usize) -> Result<(), 
     }
     if one_to_many {
         header.association = association;
-        header.address = how.to.first().copied();
     } else if settled {
         routes::remember(fd, streams, most);
     }

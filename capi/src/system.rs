@@ -5,14 +5,31 @@ use std::ffi::{c_int, c_long, c_void};
 /// What a call gave, as libc says it: -1 and `errno`.
 pub type Outcome = Result<isize, c_int>;
 
+type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// libc's `syscall`, behind the one that is caught. Variadic in C; its arguments stand where those of a function with so many do, on the machines
+/// this is built for.
+pub fn next() -> Syscall {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let mut at = NEXT.load(Ordering::Relaxed);
+    if at == 0 {
+        // SAFETY: the name ends with a 0.
+        at = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) as usize };
+        NEXT.store(at, Ordering::Relaxed);
+    }
+    // SAFETY: every libc has it, of this type.
+    unsafe { std::mem::transmute::<usize, Syscall>(at) }
+}
+
 /// One system call.
 ///
 /// # Safety
 /// The arguments are what the call wants; pointers among them are good for what it does with them.
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Outcome {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: as the caller promises. `syscall` is no name that is caught here.
-    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    // SAFETY: as the caller promises. It is libc's own function, not the one that is caught here.
+    let result = unsafe { next()(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(errno()),
         result => Ok(result as isize),
@@ -117,6 +134,35 @@ pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
         })
         .collect();
     send_parts(fd, &parts, flags)
+}
+
+/// `sendmsg` of these bytes, with a copy of a descriptor (SCM_RIGHTS).
+pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> Outcome {
+    let mut part = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
+        iov_len: bytes.len(),
+    };
+    // What the control data of one descriptor takes, with the alignment that they want.
+    let mut control = [0_usize; 4];
+    // SAFETY: an empty msghdr is one of zeros; the control data is written where the macros say, within `control`, which is large enough; the
+    // kernel reads the message and its part.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as _;
+        libc::CMSG_DATA(header)
+            .cast::<c_int>()
+            .write_unaligned(passed);
+        let at = &raw const message as usize;
+        let flags = libc::MSG_NOSIGNAL as usize;
+        call(libc::SYS_sendmsg, [fd as usize, at, flags, 0, 0, 0])
+    }
 }
 
 /// `sendmsg` of these parts.

@@ -2,7 +2,7 @@
 //! struct sctp_nxtinfo (SCTP_RECVNXTINFO).
 //!
 //! It counts when a message is read, not when it came, and in every process that has the descriptor. So it is kept by the kernel, with the
-//! descriptor: a Unix socket has no other use for SO_PRIORITY, of which anybody may set 0 to 6.
+//! descriptor: SO_RCVLOWAT, of which a Unix socket of this kind makes no use.
 
 use std::ffi::c_int;
 
@@ -20,7 +20,8 @@ pub const NXTINFO: c_int = 4;
 
 /// What is wanted, of the bits above.
 pub fn of(fd: c_int) -> c_int {
-    system::int_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY).unwrap_or(0)
+    // The kernel begins with 1, and makes 0 that.
+    system::int_option(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).map_or(0, |it| it - 1)
 }
 
 /// Wants for a socket what another wants.
@@ -41,11 +42,10 @@ pub fn changed(fd: c_int, option: c_int) {
     let wants = bit(is_on(EVENTS, 1), SNDRCV)
         | bit(is_on(RECVRCVINFO, 4), RCVINFO)
         | bit(is_on(RECVNXTINFO, 4), NXTINFO);
-    // Whoever wants all three, which say the same twice, does without the oldest.
-    keep(fd, if wants == 7 { RCVINFO | NXTINFO } else { wants });
+    keep(fd, wants);
 }
 
 fn keep(fd: c_int, wants: c_int) {
-    // The kernel refuses no value that small.
-    let _ = system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, wants);
+    // The kernel refuses no value.
+    let _ = system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, wants + 1);
 }

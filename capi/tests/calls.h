@@ -96,7 +96,7 @@ static long get_value(int s, int option, sctp_assoc_t association)
 }
 
 /* Bytes that an option gives where there is much room. */
-static long size_of(int s, int option)
+__attribute__((unused)) static long size_of(int s, int option)
 {
     char value[4096] = { 0 };
     socklen_t length = sizeof value;
@@ -195,7 +195,7 @@ static ssize_t send_with(int s, const char *text, struct sctp_sndinfo info, stru
     return sendmsg(s, &message, flags | MSG_NOSIGNAL);
 }
 
-static void notifications(int s)
+__attribute__((unused)) static void notifications(int s)
 {
     struct sctp_event_subscribe all = { .sctp_association_event = 1, .sctp_shutdown_event = 1, .sctp_send_failure_event = 1 };
     CALL(set(s, SCTP_EVENTS, &all, sizeof all));

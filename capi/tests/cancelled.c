@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/sctp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,10 @@ static int silent(struct sockaddr_in *to)
     return ntohs(address.sin_port);
 }
 
-static int towards_silence(struct sockaddr_in *to)
+static int towards_silence(int style, struct sockaddr_in *to)
 {
     struct { sctp_assoc_t association; struct sockaddr_storage address; uint16_t port; } encapsulation = { 0 };
-    int s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    int s = socket(AF_INET, style, IPPROTO_SCTP);
     memcpy(&encapsulation.address, to, sizeof *to);
     encapsulation.port = htons((uint16_t)silent(to));
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_REMOTE_UDP_ENCAPS_PORT, &encapsulation, sizeof encapsulation) == 0);
@@ -56,12 +57,28 @@ static void count(void *unused)
     handled++;
 }
 
-enum { PIPE, ACCEPT, RECEIVE, READ, CONNECT, CONNECTX, KINDS };
+enum { PIPE, ACCEPT, RECEIVE, READ, CONNECT, CONNECTX, SEND, SEND_TO, KINDS };
 
 struct one {
     int kind;
     pthread_barrier_t begun;
 };
+
+/* A socket whose peer reads nothing, and that takes no more. */
+static int full(int number)
+{
+    static char data[10000];
+    struct sockaddr_in to = loopback(number);
+    struct pollfd wanted = { .events = POLLOUT };
+    int l = listening(SOCK_STREAM, number), s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    CHECK(connect(s, (struct sockaddr *)&to, sizeof to) == 0 && accept(l, NULL, NULL) >= 0);
+    wanted.fd = s;
+    do
+        while (send(s, data, sizeof data, MSG_DONTWAIT) > 0)
+            ;
+    while (poll(&wanted, 1, 200) == 1);
+    return s;
+}
 
 static void *waits(void *given)
 {
@@ -91,8 +108,23 @@ static void *waits(void *given)
         CHECK((one->kind == READ ? read(s, &byte, 1) : recvmsg(s, &message, 0)) < 0);
         break;
     }
+    case SEND: {
+        /* Short ones: the rest of a message of several pieces waits without a point where it can be cancelled. */
+        static char data[1000];
+        int s = full(port + one->kind);
+        pthread_barrier_wait(&one->begun);
+        while (send(s, data, sizeof data, 0) > 0)
+            ;
+        break;
+    }
+    case SEND_TO: {
+        int s = towards_silence(SOCK_SEQPACKET, &to);
+        pthread_barrier_wait(&one->begun);
+        CHECK(sendto(s, &byte, 1, 0, (struct sockaddr *)&to, sizeof to) < 0);
+        break;
+    }
     default: {
-        int s = towards_silence(&to);
+        int s = towards_silence(SOCK_STREAM, &to);
         pthread_barrier_wait(&one->begun);
         if (one->kind == CONNECTX) {
             CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL) == 0);

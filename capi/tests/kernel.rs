@@ -268,27 +268,32 @@ fn the_kernels_programs_call_debians_over_ip() {
     is_called_by_the_kernel(true);
 }
 
-/// `calls.linux`, which this stack's calls are compared with (`linux.rs`), is what they come to in the kernel.
+/// `calls.linux` and `more.linux`, which this stack's calls are compared with (`linux.rs`), are what they come to in the kernel.
 #[test]
 fn the_kernels_calls_end_as_they_are_listed() {
     if !able() {
         return;
     }
     let folder = tempfile::tempdir().expect("a directory");
-    let program = compile("calls", folder.path());
-    let listed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls.linux");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     beside_a_guest(|own, other| {
         let until = deadline();
-        let script = format!(
-            "{program} 5001 >/run/calls 2>/dev/null; diff /run/calls {listed} && echo as listed",
-            program = program.display(),
-            listed = listed.display()
-        );
+        let mut script = String::new();
+        for (name, port) in [("calls", 5001), ("more", 5101)] {
+            script.push_str(&format!(
+                "{program} {port} >/run/{name} 2>/dev/null
+                if diff {listed} /run/{name}; then echo \"as listed {name}\"; fi\n",
+                program = compile(name, folder.path()).display(),
+                listed = tests.join(format!("{name}.linux")).display()
+            ));
+        }
         let mut guest = guest(folder.path(), &script, [other, own], true)?;
         guest.wait("ended", until)?;
-        match guest.wait("as listed", until) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(guest.to_string()),
+        for name in ["calls", "more"] {
+            if guest.wait(&format!("as listed {name}"), until).is_err() {
+                return Err(guest.to_string());
+            }
         }
+        Ok(())
     });
 }

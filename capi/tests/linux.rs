@@ -1,6 +1,6 @@
-//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c` writes a line for each, `calls.linux` is what it wrote on
-//! Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` is where this stack differs,
-//! with the reason.
+//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c` and `more.c` write a line for each, `calls.linux` and `more.linux` are
+//! what they wrote on Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` and
+//! `more.differences` are where this stack differs, with the reason.
 
 mod common;
 
@@ -37,19 +37,20 @@ fn difference(old: &[&str], new: &[&str]) -> Vec<String> {
     out
 }
 
-#[test]
-fn calls_end_as_with_linux_but_for_what_is_listed() {
+/// What the program of that name comes to here, beside what it came to there.
+fn compare(name: &str, port: &str) {
     let folder = tempfile::tempdir().expect("a directory");
-    let program = compile("calls", folder.path());
-    let output = run(Command::new(program).arg("5001"));
-    assert!(output.status.success(), "{}", text(&output));
-    let ours = String::from_utf8(output.stdout).expect("text");
+    let program = compile(name, folder.path());
+    let output = run(Command::new(program).arg(port));
+    let ours = String::from_utf8_lossy(&output.stdout).into_owned();
     if let Some(path) = env::var_os("CALLS_TO") {
-        fs::write(path, &ours).expect("a file");
+        fs::write(Path::new(&path).join(name), &ours).expect("a file");
     }
+    assert!(output.status.success(), "{}", text(&output));
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let read = |name: &str| fs::read_to_string(tests.join(name)).expect("a file");
-    let (linux, listed) = (read("calls.linux"), read("calls.differences"));
+    let read =
+        |kind: &str| fs::read_to_string(tests.join(format!("{name}.{kind}"))).expect("a file");
+    let (linux, listed) = (read("linux"), read("differences"));
     let [linux, ours, listed] =
         [&linux, &ours, &listed].map(|text| text.lines().collect::<Vec<_>>());
     let found = difference(&linux, &ours);
@@ -57,7 +58,17 @@ fn calls_end_as_with_linux_but_for_what_is_listed() {
         .into_iter()
         .filter(|line| line.starts_with("- ") || line.starts_with("+ "))
         .collect();
-    assert_eq!(found, listed, "found, and listed in calls.differences");
+    assert_eq!(found, listed, "found, and listed in {name}.differences");
+}
+
+#[test]
+fn calls_end_as_with_linux_but_for_what_is_listed() {
+    compare("calls", "5001");
+}
+
+#[test]
+fn more_calls_end_as_with_linux_but_for_what_is_listed() {
+    compare("more", "5101");
 }
 
 #[test]

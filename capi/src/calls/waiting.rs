@@ -7,8 +7,9 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use anabranch_sockets::control::Request;
-use libc::{msghdr, ssize_t};
+use anabranch_sockets::control::{Answer, Request};
+use anabranch_sockets::frame::{Frame, HEADER, Kind};
+use libc::{iovec, msghdr, ssize_t};
 
 use crate::{ask, system};
 
@@ -46,6 +47,77 @@ pub fn for_message(fd: c_int) -> Result<(), c_int> {
         ..0 => Err(system::errno()),
         _ => Ok(()),
     }
+}
+
+/// Waits until there is room to write, as `sendmsg` does (SO_SNDTIMEO, signals): by sending nothing.
+pub fn for_room(fd: c_int) -> Result<(), c_int> {
+    let nothing = Frame {
+        kind: Kind::Nothing,
+        ..Frame::default()
+    };
+    let mut nothing = nothing.encode();
+    let part = iovec {
+        iov_base: nothing.as_mut_ptr().cast(),
+        iov_len: HEADER,
+    };
+    // SAFETY: the header is there.
+    unsafe { send(fd, &[part], libc::MSG_NOSIGNAL) }
+}
+
+/// libc's own `sendmsg` of these parts.
+///
+/// # Safety
+/// They can be read, and what they name.
+pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int> {
+    // SAFETY: an empty msghdr is one of zeros; the rest as the caller promises.
+    let sent = unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = parts.as_ptr().cast_mut();
+        message.msg_iovlen = parts.len() as _;
+        sendmsg(fd, &raw const message, flags)
+    };
+    match sent {
+        ..0 => Err(system::errno()),
+        _ => Ok(()),
+    }
+}
+
+/// The answer to a request is waited for, by [`for_answer`]; then it is to be asked again. No `errno` has that number.
+pub const PENDING: c_int = -1;
+
+/// Asks the host. What may take long (`wait`) is answered when it is asked again, after [`PENDING`] and [`for_answer`]: by then nothing has to be
+/// dropped.
+pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
+    let line = LINE.with(|it| it.0.replace(-1));
+    if line >= 0 {
+        return ask::finish(line);
+    }
+    if !wait {
+        return ask::ask(fd, request);
+    }
+    let line = ask::begin(fd, request)?;
+    LINE.with(|it| it.0.set(line));
+    Err(PENDING)
+}
+
+/// Waits for the answer to what was asked. May be unwound: the thread keeps the descriptor.
+pub fn for_answer() -> Result<(), c_int> {
+    let waited = for_message(LINE.with(|it| it.0.get()));
+    if waited.is_err() {
+        let line = LINE.with(|it| it.0.replace(-1));
+        system::close(line);
+    }
+    waited
+}
+
+/// libc's own.
+///
+/// # Safety
+/// As libc's.
+unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
+    // SAFETY: as the caller promises.
+    unsafe { next(fd, message, flags) }
 }
 
 /// libc's own.

@@ -112,7 +112,7 @@ pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
         context: frame.context,
         timetolive: 0,
         tsn: frame.tsn,
-        cumtsn: frame.tsn,
+        cumtsn: frame.cumulative_tsn,
         assoc_id: frame.association as i32,
     }
 }
@@ -210,8 +210,11 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
             let ip = ip.ok_or(libc::EINVAL)?.to_canonical();
             how.to.push(SocketAddr::new(ip, port));
         }
-        // The key that is active is used.
-        AUTHINFO => (),
+        // struct sctp_authinfo: the key.
+        AUTHINFO => {
+            let key = data.first_chunk().ok_or(libc::EINVAL)?;
+            how.key = Some(u16::from_ne_bytes(*key));
+        }
         _ => return Err(libc::EINVAL),
     }
     Ok(())
@@ -230,7 +233,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) {
     };
     match frame.address {
         Some(address) if !message.msg_name.is_null() => {
-            let bytes = crate::address::bytes(address, crate::calls::is_v6(fd));
+            let bytes = crate::address::bytes(address);
             // SAFETY: as the caller promises.
             unsafe { crate::address::write(&bytes, message.msg_name, &mut message.msg_namelen) };
         }

@@ -41,8 +41,8 @@ pub unsafe fn set_option(
     length: usize,
 ) -> Result<c_int, c_int> {
     if level != libc::IPPROTO_SCTP && !KEPT.contains(&(level, option)) {
-        // IP options say how packets go, which is the host's business.
-        if level != libc::SOL_SOCKET {
+        // IP options say how packets go, which is the host's business. SO_RCVLOWAT, which SCTP does not heed, is ours (`wants`).
+        if level != libc::SOL_SOCKET || option == libc::SO_RCVLOWAT {
             return Ok(0);
         }
         let arguments = [
@@ -128,6 +128,7 @@ pub unsafe fn get_option(
     let bytes = match (level, option) {
         (libc::SOL_SOCKET, libc::SO_TYPE) => kind(fd).to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_SCTP.to_ne_bytes().to_vec(),
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => 1_i32.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => domain.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_ERROR | libc::SO_LINGER | libc::SO_ACCEPTCONN) => {
             ask::option(fd, level, option, given)?
@@ -205,7 +206,7 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
         _ => return Err(libc::EINVAL),
     };
     let form = form(fd).ok_or(libc::EBADF)?;
-    ask::association(ask::ask(fd, Request::PeelOff(number))?)?;
+    ask::association(ask::peel_off(fd, number)?)?;
     let form = Form::new(form.v6, Style::PeeledOff);
     take_over(
         fd,
@@ -218,11 +219,10 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
 /// struct sctp_getaddrs: association, count, addresses.
 fn packed(fd: c_int, request: Request, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let all = ask::addresses(fd, request)?;
-    let v6 = is_v6(fd);
     let mut out = given[..4].to_vec();
     out.extend((all.len() as u32).to_ne_bytes());
     for address in all {
-        out.extend(address::bytes(address, v6));
+        out.extend(address::bytes(address));
     }
     match out.len() <= given.len() {
         true => Ok(out),
@@ -250,18 +250,15 @@ mod tests {
             "192.0.2.1:7".parse().unwrap(),
             "[2001:db8::1]:8".parse().unwrap(),
         ];
-        let bytes: Vec<u8> = all
-            .iter()
-            .flat_map(|&it| address::bytes(it, false))
-            .collect();
+        let bytes: Vec<u8> = all.iter().flat_map(|&it| address::bytes(it)).collect();
         // SAFETY: so many bytes are there.
         let read = unsafe { address::read_packed(bytes.as_ptr().cast(), bytes.len(), 9) };
         assert_eq!(read.as_deref(), Ok(&all[..]));
         // SAFETY: so many bytes are there.
         let cut = unsafe { address::read_packed(bytes.as_ptr().cast(), bytes.len() - 1, 9) };
         assert_eq!(cut, Err(libc::EINVAL));
-        // An address of IPv4 is a mapped one at a socket of IPv6, and comes back as what it is.
-        let mapped = address::bytes(all[0], true);
+        // A mapped address comes back as what it is.
+        let mapped = address::bytes("[::ffff:192.0.2.1]:7".parse().unwrap());
         assert_eq!(mapped.len(), 28);
         // SAFETY: so many bytes are there.
         let read = unsafe { address::read(mapped.as_ptr().cast(), mapped.len()) };

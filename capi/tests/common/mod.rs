@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_net::{Carrier, Config};
-use anabranch_sockets::host::Host;
+use anabranch_sockets::host::{Host, Missed};
 
 /// How long a program may take, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -78,6 +78,20 @@ pub fn encapsulated(addresses: &[IpAddr]) -> Config {
 
 /// The same, by a host of these settings, in the network of this thread.
 pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Output {
+    run_by(command, preload, config, false).0
+}
+
+/// As [`run`], watched for system calls past the library; gives what was seen, too.
+pub fn run_watched(command: &mut Command) -> (Output, Missed) {
+    run_by(command, &[library()], encapsulated(&[]), true)
+}
+
+fn run_by(
+    command: &mut Command,
+    preload: &[PathBuf],
+    config: Config,
+    watched: bool,
+) -> (Output, Missed) {
     let preload: Vec<_> = preload.iter().map(|it| it.to_string_lossy()).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -87,21 +101,25 @@ pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Out
     static HOSTS: AtomicUsize = AtomicUsize::new(0);
     let number = HOSTS.fetch_add(1, Ordering::Relaxed);
     let name = format!("test-{}-{number}", std::process::id());
-    let output = runtime.block_on(async {
+    let (output, missed) = runtime.block_on(async {
         let host = Host::start(&name, config).expect("a host");
         let idle = host.idle();
+        let missed = host.missed();
         tokio::spawn(host.serve());
-        let child = tokio::process::Command::from(tied(command))
-            .env("LD_PRELOAD", preload.join(":"))
-            .env("ANABRANCH_HOST", &name)
-            .kill_on_drop(true)
-            .output();
+        let mut command = tokio::process::Command::from(tied(command));
+        command.env("LD_PRELOAD", preload.join(":"));
+        command.env("ANABRANCH_HOST", &name).kill_on_drop(true);
+        if watched {
+            command.env("ANABRANCH_WATCH", "1");
+        }
+        let child = command.output();
         let output = tokio::time::timeout(PATIENCE, child).await;
         // What it sent last is on its way; whoever does not answer is not waited for long.
         let _ = tokio::time::timeout(LAST_WORDS, idle).await;
-        output
+        (output, missed.borrow().clone())
     });
-    output.expect("the program ends").expect("it runs")
+    let output = output.expect("the program ends").expect("it runs");
+    (output, missed)
 }
 
 /// The command so that what it starts ends with it, and it with this thread: it is the first of processes of its own, where that is allowed.

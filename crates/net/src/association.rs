@@ -176,13 +176,17 @@ impl Association {
     }
 
     fn poll_part(&self) -> Option<Result<Option<MessagePart>, Lost>> {
-        let received = self.poll_read(Protocol::poll_part)?;
-        Some(received.map(|received| received.map(MessagePart::from)))
+        self.poll_read(|it| {
+            let part = it.poll_part()?;
+            Some(MessagePart::new(part, it.cumulative_tsn()))
+        })
     }
 
     fn poll_part_on(&self, stream: u16) -> Option<Result<Option<MessagePart>, Lost>> {
-        let received = self.poll_read(|it| it.poll_part_on(stream))?;
-        Some(received.map(|received| received.map(MessagePart::from)))
+        self.poll_read(|it| {
+            let part = it.poll_part_on(stream)?;
+            Some(MessagePart::new(part, it.cumulative_tsn()))
+        })
     }
 
     /// What the protocol has to read, or that nothing more will come.

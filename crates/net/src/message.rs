@@ -29,6 +29,10 @@ pub struct MessagePart {
     pub unordered: bool,
     /// The message's number in its stream; meaningless if unordered.
     pub ssn: u16,
+    /// The TSN of one of its chunks.
+    pub tsn: u32,
+    /// The last TSN before which none was missing when it was read (RFC 6458 §5.3.5).
+    pub cumulative_tsn: u32,
     /// The message begins with this part.
     pub begins: bool,
     /// The message ends with this part. With `begins` it is a whole message.
@@ -37,13 +41,16 @@ pub struct MessagePart {
     pub bytes: Bytes,
 }
 
-impl From<ReceivedPart> for MessagePart {
-    fn from(part: ReceivedPart) -> Self {
+impl MessagePart {
+    /// What the protocol gives, with the last TSN before which none is missing.
+    pub(crate) fn new(part: ReceivedPart, cumulative: u32) -> Self {
         Self {
             stream: part.stream,
             ppid: part.ppid,
             unordered: part.unordered,
             ssn: part.ssn.0,
+            tsn: part.tsn.0,
+            cumulative_tsn: cumulative,
             begins: part.begins,
             ends: part.ends,
             bytes: part.payload.into_bytes(),

@@ -411,6 +411,14 @@ impl Association {
         part
     }
 
+    /// The last TSN of the peer's before which none is missing; 0 before the handshake has told one.
+    pub fn cumulative_tsn(&self) -> u32 {
+        match &self.state {
+            State::Known(known) => known.rx.cumulative_tsn().0,
+            _ => 0,
+        }
+    }
+
     /// As [`Association::poll_part`], of `stream` alone: what waits of other streams stays, and keeps its room in the receive window.
     /// May be mixed with the others. It looks past what waits of other streams: costs grow with that.
     pub fn poll_part_on(&mut self, stream: u16) -> Option<ReceivedPart> {

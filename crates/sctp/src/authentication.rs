@@ -207,11 +207,11 @@ impl Authenticator {
     }
 
     /// An AUTH chunk to be filled in by [`Authenticator::sign`]; none where the peer does not speak it.
-    pub(crate) fn blank(&self) -> Option<Auth> {
+    pub(crate) fn blank(&self, key: u16) -> Option<Auth> {
         let agreed = self.agreed.as_ref()?;
         let zeros = &[0; Algorithm::LONGEST][..agreed.algorithm.len()];
         Some(Auth {
-            shared_key_id: self.keys.active(),
+            shared_key_id: key,
             hmac_id: agreed.algorithm.id(),
             hmac: Bytes::from_static(zeros),
         })
@@ -225,11 +225,11 @@ impl Authenticator {
         })
     }
 
-    /// Fills in the HMAC of the AUTH that `packet` begins with (RFC 4895 §6.2).
-    pub(crate) fn sign(&self, packet: &mut [u8]) {
+    /// Fills in the HMAC of the AUTH that `packet` begins with (RFC 4895 §6.2), by this key.
+    pub(crate) fn sign(&self, key: u16, packet: &mut [u8]) {
         let Some(agreed) = &self.agreed else { return };
-        let Some(keyed) = agreed.keyed(self.keys.active(), agreed.algorithm) else {
-            return debug_assert!(false, "the active key is one of the keys");
+        let Some(keyed) = agreed.keyed(key, agreed.algorithm) else {
+            return debug_assert!(false, "it is one of the keys");
         };
         let hmac = keyed.sign(&[packet]);
         let len = agreed.algorithm.len();

@@ -12,8 +12,8 @@ use anabranch_wire::chunk::kind;
 use anabranch_wire::parameter::Parameter;
 
 pub use counters::AbandonedCount;
-pub(crate) use options::Terms;
 pub use options::{AbandonPolicy, AbandonedMessage, SendOptions};
+pub(crate) use options::{Course, Terms};
 pub(crate) use records::{Abandoning, Form, MessageId, Record};
 
 use crate::extension::Extension;

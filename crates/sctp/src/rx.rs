@@ -352,6 +352,7 @@ impl Receiver {
                 ppid: data.ppid,
                 unordered: data.unordered,
                 ssn: data.ssn,
+                tsn,
                 payload: MessageBytes::One(payload),
             };
             let whole = Whole {

@@ -7,6 +7,7 @@ mod abandon;
 mod ack;
 mod burst;
 mod cmt;
+mod course;
 mod deadlines;
 mod ecn;
 mod fill;
@@ -38,7 +39,7 @@ pub use send_queue::Message;
 use crate::allocation::{Loss, StreamsInUse};
 use crate::config::Config;
 use crate::mtu::DATA_HEADER;
-use crate::partial::Abandoning;
+use crate::partial::{Abandoning, Course};
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::Profile;
 use crate::scheduling::Turn;
@@ -46,6 +47,7 @@ use crate::stats::SenderStatistics;
 use ack::PathAck;
 use burst::Burst;
 use cmt::Cmt;
+use course::Keys;
 use gaps::Run;
 use outstanding::Outstanding;
 use receipts::Receipts;
@@ -146,6 +148,8 @@ pub struct Sender {
     acks: Vec<PathAck>,
     /// Scratch of `fill`: where the last DATA chunk of the packet begins.
     last_data_at: usize,
+    /// The keys that chunks are signed by, where their user chose them.
+    keys: Keys,
 }
 
 /// A chunk sent although the peer's window had no room for it (RFC 9260 §6.1 A).
@@ -208,6 +212,7 @@ impl Sender {
             blocks: Vec::new(),
             acks: Vec::new(),
             last_data_at: 0,
+            keys: Keys::default(),
         }
     }
 
@@ -231,7 +236,7 @@ impl Sender {
     #[inline]
     pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
-        self.queue_message(Turn::Stream(stream), message, false)
+        self.queue_message(Turn::Stream(stream), message, false, None)
     }
 
     fn check_stream(&self, stream: u16) -> Result<(), SendError> {
@@ -259,7 +264,7 @@ impl Sender {
             }
             None => Turn::Spread,
         };
-        self.queue_message(turn, message, true)
+        self.queue_message(turn, message, true, None)
     }
 
     /// Queues a message for whichever stream in use has its turn when the message is begun; see [`crate::allocation`].
@@ -267,7 +272,7 @@ impl Sender {
     /// # Errors
     /// See [`SendError`]; nothing was queued then.
     pub fn send_spread(&mut self, message: Message) -> Result<(), SendError> {
-        self.queue_message(Turn::Spread, message, false)
+        self.queue_message(Turn::Spread, message, false, None)
     }
 
     #[inline]
@@ -276,6 +281,7 @@ impl Sender {
         turn: Turn,
         message: Message,
         immediate: bool,
+        course: Option<Box<Course>>,
     ) -> Result<(), SendError> {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
@@ -284,7 +290,7 @@ impl Sender {
             return Err(SendError::BufferFull);
         }
         let immediate = immediate && self.profile.sack_immediately;
-        self.queue.push(turn, message, immediate, None);
+        self.queue.push(turn, message, immediate, None, course);
         self.burst.message_given = true;
         Ok(())
     }
@@ -445,7 +451,7 @@ impl Sender {
         if self.queue.is_empty() {
             return None;
         }
-        let path = paths.choose_for_new_data();
+        let path = self.path_for_new(paths);
         self.may_send_new(now, path, paths).then_some(path)
     }
 

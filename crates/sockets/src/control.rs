@@ -41,9 +41,17 @@ pub enum Request {
         begin: bool,
         /// Answer when an association that was begun is up.
         wait: bool,
+        /// The key that the message is to be signed by.
+        key: Option<u16>,
     },
-    /// `sctp_peeloff`: [`Answer::Association`] can be taken over by a new socket.
-    PeelOff(u32),
+    /// `sctp_peeloff`: [`Answer::Association`] can be taken over by a new socket. With the request comes a copy of the descriptor: what waits there
+    /// of the association goes with it.
+    PeelOff {
+        /// Which.
+        association: u32,
+        /// Bytes of the first frame that were read already.
+        read: usize,
+    },
     /// `setsockopt`.
     Set {
         /// SOL_SOCKET or IPPROTO_SCTP.
@@ -68,6 +76,9 @@ pub enum Request {
     Peer(u32),
     /// `getpeername`.
     PeerName,
+    /// Of no socket, and not answered: with it comes the descriptor that tells of SCTP sockets that a program asks the kernel for, past the
+    /// library (`SECCOMP_RET_USER_NOTIF`); without one, an `errno` says why there is none.
+    Watch(i32),
 }
 
 /// An answer.

@@ -78,6 +78,12 @@ pub struct Frame {
     pub error: i32,
     /// Where a message came from, or is to go.
     pub address: Option<SocketAddr>,
+    /// From a program: it goes to that very address of the peer's (SCTP_ADDR_OVER).
+    pub over: bool,
+    /// From a program: the key that the message is signed by (SCTP_AUTHINFO).
+    pub key: Option<u16>,
+    /// To a program: the last TSN before which none was missing when the message was given.
+    pub cumulative_tsn: u32,
 }
 
 impl Frame {
@@ -112,6 +118,9 @@ impl Frame {
         put(&self.error.to_le_bytes());
         put(&ip.octets());
         put(&port.to_le_bytes());
+        put(&self.key.unwrap_or_default().to_le_bytes());
+        put(&[u8::from(self.key.is_some()) | u8::from(self.over) << 1, 0]);
+        put(&self.cumulative_tsn.to_le_bytes());
         out
     }
 
@@ -141,6 +150,9 @@ impl Frame {
             policy: short(28),
             error: word(32) as i32,
             address: ip.map(|ip| SocketAddr::new(ip, short(52))),
+            over: bytes[56] & 2 != 0,
+            key: (bytes[56] & 1 != 0).then(|| short(54)),
+            cumulative_tsn: word(58),
         })
     }
 }
@@ -181,6 +193,9 @@ mod tests {
                 policy: 12,
                 error: -13,
                 address: Some(address.parse().unwrap()),
+                over: true,
+                key: Some(0),
+                cumulative_tsn: 0x0506_0708,
             };
             assert_eq!(Frame::decode(&frame.encode()), Some(frame));
         }

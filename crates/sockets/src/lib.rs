@@ -38,5 +38,8 @@ pub const PREFIX: &[u8] = b"\0anabranch-sctp:";
 /// The variable of the environment that names the host.
 pub const HOST_VARIABLE: &str = "ANABRANCH_HOST";
 
+/// The variable of the environment that says, where it is set, that the host wants to know of calls past the library.
+pub const WATCH_VARIABLE: &str = "ANABRANCH_WATCH";
+
 /// The largest message that passes in one frame, bytes; longer ones pass in several.
 pub const LARGEST_PIECE: usize = 64 << 10;

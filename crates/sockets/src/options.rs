@@ -48,6 +48,8 @@ pub const PEER_ADDR_PARAMS: i32 = 9;
 pub const DEFAULT_SEND_PARAM: i32 = 10;
 /// SCTP_EVENTS: struct sctp_event_subscribe, a byte for each kind of notification.
 pub const EVENTS: i32 = 11;
+/// SCTP_I_WANT_MAPPED_V4_ADDR: int; an AF_INET6 socket is given addresses of IPv4 as mapped ones.
+pub const I_WANT_MAPPED_V4_ADDR: i32 = 12;
 /// SCTP_MAXSEG: struct sctp_assoc_value.
 pub const MAXSEG: i32 = 13;
 /// SCTP_STATUS: struct sctp_status; read only.
@@ -82,6 +84,8 @@ pub const LOCAL_AUTH_CHUNKS: i32 = 27;
 pub const GET_ASSOC_NUMBER: i32 = 28;
 /// SCTP_GET_ASSOC_ID_LIST: struct sctp_assoc_ids; read only.
 pub const GET_ASSOC_ID_LIST: i32 = 29;
+/// SCTP_AUTO_ASCONF: int. Kept: the addresses of the system are not watched.
+pub const AUTO_ASCONF: i32 = 30;
 /// SCTP_PEER_ADDR_THLDS: struct sctp_paddrthlds.
 pub const PEER_ADDR_THLDS: i32 = 31;
 /// SCTP_RECVRCVINFO: int.
@@ -126,6 +130,8 @@ pub const EVENT: i32 = 127;
 pub const ASCONF_SUPPORTED: i32 = 128;
 /// SCTP_AUTH_SUPPORTED: struct sctp_assoc_value.
 pub const AUTH_SUPPORTED: i32 = 129;
+/// SCTP_ECN_SUPPORTED: struct sctp_assoc_value.
+pub const ECN_SUPPORTED: i32 = 130;
 /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: struct sctp_assoc_value: 0, neither; 1, hidden; 2, told.
 pub const EXPOSE_POTENTIALLY_FAILED: i32 = 131;
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: struct sctp_udpencaps.
@@ -267,12 +273,19 @@ impl Options {
     }
 
     fn number(&self, option: i32, at: usize, bytes: usize) -> u32 {
-        let value = self.value(IPPROTO_SCTP, option).unwrap_or_default();
-        let part = value.get(at..at + bytes).unwrap_or_default();
-        match *part {
+        let read = |value: &[u8]| match *value.get(at..at + bytes).unwrap_or_default() {
             [a, b] => u32::from(u16::from_ne_bytes([a, b])),
             [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]),
             _ => 0,
+        };
+        // Asked for each message, and most options are as they were at first.
+        match (
+            self.set.get(&(IPPROTO_SCTP, option)),
+            known(IPPROTO_SCTP, option),
+        ) {
+            (Some(value), _) => read(value),
+            (None, Ok(known)) => read(&(known.default)()),
+            (None, Err(_)) => 0,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
 use bytes::Bytes;
 
@@ -77,6 +78,18 @@ impl Association {
     pub async fn send_default(&self, bytes: impl Into<Bytes>) -> Result<(), SendError> {
         let defaults = self.send_defaults().ok_or(SendError::Closing)?;
         self.send(defaults.stream, bytes, defaults.options).await
+    }
+
+    /// Another scheduler decides which stream's message goes next (RFC 8260 §3), from the next message or piece on. Of the messages that wait, each
+    /// stream keeps its order.
+    ///
+    /// # Errors
+    /// The association is closed.
+    pub fn set_scheduler(&self, kind: SchedulerKind) -> Result<(), RuntimeError> {
+        self.change(|association| {
+            association.set_scheduler(kind);
+            Ok(())
+        })
     }
 
     /// The value of a stream as it was set, if it was.

@@ -20,6 +20,11 @@ impl Association {
         self.speaks(sctp::Association::takes_address_changes)
     }
 
+    /// Whether both ends use ECN.
+    pub fn uses_ecn(&self) -> bool {
+        self.speaks(sctp::Association::uses_ecn)
+    }
+
     /// Whether packets go to the peer without a checksum (RFC 9653).
     pub fn sends_zero_checksums(&self) -> bool {
         self.speaks(sctp::Association::sends_zero_checksums)

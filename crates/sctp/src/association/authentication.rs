@@ -190,27 +190,52 @@ impl Association {
         if demanded { self.auth_len() } else { 0 }
     }
 
+    /// Whether messages can be signed by this key ([`SendOptions::key`](crate::SendOptions::key)): both ends speak AUTH, and the key is known and not
+    /// deactivated.
+    pub fn can_sign_by(&self, key: u16) -> bool {
+        let auth = self.auth.as_ref().filter(|auth| auth.is_agreed());
+        auth.is_some_and(|auth| auth.keys().can_sign(key))
+    }
+
     /// Ends a packet: an AUTH goes before the first chunk that the peer takes only with one. Gives the packet's length.
     #[inline(always)]
     pub(super) fn seal(&self, packet: PacketBuilder<'_>, checksum: bool) -> usize {
+        self.seal_by(None, packet, checksum)
+    }
+
+    /// As [`Self::seal`], signed by the key that the user chose.
+    #[inline(always)]
+    pub(super) fn seal_by(
+        &self,
+        key: Option<u16>,
+        packet: PacketBuilder<'_>,
+        checksum: bool,
+    ) -> usize {
         match &self.auth {
             None => packet.finish(checksum),
-            Some(auth) => signed(auth, packet).finish(checksum),
+            Some(auth) => signed(auth, key, packet).finish(checksum),
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn signed<'a>(auth: &Authenticator, mut packet: PacketBuilder<'a>) -> PacketBuilder<'a> {
+fn signed<'a>(
+    auth: &Authenticator,
+    key: Option<u16>,
+    mut packet: PacketBuilder<'a>,
+) -> PacketBuilder<'a> {
     let demands = auth.peer_demands();
     if demands.is_empty() {
         return packet;
     }
     let at = packet.find(|kind| demands.has(kind));
-    if let (Some(at), Some(chunk)) = (at, auth.blank()) {
+    // One that was deleted meanwhile gives way to the active key.
+    let key = key.filter(|key| auth.keys().has(*key));
+    let key = key.unwrap_or_else(|| auth.keys().active());
+    if let (Some(at), Some(chunk)) = (at, auth.blank(key)) {
         packet.insert(at, &chunk);
-        auth.sign(packet.written_from(at));
+        auth.sign(key, packet.written_from(at));
     }
     packet
 }

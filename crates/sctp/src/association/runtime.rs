@@ -10,6 +10,7 @@ use super::Association;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
+use crate::scheduling::SchedulerKind;
 use crate::tx::{SendError, Sender};
 
 impl Association {
@@ -122,6 +123,17 @@ impl Association {
     pub fn set_stream_value(&mut self, stream: u16, value: u16) {
         self.stream_values.insert(stream, value);
         self.tx.set_stream_value(stream, value);
+    }
+
+    /// Another scheduler decides which stream's message goes next (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2), from the next message or piece on. It
+    /// outlasts a restart. Of the messages that wait, each stream keeps its order.
+    pub fn set_scheduler(&mut self, kind: SchedulerKind) {
+        Arc::make_mut(&mut self.config).scheduler = kind;
+        let values = self
+            .stream_values
+            .iter()
+            .map(|(stream, value)| (*stream, *value));
+        self.tx.set_scheduler(kind, values);
     }
 
     /// A sender for a new life of the association, with what the user has set.

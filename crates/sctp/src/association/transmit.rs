@@ -218,6 +218,7 @@ impl Association {
             self.push_shutdown(now, path, &mut packet);
             self.release_room(room, &mut packet);
         }
+        let mut key = None;
         let data = if echoed && self.config.data_with_cookie_echo {
             self.tx.wants_to_send(now, &self.paths)
         } else {
@@ -234,13 +235,14 @@ impl Association {
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
             self.note_written(chunks, before);
             if chunks > 0 {
+                key = self.tx.packet_key();
                 self.note_data_sent();
             }
         }
         if packet.is_empty() {
             0
         } else {
-            self.seal(packet, self.sums.wanted(echoed))
+            self.seal_by(key, packet, self.sums.wanted(echoed))
         }
     }
 

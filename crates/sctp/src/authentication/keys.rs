@@ -140,6 +140,16 @@ impl SharedKeys {
         self.active
     }
 
+    /// Whether messages can be given to be signed by this key: it is there, and was not deactivated.
+    pub fn can_sign(&self, id: u16) -> bool {
+        self.find(id).is_ok_and(|key| !key.deactivated)
+    }
+
+    /// Whether there is such a key, deactivated or not: what was given for it before is still signed by it.
+    pub(crate) fn has(&self, id: u16) -> bool {
+        self.find(id).is_ok()
+    }
+
     fn find(&self, id: u16) -> Result<&Key, KeyError> {
         let found = self.keys.iter().find(|key| key.id == id);
         found.ok_or(KeyError::NoSuchKey(id))

@@ -27,9 +27,11 @@ fn own(byte: u8) -> AuthOffer {
 /// A packet's end: the AUTH chunk and a COOKIE ACK.
 fn signed(auth: &Authenticator) -> Vec<u8> {
     let mut out = BytesMut::new();
-    auth.blank().expect("agreed").encode(&mut out);
+    auth.blank(auth.keys().active())
+        .expect("agreed")
+        .encode(&mut out);
     out.extend_from_slice(&[11, 0, 0, 4]);
-    auth.sign(&mut out);
+    auth.sign(auth.keys().active(), &mut out);
     out.to_vec()
 }
 

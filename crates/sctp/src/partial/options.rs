@@ -1,5 +1,7 @@
 //! How a message is sent, and when it is given up.
 
+use std::net::IpAddr;
+
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
@@ -27,6 +29,21 @@ pub struct SendOptions {
     pub priority: Option<u32>,
     /// It is never given up, whatever the defaults say.
     pub reliable: bool,
+    /// It goes to this address of the peer's while that is active, and not to the primary path (SCTP_ADDR_OVER, RFC 6458 §5.3.4).
+    /// What is sent again goes where the rules of retransmission say.
+    pub address: Option<IpAddr>,
+    /// The key that its chunks are signed by where the peer wants them authenticated (RFC 4895); `None`: the active one. A key that is deleted
+    /// meanwhile gives way to the active one (RFC 6458 §5.3.8).
+    pub key: Option<u16>,
+}
+
+/// What the user says of a message's way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Course {
+    /// The peer's address that it goes to.
+    pub address: Option<IpAddr>,
+    /// The key that it is signed by.
+    pub key: Option<u16>,
 }
 
 impl SendOptions {
@@ -40,6 +57,8 @@ impl SendOptions {
             max_retransmits: None,
             priority: None,
             reliable: false,
+            address: None,
+            key: None,
         }
     }
 
@@ -95,6 +114,20 @@ impl SendOptions {
         self
     }
 
+    /// To this address of the peer's, or over the primary path.
+    #[must_use]
+    pub const fn with_address(mut self, address: Option<IpAddr>) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Signed by this key, or by the active one.
+    #[must_use]
+    pub const fn with_key(mut self, key: Option<u16>) -> Self {
+        self.key = key;
+        self
+    }
+
     /// Never given up, whatever the defaults and the policies say.
     #[must_use]
     pub const fn reliable(mut self) -> Self {
@@ -110,6 +143,15 @@ impl SendOptions {
             priority: self.priority.or(defaults.priority),
             ..self
         }
+    }
+
+    /// Where it goes and how it is signed, if that is said.
+    pub(crate) fn course(&self) -> Option<Box<Course>> {
+        let course = Course {
+            address: self.address,
+            key: self.key,
+        };
+        (course != Course::default()).then(|| Box::new(course))
     }
 
     /// When a message that is given at `now` will be given up; `None` if never.

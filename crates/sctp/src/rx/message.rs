@@ -1,6 +1,6 @@
 //! A message as the application gets it.
 
-use anabranch_wire::Ssn;
+use anabranch_wire::{Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 
 /// User data of a message: one slice of a datagram, or several if it came in fragments.
@@ -96,6 +96,8 @@ pub struct ReceivedMessage {
     pub unordered: bool,
     /// Its number in the stream; meaningless if unordered.
     pub ssn: Ssn,
+    /// The TSN of its first chunk.
+    pub tsn: Tsn,
     /// The user data.
     pub payload: MessageBytes,
 }
@@ -114,6 +116,8 @@ pub struct ReceivedPart {
     pub unordered: bool,
     /// Its number in the stream; meaningless if unordered.
     pub ssn: Ssn,
+    /// The TSN of one of its chunks: the first of the part or, where messages are interleaved, of the message.
+    pub tsn: Tsn,
     /// The message begins with this part.
     pub begins: bool,
     /// The message ends with this part. With `begins` it is a whole message.
@@ -130,6 +134,7 @@ impl ReceivedPart {
             ppid: message.ppid,
             unordered: message.unordered,
             ssn: message.ssn,
+            tsn: message.tsn,
             begins: true,
             ends: true,
             payload: message.payload,
@@ -143,6 +148,7 @@ impl ReceivedPart {
             ppid: self.ppid,
             unordered: self.unordered,
             ssn: self.ssn,
+            tsn: self.tsn,
             payload: self.payload,
         }
     }

@@ -82,6 +82,7 @@ impl Receiver {
         self.ready.push_back(Readable {
             part: ReceivedPart {
                 stream: data.stream_id,
+                tsn: data.tsn,
                 ppid: data.ppid,
                 unordered: data.unordered,
                 ssn: data.ssn,

@@ -313,6 +313,7 @@ mod tests {
             ppid: 0,
             unordered: false,
             ssn: Ssn(ssn),
+            tsn: Tsn(0),
             payload,
         };
         Whole {

@@ -116,9 +116,16 @@ impl Run {
         self.parts.join(after.parts);
     }
 
+    /// The TSN of the first fragment that is not delivered: those of a message have TSNs in a row.
+    fn first_held(&self) -> Tsn {
+        let others = self.parts.len().saturating_sub(1) as u32;
+        Tsn(self.last.0.wrapping_sub(others))
+    }
+
     /// What is not delivered.
     fn take_part(&mut self, begins: bool) -> ReceivedPart {
         ReceivedPart {
+            tsn: self.first_held(),
             stream: self.stream,
             ppid: self.ppid,
             unordered: self.unordered,
@@ -131,6 +138,7 @@ impl Run {
 
     fn into_message(self) -> ReceivedMessage {
         ReceivedMessage {
+            tsn: self.first_held(),
             stream: self.stream,
             ppid: self.ppid,
             unordered: self.unordered,

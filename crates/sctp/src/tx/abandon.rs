@@ -70,7 +70,7 @@ impl Sender {
             }),
         };
         let Some(terms) = terms else {
-            return self.queue_message(turn, message, options.immediate);
+            return self.queue_message(turn, message, options.immediate, options.course());
         };
         if message.payload.is_empty() {
             return Err(SendError::Empty);
@@ -79,8 +79,13 @@ impl Sender {
             return Err(SendError::BufferFull);
         }
         let immediate = options.immediate && self.profile.sack_immediately;
-        self.queue
-            .push(turn, message, immediate, Some(Box::new(terms)));
+        self.queue.push(
+            turn,
+            message,
+            immediate,
+            Some(Box::new(terms)),
+            options.course(),
+        );
         self.burst.message_given = true;
         Ok(())
     }

@@ -124,7 +124,7 @@ impl Sender {
         let active = |id: PathId| paths.get(id).state == PathState::Active;
         match &self.cmt {
             Some(cmt) if active(id) => self.has_share(cmt, id, paths),
-            _ => paths.choose_for_new_data() == id,
+            _ => self.path_for_new(paths) == id,
         }
     }
 }

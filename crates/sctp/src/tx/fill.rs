@@ -39,6 +39,7 @@ impl Sender {
             && self.receipts.is_none()
             && self.watch.is_none()
             && !self.interleaving
+            && !self.queue.has_courses()
     }
 
     /// As [`Sender::fill`], where all that may go is new DATA, in chunks of that type, and nobody looks: see [`Sender::is_plain`].
@@ -65,6 +66,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> usize {
         let decayed = self.decay_if_idle(now, id, paths, trace);
+        self.keys.begin_packet();
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
         let again = if !PLAIN
@@ -164,6 +166,9 @@ impl Sender {
                 let Some(chunk) = self.outstanding.get(tsn) else {
                     break;
                 };
+                if !self.keys.join(self.keys.of(tsn), count == 0) {
+                    break;
+                }
                 // The path MTU has fallen since it was cut: it goes alone, for IP to fragment (RFC 9260 §6.9).
                 let length = (chunk.fragment.user_data.len() + self.header).next_multiple_of(4);
                 if packet.is_empty() && length > packet.room() {
@@ -326,6 +331,9 @@ impl Sender {
         let begins = self.outstanding.next_tsn();
         let mut sent = Sent::default();
         loop {
+            if !PLAIN && self.queue.has_courses() && !self.joins(id, count == 0 && !shared, paths) {
+                break;
+            }
             let length = self.next_piece(most, packet.room(), count > 0);
             if !PLAIN && count > 0 && self.next_is_over(now) {
                 break;
@@ -439,6 +447,7 @@ impl Sender {
         if PLAIN {
             return;
         }
+        self.keys.note(tsn, self.outstanding.cumulative_point());
         if self.abandoning.is_some() || self.receipts.is_some() {
             self.note_terms(tsn);
         }

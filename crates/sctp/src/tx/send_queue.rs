@@ -1,12 +1,13 @@
 //! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
 
+mod course;
 mod holding;
 mod interleaved;
 
 use anabranch_wire::serial::{Fsn, Mid, Ssn};
 use bytes::Bytes;
 
-use crate::partial::{MessageId, Terms};
+use crate::partial::{Course, MessageId, Terms};
 use crate::queue::Queue;
 use crate::scheduling::{Discipline, Scheduler, SchedulerKind, Served, Turn};
 use crate::stream_table::StreamTable;
@@ -55,6 +56,7 @@ struct Queued {
     immediate: bool,
     /// When it is given up, and who wants to know.
     terms: Option<Box<Terms>>,
+    course: Option<Box<Course>>,
 }
 
 impl Queued {
@@ -102,6 +104,7 @@ struct Started {
     untouched: bool,
     /// All of it, where it may be given up, and when that is.
     terms: Option<Box<(Terms, Bytes)>>,
+    course: Option<Box<Course>>,
 }
 
 impl Started {
@@ -143,6 +146,8 @@ pub(super) struct SendQueue {
     ended: Option<u64>,
     /// While messages are interleaved: those that were begun and are not under way.
     paused: Option<Box<Paused>>,
+    /// A message had a course of its own, so that others may.
+    has_courses: bool,
 }
 
 impl SendQueue {
@@ -160,6 +165,7 @@ impl SendQueue {
             begun: None,
             ended: None,
             paused: None,
+            has_courses: false,
         }
     }
 
@@ -192,15 +198,18 @@ impl SendQueue {
         message: Message,
         immediate: bool,
         terms: Option<Box<Terms>>,
+        course: Option<Box<Course>>,
     ) {
         debug_assert!(
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
         );
+        self.has_courses |= course.is_some();
         let queued = Queued {
             message,
             immediate,
             terms,
+            course,
         };
         if self.holding.is_some() {
             return self.push_beside(turn, queued);
@@ -363,6 +372,7 @@ impl SendQueue {
             message,
             immediate,
             terms,
+            ..
         } = entry.messages.pop_front()?;
         if let Some(terms) = terms {
             self.ended = terms.receipt;
@@ -536,6 +546,7 @@ impl SendQueue {
             message,
             immediate,
             terms,
+            course,
         }) = queue.pop_front()
         else {
             return;
@@ -565,6 +576,7 @@ impl SendQueue {
             immediate,
             untouched: true,
             terms,
+            course,
         });
     }
 }

@@ -1,7 +1,8 @@
 //! Requests about a socket.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::link::Link;
 use super::listen::listen;
 use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
-use super::{Known, effects, many, query, settings};
+use super::{Known, effects, many, passed, query, settings, watched};
 use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
@@ -30,17 +31,22 @@ pub const AGAIN: Duration = Duration::from_millis(5);
 /// Answers the one request of a connection.
 pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; LONGEST];
-    let read = unix.async_io(Interest::READABLE, |mut unix: &Unix| {
-        io::Read::read(&mut unix, &mut buffer)
+    let read = unix.async_io(Interest::READABLE, |unix: &Unix| {
+        passed::receive(unix, &mut buffer)
     });
-    let Ok(length) = read.await else { return };
+    let Ok((length, passed)) = read.await else {
+        return;
+    };
     let Some(call) = decode::<Call>(&buffer[..length]) else {
         tracing::warn!("a request that cannot be read");
         return;
     };
+    if let Request::Watch(error) = call.request {
+        return watched::watch(&host, passed, error).await;
+    }
     // A request goes on where the program does not wait for its answer any more.
     let answer = match host.socket(&call.socket).await {
-        Some(socket) => carry_out(&host, &socket, call.request)
+        Some(socket) => carry_out(&host, &socket, call.request, passed)
             .await
             .unwrap_or_else(Answer::Failed),
         None => Answer::Failed(libc::ENOTCONN),
@@ -55,6 +61,7 @@ async fn carry_out(
     host: &Arc<Known>,
     socket: &Arc<Socket>,
     request: Request,
+    passed: Option<OwnedFd>,
 ) -> Result<Answer, i32> {
     match request {
         Request::Bind(addresses) => bind(host, socket, addresses, false).await,
@@ -67,12 +74,17 @@ async fn carry_out(
             addresses,
             begin,
             wait,
+            key,
         } => {
+            if let Some(key) = key {
+                may_sign(socket, association, &addresses, key)?;
+            }
             let begin = begin.then_some(Begin { wait });
             route(host, socket, association, addresses, begin).await
         }
-        Request::PeelOff(association) => {
-            many::peel_off(host, socket, association).await?;
+        Request::PeelOff { association, read } => {
+            let descriptor = passed.map(|it| (it, read));
+            many::peel_off(host, socket, association, descriptor).await?;
             Ok(Answer::Association(association))
         }
         Request::Set {
@@ -96,11 +108,20 @@ async fn carry_out(
             option,
             value,
         } => query::get(host, socket, level, option, &value).map(Answer::Value),
-        Request::Local(number) => local(socket, number).map(Answer::Addresses),
-        Request::Peer(number) => match socket.link(number).map(|it| it.peers()) {
-            Some(all) if !all.is_empty() => Ok(Answer::Addresses(all)),
+        Request::Local(number) => {
+            let all = local(socket, number)?;
+            let shown = all.into_iter().map(|it| socket.shown(it));
+            Ok(Answer::Addresses(shown.collect()))
+        }
+        Request::Peer(number) => match socket.link(number) {
+            Some(link) if !link.peers().is_empty() => {
+                let shown = link.peers().into_iter().map(|it| link.shown(it));
+                Ok(Answer::Addresses(shown.collect()))
+            }
             _ => Err(libc::EINVAL),
         },
+        // Of no socket: see `answer`.
+        Request::Watch(_) => Err(libc::EINVAL),
         Request::PeerName => {
             let name = match socket.form.is_one_to_many() {
                 true => None,
@@ -110,7 +131,8 @@ async fn carry_out(
                     .and_then(|it| it.peer())
                     .or(socket.state().peer),
             };
-            Ok(Answer::Addresses(vec![name.ok_or(libc::ENOTCONN)?]))
+            let name = socket.shown(name.ok_or(libc::ENOTCONN)?);
+            Ok(Answer::Addresses(vec![name]))
         }
     }
 }
@@ -237,7 +259,8 @@ async fn connect(
     let peer = peer(host, socket, &addresses)?;
     let endpoint = in_time(|| endpoint(host, socket, None)).await?;
     let options = socket.state().options.clone();
-    let link = Arc::new(Link::new(host.number(), addresses, options));
+    let v6 = socket.form.v6;
+    let link = Arc::new(Link::new(host.number(), v6, addresses, options));
     let number = link.number;
     socket.enter(Phase::Connecting);
     let attempt = {
@@ -264,6 +287,29 @@ async fn connect(
         attempt.await.unwrap_or(Err(libc::EINVAL))?;
     }
     Ok(Answer::Association(number))
+}
+
+/// Whether messages there can be signed by that key (SCTP_AUTHINFO): the active one, or one that was not deactivated.
+fn may_sign(
+    socket: &Socket,
+    association: u32,
+    addresses: &[SocketAddr],
+    key: u16,
+) -> Result<(), i32> {
+    let link = match addresses.first() {
+        Some(first) if socket.form.is_one_to_many() => socket.link_with(*first),
+        _ => socket.link(association),
+    };
+    let state = socket.state();
+    let can = match link.and_then(|it| it.association()) {
+        // Where AUTH is not spoken nothing is signed, and any will do, as with Linux.
+        Some(association) => !association.is_authenticated() || association.can_sign_by(key),
+        None => state.keys.can_sign(key),
+    };
+    match can || key == state.keys.active() {
+        true => Ok(()),
+        false => Err(libc::EINVAL),
+    }
 }
 
 /// A message may begin an association.

@@ -7,6 +7,7 @@ use anabranch_net::{Association, KeyError, PathSettings, ReconfigError, RuntimeE
 
 use super::link::Link;
 use super::notification::of_storage;
+use super::settings;
 use super::socket::Socket;
 use crate::options::*;
 
@@ -97,12 +98,19 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         | AUTH_SUPPORTED
         | ASCONF_SUPPORTED
         | INTERLEAVING_SUPPORTED
+        | ECN_SUPPORTED
             if named_association(option, value) != 0 && !one_to_one =>
         {
             Err(libc::EINVAL)
         }
         INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
             Err(libc::EPERM)
+        }
+        // Only a socket that is bound to all addresses of the system can follow them.
+        AUTO_ASCONF
+            if word(value, 0) != 0 && (state.port.is_none() || !state.addresses().is_empty()) =>
+        {
+            Err(libc::EINVAL)
         }
         // Linux knows addresses of peers alone.
         PEER_ADDR_PARAMS | PEER_ADDR_THLDS
@@ -179,6 +187,9 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
             }
             it.pf_max_retrans = u32::from(short(value, 138)).min(it.path_max_retrans);
         }),
+        STREAM_SCHEDULER => association
+            .set_scheduler(settings::scheduler(word(value, 4)))
+            .map_err(of_runtime),
         ASSOCINFO | DELAYED_SACK | MAX_BURST => {
             let settings = association.settings().ok_or(libc::EINVAL)?;
             let settings = settings.with(|it| match option {

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::socket::Socket;
 use crate::frame::Frame;
-use crate::options::Options;
+use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
 /// Messages that wait for an association of a socket with many, so that the others need not wait for it.
 const WAITING: usize = 8;
@@ -43,6 +43,17 @@ pub enum Job {
     Close,
 }
 
+/// An address as a program is given it: at a socket of AF_INET6 one of IPv4 as a mapped one, but where SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458
+/// §8.1.15).
+pub fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
+    match address {
+        SocketAddr::V4(it) if v6 && options.word(I_WANT_MAPPED_V4_ADDR, 0) != 0 => {
+            SocketAddr::new(it.ip().to_ipv6_mapped().into(), it.port())
+        }
+        address => address,
+    }
+}
+
 /// Messages that were given up: by stream and policy, those of which nothing was sent and the others.
 pub type GivenUp = BTreeMap<(u16, u16), [u64; 2]>;
 
@@ -50,6 +61,8 @@ pub type GivenUp = BTreeMap<(u16, u16), [u64; 2]>;
 pub struct Link {
     /// Its name for programs; no other has it at this host.
     pub number: u32,
+    /// Its socket is one of AF_INET6.
+    v6: bool,
     /// Where the peer was called, while it is not up.
     called: Vec<SocketAddr>,
     progress: watch::Sender<Progress>,
@@ -70,10 +83,11 @@ pub struct Link {
 
 impl Link {
     /// One that is begun to a peer with these addresses, or that a peer began.
-    pub fn new(number: u32, called: Vec<SocketAddr>, options: Options) -> Self {
+    pub fn new(number: u32, v6: bool, called: Vec<SocketAddr>, options: Options) -> Self {
         let (jobs, todo) = mpsc::channel(WAITING);
         Self {
             number,
+            v6,
             called,
             progress: watch::Sender::new(Progress::Begun),
             owner: watch::Sender::new(Owner::Between),
@@ -154,6 +168,16 @@ impl Link {
     /// Where the peer was when it came up, or was called.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer.get().or(self.called.first()).copied()
+    }
+
+    /// As [`Self::peer`], for programs.
+    pub fn name(&self) -> Option<SocketAddr> {
+        self.peer().map(|it| self.shown(it))
+    }
+
+    /// An address as its programs are given it.
+    pub fn shown(&self, address: SocketAddr) -> SocketAddr {
+        shown(address, self.v6, &self.options())
     }
 
     /// The peer's addresses, the primary first.

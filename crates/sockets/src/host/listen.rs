@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anabranch_net::{Association, Endpoint};
 
-use super::Known;
 use super::link::Link;
 use super::socket::Socket;
+use super::{Coming, Known};
 use crate::frame::{Frame, Kind};
 
 /// Time between two looks whether a socket still listens.
@@ -67,19 +67,22 @@ async fn announce(host: &Arc<Known>, port: u16, association: Association) {
             return;
         };
         let options = socket.state().options.clone();
-        let link = Arc::new(Link::new(number, Vec::new(), options));
+        let link = Arc::new(Link::new(number, socket.form.v6, Vec::new(), options));
         host.watch(association.clone());
         link.rise(association);
-        table
-            .incoming
-            .insert(number, (Arc::clone(&link), socket.name.clone()));
+        let coming = Coming {
+            link: Arc::clone(&link),
+            from: socket.name.clone(),
+            waiting: Vec::new(),
+        };
+        table.incoming.insert(number, coming);
         (socket, link)
     };
     super::effects::apply_all(&link);
     let frame = Frame {
         kind: Kind::Incoming,
         association: number,
-        address: link.peer(),
+        address: link.name(),
         ..Frame::default()
     };
     if socket.give(&frame, &[]).await.is_err() {

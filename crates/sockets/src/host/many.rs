@@ -1,18 +1,19 @@
 //! Sockets with many associations (RFC 6458 §3).
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anabranch_net::Endpoint;
 
-use super::Known;
 use super::call::{self, peer};
 use super::link::{Job, Link};
 use super::listen::LOOK;
 use super::notification::{self, Change, change};
 use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{attach, send, tell};
+use super::{Coming, Known, passed};
 use crate::frame::{self, Frame, Kind};
 use crate::options::AUTOCLOSE;
 
@@ -51,7 +52,8 @@ async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
         match accepted {
             Ok(Ok(association)) => {
                 let options = socket.state().options.clone();
-                let link = Arc::new(Link::new(host.number(), Vec::new(), options));
+                let v6 = socket.form.v6;
+                let link = Arc::new(Link::new(host.number(), v6, Vec::new(), options));
                 attach(&host, &socket, &link, association);
             }
             // It listens no more.
@@ -69,7 +71,8 @@ pub fn begin(
 ) -> Result<Arc<Link>, i32> {
     let endpoint = endpoint(host, socket)?;
     let options = socket.state().options.clone();
-    let link = Arc::new(Link::new(host.number(), addresses.clone(), options));
+    let v6 = socket.form.v6;
+    let link = Arc::new(Link::new(host.number(), v6, addresses.clone(), options));
     let peer = peer(host, socket, &addresses)?;
     link.belong(socket);
     socket.state().links.insert(link.number, Arc::clone(&link));
@@ -115,7 +118,7 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
         let header = Frame {
             kind: Kind::Notification,
             association: frame.association,
-            address: frame.address,
+            address: frame.address.map(|it| socket.shown(it)),
             ..Frame::default()
         };
         let _turn = socket.turn.lock().await;
@@ -180,7 +183,14 @@ async fn close_when_idle(link: Arc<Link>, seconds: u32) {
 }
 
 /// Takes an association off its socket, for a new one to take over.
-pub async fn peel_off(host: &Known, socket: &Socket, number: u32) -> Result<(), i32> {
+/// `descriptor` is the program's, and how much of its first frame was read:
+/// what waits there of the association goes with it, as with Linux.
+pub async fn peel_off(
+    host: &Known,
+    socket: &Socket,
+    number: u32,
+    descriptor: Option<(OwnedFd, usize)>,
+) -> Result<(), i32> {
     if !socket.form.is_one_to_many() {
         return Err(libc::EINVAL);
     }
@@ -196,8 +206,20 @@ pub async fn peel_off(host: &Known, socket: &Socket, number: u32) -> Result<(), 
         link
     };
     link.take_off();
-    host.table()
-        .incoming
-        .insert(number, (link, socket.name.clone()));
+    let all = descriptor.map_or_else(Vec::new, |(it, read)| passed::empty(&it, read));
+    let (waiting, others): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(frame, _)| frame.association == number);
+    for (frame, payload) in &others {
+        // They were there a moment ago, so that there is room.
+        let _ = socket.give(frame, payload).await;
+    }
+    let from = socket.name.clone();
+    let coming = Coming {
+        link,
+        from,
+        waiting,
+    };
+    host.table().incoming.insert(number, coming);
     Ok(())
 }

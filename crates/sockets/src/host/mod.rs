@@ -7,10 +7,12 @@ mod link;
 mod listen;
 mod many;
 mod notification;
+mod passed;
 mod query;
 mod settings;
 mod socket;
 mod traffic;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,12 +23,14 @@ use std::time::Duration;
 use anabranch_net::{Association, BindError, Config, Endpoint, SharedSockets};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::Form;
+use crate::frame::Frame;
 use link::Link;
 use socket::Socket;
+pub use watched::Missed;
 
 /// How long a request waits for the socket that it is about: a program asks about a socket right after it was made.
 const ACQUAINTANCE: Duration = Duration::from_secs(5);
@@ -44,14 +48,25 @@ pub(crate) struct Known {
     /// Associations that have not ended, with a call for whoever waits for the last.
     alive: AtomicUsize,
     ended: Notify,
+    /// Calls past the library.
+    missed: watch::Sender<Missed>,
+}
+
+/// An association between two sockets.
+struct Coming {
+    link: Arc<Link>,
+    /// The socket that it came from.
+    from: Vec<u8>,
+    /// What waited there of it.
+    waiting: Vec<(Frame, Vec<u8>)>,
 }
 
 #[derive(Default)]
 struct Table {
     /// By the address of the descriptor, without its first byte.
     sockets: BTreeMap<Vec<u8>, Arc<Socket>>,
-    /// Associations that programs were told of or peeled off and have not taken yet, with the socket that they came from.
-    incoming: BTreeMap<u32, (Arc<Link>, Vec<u8>)>,
+    /// Associations that programs were told of or peeled off and have not taken yet.
+    incoming: BTreeMap<u32, Coming>,
     last_number: u32,
     /// SCTP ports in use, with the sockets that have them.
     ports: BTreeMap<u16, u32>,
@@ -172,6 +187,7 @@ impl Host {
             appeared: Notify::new(),
             alive: AtomicUsize::new(0),
             ended: Notify::new(),
+            missed: watch::Sender::new(Missed::Nothing),
         });
         Ok(Self {
             known,
@@ -201,6 +217,11 @@ impl Host {
                 ended.await;
             }
         }
+    }
+
+    /// Gives once a program's calls passed the library, or cannot be seen if they do; each such time what is known then.
+    pub fn missed(&self) -> watch::Receiver<Missed> {
+        self.known.missed.subscribe()
     }
 
     /// Serves programs until the future is dropped.
@@ -242,7 +263,7 @@ async fn accept_all(
             continue;
         }
         unix.set_nonblocking(true)?;
-        each(watch(unix)?, name_of(&from));
+        each(watched_by(unix)?, name_of(&from));
     }
 }
 
@@ -264,12 +285,12 @@ fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
     unix.bind(&SockAddr::unix(std::ffi::OsStr::from_bytes(address))?)?;
     unix.listen(BACKLOG)?;
     unix.set_nonblocking(true)?;
-    watch(unix)
+    watched_by(unix)
 }
 
 /// Waits for a socket from now on.
 // What took its place is `unsafe`, since there are types whose descriptor changes while it is watched; a socket's does not.
 #[allow(deprecated)]
-fn watch(unix: Unix) -> io::Result<AsyncFd<Unix>> {
+fn watched_by(unix: Unix) -> io::Result<AsyncFd<Unix>> {
     AsyncFd::new(unix)
 }

@@ -59,10 +59,14 @@ pub fn change(change: Change, error: u16, streams: [u16; 2], association: u32) -
     notification(ASSOC_CHANGE, 0, &rest)
 }
 
-/// What the protocol told, as notifications; none where RFC 6458 has none for it.
-pub fn of_event(event: &AssociationEvent, port: u16, association: u32) -> Vec<Notification> {
+/// What the protocol told, as notifications, with addresses of the peer's as its program is `shown` them; none where RFC 6458 has none for it.
+pub fn of_event(
+    event: &AssociationEvent,
+    shown: impl Fn(IpAddr) -> SocketAddr,
+    association: u32,
+) -> Vec<Notification> {
     let path = |address: IpAddr, state: u32| {
-        let mut rest = storage(SocketAddr::new(address, port)).to_vec();
+        let mut rest = storage(shown(address)).to_vec();
         for value in [state, 0, association] {
             rest.extend(value.to_ne_bytes());
         }
@@ -266,7 +270,8 @@ mod tests {
         assert_eq!(bytes[12..14], 5_u16.to_ne_bytes());
         assert_eq!(bytes[16..], 9_u32.to_ne_bytes());
         let event = AssociationEvent::PathDown("192.0.2.1".parse().unwrap());
-        let (kind, bytes) = of_event(&event, 7, 9).remove(0);
+        let shown = |ip| SocketAddr::new(ip, 7);
+        let (kind, bytes) = of_event(&event, shown, 9).remove(0);
         assert_eq!((kind, bytes.len()), (2, 148));
         assert_eq!(bytes[8..16], [2, 0, 0, 7, 192, 0, 2, 1]);
         assert_eq!(bytes[136..140], 1_u32.to_ne_bytes());
@@ -282,7 +287,7 @@ mod tests {
             policy: anabranch_net::AbandonPolicy::Lifetime,
             sent: true,
         };
-        let both = of_event(&event, 7, 9);
+        let both = of_event(&event, shown, 9);
         // struct sctp_send_failed has 48 bytes before the message, struct sctp_send_failed_event 32.
         let sizes: Vec<_> = both
             .iter()

@@ -68,7 +68,7 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
         PR_ASSOC_STATUS | PR_STREAM_STATUS => fits(given_up(needed()?, option, given)?),
         AUTOCLOSE if !one_to_many => Err(libc::EOPNOTSUPP),
         HMAC_IDENT | AUTH_ACTIVE_KEY | LOCAL_AUTH_CHUNKS | PEER_AUTH_CHUNKS => {
-            fits(authentication(socket, option, given)?)
+            fits(authentication(socket, link.as_deref(), option, given)?)
         }
         _ => {
             let mut value = kept(host, socket, link.as_deref(), option, room)?;
@@ -101,6 +101,8 @@ fn kept(
         RECONFIG_SUPPORTED => association.is_reconfigurable(),
         AUTH_SUPPORTED => association.is_authenticated(),
         INTERLEAVING_SUPPORTED => association.is_interleaving(),
+        ASCONF_SUPPORTED => association.takes_address_changes(),
+        ECN_SUPPORTED => association.uses_ecn(),
         ASSOCINFO => {
             if let Some(status) = association.status()
                 && let Some(part) = value.get_mut(6..16)
@@ -187,7 +189,7 @@ fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
     };
     let milliseconds = |nanos: u64| limited(nanos / 1_000_000);
     let mut out = link.number.to_ne_bytes().to_vec();
-    out.extend(storage(SocketAddr::new(path.address, port)));
+    out.extend(storage(link.shown(SocketAddr::new(path.address, port))));
     let srtt = path.srtt.map_or(0, milliseconds);
     for word in [
         state,
@@ -222,10 +224,8 @@ fn path_of(status: &Status, address: SocketAddr) -> Option<&PathStatus> {
 fn primary(link: &Link) -> Option<Vec<u8>> {
     let status = link.status()?;
     let mut out = link.number.to_ne_bytes().to_vec();
-    out.extend(storage(SocketAddr::new(
-        status.primary.address,
-        status.peer_port,
-    )));
+    let primary = SocketAddr::new(status.primary.address, status.peer_port);
+    out.extend(storage(link.shown(primary)));
     Some(out)
 }
 
@@ -250,7 +250,7 @@ fn statistics(link: &Link) -> Option<Vec<u8>> {
     let slowest = status.paths.iter().max_by_key(|it| it.rto)?;
     let mut out = link.number.to_ne_bytes().to_vec();
     out.extend([0; 4]);
-    out.extend(storage(SocketAddr::new(slowest.address, port)));
+    out.extend(storage(link.shown(SocketAddr::new(slowest.address, port))));
     out.extend((slowest.rto / 1_000_000).to_ne_bytes());
     for value in [sender.sacks, 0, 0, 0, sender.chunks_retransmitted] {
         out.extend(value.to_ne_bytes());
@@ -287,13 +287,22 @@ fn given_up(link: &Link, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
 }
 
 /// struct sctp_hmacalgo, struct sctp_authkeyid, struct sctp_authchunks.
-fn authentication(socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+fn authentication(
+    socket: &Socket,
+    link: Option<&Link>,
+    option: i32,
+    given: &[u8],
+) -> Result<Vec<u8>, i32> {
+    let association = link.and_then(|it| it.association());
     let state = socket.state();
-    if state.options.word(AUTH_SUPPORTED, 4) == 0 {
+    let speaks = match &association {
+        Some(association) => association.is_authenticated(),
+        None => state.options.word(AUTH_SUPPORTED, 4) != 0,
+    };
+    if !speaks {
         return Err(libc::EACCES);
     }
-    let association = given.get(..4).ok_or(libc::EINVAL)?;
-    let mut out = association.to_vec();
+    let mut out = given.get(..4).ok_or(libc::EINVAL)?.to_vec();
     match option {
         HMAC_IDENT => {
             // SHA-1 and SHA-256.
@@ -304,10 +313,15 @@ fn authentication(socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>,
             out.extend(state.keys.active().to_ne_bytes());
             out.extend([0; 2]);
         }
-        PEER_AUTH_CHUNKS => return Err(libc::ENOPROTOOPT),
         _ => {
-            out.extend((state.authenticated.len() as u32).to_ne_bytes());
-            out.extend(&state.authenticated);
+            let demanded = association.and_then(|it| it.demanded_chunks());
+            let chunks = match (demanded, option) {
+                (Some((_, peers)), PEER_AUTH_CHUNKS) => peers.iter().collect(),
+                (Some((own, _)), _) => own.iter().collect(),
+                (None, _) => state.authenticated.clone(),
+            };
+            out.extend((chunks.len() as u32).to_ne_bytes());
+            out.extend(chunks);
         }
     }
     Ok(out)

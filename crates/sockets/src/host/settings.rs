@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anabranch_net::Config;
+use anabranch_net::sctp::config::SchedulerKind;
 use anabranch_net::sctp::{Authentication, ChunkTypes, Config as SctpConfig};
 
 use super::socket::State;
@@ -59,6 +60,8 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     let options = &state.options;
     let on = |option| options.word(option, 4) != 0;
     sctp.partial_reliability = on(PR_SUPPORTED);
+    sctp.profile.ecn = on(ECN_SUPPORTED);
+    sctp.scheduler = scheduler(options.word(STREAM_SCHEDULER, 4));
     sctp.reconfiguration |= on(RECONFIG_SUPPORTED);
     sctp.interleaving |= on(INTERLEAVING_SUPPORTED);
     if let indication @ 1.. = options.word(ADAPTATION_LAYER, 0) {
@@ -81,6 +84,17 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     // SCTP_MAXSEG is what goes into a DATA chunk; before it are 16 bytes of the chunk, 12 of the packet, 8 of UDP and 20 of IP.
     if let most @ 1.. = options.word(MAXSEG, 4) {
         sctp.mtu = sctp.mtu.min((most as usize + 16 + 12 + 8 + 20).max(576));
+    }
+}
+
+/// SCTP_STREAM_SCHEDULER, by the numbers of RFC 8260 §4.3.2 that Linux has; the table of options knows no other.
+pub fn scheduler(number: u32) -> SchedulerKind {
+    match number {
+        1 => SchedulerKind::Priority,
+        2 => SchedulerKind::RoundRobin,
+        3 => SchedulerKind::FairCapacity,
+        4 => SchedulerKind::WeightedFair,
+        _ => SchedulerKind::Fcfs,
     }
 }
 

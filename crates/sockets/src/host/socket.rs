@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::link::Link;
+use super::link::{Link, shown};
 use crate::frame::Frame;
 use crate::options::{Options, REUSE_PORT};
 use crate::{Form, Style};
@@ -175,6 +175,11 @@ impl Socket {
             true if state.options.is_v6_only() => Some(true),
             true => None,
         }
+    }
+
+    /// An address as the program is given it.
+    pub fn shown(&self, address: SocketAddr) -> SocketAddr {
+        shown(address, self.form.v6, &self.state().options)
     }
 
     /// An address of the family that the program's socket has.

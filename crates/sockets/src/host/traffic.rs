@@ -1,6 +1,7 @@
 //! A descriptor's traffic: messages of the program to its associations, and back.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 use super::link::{Job, Link};
 use super::notification::{self, Change, Notification};
 use super::socket::{Phase, Socket, of_reason};
-use super::{Known, many};
+use super::{Coming, Known, many};
 use crate::frame::{self, Frame, HEADER, Kind};
 use crate::options::{
     CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM, EXPOSE_POTENTIALLY_FAILED, FRAGMENT_INTERLEAVE,
@@ -36,7 +37,7 @@ pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>, form: F
         return;
     };
     let socket = Arc::new(Socket::new(name.clone(), unix, form));
-    if incoming != 0 && !adopt(&host, &socket, incoming) {
+    if incoming != 0 && !adopt(&host, &socket, incoming).await {
         return;
     }
     host.table()
@@ -48,14 +49,16 @@ pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>, form: F
 }
 
 /// Makes an association that waits to be accepted, or was peeled off, that of the socket.
-fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
-    let mut table = host.table();
-    let Some((link, from)) = table.incoming.remove(&number) else {
-        return false;
+async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
+    let (Coming { link, waiting, .. }, from) = {
+        let mut table = host.table();
+        let Some(coming) = table.incoming.remove(&number) else {
+            return false;
+        };
+        // What was set of the other socket holds for those it makes.
+        let from = table.sockets.get(&coming.from).cloned();
+        (coming, from)
     };
-    // What was set of the other socket holds for those it makes.
-    let from = table.sockets.get(&from).cloned();
-    drop(table);
     if let Some(from) = from {
         let (options, bound, port) = {
             let state = from.state();
@@ -74,6 +77,10 @@ fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
         state.links.insert(number, Arc::clone(&link));
         state.phase = Phase::Connected;
         state.peer = link.peer();
+    }
+    for (frame, payload) in &waiting {
+        // They had room in the other socket.
+        let _ = socket.give(frame, payload).await;
     }
     link.belong(socket);
     // One that was peeled off is served already.
@@ -114,10 +121,10 @@ fn leave(host: &Known, socket: &Socket) {
     let mut table = host.table();
     table.sockets.remove(&socket.name);
     let mut orphans = Vec::new();
-    table.incoming.retain(|_, (link, listener)| {
-        let stays = *listener != socket.name;
+    table.incoming.retain(|_, coming| {
+        let stays = coming.from != socket.name;
         if !stays {
-            orphans.push(Arc::clone(link));
+            orphans.push(Arc::clone(&coming.link));
         }
         stays
     });
@@ -257,9 +264,12 @@ fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions) {
         policy = defaults.short(DEFAULT_PRINFO, 8);
         value = defaults.word(DEFAULT_PRINFO, 4);
     }
+    let address = frame.address.filter(|_| frame.over);
     let mut options = SendOptions::default()
         .with_ppid(u32::from_be(ppid))
-        .with_unordered(unordered);
+        .with_unordered(unordered)
+        .with_address(address.map(|it| it.ip()))
+        .with_key(frame.key);
     match policy {
         // Milliseconds in the API, nanoseconds in the protocol.
         0x10 if value > 0 => options = options.with_lifetime(Some(u64::from(value) * 1_000_000)),
@@ -393,7 +403,8 @@ async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()
     if matches!(event, AssociationEvent::PathPotentiallyFailed(_)) && !exposed {
         return Ok(());
     }
-    for it in notification::of_event(event, port, link.number) {
+    let shown = |ip| link.shown(SocketAddr::new(ip, port));
+    for it in notification::of_event(event, shown, link.number) {
         tell(link, it).await?;
     }
     Ok(())
@@ -407,7 +418,7 @@ pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
     let frame = Frame {
         kind: Kind::Notification,
         association: link.number,
-        address: link.peer(),
+        address: link.name(),
         ..Frame::default()
     };
     link.give(&[(frame, &bytes)]).await
@@ -431,7 +442,9 @@ async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
             context,
             association: link.number,
             ssn: u32::from(part.ssn),
-            address: link.peer(),
+            tsn: part.tsn,
+            cumulative_tsn: part.cumulative_tsn,
+            address: link.name(),
             ..Frame::default()
         };
         frames.push((frame, piece));

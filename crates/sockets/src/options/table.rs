@@ -134,7 +134,7 @@ const KNOWN: &[Known] = &[
         .of_association(28)
         .merged(|_, given| check_flags([given[4], given[5]]).map(|()| given.to_vec())),
     Known::new(EVENTS, || vec![0; EVENT_KINDS]),
-    Known::new(12, || words(&[1])), // I_WANT_MAPPED_V4_ADDR
+    Known::new(I_WANT_MAPPED_V4_ADDR, || words(&[1])),
     value(MAXSEG)
         .or_int()
         .merged(|_, given| match word(given, 4) {
@@ -157,7 +157,7 @@ const KNOWN: &[Known] = &[
     Known::new(MAX_BURST, || words(&[0, 4]))
         .of_association(0)
         .or_int(),
-    int(30), // AUTO_ASCONF
+    int(AUTO_ASCONF),
     Known::new(PEER_ADDR_THLDS, || thresholds(144)).of_association(0),
     int(RECVRCVINFO),
     int(RECVNXTINFO),
@@ -181,7 +181,7 @@ const KNOWN: &[Known] = &[
     value(INTERLEAVING_SUPPORTED),
     value(ASCONF_SUPPORTED),
     value(AUTH_SUPPORTED),
-    value_on(130), // ECN_SUPPORTED
+    value_on(ECN_SUPPORTED),
     value(EXPOSE_POTENTIALLY_FAILED).merged(|_, given| match given {
         [_, _, _, _, 0..=2, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),

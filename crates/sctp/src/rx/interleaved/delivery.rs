@@ -404,6 +404,7 @@ fn part_of(stream: u16, (unordered, mid): Name, pieces: &mut Pieces) -> Received
         ppid: pieces.ppid,
         unordered,
         ssn: number(mid),
+        tsn: pieces.first_tsn,
         begins: false,
         ends: false,
         payload: bytes_of(pieces.take_ready()),
@@ -416,6 +417,7 @@ fn whole_of(stream: u16, (unordered, mid): Name, pieces: Pieces) -> ReceivedPart
         ppid: pieces.ppid,
         unordered,
         ssn: number(mid),
+        tsn: pieces.first_tsn,
         payload: bytes_of(pieces.into_parts()),
     })
 }

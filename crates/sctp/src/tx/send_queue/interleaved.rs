@@ -124,6 +124,7 @@ impl SendQueue {
             message,
             immediate,
             terms,
+            course,
         } = queue.pop_front()?;
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
         let entry = self.streams.entry(stream);
@@ -140,6 +141,7 @@ impl SendQueue {
             immediate,
             untouched: true,
             terms,
+            course,
         })
     }
 

@@ -22,7 +22,7 @@ fn order(
 ) -> Vec<(u16, u16, usize, bool, bool)> {
     let mut queue = SendQueue::new(kind);
     for (stream, length) in sends {
-        queue.push(Turn::Stream(*stream), message(*length), false, None);
+        queue.push(Turn::Stream(*stream), message(*length), false, None, None);
     }
     let mut popped = Vec::new();
     while !queue.is_empty() {
@@ -88,7 +88,7 @@ fn streams_not_agreed_on_are_forgotten() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
         let mut queue = SendQueue::new(kind);
         for stream in [1, 7, 2, 7, 9, 1] {
-            queue.push(Turn::Stream(stream), message(10), false, None);
+            queue.push(Turn::Stream(stream), message(10), false, None, None);
         }
         assert_eq!(queue.forget_streams_from(7, &mut Vec::new()), 3);
         assert_eq!(queue.bytes(), 30);
@@ -109,7 +109,7 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
             Turn::Stream(4),
             Turn::Stream(1),
         ] {
-            queue.push(turn, message(10), false, None);
+            queue.push(turn, message(10), false, None, None);
         }
         let begun = queue.pop(6, none).expect("queued");
         assert_eq!((begun.stream, begun.ending), (4, false));
@@ -118,7 +118,7 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
         let rest = queue.pop(100, none).expect("begun");
         assert_eq!((rest.stream, rest.ending), (4, true));
         assert!(queue.pop(100, none).is_none() && queue.is_empty());
-        queue.push(Turn::Stream(1), message(10), false, None);
+        queue.push(Turn::Stream(1), message(10), false, None, None);
         let next = queue.pop(100, none).expect("queued anew");
         assert_eq!(
             (next.stream, next.ssn.0),
@@ -140,6 +140,7 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
             },
             false,
             None,
+            None,
         );
         let chunk = queue.pop(10, none).expect("queued");
         let ordered_before = if turn > 3 { turn - 1 } else { turn };
@@ -152,9 +153,9 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
 fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
     for length in [250, 40, 50] {
-        queue.push(Turn::Spread, message(length), false, None);
+        queue.push(Turn::Spread, message(length), false, None, None);
     }
-    queue.push(Turn::Stream(2), message(60), false, None);
+    queue.push(Turn::Stream(2), message(60), false, None, None);
     let mut turn = 0;
     let mut any = || {
         turn += 1;
@@ -198,7 +199,7 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
             let (stream, length) = (below(4) as u16, 1 + below(50) as usize);
             match below(12) {
                 0..6 => {
-                    queue.push(Turn::Stream(stream), message(length), false, None);
+                    queue.push(Turn::Stream(stream), message(length), false, None, None);
                     expected[usize::from(stream)] += length;
                 }
                 6..10 => {

@@ -1,0 +1,163 @@
+//! System calls past this library. A program that asks the kernel itself for an SCTP socket (a static one, a runtime with system calls of its own)
+//! cannot be served; that it did so shall be known.
+//!
+//! Where the host wants that ([`WATCH_VARIABLE`]), the kernel stops such calls of this process and all that come from it, and tells the
+//! host (seccomp, `SECCOMP_RET_USER_NOTIF`), which says so and lets them fail. All other calls go on as ever. One process of a tree can ask for
+//! that; in its children the kernel answers that there is one (EBUSY).
+
+use std::ffi::c_int;
+
+use anabranch_sockets::WATCH_VARIABLE;
+
+use crate::{ask, descriptor, system};
+
+// SAFETY: the loader calls what is listed here, with arguments that this function does not look at.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+/// Before `main`.
+extern "C" fn begin() {
+    if std::env::var_os(WATCH_VARIABLE).is_none() || descriptor::host().is_none() {
+        return;
+    }
+    match listen() {
+        Err(libc::EBUSY) => (),
+        listener => {
+            ask::watch(listener);
+            if let Ok(listener) = listener {
+                system::close(listener);
+            }
+        }
+    }
+}
+
+// Offsets of struct seccomp_data: the number of the call, the architecture, the lower halves of its arguments.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const fn argument(place: u32) -> u32 {
+    16 + 8 * place + if cfg!(target_endian = "big") { 4 } else { 0 }
+}
+
+/// AUDIT_ARCH_* of this machine; calls of others (32 bits) are let through.
+#[cfg(target_arch = "x86_64")]
+const OWN_ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const OWN_ARCHITECTURE: u32 = 0xc000_00b7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const OWN_ARCHITECTURE: u32 = 0;
+
+const SECCOMP_SET_MODE_FILTER: usize = 1;
+const SECCOMP_FILTER_FLAG_NEW_LISTENER: usize = 8;
+const SECCOMP_RET_USER_NOTIF: u32 = 0x7fc0_0000;
+const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
+
+const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const AND: u16 = 0x54; // BPF_ALU | BPF_AND | BPF_K
+const EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+
+const fn step(code: u16, yes: u8, no: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter {
+        code,
+        jt: yes,
+        jf: no,
+        k,
+    }
+}
+
+/// `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)` is told, all else allowed. Jumps count from the next step.
+const FILTER: [libc::sock_filter; 14] = [
+    step(LOAD, 0, 0, ARCHITECTURE),
+    step(EQUAL, 0, 11, OWN_ARCHITECTURE),
+    step(LOAD, 0, 0, NUMBER),
+    step(EQUAL, 0, 9, libc::SYS_socket as u32),
+    step(LOAD, 0, 0, argument(2)),
+    step(EQUAL, 0, 7, libc::IPPROTO_SCTP as u32),
+    step(LOAD, 0, 0, argument(0)),
+    step(EQUAL, 1, 0, libc::AF_INET as u32),
+    step(EQUAL, 0, 4, libc::AF_INET6 as u32),
+    step(LOAD, 0, 0, argument(1)),
+    step(AND, 0, 0, 0xf),
+    step(EQUAL, 2, 0, libc::SOCK_STREAM as u32),
+    step(EQUAL, 1, 0, libc::SOCK_SEQPACKET as u32),
+    step(RETURN, 0, 0, SECCOMP_RET_ALLOW),
+];
+
+/// The descriptor that tells of such calls. Without CAP_SYS_ADMIN a process may have that only where it cannot gain privileges by `exec` any more.
+fn listen() -> Result<c_int, c_int> {
+    let mut filter = [step(RETURN, 0, 0, SECCOMP_RET_USER_NOTIF); FILTER.len() + 1];
+    filter[..FILTER.len()].copy_from_slice(&FILTER);
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    let ask = || {
+        let at = &raw const program as usize;
+        let arguments = [
+            SECCOMP_SET_MODE_FILTER,
+            SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            at,
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: the kernel reads the program, which is there, and changes nothing but what calls it lets through.
+        unsafe { system::call(libc::SYS_seccomp, arguments) }.map(|it| it as c_int)
+    };
+    match ask() {
+        Err(libc::EACCES | libc::EPERM) => {
+            let arguments = [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0];
+            // SAFETY: no pointers.
+            unsafe { system::call(libc::SYS_prctl, arguments) }?;
+            ask()
+        }
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does with the filter.
+    fn run(call: u32, arguments: [u32; 3]) -> u32 {
+        let word = |at: u32| match at {
+            NUMBER => call,
+            ARCHITECTURE => OWN_ARCHITECTURE,
+            at => arguments[((at - argument(0)) / 8) as usize],
+        };
+        let mut steps = FILTER.to_vec();
+        steps.push(step(RETURN, 0, 0, SECCOMP_RET_USER_NOTIF));
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let it = steps[at];
+            at += 1;
+            match it.code {
+                LOAD => value = word(it.k),
+                AND => value &= it.k,
+                EQUAL => at += usize::from(if value == it.k { it.jt } else { it.jf }),
+                _ => return it.k,
+            }
+        }
+    }
+
+    #[test]
+    fn only_sctp_sockets_are_told() {
+        let socket = libc::SYS_socket as u32;
+        let [v4, v6, unix] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX].map(|it| it as u32);
+        let [stream, packets, raw] =
+            [libc::SOCK_STREAM, libc::SOCK_SEQPACKET, libc::SOCK_RAW].map(|it| it as u32);
+        let flags = (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u32;
+        for family in [v4, v6] {
+            for kind in [stream, packets, stream | flags, packets | flags] {
+                assert_eq!(run(socket, [family, kind, 132]), SECCOMP_RET_USER_NOTIF);
+            }
+            assert_eq!(run(socket, [family, raw, 132]), SECCOMP_RET_ALLOW);
+            assert_eq!(run(socket, [family, stream, 6]), SECCOMP_RET_ALLOW);
+        }
+        assert_eq!(run(socket, [unix, packets, 0]), SECCOMP_RET_ALLOW);
+        assert_eq!(run(socket, [unix, packets, 132]), SECCOMP_RET_ALLOW);
+        assert_eq!(run(socket + 1, [v4, stream, 132]), SECCOMP_RET_ALLOW);
+    }
+}

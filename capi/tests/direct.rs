@@ -1,0 +1,36 @@
+//! Programs that make system calls past libc's functions.
+
+mod common;
+
+use std::process::Command;
+
+use anabranch_sockets::host::Missed;
+use common::{compile_with, run_watched, text};
+
+#[test]
+fn the_function_for_system_calls_is_caught() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("direct", folder.path(), &[]);
+    let (output, missed) = run_watched(Command::new(program).args(["function", "5601"]));
+    assert_eq!(text(&output), "by the function\n");
+    // Where seccomp is not allowed, that is what is told.
+    assert!(!matches!(missed, Missed::Socket), "{missed:?}");
+}
+
+/// Such a call is refused, and the host knows of it, be the program static or not, and whichever process made it.
+#[test]
+fn calls_that_no_library_sees_are_noticed() {
+    let folder = tempfile::tempdir().expect("a directory");
+    for arguments in [&["-static"][..], &[]] {
+        let program = compile_with("direct", folder.path(), arguments);
+        let script = format!("{} itself; echo $?", program.display());
+        let (output, missed) = run_watched(Command::new("sh").args(["-c", &script]));
+        let said = text(&output);
+        if let Missed::Unseen(error) = missed {
+            eprintln!("left out: seccomp: errno {error}");
+            return;
+        }
+        assert_eq!(missed, Missed::Socket, "{said}");
+        assert_eq!(said, "itself: -38\n0\n", "ENOSYS");
+    }
+}

@@ -1,0 +1,57 @@
+//! Messages whose user says where they go, or by which key they are signed ([`Course`]); and a scheduler that takes another's place.
+
+use super::{Course, SchedulerKind, SendQueue, Turn};
+use crate::scheduling::{Discipline, Scheduler};
+
+impl SendQueue {
+    /// Whether a message may have one.
+    #[inline]
+    pub fn has_courses(&self) -> bool {
+        self.has_courses
+    }
+
+    /// The course of the next message, or of the one that is under way; usual ones have none.
+    #[inline]
+    pub fn next_course(&self) -> Option<Course> {
+        if !self.has_courses {
+            return None;
+        }
+        self.look_for_course()
+    }
+
+    #[cold]
+    fn look_for_course(&self) -> Option<Course> {
+        let course = match &self.started {
+            Some(started) => &started.course,
+            None => {
+                let turn = self.scheduler.pick()?;
+                match (self.paused_of(turn), turn) {
+                    (Some(paused), _) => &paused.course,
+                    (None, Turn::Stream(stream)) => {
+                        &self.streams.get(stream)?.messages.front()?.course
+                    }
+                    (None, Turn::Spread) => &self.spread.front()?.course,
+                }
+            }
+        };
+        course.as_deref().copied()
+    }
+
+    /// Another scheduler decides from now on, with these values of streams. Of what waits, each stream keeps its order; `fcfs` does not know in
+    /// which order messages of several streams were given before, and takes those stream by stream.
+    pub fn set_scheduler(&mut self, kind: SchedulerKind, values: impl Iterator<Item = (u16, u16)>) {
+        let mut next = Scheduler::new(kind);
+        values.for_each(|(stream, value)| next.set_value(stream, value));
+        for turn in self.scheduler.queues() {
+            let queued = match turn {
+                Turn::Stream(stream) => self.streams.get(stream).map_or(0, |it| it.messages.len()),
+                Turn::Spread => self.spread.len(),
+            };
+            for waiting in 1..=queued + self.paused_at(turn) {
+                next.queued(turn, waiting);
+            }
+        }
+        self.scheduler = next;
+        self.next = self.find_next();
+    }
+}

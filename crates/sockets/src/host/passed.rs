@@ -1,0 +1,49 @@
+//! Descriptors that programs pass (SCM_RIGHTS), and what waits in them.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
+use socket2::Socket as Unix;
+
+use crate::LARGEST_PIECE;
+use crate::frame::{Frame, HEADER};
+
+/// The most that is taken out of a descriptor, bytes: many times what one holds. What a program passes may be anything.
+const MOST: usize = 16 << 20;
+
+/// Receives a datagram, and the descriptor that came with it, if one did.
+pub fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let received = recvmsg(unix, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptors = control.drain().filter_map(|it| match it {
+        RecvAncillaryMessage::ScmRights(all) => Some(all),
+        _ => None,
+    });
+    Ok((received.bytes, descriptors.flatten().next()))
+}
+
+/// Takes all frames out of a program's descriptor, [`MOST`] bytes at most. Of the first one `read` bytes were read already, which are left out.
+pub fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
+    let mut buffer = vec![0; HEADER + LARGEST_PIECE];
+    let mut all = Vec::new();
+    let mut taken = 0;
+    while taken < MOST
+        && let Ok((length @ 1.., _)) = recv(descriptor, &mut buffer[..], RecvFlags::DONTWAIT)
+    {
+        taken += length;
+        let skipped = if all.is_empty() {
+            read.max(HEADER)
+        } else {
+            HEADER
+        };
+        if let Some(frame) = Frame::decode(&buffer[..length]) {
+            let payload = buffer.get(skipped..length).unwrap_or_default();
+            all.push((frame, payload.to_vec()));
+        }
+    }
+    all
+}
