@@ -398,6 +398,10 @@ pub struct Wrap {
     /// Local address (repeatable) [default: all of the host].
     #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub local: Vec<IpAddr>,
+    /// Do not watch for programs that ask the kernel itself for SCTP sockets. Watching takes from the program what lets it gain privileges by
+    /// `exec` (sudo), unless it has CAP_SYS_ADMIN.
+    #[arg(long)]
+    pub unwatched: bool,
 }
 
 /// Commands on real sockets.

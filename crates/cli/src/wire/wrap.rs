@@ -6,8 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_net::{Carrier, Config};
-use anabranch_sockets::HOST_VARIABLE;
-use anabranch_sockets::host::Host;
+use anabranch_sockets::host::{Host, Missed};
+use anabranch_sockets::{HOST_VARIABLE, WATCH_VARIABLE};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -47,6 +47,18 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let host = Host::start(&name, config)
         .map_err(|error| Failure::Wire(format!("cannot open the sockets: {error}")))?;
     let idle = host.idle();
+    let mut missed = host.missed();
+    let (end, mut ended) = tokio::sync::oneshot::channel::<()>();
+    let watch = tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                // What was seen is said, also where the program has ended meanwhile.
+                biased;
+                Ok(()) = missed.changed() => say(&missed.borrow_and_update()),
+                _ = &mut ended => return,
+            }
+        }
+    });
     let host = tokio::spawn(host.serve());
     let libsctp = library.with_file_name(LIBSCTP);
     let mut preload = library.into_os_string();
@@ -59,12 +71,15 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         preload.push(":");
         preload.push(others);
     }
-    let started = Command::new(program)
-        .args(rest)
-        .env("LD_PRELOAD", preload)
-        .env(HOST_VARIABLE, &name)
-        .spawn();
-    let mut child = started
+    let mut command = Command::new(program);
+    command.args(rest).env("LD_PRELOAD", preload);
+    command.env(HOST_VARIABLE, &name);
+    match arguments.unwatched {
+        true => command.env_remove(WATCH_VARIABLE),
+        false => command.env(WATCH_VARIABLE, "1"),
+    };
+    let mut child = command
+        .spawn()
         .map_err(|error| Failure::Asked(format!("cannot run {}: {error}", program.display())))?;
     raise_limit();
     let mut interrupts = Interrupts::new();
@@ -80,6 +95,9 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         () = idle => (),
         () = interrupts.next() => (),
     }
+    drop(end);
+    // It ends by itself then.
+    let _ = watch.await;
     host.abort();
     let status = status.map_err(|error| Failure::Wire(format!("cannot wait: {error}")))?;
     let code = status
@@ -89,6 +107,21 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         Ok(0) => Ok(()),
         Ok(code) => Err(Failure::Program(code)),
         Err(_) => Err(Failure::Program(u8::MAX)),
+    }
+}
+
+/// A program's calls that this stack does not see are not left to fail in silence.
+fn say(missed: &Missed) {
+    match missed {
+        Missed::Socket => eprintln!(
+            "anabranch: a program asked the kernel itself for an SCTP socket, past the C library, and was refused (ENOSYS): only calls of libc's \
+             functions can be caught. Static programs, and those of Go, do so."
+        ),
+        Missed::Unseen(error) => eprintln!(
+            "anabranch: cannot see whether programs ask the kernel itself for SCTP sockets (seccomp: {}); those that do get what the kernel has",
+            std::io::Error::from_raw_os_error(*error)
+        ),
+        _ => (),
     }
 }
 
