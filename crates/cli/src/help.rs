@@ -114,6 +114,11 @@ const STATUSES: &[(&str, &str)] = &[
         "0 ended by --time or interrupted; 1 a socket failed; 2 the command line or the spec is wrong.",
     ),
     (
+        "shell",
+        "that of COMMAND, or 128 plus the number of the signal that ended it; 1 the namespaces or the report cannot be made; \
+2 the command line or the spec is wrong, nothing was run; 130 interrupted before COMMAND began.",
+    ),
+    (
         "wrap",
         "that of the program, or 128 plus the number of the signal that ended it; 1 the sockets cannot be opened; \
 2 the command line is wrong, nothing was run.",
