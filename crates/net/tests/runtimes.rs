@@ -43,7 +43,7 @@ fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
 fn on_smol(story: impl Future<Output = ()>) {
     let hangs = async {
         smol::Timer::after(Duration::from_secs(120)).await;
-        panic!("the story does not come to its end");
+        panic!("the test did not end within two minutes");
     };
     smol::block_on(smol::future::or(story, hangs));
 }

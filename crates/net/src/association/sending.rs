@@ -104,7 +104,7 @@ impl Association {
     /// As [`Association::send`], with a receipt: a future that gives when the peer has acknowledged the message, or why it will not
     /// ([`Receipt`]). The peer may delay its acknowledgement by 200 ms; `options` with `immediate` ask it not to.
     ///
-    /// A receipt is kept with the association until the message is acknowledged or given up, some 300 bytes beside the message. Messages
+    /// A receipt is kept with the association until the message is acknowledged or given up, beside the message. Messages
     /// that were sent without one cost nothing for it.
     ///
     /// ```no_run
