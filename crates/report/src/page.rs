@@ -155,8 +155,8 @@ fn verdicts(outputs: &Outputs<'_>) -> Markup {
                      95 % probability, printed rounding allowed; it is reproduced when that band is also narrow, no more than \
                      20 % of the value to either side. Where nothing is left to chance it is reproduced when it agrees to its \
                      rounding (times: to the tolerance stated). \u{201c}Together\u{201d} is the probability that independent \
-                     runs of ours lie together as far out as a column. What a table before has counted is in brackets. The rules \
-                     and their reasons: docs/VERDICTS.md."
+                     runs of ours lie together as far out as a column. Values that an earlier table has counted are in brackets. The \
+                     rules and their reasons: docs/VERDICTS.md."
                 }
                 p.files { (file("verdicts.csv")) }
             }
@@ -343,7 +343,7 @@ fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
         ),
         ("seed", manifest.seed.to_string()),
         ("overrides", manifest.overrides.join(", ")),
-        ("again by", command(outputs)),
+        ("repeat with", command(outputs)),
         (
             "runs",
             format!(
