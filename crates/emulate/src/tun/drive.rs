@@ -44,6 +44,8 @@ impl Drop for Held {
 pub(super) struct Driver {
     world: World,
     hosts: Vec<Host>,
+    /// Hosts whose device was deleted: a poll would return at once for it, for ever.
+    gone: Vec<bool>,
     clock: Clock,
     held: Arc<AtomicU64>,
     buffer: Vec<u8>,
@@ -66,6 +68,7 @@ impl Driver {
         Ok(Self {
             report: TunReport::of(&hosts),
             world,
+            gone: vec![false; hosts.len()],
             hosts,
             clock: Clock::start(),
             held: Arc::new(AtomicU64::new(0)),
@@ -83,10 +86,8 @@ impl Driver {
         while !self.stop.load(Ordering::Relaxed) {
             let ready = self.wait();
             self.advance();
-            for (host, is_ready) in ready.into_iter().enumerate() {
-                if is_ready {
-                    self.take(host);
-                }
+            for host in ready {
+                self.take(host);
             }
             self.leave();
             let now = self.clock.now();
@@ -100,20 +101,38 @@ impl Driver {
     }
 
     /// Waits until the world has something to do or a host has sent: which have.
-    fn wait(&mut self) -> Vec<bool> {
+    fn wait(&mut self) -> Vec<usize> {
         let now = self.clock.now();
         let wait = match self.world.next_event() {
             Some(at) => Duration::from_nanos(at.saturating_sub(now)).min(LOOK),
             None => LOOK,
         };
-        let hosts = self.hosts.iter();
-        let mut polled: Vec<PollFd<'_>> = hosts
-            .map(|host| PollFd::new(host.tun.as_fd(), PollFlags::POLLIN))
+        let mut ready: Vec<usize> = (0..self.hosts.len())
+            .filter(|&host| !self.gone[host])
+            .collect();
+        let mut polled: Vec<PollFd<'_>> = ready
+            .iter()
+            .map(|&host| PollFd::new(self.hosts[host].tun.as_fd(), PollFlags::POLLIN))
             .collect();
         // Interrupted: nobody is ready.
         let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(wait)), None);
-        let is_ready = |it: &PollFd<'_>| it.any().unwrap_or(false);
-        polled.iter().map(is_ready).collect()
+        let found: Vec<PollFlags> = polled
+            .iter()
+            .map(|it| it.revents().unwrap_or(PollFlags::empty()))
+            .collect();
+        for (&host, found) in ready.iter().zip(&found) {
+            if !found.is_empty() && !found.contains(PollFlags::POLLIN) {
+                tracing::warn!(host = %self.hosts[host].name, "its device is gone");
+                self.gone[host] = true;
+            }
+        }
+        let mut found = found.into_iter();
+        ready.retain(|_| {
+            found
+                .next()
+                .is_some_and(|it| it.contains(PollFlags::POLLIN))
+        });
+        ready
     }
 
     /// The world up to the present. It only stalls on agents that keep sending, and there are none.
