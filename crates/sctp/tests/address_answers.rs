@@ -1,6 +1,6 @@
 //! A side that changes its own addresses by ASCONF (RFC 5061 §5.1, §5.3), and a peer that answers by hand.
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 use std::net::IpAddr;

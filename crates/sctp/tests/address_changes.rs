@@ -1,6 +1,6 @@
 //! A peer that changes its addresses: signed ASCONFs, made by hand, meet an endpoint that answers them (RFC 5061).
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

@@ -2,7 +2,7 @@
 //! come before or after, requests and answers are lost, doubled, late and damaged. Every message comes once and in order, and in the
 //! end both know the same addresses of each other.
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

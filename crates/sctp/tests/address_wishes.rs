@@ -1,6 +1,6 @@
 //! A side that changes its own addresses by ASCONF (RFC 5061 §5.1, §5.3): two endpoints.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AddressChange, AddressChangeOutcome, CloseReason, Config, Endpoint, StateName,

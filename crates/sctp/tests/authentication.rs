@@ -1,6 +1,6 @@
 //! Authenticated chunks between two ends of this stack, and a third hand that signs, alters and leaves out (RFC 4895).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     Association, AssociationId, AuthHmac, Authentication, ChunkTypes, CloseReason, Config, Discard,

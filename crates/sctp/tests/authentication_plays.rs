@@ -1,7 +1,7 @@
 //! Random play with all chunks authenticated: losses, duplicates, reordering and damage, keys that change; every message comes once
 //! and in order.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Authentication, ChunkTypes, CloseReason, Config, SharedKeys};
 use anabranch_transport::time::{MILLISECOND, SECOND};

@@ -1,6 +1,6 @@
 //! AUTH while associations come to be: offers that break rules, authenticated cookies, collisions and restarts (RFC 4895 §6).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AssociationId, Authentication, ChunkTypes, CloseReason, Config, Discard, Endpoint, Event,

@@ -1,6 +1,6 @@
 //! A bulk transfer over a satellite's delay: what the window allows is what arrives.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Endpoint, Message, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND, seconds};

@@ -1,7 +1,7 @@
 //! Rules of RFC 9260 §3, §6.10, §8.5 and §9.2 about chunks that are wrong in one point: what is answered, what ends, and what
 //! changes nothing.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Discard, StateName, Violation};
 use anabranch_transport::Path;

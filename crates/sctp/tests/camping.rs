@@ -1,7 +1,7 @@
 //! Address camping (RFC 5062 §2): somebody lists an address that is not its own. Until an address is verified (RFC 9260
 //! §5.4) it neither refuses nor captures the one who has it.
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

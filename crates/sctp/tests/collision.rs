@@ -1,6 +1,6 @@
 //! INIT and COOKIE ECHO where there is an association already: every row of the table of RFC 9260 §5.2.4.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, CloseReason, Config, Discard, Endpoint, Event, StateName};
 use anabranch_transport::Path;

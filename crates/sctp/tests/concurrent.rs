@@ -1,7 +1,7 @@
 //! Concurrent multipath transfer over links with a rate, a queue and random losses: everything arrives once, and equal paths carry
 //! about the sum of both.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Clauses of RFC 9260 and RFC 7829 that no other test holds, one test each; `docs/CONFORMANCE.md` is the table.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, Config, Endpoint, Event, PathId, PathState, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};

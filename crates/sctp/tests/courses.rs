@@ -1,6 +1,6 @@
 //! Messages whose user says where they go and by which key they are signed; and a scheduler that takes another's place.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{

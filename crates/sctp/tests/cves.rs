@@ -6,7 +6,7 @@
 //! GHSA-jwjp-4649-v8jp and the chunk lengths of sipsorcery 1758 and dpkt 583 in `hostile_chunks.rs`; more collisions in
 //! `collision.rs`; what RFC 5062 describes in `rfc5062.rs` and `camping.rs`.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, Config, Discard, Message, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};

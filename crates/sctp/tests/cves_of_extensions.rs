@@ -2,7 +2,7 @@
 //! signature or a state of its own stands with the extension: `authentication_setup.rs` (CVE-2014-0101, CVE-2014-5077, CVE-2015-1421),
 //! `address_changes.rs` (CVE-2014-3673, CVE-2014-3687, CVE-2014-3688, CVE-2014-7841), `forward_tsn.rs` (CVE-2009-0065, CVE-2021-3655).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, Authentication, Config, Discard, StateName};
 use anabranch_transport::time::SECOND;

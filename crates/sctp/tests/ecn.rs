@@ -1,6 +1,6 @@
 //! Explicit congestion notification (RFC 4960 Appendix A): who agrees, what a mark does, and what a hostile peer gains.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::profile::MaxBurst;
 use anabranch_sctp::{AssociationId, Config, Discard, PathId, Profile};

@@ -1,7 +1,7 @@
 //! What the switches of multihoming change: where retransmissions go, when a path is given up, who is primary afterwards,
 //! and what an address gets that nobody has verified.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AssociationId, CloseReason, Config, Event, Message, PathId, PathState, Profile, StateName,

@@ -1,7 +1,7 @@
 //! RFC 9260 §3 and §4 as far as no other test holds them: what is sent and taken of packets, chunks and parameters, and what
 //! each state does.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AssociationId, Config, ConnectError, Discard, Event, Message, SendError, StateName,

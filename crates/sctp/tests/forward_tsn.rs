@@ -1,6 +1,6 @@
 //! FORWARD TSNs as any peer may send them: what a receiver does, and what it survives (RFC 3758 §3.6).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Discard, Event, Message, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -12,14 +12,14 @@ use common::rig::Rig;
 use common::*;
 
 impl Rig {
-    fn new(change: impl FnOnce(&mut Config)) -> Self {
+    fn with_forward_tsn(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default().with(|it| it.partial_reliability = true);
         change(&mut config);
         Self::of(config)
     }
 
     /// All up to the TSN at `to` are given up.
-    fn forward(&mut self, to: u32, skipped: &[(u16, u16)]) {
+    fn forward_tsn(&mut self, to: u32, skipped: &[(u16, u16)]) {
         let skipped: Vec<_> = skipped
             .iter()
             .map(|&(stream_id, ssn)| Skipped {
@@ -58,14 +58,14 @@ impl Rig {
 /// The example of RFC 3758 §3.6: the point goes to what is given, and on over what has arrived.
 #[test]
 fn the_point_goes_on_over_what_has_arrived() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     for (number, offset) in [0, 2, 3, 5].into_iter().enumerate() {
         rig.data(offset, number as u16, 0, "BE");
     }
     assert_eq!(rig.sack(), (0, vec![(2, 3), (5, 5)]));
-    rig.forward(1, &[]);
+    rig.forward_tsn(1, &[]);
     assert_eq!(rig.sack(), (3, vec![(2, 2)]), "no more report of 1");
-    rig.forward(6, &[]);
+    rig.forward_tsn(6, &[]);
     assert_eq!(rig.sack(), (6, vec![]));
     rig.data(7, 0, 1, "BE");
     assert_eq!(rig.sack(), (7, vec![]));
@@ -76,21 +76,21 @@ fn the_point_goes_on_over_what_has_arrived() {
 /// RFC 3758 §3.6: what waits for numbers that are given up is delivered at once, in order; other streams still wait.
 #[test]
 fn stranded_messages_are_delivered() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(1, 4, 1, "BE");
     rig.data(2, 4, 2, "BE");
     rig.data(4, 4, 4, "BE");
     rig.data(6, 9, 1, "BE");
     assert_eq!(rig.read(), [""; 0]);
-    rig.forward(0, &[(4, 0)]);
+    rig.forward_tsn(0, &[(4, 0)]);
     assert_eq!(
         rig.read(),
         ["1;", "2;"],
         "and no further than the next hole"
     );
-    rig.forward(3, &[(4, 3)]);
+    rig.forward_tsn(3, &[(4, 3)]);
     assert_eq!(rig.read(), ["4;"]);
-    rig.forward(5, &[(9, 0)]);
+    rig.forward_tsn(5, &[(9, 0)]);
     assert_eq!(rig.read(), ["6;"]);
     rig.data(7, 4, 5, "BE");
     rig.data(8, 9, 2, "BE");
@@ -100,28 +100,28 @@ fn stranded_messages_are_delivered() {
 /// Skipping across the wrap of stream sequence numbers takes what waits on both sides of it.
 #[test]
 fn numbers_are_skipped_across_their_wrap() {
-    let mut rig = Rig::new(|_| {});
-    rig.forward(0, &[(0, 32_766)]);
-    rig.forward(1, &[(0, 65_532)]);
+    let mut rig = Rig::with_forward_tsn(|_| {});
+    rig.forward_tsn(0, &[(0, 32_766)]);
+    rig.forward_tsn(1, &[(0, 65_532)]);
     rig.data(3, 0, 65_534, "BE");
     rig.data(4, 0, 65_535, "BE");
     rig.data(5, 0, 1, "BE");
     rig.data(6, 0, 2, "BE");
     assert_eq!(rig.read(), [""; 0]);
-    rig.forward(2, &[(0, 1)]);
+    rig.forward_tsn(2, &[(0, 1)]);
     assert_eq!(rig.read(), ["3;", "4;", "5;", "6;"]);
 }
 
 /// RFC 3758 §3.6: a message that lacks TSNs up to the new point is dropped, whatever of it has come; one that lacks none is kept.
 #[test]
 fn incomplete_messages_are_dropped() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(0, 0, 0, "B");
     rig.data(2, 0, 0, "");
     rig.data(3, 0, 0, "E");
     rig.data(5, 1, 0, "E");
     rig.data(6, 2, 0, "B");
-    rig.forward(4, &[(0, 0)]);
+    rig.forward_tsn(4, &[(0, 0)]);
     assert_eq!(rig.sack().0, 6);
     rig.data(7, 2, 0, "E");
     rig.data(8, 0, 1, "BE");
@@ -130,7 +130,7 @@ fn incomplete_messages_are_dropped() {
     assert_eq!(association.state(), StateName::Established);
     // The end whose beginning is given up (5) goes with the next.
     rig.data(10, 0, 2, "BE");
-    rig.forward(9, &[]);
+    rig.forward_tsn(9, &[]);
     assert_eq!(rig.read(), ["10;"]);
     assert_eq!(rig.sack(), (10, vec![]));
 }
@@ -138,15 +138,15 @@ fn incomplete_messages_are_dropped() {
 /// A peer that leaves out the end of a message that it gives up, and begins another before its FORWARD TSN, is understood.
 #[test]
 fn a_message_may_begin_where_another_was_to_end() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(0, 0, 0, "B");
     rig.data(1, 0, 0, "");
     rig.data(2, 0, 1, "BE");
     assert_eq!(rig.read(), ["2;"]);
-    rig.forward(1, &[(0, 0)]);
+    rig.forward_tsn(1, &[(0, 0)]);
     assert_eq!(rig.refused(), 1, "the point is behind: it was all received");
     rig.data(4, 0, 2, "BE");
-    rig.forward(3, &[]);
+    rig.forward_tsn(3, &[]);
     assert_eq!(rig.read(), ["4;"]);
     assert!(rig.is_up());
 }
@@ -154,7 +154,7 @@ fn a_message_may_begin_where_another_was_to_end() {
 /// A message is known to have no end once the TSN behind it is another message's, and not before; of what waits for it, all is delivered.
 #[test]
 fn a_message_without_an_end_is_passed_over() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(0, 0, 0, "B");
     rig.data(1, 0, 0, "");
     rig.data(3, 0, 1, "BE");
@@ -179,12 +179,12 @@ fn a_message_without_an_end_is_passed_over() {
 /// The same where the point goes on by a FORWARD TSN.
 #[test]
 fn a_forward_tsn_shows_that_messages_have_no_end() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(1, 5, 0, "B");
     rig.data(2, 5, 1, "BE");
     rig.data(3, 5, 2, "B");
     assert_eq!(rig.read(), [""; 0]);
-    rig.forward(0, &[(4, 0)]);
+    rig.forward_tsn(0, &[(4, 0)]);
     assert_eq!(rig.read(), ["2;"]);
     rig.data(4, 5, 2, "E");
     assert_eq!(rig.read(), ["3;4;"], "the end of the last may come");
@@ -193,7 +193,7 @@ fn a_forward_tsn_shows_that_messages_have_no_end() {
 /// Messages without an end take no room: of a peer that ends none of a thousand, the next is still read.
 #[test]
 fn messages_without_an_end_fill_no_buffer() {
-    let mut rig = Rig::new(|config| config.receive_buffer = 1_500);
+    let mut rig = Rig::with_forward_tsn(|config| config.receive_buffer = 1_500);
     for number in 0..1_000 {
         let (stream, ssn) = (number % 3, number / 3);
         rig.data(number, stream as u16, ssn as u16, "B");
@@ -206,11 +206,11 @@ fn messages_without_an_end_fill_no_buffer() {
 /// RFC 3758 §3.6: the user is told of a message that was partly delivered and will not be completed.
 #[test]
 fn a_message_that_is_being_delivered_is_aborted() {
-    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 3, 0, "B");
     rig.data(1, 3, 0, "");
     rig.data(3, 3, 1, "BE");
-    rig.forward(2, &[(3, 0)]);
+    rig.forward_tsn(2, &[(3, 0)]);
     let aborted = rig.world.told(Z).into_iter().any(|it| {
         matches!(
             it,
@@ -230,7 +230,7 @@ fn a_message_that_is_being_delivered_is_aborted() {
 /// The same where the message has no end, and no FORWARD TSN says so.
 #[test]
 fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
-    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 3, 0, "B");
     rig.data(1, 3, 1, "B");
     rig.data(2, 3, 2, "BE");
@@ -247,12 +247,12 @@ fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
 /// What is aborted takes nothing with it of a message of its stream whose beginning was read already and whose end was not.
 #[test]
 fn an_aborted_message_leaves_the_one_before_it_whole() {
-    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 3, 0, "UB");
     assert_eq!(rig.read(), [""; 0], "gathered until its end");
     rig.data(1, 3, 0, "UE");
     rig.data(2, 3, 0, "B");
-    rig.forward(3, &[(3, 0)]);
+    rig.forward_tsn(3, &[(3, 0)]);
     assert_eq!(rig.read(), ["0;1;"]);
     rig.data(4, 3, 1, "B");
     rig.data(5, 3, 1, "E");
@@ -262,10 +262,10 @@ fn an_aborted_message_leaves_the_one_before_it_whole() {
 /// Nor does it begin to be delivered, only to be aborted, what the same FORWARD TSN gives up.
 #[test]
 fn what_is_given_up_together_is_not_begun() {
-    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 3, 0, "B");
     rig.data(2, 3, 1, "B");
-    rig.forward(3, &[(3, 1)]);
+    rig.forward_tsn(3, &[(3, 1)]);
     let told = rig.world.told(Z).into_iter();
     let aborted = told.filter(|it| matches!(it, Event::PartialDeliveryAborted { .. }));
     assert_eq!(aborted.count(), 1);
@@ -277,16 +277,16 @@ fn what_is_given_up_together_is_not_begun() {
 /// RFC 3758 §3.6: one that is out of date draws a SACK, since the last may have been lost, and moves nothing.
 #[test]
 fn one_that_is_out_of_date_is_answered_by_a_sack() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(0, 0, 0, "BE");
     rig.data(1, 0, 1, "BE");
     rig.world.run_for(SECOND);
     let before = rig.sacks();
     let behind = rig.first.0.wrapping_sub(1);
-    rig.forward(1, &[(0, 500)]);
+    rig.forward_tsn(1, &[(0, 500)]);
     assert_eq!((rig.sacks(), rig.refused()), (before + 1, 1));
-    rig.forward(0, &[(0, 500)]);
-    rig.forward(behind.wrapping_sub(rig.first.0), &[]);
+    rig.forward_tsn(0, &[(0, 500)]);
+    rig.forward_tsn(behind.wrapping_sub(rig.first.0), &[]);
     assert_eq!((rig.sacks(), rig.refused()), (before + 3, 3));
     assert_eq!(rig.sack(), (1, vec![]));
     rig.data(2, 0, 2, "BE");
@@ -296,26 +296,26 @@ fn one_that_is_out_of_date_is_answered_by_a_sack() {
 /// RFC 3758 §3.6: for the SACK it counts as DATA: the second packet, or the delay.
 #[test]
 fn it_is_acknowledged_as_data_is() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(0, 0, 0, "BE");
     rig.world.run_for(SECOND);
     let before = rig.sacks();
-    rig.forward(1, &[]);
+    rig.forward_tsn(1, &[]);
     assert_eq!(rig.sacks(), before, "delayed");
     rig.world.run_for(150 * MILLISECOND);
     assert_eq!(rig.sacks(), before);
     rig.world.run_for(60 * MILLISECOND);
     assert_eq!(rig.sacks(), before + 1);
-    rig.forward(2, &[]);
-    rig.forward(3, &[]);
+    rig.forward_tsn(2, &[]);
+    rig.forward_tsn(3, &[]);
     assert_eq!(rig.sacks(), before + 2, "two packets");
 }
 
 /// A TSN that was skipped and arrives after all is a duplicate (RFC 3758 §3.6).
 #[test]
 fn what_was_skipped_and_comes_is_a_duplicate() {
-    let mut rig = Rig::new(|_| {});
-    rig.forward(2, &[(0, 2)]);
+    let mut rig = Rig::with_forward_tsn(|_| {});
+    rig.forward_tsn(2, &[(0, 2)]);
     for number in 0..3 {
         rig.data(number, 0, number as u16, "BE");
     }
@@ -327,11 +327,11 @@ fn what_was_skipped_and_comes_is_a_duplicate() {
 /// CVE-2009-0065: streams that do not exist, by the hundred and beside one that does.
 #[test]
 fn cve_2009_0065_streams_beyond_those_agreed_on() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(1, 0, 1, "BE");
     let mut streams: Vec<(u16, u16)> = (10..310).map(|it| (it, 0)).collect();
     streams.extend([(u16::MAX, u16::MAX), (0, 0), (0x8000, 7)]);
-    rig.forward(0, &streams);
+    rig.forward_tsn(0, &streams);
     assert_eq!(rig.read(), ["1;"]);
     assert_eq!(rig.refused(), 302);
     assert!(rig.is_up());
@@ -340,7 +340,7 @@ fn cve_2009_0065_streams_beyond_those_agreed_on() {
 /// CVE-2021-3655: too short for its TSN, or ending within an entry; a length of 0 ends the packet.
 #[test]
 fn cve_2021_3655_lengths_that_do_not_fit() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     let tsn = rig.first.add(5).0.to_be_bytes();
     let of = |length: u8, value: &[u8]| [&[0xC0, 0, 0, length], value].concat();
     rig.raw(&of(4, &[]));
@@ -365,14 +365,14 @@ fn cve_2021_3655_lengths_that_do_not_fit() {
 /// A point that no SACK could name is not taken, nor are stream numbers that lie behind.
 #[test]
 fn points_and_numbers_out_of_reach_are_refused() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.data(0, 0, 0, "BE");
     for far in [65_536, 1 << 20, 1 << 31, (1 << 31) + 5] {
-        rig.forward(far, &[(0, 9)]);
+        rig.forward_tsn(far, &[(0, 9)]);
     }
     assert_eq!(rig.refused(), 4);
     assert_eq!(rig.sack(), (0, vec![]));
-    rig.forward(65_535, &[(0, 40_000)]);
+    rig.forward_tsn(65_535, &[(0, 40_000)]);
     assert_eq!(rig.refused(), 5, "a number behind the next");
     assert_eq!(rig.sack(), (65_535, vec![]));
     rig.data(65_536, 0, 1, "BE");
@@ -382,13 +382,13 @@ fn points_and_numbers_out_of_reach_are_refused() {
 /// A message of which a part was delivered is not skipped by its number alone, and nothing else of its stream comes within it.
 #[test]
 fn numbers_do_not_skip_what_is_being_delivered() {
-    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 0, 0, "B");
     rig.data(2, 0, 1, "BE");
     // An unordered one on another stream, with ordered ones waiting there.
     rig.data(4, 1, 0, "BU");
     rig.data(6, 1, 2, "BE");
-    rig.forward(3, &[(1, 1), (0, 0)]);
+    rig.forward_tsn(3, &[(1, 1), (0, 0)]);
     rig.data(5, 1, 0, "EU");
     rig.data(7, 1, 3, "BE");
     assert_eq!(rig.read(), ["2;", "4;5;", "6;", "7;"]);
@@ -398,17 +398,17 @@ fn numbers_do_not_skip_what_is_being_delivered() {
 /// In states that take no DATA a FORWARD TSN means nothing, and before the handshake nothing is agreed.
 #[test]
 fn states_that_take_no_data_take_none() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     rig.world.shutdown(Z, rig.z);
     assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownSent);
-    rig.forward(3, &[]);
+    rig.forward_tsn(3, &[]);
     let told = rig.world.shots.iter().flat_map(|it| chunks_of(&it.bytes));
     let told = told.filter_map(|chunk| match chunk {
         Chunk::Shutdown(shutdown) => Some(shutdown.cumulative_tsn_ack),
         _ => None,
     });
     assert_eq!(told.last(), Some(rig.first.add(3)), "as DATA would move it");
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_forward_tsn(|_| {});
     let shutdown = [7, 0, 0, 8, 0, 0, 0, 0];
     let message = Message {
         ppid: 0,
@@ -423,7 +423,7 @@ fn states_that_take_no_data_take_none() {
     rig.raw(&shutdown);
     assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownReceived);
     let before = rig.world.endpoints[Z].discards().of(Discard::Unexpected);
-    rig.forward(3, &[]);
+    rig.forward_tsn(3, &[]);
     assert_eq!(
         rig.world.endpoints[Z].discards().of(Discard::Unexpected),
         before + 1

@@ -1,6 +1,6 @@
 //! ABORT, and associations that fail.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseError, CloseReason, Config, Event, StateName};
 use anabranch_transport::time::SECOND;

@@ -1,6 +1,6 @@
 //! Setting up: the four-way handshake, the loss of each of its packets, and what the INIT and INIT ACK negotiate.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Config, Event, Profile, StateName, Violation};
 use anabranch_transport::Transport;

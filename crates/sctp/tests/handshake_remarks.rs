@@ -1,7 +1,7 @@
 //! What the handshake says beside: Adaptation Layer Indication and Set Primary (RFC 5061 §4.2.4, §4.2.6), and the addresses of an
 //! endpoint that change between two associations.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Event};
 use anabranch_transport::time::SECOND;

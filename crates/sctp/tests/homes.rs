@@ -1,7 +1,7 @@
 //! Two hosts with two addresses each under random trouble: networks lose, delay and go down for a while, windows close,
 //! routers complain. Once the trouble is over every message has arrived once, in order, and both ends close in peace.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::profile::DormantPath;
 use anabranch_sctp::{AssociationId, CloseReason, Config, Icmp, Message, Profile};

@@ -2,7 +2,7 @@
 //! of the blue. They are answered as the RFC says or not at all, and nothing else is touched. What single chunks can do wrong
 //! is in `hostile_chunks.rs`. Most rows of a list of other stacks' flaws have a test here, in `cves.rs` or in the wire crate.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Config, Discard, StateName};
 use anabranch_transport::time::SECOND;

@@ -1,7 +1,7 @@
 //! Chunks of an association that an honest peer would not send: answered as the RFC says or not at all, and nothing else is
 //! touched.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Config, Discard, Event, StateName, Violation};
 use anabranch_transport::time::{MILLISECOND, SECOND};

@@ -1,7 +1,7 @@
 //! ICMP messages about our packets (RFC 9260 §10, RFC 6951 §5.5): what they move, and that nobody who did not see a packet
 //! moves anything.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AssociationId, CloseReason, Config, Discard, Icmp, PathId, PathState, StateName,

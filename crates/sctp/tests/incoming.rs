@@ -1,6 +1,6 @@
 //! Peers that wait for the user to decide: what is kept, for how many, and what each answer is.
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Interleaving of messages (RFC 8260 §2): who speaks it, what it buys, and what a receiver survives.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::config::{Config, SchedulerKind};
 use anabranch_sctp::{CloseReason, Discard, Event, Message, Profile, SendOptions, Violation};
@@ -209,7 +209,7 @@ fn one_message_of_a_stream_at_a_time() {
 }
 
 impl Rig {
-    fn new(change: impl FnOnce(&mut Config)) -> Self {
+    fn with_interleaving(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = on().with(|it| it.partial_reliability = true);
         change(&mut config);
         Self::of(config)
@@ -233,7 +233,7 @@ impl Rig {
         });
     }
 
-    fn forward(&mut self, to: u32, skipped: &[(u16, bool, u32)]) {
+    fn i_forward_tsn(&mut self, to: u32, skipped: &[(u16, bool, u32)]) {
         let skipped = skipped
             .iter()
             .map(|&(stream_id, unordered, mid)| SkippedMessage {
@@ -249,7 +249,7 @@ impl Rig {
 /// §2.2.3: pieces are found by stream, kind, message and number, whatever their TSNs.
 #[test]
 fn pieces_find_their_messages_in_any_order() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_interleaving(|_| {});
     rig.piece(0, (1, 0, 2), "E");
     rig.piece(1, (2, 0, 0), "U");
     rig.piece(2, (1, 1, 0), "E");
@@ -282,7 +282,7 @@ fn contradictions_are_refused() {
         &[(0, (1, 0, 0), ""), (1, (1, 0, 0), "")],
     ];
     for case in cases {
-        let mut rig = Rig::new(|config| config.partial_reliability = false);
+        let mut rig = Rig::with_interleaving(|config| config.partial_reliability = false);
         for (offset, at, flags) in case {
             assert!(rig.is_up(), "{case:?}");
             rig.piece(*offset, *at, flags);
@@ -311,7 +311,7 @@ fn data_beside_i_data_ends_the_association() {
         user_data: Bytes::from_static(b"x"),
     };
     for with_data in [true, false] {
-        let mut rig = Rig::new(|_| {});
+        let mut rig = Rig::with_interleaving(|_| {});
         if with_data {
             rig.chunk(&data(rig.first));
         } else {
@@ -325,9 +325,9 @@ fn data_beside_i_data_ends_the_association() {
 /// Nothing that is not spoken is taken: I-DATA is then an unknown chunk.
 #[test]
 fn i_data_that_was_not_agreed_on_is_unknown() {
-    let mut rig = Rig::new(|config| config.interleaving = false);
+    let mut rig = Rig::with_interleaving(|config| config.interleaving = false);
     rig.piece(0, (0, 0, 0), "E");
-    rig.forward(3, &[]);
+    rig.i_forward_tsn(3, &[]);
     let discards = rig.world.endpoints[Z].discards();
     assert_eq!(discards.of(Discard::UnknownChunk), 2);
     assert!(rig.is_up() && rig.read().is_empty());
@@ -336,7 +336,7 @@ fn i_data_that_was_not_agreed_on_is_unknown() {
 /// §2.3.1: messages that were given up are dropped, those that waited for them delivered; both kinds, across the wrap.
 #[test]
 fn messages_given_up_are_passed_over() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::with_interleaving(|_| {});
     rig.piece(1, (0, 0, 1), "");
     rig.piece(2, (0, 1, 0), "E");
     rig.piece(3, (0, 2, 1), "E");
@@ -344,7 +344,7 @@ fn messages_given_up_are_passed_over() {
     rig.piece(5, (0, 0, 0), "U");
     rig.piece(6, (0, 7, 0), "U");
     assert!(rig.read().is_empty());
-    rig.forward(7, &[(0, false, 2), (0, true, 0), (9_999, false, 0)]);
+    rig.i_forward_tsn(7, &[(0, false, 2), (0, true, 0), (9_999, false, 0)]);
     assert_eq!(rig.read(), ["2;", "4;"]);
     assert_eq!(
         rig.refused(),
@@ -356,12 +356,12 @@ fn messages_given_up_are_passed_over() {
     // What was still on its way belongs to nothing, and is no violation.
     rig.piece(9, (0, 2, 0), "");
     assert!(rig.is_up() && rig.read().is_empty());
-    rig.forward(8, &[(0, false, 900)]);
+    rig.i_forward_tsn(8, &[(0, false, 900)]);
     assert_eq!(rig.refused(), 2, "behind");
-    rig.forward(10, &[(0, false, 1)]);
+    rig.i_forward_tsn(10, &[(0, false, 1)]);
     assert_eq!(rig.refused(), 3, "a number behind");
-    rig.forward(11, &[(0, false, u32::MAX / 2), (1, false, u32::MAX / 2)]);
-    rig.forward(12, &[(0, false, u32::MAX - 1)]);
+    rig.i_forward_tsn(11, &[(0, false, u32::MAX / 2), (1, false, u32::MAX / 2)]);
+    rig.i_forward_tsn(12, &[(0, false, u32::MAX - 1)]);
     rig.piece(13, (0, 0, 0), "E");
     rig.piece(14, (0, u32::MAX, 0), "E");
     assert_eq!(rig.read(), ["14;", "13;"], "numbers wrap");
@@ -370,10 +370,10 @@ fn messages_given_up_are_passed_over() {
 /// A message that is being delivered in parts is aborted, its user is told, and the stream goes on.
 #[test]
 fn a_message_given_up_in_delivery_is_told() {
-    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    let mut rig = Rig::with_interleaving(|config| config.partial_delivery_point = Some(1));
     rig.piece(0, (3, 0, 0), "");
     rig.piece(1, (3, 1, 0), "E");
-    rig.forward(2, &[(3, false, 0)]);
+    rig.i_forward_tsn(2, &[(3, false, 0)]);
     let told = rig.world.told(Z);
     let aborted = |it: &Event| {
         matches!(
@@ -448,7 +448,7 @@ fn a_bare_init_agrees_on_nothing() {
 /// A peer that begins messages on every stream and ends none holds no more than the buffer, and is found out.
 #[test]
 fn messages_without_beginnings_exhaust_nobody() {
-    let mut rig = Rig::new(|config| {
+    let mut rig = Rig::with_interleaving(|config| {
         config.receive_buffer = 4_000;
         config.outbound_streams = 2_000;
     });
@@ -499,7 +499,7 @@ fn a_message_given_up_is_told_by_its_identifier() {
 #[test]
 fn a_hole_in_a_full_buffer_is_filled() {
     for name in Profile::NAMES {
-        let mut rig = Rig::new(|config| {
+        let mut rig = Rig::with_interleaving(|config| {
             config.profile = Profile::by_name(name).expect("its own name");
             config.receive_buffer = 3_000;
         });

@@ -1,6 +1,6 @@
 //! COOKIE ECHOs of calls that were given up and come late (RFC 9260 §5.2.4, actions B and C).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, Config, Discard, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};

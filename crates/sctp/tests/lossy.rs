@@ -1,7 +1,7 @@
 //! Conservation over a pipe that loses, duplicates, reorders and corrupts: every message arrives once and in the order of
 //! its stream, or the association failed and said so. Each case prints its seed; `CASE=seed` runs it alone.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

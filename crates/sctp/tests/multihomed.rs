@@ -1,6 +1,6 @@
 //! Two hosts with two addresses each, on networks 0 and 1: what dies, what takes over, and what is counted.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AssociationId, CloseReason, Config, Event, Message, PathId, PathState, Profile, StateName,

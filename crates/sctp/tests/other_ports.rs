@@ -1,6 +1,6 @@
 //! Packets for a port that nobody has, at an endpoint that answers for all ports (RFC 9260 §8.4): one that owns its UDP port.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Discard};
 use anabranch_wire::cause::Causes;

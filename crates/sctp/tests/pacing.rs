@@ -1,6 +1,6 @@
 //! Pacing: DATA spread over the round trip where a configuration asks for it.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Profile};
 use anabranch_transport::Nanos;

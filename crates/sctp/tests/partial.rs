@@ -1,7 +1,7 @@
 //! Partial delivery (RFC 9260 §6.9): messages larger than the receive buffer, or than the partial delivery point, come in
 //! parts. Chunks of 1000 bytes by hand first, then whole endpoints, then peers that begin messages and never end them.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::config::Config;
 use anabranch_sctp::path::PathId;

@@ -6,7 +6,7 @@
 //! that: it expires for an earlier chunk and marks all that is in flight, also what was sent just before (RFC 9260 §6.3.3 E3); and
 //! what is then sent again may be taken for lost by reports from before it arrives (§7.2.4).
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

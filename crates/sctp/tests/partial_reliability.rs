@@ -1,6 +1,6 @@
 //! Messages that are given up: FORWARD TSN and the policies (RFC 3758, RFC 7496), as traces made by hand.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AbandonPolicy, AbandonedCount, AbandonedMessage, AssociationId, CloseReason, Config, Event,

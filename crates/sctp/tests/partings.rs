@@ -1,7 +1,7 @@
 //! Random play of the end: two ends say their last messages and close, one or both, while packets are lost, doubled and late. Stragglers
 //! arrive when the association they belong to is gone, and none of them may turn a graceful end into an abort (RFC 9260 §8.4, §9.2).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, CloseReason, Config, Event};
 use anabranch_transport::time::{MILLISECOND, SECOND};

@@ -1,7 +1,7 @@
 //! Path MTU discovery (RFC 9260 §7.3, RFC 8899): what a path carries is found, black holes are left, and chunks that were cut
 //! for larger packets still arrive.
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Attempts at two addresses of one host: one wins, and the host does not see a restart.
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

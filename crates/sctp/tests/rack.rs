@@ -1,6 +1,6 @@
 //! RACK-TLP between two endpoints: what a lost tail and a lost retransmission cost, over a pipe of 50 ms each way.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Profile};
 use anabranch_transport::Nanos;

@@ -1,6 +1,6 @@
 //! RE-CONFIGs as any peer may send them: what is answered, and what is survived (RFC 6525 §5.2).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Discard, Event, ReconfigOutcome, StreamDirection};
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -18,7 +18,7 @@ use ReConfigResult::{
 };
 
 impl Rig {
-    fn new() -> Self {
+    fn with_defaults() -> Self {
         Self::with(|_| {})
     }
 
@@ -138,7 +138,7 @@ impl Rig {
 
 #[test]
 fn a_repeated_request_has_the_same_answer_and_is_done_once() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     rig.data(0, 1, 0, "BE");
     let request = rig.outgoing(0, 1, &[1]);
     for _ in 0..5 {
@@ -153,7 +153,7 @@ fn a_repeated_request_has_the_same_answer_and_is_done_once() {
 
 #[test]
 fn numbers_that_are_not_next_are_refused() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     for offset in [1, 2, u32::MAX, 1 << 31] {
         let request = rig.outgoing(offset, 0, &[1]);
         assert_eq!(rig.ask(&[request]), [BadSequenceNumber], "{offset}");
@@ -173,7 +173,7 @@ fn numbers_that_are_not_next_are_refused() {
 /// CVE-2009-0065 was such a stream number, in a FORWARD TSN.
 #[test]
 fn streams_that_do_not_exist_are_an_error_and_nothing_is_reset() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     rig.data(0, 1, 0, "BE");
     let [outgoing, incoming] = [rig.outgoing(0, 1, &[1, 10]), rig.incoming(1, &[65_535, 1])];
     assert_eq!(rig.ask(&[outgoing]), [WrongSsn]);
@@ -185,7 +185,7 @@ fn streams_that_do_not_exist_are_an_error_and_nothing_is_reset() {
 
 #[test]
 fn huge_lists_with_duplicates_are_survived() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let most = vec![7; 32_000];
     let request = rig.outgoing(0, 0, &most);
     assert_eq!(rig.ask(&[request]), [Performed]);
@@ -206,7 +206,7 @@ fn huge_lists_with_duplicates_are_survived() {
 
 #[test]
 fn a_reset_waits_for_all_that_was_sent_before_it() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     rig.data(0, 1, 0, "BE");
     rig.data(2, 2, 0, "BE");
     let request = rig.outgoing(0, 3, &[1]);
@@ -233,7 +233,7 @@ fn a_reset_waits_for_all_that_was_sent_before_it() {
 
 #[test]
 fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let request = rig.outgoing(0, 1, &[1]);
     assert_eq!(rig.ask(&[request]), [InProgress]);
     for offset in 1..2_000 {
@@ -271,7 +271,7 @@ fn what_a_peer_has_reset_is_kept_within_bounds() {
 
 #[test]
 fn a_message_that_goes_on_behind_its_reset_is_refused() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     rig.data(0, 1, 0, "B");
     for (offset, streams) in [(0, &[1][..]), (1, &[])] {
         let request = rig.outgoing(offset, 1, streams);
@@ -286,7 +286,7 @@ fn a_message_that_goes_on_behind_its_reset_is_refused() {
 /// Numbers that the peer left out never come after a reset: what waited for them is delivered.
 #[test]
 fn what_waits_in_vain_is_delivered_by_the_reset() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     rig.data(0, 1, 2, "BE");
     rig.data(1, 1, 1, "BE");
     rig.data(2, 2, 9, "BE");
@@ -327,7 +327,7 @@ fn two_requests_in_one_chunk_have_two_answers() {
 
 #[test]
 fn what_does_not_go_together_or_cannot_be_read_is_counted() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let (outgoing, incoming, all) = (rig.outgoing(0, 0, &[1]), rig.incoming(1, &[1]), rig.all(1));
     assert_eq!(rig.ask(&[]), []);
     assert_eq!(rig.ask(&[outgoing.clone(), all]), []);
@@ -358,7 +358,7 @@ fn what_does_not_go_together_or_cannot_be_read_is_counted() {
 /// CVE-2014-3688: many in one packet draw no more answers than one packet holds.
 #[test]
 fn many_requests_in_one_packet_draw_one_packet_of_answers() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let mut chunks = BytesMut::new();
     for offset in 0..100 {
         chunks.extend_from_slice(&Rig::re_config(&[rig.add(offset, 0)]));
@@ -375,7 +375,7 @@ fn many_requests_in_one_packet_draw_one_packet_of_answers() {
 
 #[test]
 fn answers_to_nothing_that_was_asked_change_nothing() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let own = rig.world.endpoints[Z]
         .association_mut(rig.z)
         .expect("known");
@@ -407,7 +407,7 @@ fn answers_to_nothing_that_was_asked_change_nothing() {
 
 #[test]
 fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     rig.data(0, 1, 0, "BE");
     rig.data(1, 2, 3, "BE");
     let request = rig.all(0);
@@ -445,7 +445,7 @@ fn data_packets(rig: &Rig) -> usize {
 /// a copy that comes late does nothing (RFC 6525 §5.2.4).
 #[test]
 fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let z = rig.z;
     rig.world.send(Z, z, 1, "in flight");
     let request = rig.all(0);
@@ -465,7 +465,7 @@ fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
 /// A peer that does not ask again is not waited for without end.
 #[test]
 fn what_is_held_for_a_reset_goes_when_the_peer_does_not_come_back() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let z = rig.z;
     rig.world.send(Z, z, 1, "in flight");
     let request = rig.all(0);
@@ -483,7 +483,7 @@ fn what_is_held_for_a_reset_goes_when_the_peer_does_not_come_back() {
 /// All is acknowledged: a copy of the request that was refused changes nothing, the next number is taken.
 #[test]
 fn a_refused_reset_of_all_numbers_is_performed_under_the_next_number_only() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with_defaults();
     let z = rig.z;
     rig.world.send(Z, z, 1, "in flight");
     let refused = rig.all(0);

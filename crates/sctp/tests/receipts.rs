@@ -1,6 +1,6 @@
 //! Receipts: what a user is told of the messages that it asked about.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{
     AbandonPolicy, AssociationId, CloseReason, Config, Delivery, Event, SendError, SendOptions,

@@ -2,7 +2,7 @@
 //! reorders: each message is delivered once and in the order of its stream, whatever is reset before or after it. Each case prints
 //! its seed; `CASE=seed` runs it alone, `CASES=number` so many, from seed `FROM` on.
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Streams that are reset and added, and numbers that begin anew, between two ends of this stack (RFC 6525).
 
-mod common;
+use crate::common;
 
 use std::collections::VecDeque;
 

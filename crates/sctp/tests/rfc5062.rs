@@ -1,6 +1,6 @@
 //! The attacks that RFC 5062 describes, but for address camping (`camping.rs`) and what is in `cves.rs`.
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

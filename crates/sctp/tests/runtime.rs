@@ -1,6 +1,6 @@
 //! What is changed while an association is up: it has its effect, it outlasts a restart, and what is out of range is refused.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{

@@ -1,6 +1,6 @@
 //! The I bit: when a SACK is asked for at once (RFC 9260 §6.1, RFC 7053).
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Config};
 use anabranch_transport::time::{MILLISECOND, SECOND};

@@ -1,6 +1,6 @@
 //! Which stream's message goes next, in whole associations (RFC 8260 §3), by the DATA chunks on the wire.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::config::{Config, SchedulerKind, StreamValues};
 use anabranch_transport::time::SECOND;

@@ -1,6 +1,6 @@
 //! Ending: SHUTDOWN in all flavours, ABORT, and associations that fail.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Config, Event, Message, PathId, SendError, StateName};
 use anabranch_transport::Transport;

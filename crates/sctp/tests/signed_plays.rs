@@ -1,7 +1,7 @@
 //! Plays of random bytes against endpoints that authenticate and change addresses. The fuzz target `signed` searches for more.
 
-mod common;
-mod signed_play;
+use crate::common;
+use crate::signed_play;
 
 use common::seeds;
 use rand_core::{RngCore, SeedableRng};

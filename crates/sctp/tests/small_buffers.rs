@@ -1,7 +1,7 @@
 //! Receive buffers that honest peers overrun: tiny chunks, chunks larger than the buffer, senders that count otherwise. All
 //! arrives, once and in order, and nobody aborts.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{Config, Message, Profile, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};

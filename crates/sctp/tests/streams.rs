@@ -1,6 +1,6 @@
 //! Streams chosen by the stack, over whole associations.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Handshakes and transfers that go wrong in ways an honest network or a dishonest peer can bring about, and must end well.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{CloseReason, Config, Discard, Event, Message, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};

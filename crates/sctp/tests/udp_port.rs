@@ -1,6 +1,6 @@
 //! Inside UDP (RFC 6951): which port of the peer's is believed, and where answers go.
 
-mod common;
+use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,6 +1,6 @@
 //! Packets without a checksum (RFC 9653): who may send them, which must have one all the same, and who takes them.
 
-mod common;
+use crate::common;
 
 use anabranch_sctp::{AssociationId, Config, Discard, Profile, StateName, ZeroChecksum};
 use anabranch_transport::time::SECOND;

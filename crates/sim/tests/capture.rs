@@ -1,6 +1,6 @@
 //! Captures, read back by the crate that wrote them and by tshark where there is one.
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::io::{self, Write};

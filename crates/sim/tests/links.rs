@@ -1,6 +1,6 @@
 //! Arrival times, queues, losses and outages against values worked out by hand.
 
-mod common;
+use crate::common;
 
 use anabranch_sim::loss::{
     Bernoulli, Burst, GilbertElliott, Ordinals, Schedule, SegmentLoss, Segments,

@@ -1,6 +1,6 @@
 //! Whole IP datagrams of real programs cross the world as they came.
 
-mod common;
+use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

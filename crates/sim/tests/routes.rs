@@ -1,6 +1,6 @@
 //! Routes that follow the state of links.
 
-mod common;
+use crate::common;
 
 use anabranch_sim::{
     AgentId, Attachment, Direction, DirectionConfig, DropReason, Family, LinkConfig, LinkId,

@@ -1,7 +1,7 @@
 //! Links that are decided step by step: they carry what a link decided at once carries, and disciplines that only they can
 //! have; rates and delays over time.
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::io::Write;

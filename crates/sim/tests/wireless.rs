@@ -1,6 +1,6 @@
 //! Wireless links of a world: an access point between a wire and its stations.
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Agents, addresses, determinism, conservation.
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Opening, closing, resetting, windows and acknowledgements, segment by segment.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::profile::Amount;
 use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile, State};

@@ -1,6 +1,6 @@
 //! DCTCP (RFC 8257), computed by hand on lines of 50 ms each way without a rate.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::{Config, Profile};
 use anabranch_transport::Ecn;

@@ -1,6 +1,6 @@
 //! Explicit congestion notification (RFC 3168 §6.1), computed by hand on lines of 50 ms each way without a rate.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::profile::InitialWindow;
 use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile};

@@ -3,7 +3,7 @@
 //! `ns2/*.txt` say which packets of the forward direction were dropped (counted from the SYN, 0), when ns-2 sent which
 //! packet (1 is the first data segment), and how its `cwnd_` moved. The order must be the same, and the times nearly.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::Profile;
 use anabranch_transport::time::{SECOND, from_seconds, seconds};

@@ -1,6 +1,6 @@
 //! Pacing: text spread over the round trip where a configuration asks for it.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::Config;
 use anabranch_transport::Nanos;

@@ -1,7 +1,7 @@
 //! RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937) by hand-computed traces: segments of 1000 bytes, a
 //! millisecond each, over 50 ms each way.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

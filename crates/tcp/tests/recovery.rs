@@ -1,6 +1,6 @@
 //! Loss recovery by hand-computed traces.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::profile::InitialWindow;
 use anabranch_tcp::{Config, Profile};

@@ -1,7 +1,7 @@
 //! Reductions that answered no loss, and what undoes them: F-RTO (RFC 5682), Eifel (RFC 3522), D-SACK (RFC 2883, RFC 3708). On lines
 //! of 50 ms each way without a rate.
 
-mod common;
+use crate::common;
 
 use anabranch_tcp::{Config, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
