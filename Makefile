@@ -46,13 +46,14 @@ deny: setup ## licences, bans and sources of the dependencies
 
 BENCH = $(CARGO) run --profile fair --locked --quiet -p anabranch-bench --bin
 
-bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and ns-2.35; writes bench/README.md
+bench: setup ## speed beside other SCTP stacks (in memory; under loss; on the loopback interface, as root) and ns-2.35; writes bench/README.md
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
 	$(BENCH) memory -- 7 --write
 	$(BENCH) many -- --write
 	$(BENCH) pings -- 5 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
+	$(BENCH) losses -- 3 --write
 	$(BENCH) loopback -- 3 --write
 	$(BENCH) standing -- --write
 

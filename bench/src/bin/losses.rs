@@ -1,0 +1,326 @@
+//! SCTP stacks under loss, and beside TCP: this one and others in the simulator by `bench/loss.toml`, and pion in real time on the same path.
+//!
+//! `losses [ROUNDS] [--write]`: rounds of the races in real time, 3 unless told, 0 for none; `--write` also puts the tables into
+//! `bench/README.md`. Wants `anabranch` built with the same profile beside this program; the races also root (network namespaces) and Go.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+
+use anabranch_bench::page::{self, Page};
+use anabranch_bench::{beside_this_program, median};
+use anabranch_interop::programs::Programs;
+use anabranch_report::statistics::{Summary, paired_difference};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The sender that the others are held against.
+const OURS: &str = "anabranch, RACK, PRR, CUBIC";
+/// What the races in real time lose, as the spec's parameter and in words.
+const LOSSES: [(&str, &str); 4] = [
+    ("0.001", "0.1 %"),
+    ("0.01", "1 %"),
+    ("0.05", "5 %"),
+    ("0", "by the queue"),
+];
+/// How long a race sends.
+const SECONDS: u32 = 20;
+/// A message that fills a packet of all stacks, bytes: pion's headers are the longest, since it interleaves.
+const MESSAGE: &str = "1440";
+
+fn main() -> Outcome<()> {
+    let (arguments, write) = page::arguments();
+    let rounds = arguments.first().map_or(Ok(3), |text| text.parse())?;
+    let anabranch = beside_this_program("anabranch")?;
+    let scratch = tempfile::tempdir()?;
+    let mut page = Page::open("losses", write)?;
+    let simulated = Simulated::run(&anabranch)?;
+    simulated.alone(&mut page)?;
+    simulated.beside(&mut page)?;
+    if rounds > 0 {
+        races(&anabranch, scratch.path(), rounds, &mut page)?;
+    }
+    page.close()
+}
+
+/// A point of the spec: what is lost, and who sends.
+type Point = (String, String);
+
+/// The runs of the spec: of each experiment, point and series, the values of a measure by replication.
+struct Simulated {
+    values: BTreeMap<[String; 5], Vec<(u32, f64)>>,
+    /// The points in the order of the spec, of each experiment.
+    points: BTreeMap<String, Vec<Point>>,
+}
+
+impl Simulated {
+    fn run(anabranch: &Path) -> Outcome<Self> {
+        // Kept: repeated after an interruption, the command goes on, and with equal code it only reads.
+        let out = page::folder().join("../target/losses");
+        let status = Command::new(anabranch)
+            .arg("run")
+            .arg(page::folder().join("loss.toml"))
+            .arg("--out")
+            .arg(&out)
+            .status()?;
+        if !status.success() {
+            return Err(format!("the runs of loss.toml ended with {status}").into());
+        }
+        let mut this = Self {
+            values: BTreeMap::new(),
+            points: BTreeMap::new(),
+        };
+        for experiment in ["alone", "full", "beside", "sharing"] {
+            this.read(experiment, &out.join("measures"))?;
+        }
+        Ok(this)
+    }
+
+    fn read(&mut self, experiment: &str, measures: &Path) -> Outcome<()> {
+        let mut rows = csv::Reader::from_path(measures.join(format!("{experiment}.csv")))?;
+        let heads = rows.headers()?.clone();
+        for row in rows.records() {
+            let row = row?;
+            let field = |name: &str| -> Outcome<&str> {
+                let place = heads.iter().position(|head| head == name);
+                let value = place.and_then(|place| row.get(place));
+                value.ok_or_else(|| format!("{experiment}: no column {name}").into())
+            };
+            let point = (field("loss")?.to_owned(), field("sender")?.to_owned());
+            let points = self.points.entry(experiment.to_owned()).or_default();
+            if !points.contains(&point) {
+                points.push(point.clone());
+            }
+            let (series, metric) = (field("series")?, field("metric")?);
+            let key = [experiment, &point.0, &point.1, series, metric].map(str::to_owned);
+            let value = (field("replication")?.parse()?, field("value")?.parse()?);
+            self.values.entry(key).or_default().push(value);
+        }
+        Ok(())
+    }
+
+    /// The values of one measure at a point, by replication.
+    fn of(&self, experiment: &str, point: &Point, what: [&str; 2]) -> Outcome<&[(u32, f64)]> {
+        let key = [experiment, &point.0, &point.1, what[0], what[1]].map(str::to_owned);
+        let values = self.values.get(&key);
+        Ok(values.ok_or_else(|| format!("no values of {key:?}"))?)
+    }
+
+    fn summary(&self, experiment: &str, point: &Point, what: [&str; 2]) -> Outcome<Summary> {
+        let values = self.of(experiment, point, what)?;
+        let bare: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+        Ok(Summary::of(&bare).ok_or("no runs")?)
+    }
+
+    /// Each sender alone, and by how much ours is ahead of it, replication by replication.
+    fn alone(&self, page: &mut Page) -> Outcome<()> {
+        page.line("Alone:");
+        page.line("");
+        page.line("| lost | sender | goodput, Mbit/s | runs | ours by it | |");
+        page.line("|---|---|---|---|---|---|");
+        for experiment in ["alone", "full"] {
+            for point in &self.points[experiment] {
+                let what = ["sctp", "goodput"];
+                let all = self.summary(experiment, point, what)?;
+                let ours = (point.0.clone(), OURS.to_owned());
+                let (ours, theirs) = (
+                    self.of(experiment, &ours, what)?,
+                    self.of(experiment, point, what)?,
+                );
+                let ahead = paired_difference(ours, theirs).ok_or("no common runs")?;
+                let ratio = 1.0 + ahead.mean / all.mean;
+                let half = ahead.confidence().unwrap_or(f64::INFINITY) / all.mean;
+                let verdict = match (point.1 == OURS, ratio - half > 1.0, ratio + half < 1.0) {
+                    (true, ..) => "",
+                    (_, true, _) => "ahead",
+                    (_, _, true) => "behind",
+                    _ => "not told apart",
+                };
+                page.line(&format!(
+                    "| {} | {} | {} | {} | {ratio:.2} ± {half:.2} | {verdict} |",
+                    in_words(&point.0),
+                    point.1,
+                    megabits(&all),
+                    all.replications,
+                ));
+            }
+        }
+        page.line("");
+        Ok(())
+    }
+
+    /// Each sender beside a flow of TCP.
+    fn beside(&self, page: &mut Page) -> Outcome<()> {
+        page.line("Beside one flow of TCP, which the last word of the sender names:");
+        page.line("");
+        page.line("| lost | sender | its goodput, Mbit/s | TCP's, Mbit/s | runs | Jain's index of the means | mean of the runs' indices |");
+        page.line("|---|---|---|---|---|---|---|");
+        for experiment in ["beside", "sharing"] {
+            for point in &self.points[experiment] {
+                let of = |series| self.summary(experiment, point, [series, "goodput"]);
+                let (own, tcp) = (of("sctp")?, of("tcp")?);
+                let index = self.summary(experiment, point, ["all", "jain_fairness"])?;
+                page.line(&format!(
+                    "| {} | {} | {} | {} | {} | {:.3} | {:.3} ± {:.3} |",
+                    in_words(&point.0),
+                    point.1,
+                    megabits(&own),
+                    megabits(&tcp),
+                    own.replications,
+                    jain(own.mean, tcp.mean),
+                    index.mean,
+                    index.confidence().unwrap_or(f64::INFINITY),
+                ));
+            }
+        }
+        page.line("");
+        Ok(())
+    }
+}
+
+/// Jain's index of two shares.
+fn jain(one: f64, other: f64) -> f64 {
+    (one + other).powi(2) / (2.0 * (one * one + other * other))
+}
+
+fn megabits(summary: &Summary) -> String {
+    let half = summary.confidence().unwrap_or(f64::INFINITY);
+    format!("{:.2} ± {:.2}", summary.mean / 1e6, half / 1e6)
+}
+
+/// What is lost, in words.
+fn in_words(loss: &str) -> &str {
+    let known = LOSSES.iter().find(|(parameter, _)| *parameter == loss);
+    known.map_or(loss, |(_, words)| words)
+}
+
+/// This stack and pion in turn, each with itself, over the spec's link in real time (`anabranch shell`).
+fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outcome<()> {
+    let programs = Programs::new(&scratch.to_string_lossy(), "", "");
+    let pion = programs.pion()?;
+    page.line(&format!(
+        "In real time, {SECONDS} s each, alone, median of {rounds} rounds:"
+    ));
+    page.line("");
+    page.line(
+        "| lost | ours, Mbit/s | least - most | pion, Mbit/s | least - most | ours by it | |",
+    );
+    page.line("|---|---|---|---|---|---|---|");
+    for (loss, words) in LOSSES {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for seed in 1..=rounds {
+            ours.push(race_of_ours(anabranch, loss, seed)?);
+            theirs.push(race_of_pion(anabranch, pion, scratch, loss, seed)?);
+        }
+        let ratio = || ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs);
+        let verdict = match (ratio().all(|it| it > 1.0), ratio().all(|it| it < 1.0)) {
+            (true, _) => "ahead in every round",
+            (_, true) => "behind in every round",
+            _ => "not told apart",
+        };
+        page.line(&format!(
+            "| {words} | {} | {} | {:.2} | {verdict} |",
+            of_rounds(&ours),
+            of_rounds(&theirs),
+            median(ratio()),
+        ));
+    }
+    Ok(())
+}
+
+/// The median of the rounds, the least and the most.
+fn of_rounds(rates: &[f64]) -> String {
+    let all = || rates.iter().map(|rate| rate / 1e6);
+    format!(
+        "{:.2} | {:.2} - {:.2}",
+        median(all()),
+        all().fold(f64::MAX, f64::min),
+        all().fold(0.0, f64::max),
+    )
+}
+
+/// A command of `anabranch shell` on the spec's path, with one seed of losses.
+fn shell(anabranch: &Path, loss: &str, seed: u64) -> Command {
+    let mut command = Command::new(anabranch);
+    command
+        .arg("shell")
+        .arg(page::folder().join("loss.toml"))
+        .args(["--set", &format!("loss={loss}"), "--seed"])
+        .arg(seed.to_string());
+    command
+}
+
+/// User data that arrived, bit/s, by this stack with its best switches.
+fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
+    let own = anabranch.display();
+    let sink = format!("{own} serve sink --pmtu '1500 B' --set receive_buffer='8 MiB' > /dev/null");
+    let mut command = shell(anabranch, loss, seed);
+    command
+        .args([
+            "--run",
+            &format!("there={sink}"),
+            "--wait-for",
+            "there:9899",
+            "--",
+        ])
+        .arg(anabranch)
+        .args([
+            "perf",
+            "10.0.0.2",
+            "--json",
+            "--interval",
+            "0",
+            "--pmtu",
+            "1500 B",
+        ])
+        .args(["--message", MESSAGE, "--time", &format!("{SECONDS} s")])
+        .args(["--congestion", "cubic", "--set", "rack=true"])
+        .args(["--set", "proportional_rate_reduction=true"]);
+    let said: serde_json::Value = serde_json::from_slice(&output(&mut command)?)?;
+    let rate = said["end"]["sum_received"]["bits_per_second"].as_f64();
+    Ok(rate.ok_or("perf tells no rate")?)
+}
+
+/// The same by pion, whose program stays until it is ended.
+fn race_of_pion(
+    anabranch: &Path,
+    pion: &Path,
+    scratch: &Path,
+    loss: &str,
+    seed: u64,
+) -> Outcome<f64> {
+    let pion = pion.display();
+    let connect = format!(
+        "{pion} connect local=10.0.0.1 remote=10.0.0.2 local-udp=9900 remote-udp=9899 size={MESSAGE} seconds={SECONDS} > /dev/null"
+    );
+    let said = scratch.join(format!("pion-{loss}-{seed}"));
+    let heard = said.display();
+    let accept = format!(
+        "{pion} accept local=10.0.0.2 remote=10.0.0.1 local-udp=9899 remote-udp=9900 size={MESSAGE} > {heard} & \
+         for i in $(seq 1200); do grep -q '^rate\\|^error' {heard} && break; sleep 0.1; done; cat {heard}"
+    );
+    let mut command = shell(anabranch, loss, seed);
+    // The one that connects repeats its INIT until the other is there.
+    command
+        .args(["--at", "there", "--run", &format!("here={connect}"), "--"])
+        .args(["sh", "-c", &accept]);
+    let said = String::from_utf8(output(&mut command)?)?;
+    let field = |name: &str| -> Outcome<f64> {
+        let value = said
+            .split_whitespace()
+            .find_map(|part| part.strip_prefix(name));
+        Ok(value.ok_or_else(|| format!("pion: {said:?}"))?.parse()?)
+    };
+    Ok(field("bytes=")? * 8.0 / field("seconds=")?)
+}
+
+/// What a command prints.
+fn output(command: &mut Command) -> Outcome<Vec<u8>> {
+    let output = command.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?} ended with {}: {said}", output.status).into());
+    }
+    Ok(output.stdout)
+}
