@@ -46,7 +46,8 @@ deny: setup ## licences, bans and sources of the dependencies
 
 BENCH = $(CARGO) run --profile fair --locked --quiet -p anabranch-bench --bin
 
-bench: setup ## speed beside other SCTP stacks (in memory; under loss; on the loopback interface, as root) and ns-2.35; writes bench/README.md
+bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback interface, as root), ns-2.35 and ns-3; writes bench/README.md
+	scripts/setup bench
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
 	$(BENCH) memory -- 7 --write
 	$(BENCH) many -- --write
@@ -54,6 +55,7 @@ bench: setup ## speed beside other SCTP stacks (in memory; under loss; on the lo
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
 	$(BENCH) losses -- 3 --write
+	$(BENCH) gigabit -- 1 --write
 	$(BENCH) loopback -- 3 --write
 	$(BENCH) standing -- --write
 
