@@ -338,7 +338,7 @@ impl Connection {
     fn shut(&mut self) {
         self.state = State::Closed;
         self.sender.stop();
-        self.receiver.stop();
+        self.receiver.acks_mut().stop();
         self.syn_owed = false;
         self.time_wait_until = None;
     }
@@ -364,7 +364,7 @@ impl Transport for Connection {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
-        self.receiver.handle_timeout(now);
+        self.receiver.acks_mut().handle_timeout(now);
         if self.time_wait_until.is_some_and(|at| at <= now) {
             self.shut();
             return;
@@ -386,7 +386,7 @@ impl Transport for Connection {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        let ends = earlier(self.sender.deadline(), self.receiver.deadline());
+        let ends = earlier(self.sender.deadline(), self.receiver.acks().deadline());
         earlier(ends, self.time_wait_until)
     }
 }

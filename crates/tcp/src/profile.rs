@@ -5,11 +5,14 @@ mod values;
 
 pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
 pub use anabranch_settings::{Amount, Limit, Pause, Setting, SettingError, Span};
-pub use values::{InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
+pub use values::{DelayedAckRules, InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
 
 use anabranch_settings::{Kind, switches};
+use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
+/// Where the delay of acknowledgements adapts, it is no longer.
+pub(crate) const LONGEST_ADAPTED: Nanos = 200 * MILLISECOND;
 /// The range of timeouts.
 const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 
@@ -68,7 +71,12 @@ switches! {
     nagle: bool, "RFC 9293 §3.7.4";
     /// Acknowledge every second full segment, or a single one after `delayed_ack_timeout`. Off: acknowledge every segment.
     delayed_ack: bool, "RFC 5681 §4.2";
-    /// Longest delay of an acknowledgement.
+    /// With `delayed_ack`: when a delayed acknowledgement is sent. `rfc5681`: with the second full segment, or after `delayed_ack_timeout`.
+    /// `linux`: the first 16 segments are acknowledged at once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements); then as soon as more
+    /// than a full segment has come, or after a delay that follows the gaps between segments, from `delayed_ack_timeout` to
+    /// 200 ms; a small segment once it is read, unless this end answers what it reads.
+    delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2";
+    /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` the shortest.
     delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3";
     /// Number of recent blocks that the receiver keeps for the SACK option. ns-2 keeps 3.
     sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4";
@@ -96,6 +104,14 @@ switches! {
 }
 
 impl Profile {
+    /// The longest delay of an acknowledgement by these rules.
+    pub(crate) fn longest_ack_delay(&self) -> Nanos {
+        match self.delayed_ack_rules {
+            DelayedAckRules::Rfc5681 => self.delayed_ack_timeout.0,
+            DelayedAckRules::Linux => self.delayed_ack_timeout.0.max(LONGEST_ADAPTED),
+        }
+    }
+
     /// The names that [`Profile::by_name`] knows.
     pub const NAMES: &'static [&'static str] = &["rfc6675", "linux", "sack1", "newreno"];
 
@@ -137,6 +153,7 @@ impl Profile {
             restart_window: RestartWindow::Initial,
             nagle: true,
             delayed_ack: true,
+            delayed_ack_rules: DelayedAckRules::Rfc5681,
             delayed_ack_timeout: Span(200 * MILLISECOND),
             sack_blocks_remembered: 8,
             rto_initial: Span(SECOND),
@@ -162,10 +179,9 @@ impl Profile {
     }
 
     /// TCP as Linux runs it today, as far as these switches tell: initial window 10, timestamps, RTO from 200 ms to 120 s,
-    /// delayed acknowledgements of 40 ms, windows in whole segments that grow only when used up. Its control is a setting
-    /// of its own (`congestion`; Linux's default is `cubic`), and so are RACK-TLP (`rack`) and PRR
-    /// (`proportional_rate_reduction`), which Linux has on. Linux also adapts the delay of acknowledgements from 40 to 200 ms, which this TCP
-    /// does not.
+    /// quick acknowledgements and a delay of others that adapts from 40 to 200 ms, windows in whole segments that grow only when used up. Its
+    /// control is a setting of its own (`congestion`; Linux's default is `cubic`), and so are RACK-TLP (`rack`) and PRR
+    /// (`proportional_rate_reduction`), which Linux has on.
     pub fn linux() -> Self {
         Self {
             name: "linux",
@@ -178,6 +194,7 @@ impl Profile {
             halving: HalvingBasis::Window,
             integer_halving: true,
             whole_segments: true,
+            delayed_ack_rules: DelayedAckRules::Linux,
             delayed_ack_timeout: Span(40 * MILLISECOND),
             sack_blocks_remembered: 4,
             rto_min: Span(200 * MILLISECOND),

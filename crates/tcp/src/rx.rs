@@ -1,5 +1,6 @@
 //! The receiving half of a connection: the window, the text put in order, and when to acknowledge.
 
+mod acknowledge;
 pub(crate) mod reassembly;
 
 use std::collections::VecDeque;
@@ -10,6 +11,8 @@ use bytes::Bytes;
 
 use crate::profile::Profile;
 use crate::stats::Stats;
+
+use acknowledge::{Acknowledger, InOrder};
 use reassembly::{Insertion, Reassembly};
 
 /// Text out of order is held in at most one piece for each so many bytes of the window, and a few more.
@@ -30,14 +33,9 @@ pub(crate) struct Receiver {
     edge: u64,
     /// Offset of the peer's FIN, once seen.
     fin: Option<u64>,
+    /// Bytes of text in a full segment.
     mss: u64,
-    delayed_ack: bool,
-    delay: Nanos,
-    /// An acknowledgement is due at once.
-    ack_now: bool,
-    /// Bytes received in order since the last acknowledgement.
-    unacknowledged: u64,
-    ack_at: Option<Nanos>,
+    acks: Acknowledger,
     /// What came twice, for the next acknowledgement, if such is reported (RFC 2883).
     twice: Option<Range<u64>>,
     reports_twice: bool,
@@ -63,11 +61,7 @@ impl Receiver {
             edge: 0,
             fin: None,
             mss,
-            delayed_ack: profile.delayed_ack,
-            delay: profile.delayed_ack_timeout.0,
-            ack_now: false,
-            unacknowledged: 0,
-            ack_at: None,
+            acks: Acknowledger::new(profile, mss),
             twice: None,
             reports_twice: profile.dsack,
         }
@@ -79,9 +73,11 @@ impl Receiver {
         self.edge = self.queue.next() + self.buffer;
     }
 
-    /// What the handshake settled: `mss` bytes make a full segment, and at most `largest_window` can be advertised.
+    /// What the handshake settled: a full segment has `mss` bytes of text, its options not counted, and at most `largest_window` can be
+    /// advertised.
     pub fn settle(&mut self, mss: u64, largest_window: u64) {
         self.mss = mss;
+        self.acks.settle(mss);
         self.buffer = self.buffer.min(largest_window);
         self.edge = self.edge.min(self.queue.next() + self.buffer);
     }
@@ -118,8 +114,9 @@ impl Receiver {
         let opening =
             (self.queue.next() + self.buffer - self.ready_bytes).saturating_sub(self.edge);
         if self.fin.is_none() && opening >= (2 * self.mss).min(self.buffer / 2).max(1) {
-            self.ack_now = true;
+            self.acks.demand();
         }
+        self.acks.on_read(self.ready_bytes);
         Some(bytes)
     }
 
@@ -130,9 +127,7 @@ impl Receiver {
         if open_to >= self.edge + self.mss.min(self.buffer / 2).max(1) {
             self.edge = open_to;
         }
-        self.ack_now = false;
-        self.unacknowledged = 0;
-        self.ack_at = None;
+        self.acks.acknowledged();
         self.window()
     }
 
@@ -157,13 +152,13 @@ impl Receiver {
             self.insert(now, start, text, stats, trace);
         }
         if fin {
-            self.ack_now = true;
+            self.acks.demand();
         }
         let finished = self.fin == Some(self.queue.next());
         if finished {
             self.queue.skip_one();
             self.edge = self.edge.max(self.queue.next());
-            self.ack_now = true;
+            self.acks.demand();
         }
         Arrival { finished }
     }
@@ -179,16 +174,27 @@ impl Receiver {
         let number = (start.saturating_sub(1) / self.mss) as f64;
         let range = start..start + text.len() as u64;
         let ready_before = self.ready.len();
+        let (length, window) = (range.end - range.start, self.window());
         match self.queue.insert(start, text, &mut self.ready) {
             Insertion::InOrder { filled, was_gap } => {
                 trace.record(now, Probe::Received, 0, number);
                 trace.record(now, Probe::Delivered, 0, filled as f64);
                 stats.bytes_delivered += filled;
-                self.in_order(now, filled, was_gap);
                 if self.discard {
                     self.ready.truncate(ready_before);
                 } else {
                     self.ready_bytes += filled;
+                }
+                let text = InOrder {
+                    length,
+                    filled,
+                    was_gap,
+                    window,
+                    window_kept: self.buffer.saturating_sub(self.ready_bytes) >= window,
+                };
+                self.acks.in_order(now, &text);
+                if self.discard {
+                    self.acks.on_read(0);
                 }
                 trace.record(now, Probe::Buffered, 0, self.held() as f64);
                 return;
@@ -201,10 +207,11 @@ impl Receiver {
                 stats.duplicates_received += 1;
                 trace.record(now, Probe::Duplicate, 0, number);
                 self.twice = self.reports_twice.then_some(range);
+                self.acks.repeated(window);
             }
             Insertion::Refused => stats.dropped.no_room += 1,
         }
-        self.ack_now = true;
+        self.acks.demand();
     }
 
     /// Text that lies before the window came again at the offset `start`.
@@ -218,53 +225,19 @@ impl Receiver {
     ) {
         stats.duplicates_received += 1;
         self.twice = self.reports_twice.then_some(start..start + len);
+        self.acks.repeated(self.window());
         let number = (start.saturating_sub(1) / self.mss) as f64;
         trace.record(now, Probe::Duplicate, 0, number);
     }
 
-    /// Decides when text in order is acknowledged (RFC 5681 §4.2): at once where a hole was or is filled, else every
-    /// second full segment or when the timer says so.
-    fn in_order(&mut self, now: Nanos, filled: u64, was_gap: bool) {
-        self.unacknowledged += filled;
-        if !self.delayed_ack || was_gap || self.unacknowledged >= 2 * self.mss {
-            self.ack_now = true;
-        } else if self.ack_at.is_none() {
-            self.ack_at = Some(now + self.delay);
-        }
+    /// The rules of acknowledging.
+    pub fn acks(&self) -> &Acknowledger {
+        &self.acks
     }
 
-    /// An acknowledgement is due at once.
-    pub fn demand_ack(&mut self) {
-        self.ack_now = true;
-    }
-
-    /// Whether an acknowledgement is due.
-    pub fn ack_due(&self) -> bool {
-        self.ack_now
-    }
-
-    /// Text came that no acknowledgement told of yet.
-    pub fn owes_ack(&self) -> bool {
-        self.ack_now || self.unacknowledged > 0
-    }
-
-    /// The timer of the delayed acknowledgement.
-    pub fn deadline(&self) -> Option<Nanos> {
-        self.ack_at
-    }
-
-    /// Runs the timer.
-    pub fn handle_timeout(&mut self, now: Nanos) {
-        if self.ack_at.is_some_and(|at| at <= now) {
-            self.ack_at = None;
-            self.ack_now = true;
-        }
-    }
-
-    /// Stops the timer and forgets what is due.
-    pub fn stop(&mut self) {
-        self.ack_at = None;
-        self.ack_now = false;
+    /// As [`Receiver::acks`], to tell them what happens.
+    pub fn acks_mut(&mut self) -> &mut Acknowledger {
+        &mut self.acks
     }
 
     /// The blocks for a SACK option: what came twice, once (RFC 2883 §4), then what waits, most recent first; if what came twice lies in

@@ -102,7 +102,7 @@ const FIRST: u64 = 1;
 
 /// How losses are found by time, if they are.
 fn by_time(config: &Config) -> Option<ByTime> {
-    let delay = config.profile.delayed_ack_timeout.0;
+    let delay = config.profile.longest_ack_delay();
     config.rack.then(|| ByTime {
         probes: config.tail_loss_probe.then_some(delay),
         samples: false,

@@ -3,6 +3,7 @@
 
 mod common;
 
+mod acknowledging;
 mod connection;
 mod dctcp;
 mod ecn;

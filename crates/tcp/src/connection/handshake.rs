@@ -73,17 +73,20 @@ impl Connection {
         self.recent_timestamp = options.timestamps.map(|timestamps| timestamps.value);
         self.receiver.synchronize();
         let largest = u64::from(u16::MAX) << self.negotiated.local_shift;
-        self.receiver
-            .settle(u64::from(self.negotiated.mss), largest);
+        self.receiver.settle(self.full_segment(), largest);
+    }
+
+    /// Bytes of text in a full segment: timestamps take their room from the text (RFC 6691 §2).
+    fn full_segment(&self) -> u64 {
+        let stamp_length = if self.negotiated.timestamps { 12 } else { 0 };
+        let mss = u64::from(self.negotiated.mss);
+        mss.saturating_sub(stamp_length).max(1)
     }
 
     /// The handshake is done; `window` is the peer's, unscaled where its segment was a SYN.
     pub(super) fn establish(&mut self, now: Nanos, window: u64) {
-        let stamp_length = if self.negotiated.timestamps { 12 } else { 0 };
         let settled = Settled {
-            mss: u64::from(self.negotiated.mss)
-                .saturating_sub(stamp_length)
-                .max(1),
+            mss: self.full_segment(),
             sack: self.negotiated.sack,
             timestamps: self.negotiated.timestamps,
             ecn: self.ecn.is_capable(),
@@ -148,7 +151,7 @@ impl Connection {
         if acknowledges {
             self.window_from = (0, 1);
             self.establish(now, u64::from(header.window));
-            self.receiver.demand_ack();
+            self.receiver.acks_mut().demand();
         } else {
             // Both ends opened at once (RFC 9293 §3.5, figure 8).
             self.state = State::SynReceived;

@@ -152,7 +152,7 @@ impl Connection {
             }
             self.next_challenge = now + CHALLENGE_INTERVAL;
         }
-        self.receiver.demand_ack();
+        self.receiver.acks_mut().demand();
     }
 
     /// A RST counts only at the very next number; elsewhere in the window it is challenged (RFC 5961 §3).
@@ -307,12 +307,14 @@ impl Connection {
             self.ecn.turn_echo();
         }
         if !self.state.receives() {
-            self.receiver.demand_ack();
+            self.receiver.acks_mut().demand();
             if fin && self.state == State::TimeWait {
                 self.enter_time_wait(now);
             }
             return;
         }
+        let (srtt, rto) = (self.sender.rto.srtt(), self.sender.rto.rto());
+        self.receiver.acks_mut().hear_times(srtt, rto);
         let (stats, trace) = (&mut self.stats, &mut self.trace);
         let arrival = self
             .receiver
@@ -324,7 +326,7 @@ impl Connection {
 
     /// What waits for a delayed acknowledgement was marked unlike the packet that comes: it is acknowledged now, as it was marked.
     fn acknowledge_before_echo_changes(&mut self, now: Nanos) {
-        if self.receiver.owes_ack() {
+        if self.receiver.acks().is_owed() {
             self.early_ack = Some(self.header(now, self.sender.flow.max, Flags::ACK, 0));
         }
     }

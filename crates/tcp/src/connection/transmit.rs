@@ -33,7 +33,7 @@ impl Connection {
                 None => self.sender.rest(now),
             }
         }
-        if self.receiver.ack_due() && self.state.is_synchronized() {
+        if self.receiver.acks().is_due() && self.state.is_synchronized() {
             self.stats.acknowledgements_sent += 1;
             let header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
             return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
@@ -78,6 +78,9 @@ impl Connection {
         let ecn = self.sender.ecn_of(plan);
         if ecn.is_capable() && self.sender.flow.ecn.take_cwr() {
             flags = flags | Flags::CWR;
+        }
+        if plan.len > 0 {
+            self.receiver.acks_mut().on_text_sent(now);
         }
         let header = self.header(now, plan.start, flags, plan.len);
         let transmit = self.write_out(&header, path, ecn, Some(plan), out);

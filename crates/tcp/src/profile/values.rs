@@ -16,6 +16,17 @@ pub enum RecoveryKind {
 spelled!(RecoveryKind: RecoveryKind::Rfc6675 = "rfc6675", RecoveryKind::Sack1 = "sack1",
     RecoveryKind::NewReno = "newreno");
 
+/// See [`Profile::delayed_ack_rules`](super::Profile::delayed_ack_rules).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DelayedAckRules {
+    /// Every second full segment, or after a fixed time (RFC 5681 §4.2).
+    Rfc5681,
+    /// Quick at the beginning, then after a time that adapts.
+    Linux,
+}
+spelled!(DelayedAckRules: DelayedAckRules::Rfc5681 = "rfc5681", DelayedAckRules::Linux = "linux");
+
 /// See [`Profile::restart_window`](super::Profile::restart_window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
