@@ -3,12 +3,14 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use anabranch_transport::Nanos;
 
+use crate::claim::Claim;
 use crate::ground::Ground;
 use crate::inbox::{Arrival, Inbox};
 use crate::io::Io;
@@ -33,8 +35,8 @@ const MOST_ICMP: usize = 1_500;
 pub(crate) struct Driver {
     ground: Arc<Ground>,
     ports: Vec<Port>,
-    /// The SCTP ports of `ports`, and what their last runs came to.
-    numbers: Vec<u16>,
+    /// The SCTP ports of `ports`, with their addresses, and what their last runs came to.
+    claims: Vec<Arc<Claim>>,
     rounds: Vec<Option<Round>>,
     /// The port that is first to send.
     turn: usize,
@@ -61,7 +63,7 @@ impl Driver {
         Self {
             ground,
             ports: Vec::new(),
-            numbers: Vec::new(),
+            claims: Vec::new(),
             rounds: Vec::new(),
             turn: 0,
             inbox: Inbox::new(),
@@ -114,8 +116,9 @@ impl Driver {
                 };
                 came = true;
                 let Some(message) = message else { continue };
-                let sender = self.ports.iter().find(|it| message.is_about(it.number()));
-                if let Some(port) = sender {
+                // Of several with that port one has the association that the message is about; the others find none.
+                let has_port = |it: &&Port| message.is_about(it.claim().port);
+                for port in self.ports.iter().filter(has_port) {
                     port.handle_icmp(&message);
                 }
             }
@@ -134,15 +137,15 @@ impl Driver {
         self.turn = (self.turn + 1) % self.ports.len().max(1);
         let mut next = Some(self.turn).filter(|_| !self.ports.is_empty());
         while let Some(index) = next {
-            let numbers = &self.numbers;
-            let mine = |packet: &[u8]| owner(numbers, packet) == index;
+            let claims = &self.claims;
+            let mine = |next: (IpAddr, &[u8])| owner(claims, next) == index;
             let port = &mut self.ports[index];
             let round = port.run(waker, &mut self.turns, &mut budget, mine, &mut self.io);
             self.rounds[index] = Some(round);
             drained = round.drained;
             next = match self.turns.peek().filter(|_| !budget.is_spent()) {
                 _ if !drained => None,
-                Some(packet) => Some(owner(numbers, packet)),
+                Some(packet) => Some(owner(claims, packet)),
                 None => self.rounds.iter().position(Option::is_none),
             };
         }
@@ -163,7 +166,7 @@ impl Driver {
         for index in (0..self.rounds.len()).rev() {
             if self.rounds[index].is_some_and(|round| round.over) {
                 let port = self.ports.remove(index);
-                self.ground.release(self.numbers.remove(index));
+                self.ground.release(&self.claims.remove(index));
                 drop(port);
             }
         }
@@ -204,7 +207,7 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         for port in this.ground.take_joining(cx.waker()) {
-            this.numbers.push(port.number());
+            this.claims.push(Arc::clone(port.claim()));
             this.ports.push(port);
         }
         for socket in this.ground.take_opened() {
@@ -241,12 +244,23 @@ impl Drop for Driver {
     }
 }
 
-/// Which of the ports a packet is for, by its destination port (RFC 9260 §3.1). What is for none of them, or no packet at
-/// all, is left to the first: it counts, and answers, as the protocol says.
-fn owner(numbers: &[u16], packet: &[u8]) -> usize {
-    let (Some(&[_, _, high, low]), true) = (packet.first_chunk(), numbers.len() > 1) else {
+/// Which of the ports a packet is for, by its destination port (RFC 9260 §3.1), and of several with that port by the address that it came
+/// to. What is for none of them, or no packet at all, is left to the first: it counts, and answers, as the protocol says.
+fn owner(claims: &[Arc<Claim>], (local, packet): (IpAddr, &[u8])) -> usize {
+    let (Some(&[_, _, high, low]), true) = (packet.first_chunk(), claims.len() > 1) else {
         return 0;
     };
     let port = u16::from_be_bytes([high, low]);
-    numbers.iter().position(|&it| it == port).unwrap_or(0)
+    let mut with_port = (0..claims.len()).filter(|&index| claims[index].port == port);
+    let Some(first) = with_port.next() else {
+        return 0;
+    };
+    // Most ports have one endpoint, which takes packets to any address.
+    let mut others = with_port.peekable();
+    if others.peek().is_none() || claims[first].has(local) {
+        return first;
+    }
+    others
+        .find(|&index| claims[index].has(local))
+        .unwrap_or(first)
 }

@@ -56,9 +56,10 @@ impl Endpoint {
 
     /// As [`Endpoint::bind`], on sockets that other endpoints use too. `config`'s own carrier is not looked at. Where it names
     /// addresses, peers are told these alone; each is one that the sockets have. Where it names no port, it gets one that is free there.
+    /// Endpoints with one port have addresses of their own each: packets go to the one whose address they came to.
     ///
     /// # Errors
-    /// A setting that cannot be used, a port that another endpoint has there, or the task of the sockets is gone.
+    /// A setting that cannot be used, a port that another endpoint has there at one of the addresses, or the task of the sockets is gone.
     pub fn bind_on(sockets: &SharedSockets, config: Config) -> Result<Self, BindError> {
         Self::join(sockets, config, None)
     }
@@ -99,7 +100,8 @@ impl Endpoint {
         config.check()?;
         ground.check(&config.addresses)?;
         let secret = secret()?;
-        let port = ground.reserve(config.port)?;
+        let claim = ground.reserve(config.port, &config.addresses)?;
+        let port = claim.port;
         let linger = config.linger;
         let decides = config.undecided > 0;
         let max_message_size = config.max_message_size;
@@ -122,12 +124,11 @@ impl Endpoint {
         let shared = Arc::new(Shared::new(
             state,
             Arc::clone(ground),
-            ground.local.clone(),
-            ground.carrier,
+            claim,
             max_message_size,
             tracing::info_span!("endpoint", port),
         ));
-        match ground.join(Port::new(Arc::clone(&shared), port)) {
+        match ground.join(Port::new(Arc::clone(&shared))) {
             true => {
                 tracing::info!(parent: &shared.span, local = ?shared.local, "endpoint bound");
                 Ok(Self {

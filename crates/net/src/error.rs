@@ -29,8 +29,10 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
-    /// Another endpoint on the same sockets has that SCTP port.
-    #[error("SCTP port {0} is taken by another endpoint on the same sockets")]
+    /// Another endpoint on the same sockets has that SCTP port, at one of the addresses or at all.
+    #[error(
+        "SCTP port {0} is taken by another endpoint on the same sockets; endpoints with one port have addresses of their own each"
+    )]
     PortTaken(u16),
     /// The task of the sockets is gone, with the runtime that it ran on.
     #[error("the task of these sockets is gone")]

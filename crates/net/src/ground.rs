@@ -1,10 +1,11 @@
 //! The sockets that several endpoints share, as their driver and its handles see them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
@@ -37,8 +38,8 @@ struct GroundState {
     /// Sockets for addresses that came later, which the driver has not taken yet, and their addresses.
     opened: Vec<Socket>,
     later: Vec<IpAddr>,
-    /// SCTP ports in use.
-    taken: BTreeSet<u16>,
+    /// SCTP ports in use, with those who have them.
+    taken: BTreeMap<u16, Vec<Arc<Claim>>>,
     handles: usize,
     driver: Option<Waker>,
     /// The driver is gone.
@@ -96,21 +97,41 @@ impl Ground {
         }
     }
 
-    /// Takes `port` for an endpoint, or any that is free where it is 0.
-    pub fn reserve(&self, port: u16) -> Result<u16, BindError> {
+    /// Takes `port` for an endpoint, or any that nobody has where it is 0, at these addresses (none: all).
+    pub fn reserve(&self, port: u16, addresses: &[IpAddr]) -> Result<Arc<Claim>, BindError> {
         let mut state = self.lock();
-        if port != 0 {
-            return match state.taken.insert(port) {
-                true => Ok(port),
-                false => Err(BindError::PortTaken(port)),
-            };
-        }
-        loop {
-            let port = any_port()?;
-            if state.taken.insert(port) {
-                return Ok(port);
+        let port = if port == 0 {
+            loop {
+                let port = any_port()?;
+                if !state.taken.contains_key(&port) {
+                    break port;
+                }
             }
+        } else {
+            port
+        };
+        let there = state.taken.entry(port).or_default();
+        if there.iter().any(|it| it.overlaps(addresses)) {
+            return Err(BindError::PortTaken(port));
         }
+        let claim = Arc::new(Claim::new(port, addresses));
+        there.push(Arc::clone(&claim));
+        Ok(claim)
+    }
+
+    /// An endpoint has these addresses from now on.
+    pub fn change(&self, claim: &Arc<Claim>, addresses: Vec<IpAddr>) -> Result<(), BindError> {
+        let state = self.lock();
+        let there = state.taken.get(&claim.port);
+        let mut others = there
+            .into_iter()
+            .flatten()
+            .filter(|it| !Arc::ptr_eq(it, claim));
+        if others.any(|it| it.overlaps(&addresses)) {
+            return Err(BindError::PortTaken(claim.port));
+        }
+        claim.change(addresses);
+        Ok(())
     }
 
     /// Whether the sockets have all these addresses.
@@ -130,9 +151,15 @@ impl Ground {
         }
     }
 
-    /// Nobody uses that port any more.
-    pub fn release(&self, port: u16) {
-        self.lock().taken.remove(&port);
+    /// Nobody uses that port at these addresses any more.
+    pub fn release(&self, claim: &Arc<Claim>) {
+        let mut state = self.lock();
+        if let Some(there) = state.taken.get_mut(&claim.port) {
+            there.retain(|it| !Arc::ptr_eq(it, claim));
+            if there.is_empty() {
+                state.taken.remove(&claim.port);
+            }
+        }
     }
 
     /// Gives an endpoint to the driver; `false` if that is gone.

@@ -73,6 +73,7 @@
 #![forbid(unsafe_code)]
 
 mod association;
+mod claim;
 mod clock;
 mod config;
 mod driver;

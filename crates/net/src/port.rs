@@ -1,6 +1,6 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,6 +9,7 @@ use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, I
 use anabranch_transport::{Nanos, Path, Transport};
 use tracing::Span;
 
+use crate::claim::Claim;
 use crate::config::Carrier;
 use crate::event::AssociationEvent;
 use crate::io::Io;
@@ -29,8 +30,6 @@ const LONG_RUN: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Port {
     shared: Arc<Shared>,
-    /// The SCTP port.
-    number: u16,
     /// Associations that have ended, to be told once their last packets are with the sockets: whoever waits for the end may
     /// end the process, and the packets with it.
     ended: Vec<(AssociationId, CloseReason)>,
@@ -58,10 +57,9 @@ pub(crate) struct Round {
 }
 
 impl Port {
-    pub fn new(shared: Arc<Shared>, number: u16) -> Self {
+    pub fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            number,
             ended: Vec::new(),
             drained: true,
             flushed: true,
@@ -71,9 +69,9 @@ impl Port {
         }
     }
 
-    /// The SCTP port.
-    pub fn number(&self) -> u16 {
-        self.number
+    /// What it has of the sockets.
+    pub fn claim(&self) -> &Arc<Claim> {
+        &self.shared.claim
     }
 
     /// What was gathered is with the sockets.
@@ -88,13 +86,13 @@ impl Port {
     }
 
     /// Everything that is done under the lock: takes the packets whose turn it is, as far as `budget` goes and `mine` says of
-    /// a packet that it is for this port, then does what is due.
+    /// a packet, with the address that it came to, that it is for this port, then does what is due.
     pub fn run(
         &mut self,
         waker: &Waker,
         turns: &mut Turns,
         budget: &mut Budget,
-        mine: impl Fn(&[u8]) -> bool,
+        mine: impl Fn((IpAddr, &[u8])) -> bool,
         io: &mut Io,
     ) -> Round {
         let shared = Arc::clone(&self.shared);
@@ -138,7 +136,7 @@ impl Port {
         state: &mut State,
         now: Nanos,
         (turns, budget): (&mut Turns, &mut Budget),
-        mine: impl Fn(&[u8]) -> bool,
+        mine: impl Fn((IpAddr, &[u8])) -> bool,
         io: &mut Io,
     ) {
         let (mut together, mut long) = (0, false);

@@ -11,6 +11,7 @@ use anabranch_transport::Nanos;
 use tokio::sync::Notify;
 use tracing::Span;
 
+use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::config::Carrier;
 use crate::error::Lost;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub clock: Clock,
     /// The sockets.
     pub ground: Arc<Ground>,
+    /// What it has of them.
+    pub claim: Arc<Claim>,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
     /// How packets travel.
@@ -155,17 +158,17 @@ impl Shared {
     pub fn new(
         state: State,
         ground: Arc<Ground>,
-        local: Vec<SocketAddr>,
-        carrier: Carrier,
+        claim: Arc<Claim>,
         max_message_size: usize,
         span: Span,
     ) -> Self {
         Self {
             state: Mutex::new(state),
             clock: ground.clock.clone(),
+            local: ground.local.clone(),
+            carrier: ground.carrier,
             ground,
-            local,
-            carrier,
+            claim,
             max_message_size,
             span,
             acceptable: Notify::new(),

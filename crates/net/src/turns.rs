@@ -239,13 +239,13 @@ impl Turns {
         self.stranger_is_next = true;
     }
 
-    /// The packet that [`Turns::pop`] gives next.
-    pub fn peek(&self) -> Option<&[u8]> {
+    /// The packet that [`Turns::pop`] gives next, and our address that it came to.
+    pub fn peek(&self) -> Option<(IpAddr, &[u8])> {
         let arrival = match self.next_is_a_strangers()? {
             true => self.strangers.front(),
             false => self.senders.front()?.arrivals.front(),
         }?;
-        Some(&arrival.packets[..first_of(arrival)])
+        Some((arrival.local, &arrival.packets[..first_of(arrival)]))
     }
 
     /// The packet whose turn it is; `None` also where what waits is for the next round.

@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use anabranch_net::{
-    Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
-    SendOptions, SharedSockets,
+    AddressError, Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint,
+    Lost, Peer, SendOptions, SharedSockets,
 };
 use common::{LOOPBACK, bounded, pattern};
 
@@ -110,6 +112,57 @@ fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
         let message = accepted.recv().await.expect("up").expect("open");
         assert_eq!(message.bytes, "still here");
         held.shutdown().await.expect("graceful");
+    });
+}
+
+/// Of endpoints with one port each gets what comes to its addresses, and no two have the same address.
+#[test]
+fn one_port_can_be_had_at_several_addresses() {
+    bounded(async {
+        let [first, second, third] =
+            [1, 2, 3].map(|last| IpAddr::from(Ipv4Addr::new(127, 0, 0, last)));
+        let at = |port, addresses: &[IpAddr]| {
+            settings(port).with(|it| it.addresses = addresses.to_vec())
+        };
+        let shared =
+            SharedSockets::open(&at(0, &[first, second, third])).expect("loopback has them");
+        let bind = |addresses: &[IpAddr]| Endpoint::bind_on(&shared, at(5_001, addresses));
+        let servers = [bind(&[first]), bind(&[second])].map(|it| it.expect("free there"));
+        // Without addresses of its own an endpoint has all of the sockets'.
+        for taken in [&[first][..], &[third, second], &[]] {
+            let refused = bind(taken).map(drop);
+            assert!(
+                matches!(refused, Err(BindError::PortTaken(5_001))),
+                "{refused:?}"
+            );
+        }
+        let client = Endpoint::bind(settings(0)).expect("loopback");
+        for round in 0..2 {
+            for (server, address) in servers.iter().zip([first, second]) {
+                let peer = Peer::from((address, 5_001)).over_udp(shared.udp_port());
+                let association = client.connect(peer).await.expect("it listens");
+                let accepted = server.accept().await.expect("it came there");
+                let seed = 1_000 * round;
+                let sending = tokio::spawn(feed(association, seed, 100));
+                for number in 0..100 {
+                    let message = accepted.recv().await.expect("up").expect("open");
+                    assert_eq!(message.bytes, pattern(seed + number, 2_000));
+                }
+                assert_eq!(accepted.recv().await, Ok(None));
+                sending.await.expect("no panic");
+            }
+        }
+        // An address that another has cannot be added, and one that nobody has can.
+        let refused = servers[0].add_address(second);
+        let AddressError::Socket(refused) = refused.expect_err("it is the other's") else {
+            panic!("another error");
+        };
+        assert!(matches!(*refused, BindError::PortTaken(5_001)));
+        assert_eq!(servers[0].addresses(), [first]);
+        servers[0].add_address(third).expect("nobody has it");
+        assert!(bind(&[third]).is_err());
+        servers[0].remove_address(third).expect("it has it");
+        drop(bind(&[third]).expect("nobody has it"));
     });
 }
 

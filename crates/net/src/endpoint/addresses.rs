@@ -38,7 +38,7 @@ impl Endpoint {
     /// An endpoint that is bound to no addresses has all that the host has: its list does not change.
     ///
     /// # Errors
-    /// A socket cannot be opened; the endpoint has the address already, does not have it, or no other; it is not unicast. Nothing is
+    /// A socket cannot be opened; another endpoint has the address at the same port; the endpoint has the address already, does not have it, or no other; it is not unicast. Nothing is
     /// changed or asked then.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<usize, AddressError> {
         let now_has = self.addresses();
@@ -47,12 +47,17 @@ impl Endpoint {
             let opened = self.shared.ground.open_for(address);
             opened.map_err(|error| AddressError::Socket(Arc::new(error)))?;
         }
+        if !now_has.is_empty() {
+            let changed = self.shared.ground.change(&self.shared.claim, after.clone());
+            changed.map_err(|error| AddressError::Socket(Arc::new(error)))?;
+        }
         let now = self.shared.now();
         let mut state = self.shared.lock();
         if !now_has.is_empty() {
             let first = changes.first().map(AddressChange::address);
             let set = state.endpoint.set_addresses(after);
             if let (Err(_), Some(address)) = (set, first) {
+                self.shared.claim.change(now_has);
                 return Err(AddressChangeError::NotUnicast(address).into());
             }
         }
