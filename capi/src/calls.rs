@@ -56,7 +56,10 @@ fn done(outcome: Result<(), c_int>) -> c_int {
 pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = kind & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     let style = kind & !flags;
-    let sctp = protocol == libc::IPPROTO_SCTP && matches!(domain, libc::AF_INET | libc::AF_INET6);
+    // Of the protocols of IP, SCTP alone has sockets of this kind.
+    let by_kind = protocol == 0 && style == libc::SOCK_SEQPACKET;
+    let ip = matches!(domain, libc::AF_INET | libc::AF_INET6);
+    let sctp = ip && (protocol == libc::IPPROTO_SCTP || by_kind);
     if !sctp || host().is_none() {
         let next = next!(socket(c_int, c_int, c_int) -> c_int);
         // SAFETY: as the caller promises.

@@ -176,6 +176,10 @@ fn prepare(
     if has(flags::ADDR_OVER) && how.to.is_empty() {
         return Err(libc::EINVAL);
     }
+    // Such a socket is closed to end its association: so it is with Linux.
+    if form.style == Style::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
+        return Err(libc::EINVAL);
+    }
     let (policy, value) = how.policy.unwrap_or_default();
     // The program's own flags of `sendmsg` mean the same (MSG_EOF).
     let ends = has(flags::EOF) || how.flags & c_int::from(flags::EOF) != 0;

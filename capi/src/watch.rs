@@ -66,21 +66,24 @@ const fn step(code: u16, yes: u8, no: u8, k: u32) -> libc::sock_filter {
     }
 }
 
-/// `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)` is told, all else allowed. Jumps count from the next step.
-const FILTER: [libc::sock_filter; 14] = [
+/// `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)` is told, and SOCK_SEQPACKET with 0, which is SCTP, too; all else is
+/// allowed. Jumps count from the next step.
+const FILTER: [libc::sock_filter; 16] = [
     step(LOAD, 0, 0, ARCHITECTURE),
-    step(EQUAL, 0, 11, OWN_ARCHITECTURE),
+    step(EQUAL, 0, 13, OWN_ARCHITECTURE),
     step(LOAD, 0, 0, NUMBER),
-    step(EQUAL, 0, 9, libc::SYS_socket as u32),
-    step(LOAD, 0, 0, argument(2)),
-    step(EQUAL, 0, 7, libc::IPPROTO_SCTP as u32),
+    step(EQUAL, 0, 11, libc::SYS_socket as u32),
     step(LOAD, 0, 0, argument(0)),
     step(EQUAL, 1, 0, libc::AF_INET as u32),
-    step(EQUAL, 0, 4, libc::AF_INET6 as u32),
+    step(EQUAL, 0, 8, libc::AF_INET6 as u32),
     step(LOAD, 0, 0, argument(1)),
     step(AND, 0, 0, 0xf),
-    step(EQUAL, 2, 0, libc::SOCK_STREAM as u32),
     step(EQUAL, 1, 0, libc::SOCK_SEQPACKET as u32),
+    step(EQUAL, 2, 4, libc::SOCK_STREAM as u32),
+    step(LOAD, 0, 0, argument(2)),
+    step(EQUAL, 3, 1, 0),
+    step(LOAD, 0, 0, argument(2)),
+    step(EQUAL, 1, 0, libc::IPPROTO_SCTP as u32),
     step(RETURN, 0, 0, SECCOMP_RET_ALLOW),
 ];
 
@@ -153,8 +156,12 @@ mod tests {
             for kind in [stream, packets, stream | flags, packets | flags] {
                 assert_eq!(run(socket, [family, kind, 132]), SECCOMP_RET_USER_NOTIF);
             }
-            assert_eq!(run(socket, [family, raw, 132]), SECCOMP_RET_ALLOW);
-            assert_eq!(run(socket, [family, stream, 6]), SECCOMP_RET_ALLOW);
+            for kind in [packets, packets | flags] {
+                assert_eq!(run(socket, [family, kind, 0]), SECCOMP_RET_USER_NOTIF);
+            }
+            for (kind, protocol) in [(raw, 132), (stream, 6), (stream, 0), (packets, 6)] {
+                assert_eq!(run(socket, [family, kind, protocol]), SECCOMP_RET_ALLOW);
+            }
         }
         assert_eq!(run(socket, [unix, packets, 0]), SECCOMP_RET_ALLOW);
         assert_eq!(run(socket, [unix, packets, 132]), SECCOMP_RET_ALLOW);

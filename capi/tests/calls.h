@@ -72,12 +72,12 @@ static int get(int s, int option, void *value, socklen_t length)
     return getsockopt(s, IPPROTO_SCTP, option, value, &length);
 }
 
-static int set_int(int s, int option, int value)
+__attribute__((unused)) static int set_int(int s, int option, int value)
 {
     return set(s, option, &value, sizeof value);
 }
 
-static long get_int(int s, int option)
+__attribute__((unused)) static long get_int(int s, int option)
 {
     int value = -2;
     return get(s, option, &value, sizeof value) ? -1 : value;
@@ -89,7 +89,7 @@ static int set_value(int s, int option, sctp_assoc_t association, unsigned numbe
     return set(s, option, &value, sizeof value);
 }
 
-static long get_value(int s, int option, sctp_assoc_t association)
+__attribute__((unused)) static long get_value(int s, int option, sctp_assoc_t association)
 {
     struct sctp_assoc_value value = { association, 77777 };
     return get(s, option, &value, sizeof value) ? -1 : (long)value.assoc_value;
@@ -144,7 +144,7 @@ static sctp_assoc_t take(int s, int flags)
 {
     static char data[1 << 17];
     char control[512];
-    struct sockaddr_in from = { 0 };
+    struct sockaddr_in6 from = { 0 };
     struct iovec part = { data, sizeof data - 1 };
     struct msghdr message = { &from, sizeof from, &part, 1, control, sizeof control, 0 };
     sctp_assoc_t association = 0;

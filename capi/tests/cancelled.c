@@ -153,6 +153,7 @@ int main(int arguments, char **argument)
         CHECK(pthread_join(thread, &result) == 0);
         CHECK(result == PTHREAD_CANCELED);
         CHECK(handled == kind + 1);
+        pthread_barrier_destroy(&one.begun);
     }
     puts("cancelled");
     return 0;

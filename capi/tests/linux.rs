@@ -1,6 +1,6 @@
-//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c` and `more.c` write a line for each, `calls.linux` and `more.linux` are
+//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c`, `more.c` and `ports.c` write a line for each, `calls.linux` and so on are
 //! what they wrote on Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` and
-//! `more.differences` are where this stack differs, with the reason.
+//! so on are where this stack differs, with the reason.
 
 mod common;
 
@@ -69,6 +69,11 @@ fn calls_end_as_with_linux_but_for_what_is_listed() {
 #[test]
 fn more_calls_end_as_with_linux_but_for_what_is_listed() {
     compare("more", "5101");
+}
+
+#[test]
+fn calls_of_ports_and_events_end_as_with_linux_but_for_what_is_listed() {
+    compare("ports", "5201");
 }
 
 #[test]

@@ -158,8 +158,7 @@ fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
             return if done > 0 { done as ssize_t } else { full };
         }
         let wanted = PAGE.min(count - done);
-        // SAFETY: `page` has so many bytes.
-        let read = unsafe { libc::read(pipe, page.as_mut_ptr().cast(), wanted) };
+        let read = first_of(pipe, &mut page[..wanted]);
         if read <= 0 {
             return if done > 0 { done as ssize_t } else { read };
         }
@@ -168,9 +167,31 @@ fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
         if sent < 0 {
             return if done > 0 { done as ssize_t } else { -1 };
         }
+        // What was not sent stays in the pipe, as with Linux.
+        // SAFETY: `page` has so many bytes.
+        unsafe { libc::read(pipe, page.as_mut_ptr().cast(), read as usize) };
         done += read as usize;
     }
     done as ssize_t
+}
+
+/// The first bytes of a pipe, which stay there: by way of another pipe, since the kernel has no other for that. Waits as `read` does.
+fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
+    let mut ends = [-1; 2];
+    // SAFETY: the two descriptors are written.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return -1;
+    }
+    // SAFETY: no pointers; a new pipe has room for a page. What it has is read into `page`, which has so many bytes.
+    let read = unsafe {
+        match libc::tee(pipe, ends[1], page.len(), 0) {
+            there @ 1.. => libc::read(ends[0], page.as_mut_ptr().cast(), there as usize),
+            none => none,
+        }
+    };
+    // `close` leaves `errno` as it is where it fails at nothing.
+    ends.into_iter().for_each(system::close);
+    read
 }
 
 /// A message, or as much of it as is asked for, into a pipe.

@@ -7,7 +7,7 @@ use anabranch_net::AddressChange;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::call::{AGAIN, FORMER};
-use super::socket::{Phase, Socket};
+use super::socket::Socket;
 use super::{Known, Table};
 use crate::control::Answer;
 
@@ -58,12 +58,17 @@ fn try_bind(
     if !addresses.iter().all(|it| is_here(host, it.ip())) {
         return Err(libc::EADDRNOTAVAIL);
     }
-    let taken = || {
-        host.take_port(first.port(), |table| {
-            beside(table, socket, only, first.port())
-        })
+    let port = match had {
+        Some(port) if beside(&host.table(), socket, only, port, addresses) => port,
+        Some(_) => return Err(libc::EADDRINUSE),
+        None => {
+            let wanted = first.port();
+            let taken = host.take_port(wanted, |table| {
+                beside(table, socket, only, wanted, addresses)
+            });
+            taken.ok_or(libc::EADDRINUSE)?
+        }
     };
-    let port = had.or_else(taken).ok_or(libc::EADDRINUSE)?;
     let mut changes = Vec::new();
     {
         let mut state = socket.state();
@@ -113,15 +118,8 @@ pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result
 /// Associations to come have these addresses, and those that there are ask their peers for the change (RFC 5061), where both ends have
 /// agreed on that; the others stay as they are.
 fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
-    let (own, port, phase) = {
-        let state = socket.state();
-        (state.endpoint.clone(), state.port, state.phase)
-    };
-    let of_listener = || {
-        let port = port.filter(|_| phase == Phase::Listening)?;
-        host.table().endpoints.get(&port).cloned()
-    };
-    if let Some(endpoint) = own.or_else(of_listener) {
+    let own = socket.state().endpoint.clone();
+    if let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) {
         // An endpoint without a list of its own has all addresses.
         let _ = endpoint.change_addresses(changes);
         return;
@@ -132,9 +130,16 @@ fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
     }
 }
 
-/// Whether a socket can have a port beside those that have it: all of these were accepted there and nobody listens any more, as after a
-/// server has begun anew; or they are of the other family, and of it alone; or all of them share it (SCTP_REUSE_PORT).
-fn beside(table: &Table, socket: &Socket, only: Option<bool>, port: u16) -> bool {
+/// Whether a socket can have a port at some addresses beside those that have it: all of these were accepted there and nobody listens any
+/// more, as after a server has begun anew; or they are of the other family, and of it alone; or they have other addresses; or all of them
+/// share it (SCTP_REUSE_PORT).
+fn beside(
+    table: &Table,
+    socket: &Socket,
+    only: Option<bool>,
+    port: u16,
+    addresses: &[SocketAddr],
+) -> bool {
     let shares = socket.state().shares_port();
     let others = table
         .sockets
@@ -143,9 +148,22 @@ fn beside(table: &Table, socket: &Socket, only: Option<bool>, port: u16) -> bool
     let mut there = others.filter_map(|other| {
         let state = other.state();
         let has = state.port == Some(port) && !state.accepted;
-        has.then(|| (other.only_family(&state), state.shares_port()))
+        has.then(|| {
+            let elsewhere = are_apart(addresses, &state.bound);
+            elsewhere
+                || only.is_some_and(|v6| other.only_family(&state) == Some(!v6))
+                || shares && state.shares_port()
+        })
     });
-    there.all(|(other, shared)| shares && shared || only.is_some_and(|v6| other == Some(!v6)))
+    there.all(|can| can)
+}
+
+/// Whether no address is in both, nor one of them all addresses.
+fn are_apart(one: &[SocketAddr], other: &[SocketAddr]) -> bool {
+    let all =
+        |them: &[SocketAddr]| them.is_empty() || them.iter().any(|it| it.ip().is_unspecified());
+    let in_other = |it: &SocketAddr| other.iter().any(|its| its.ip() == it.ip());
+    !all(one) && !all(other) && !one.iter().any(in_other)
 }
 
 impl Socket {

@@ -185,29 +185,39 @@ async fn start_listening(
         Phase::Listening => return Ok(Answer::Done),
         _ => return Err(libc::EINVAL),
     }
-    let port = socket.state().port.unwrap_or_default();
-    if let Some(others) = host.table().listening.get_mut(&port) {
-        // The endpoint of the other family's socket serves this one, too.
-        others.push(Arc::clone(socket));
-        socket.enter(Phase::Listening);
+    if listens_with_others(host, socket) {
         return Ok(Answer::Done);
     }
-    let there = host.table().endpoints.get(&port).cloned();
-    let endpoint = match there {
-        Some(endpoint) => endpoint,
-        None => in_time(|| endpoint(host, socket, Some(backlog))).await?,
-    };
+    let endpoint = in_time(|| endpoint(host, socket, Some(backlog))).await?;
     socket.enter(Phase::Listening);
-    let port = endpoint.port();
-    {
-        let mut table = host.table();
-        endpoint.listen(true);
-        let all = table.listening.entry(port).or_default();
-        all.push(Arc::clone(socket));
-        table.endpoints.insert(port, endpoint.clone());
-    }
-    tokio::spawn(listen(Arc::clone(host), endpoint));
+    endpoint.listen(true);
+    let place = host
+        .table()
+        .open_place(endpoint.clone(), Arc::clone(socket));
+    tokio::spawn(listen(Arc::clone(host), endpoint, place));
     Ok(Answer::Done)
+}
+
+/// Lets the socket listen where others do, or did: sockets that share the port, one of the other family, or a former one whose associations go on.
+fn listens_with_others(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
+    let (port, addresses) = {
+        let state = socket.state();
+        let addresses = settings::addresses(&host.config, &state);
+        (state.port.unwrap_or_default(), addresses)
+    };
+    let mut table = host.table();
+    let Some(place) = table.place_for(port, &addresses) else {
+        return false;
+    };
+    place.endpoint.listen(true);
+    if place.sockets.is_empty() {
+        let listening = listen(Arc::clone(host), place.endpoint.clone(), place.number);
+        tokio::spawn(listening);
+    }
+    place.sockets.push(Arc::clone(socket));
+    drop(table);
+    socket.enter(Phase::Listening);
+    true
 }
 
 /// Whom to connect to.

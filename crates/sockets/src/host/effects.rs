@@ -325,6 +325,10 @@ fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Re
     for link in &scope.links {
         let association = link.association().ok_or(libc::EINVAL)?;
         association.change_auth_keys(change).map_err(refused)?;
+        if option == AUTH_DEACTIVATE_KEY {
+            link.freed().push(id);
+            link.sent.notify_one();
+        }
     }
     Ok(())
 }

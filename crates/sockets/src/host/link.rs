@@ -1,7 +1,7 @@
 //! One association of a socket.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use anabranch_net::{AbandonPolicy, Association, Status};
@@ -76,6 +76,10 @@ pub struct Link {
     /// Something was sent, or the program wants to know when all has arrived.
     pub sent: Notify,
     given_up: Mutex<GivenUp>,
+    /// Addresses of the peer's that have been told of as unreachable, or nearly.
+    failed: Mutex<BTreeSet<IpAddr>>,
+    /// Keys that were deactivated, of which the program is told once nothing is signed by them any more.
+    freed: Mutex<Vec<u16>>,
     /// What it was about while it was up, for notifications.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
@@ -97,6 +101,8 @@ impl Link {
             activity: Notify::new(),
             sent: Notify::new(),
             given_up: Mutex::default(),
+            failed: Mutex::default(),
+            freed: Mutex::default(),
             peer: OnceLock::new(),
             error: OnceLock::new(),
         }
@@ -110,6 +116,16 @@ impl Link {
     /// Counts of messages that were given up.
     pub fn given_up(&self) -> MutexGuard<'_, GivenUp> {
         self.given_up.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// Addresses of the peer's that have been told of as unreachable, or nearly.
+    pub fn failed(&self) -> MutexGuard<'_, BTreeSet<IpAddr>> {
+        self.failed.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// Keys that were deactivated and of which the program was not told yet.
+    pub fn freed(&self) -> MutexGuard<'_, Vec<u16>> {
+        self.freed.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// A message was given up.
@@ -156,6 +172,14 @@ impl Link {
     pub fn association(&self) -> Option<Association> {
         match &*self.progress.borrow() {
             Progress::Up(association) => Some(association.clone()),
+            _ => None,
+        }
+    }
+
+    /// Does something with the association, while it is up, without a handle of its own: to take one and give it back locks the endpoint twice.
+    pub fn with_association<T>(&self, act: impl FnOnce(&Association) -> T) -> Option<T> {
+        match &*self.progress.borrow() {
+            Progress::Up(association) => Some(act(association)),
             _ => None,
         }
     }
@@ -224,6 +248,9 @@ impl Link {
 
     /// The socket that has it, as soon as one does; `None`: none ever will.
     pub async fn owner(&self) -> Option<Arc<Socket>> {
+        if let Owner::Socket(socket) = &*self.owner.borrow() {
+            return socket.upgrade();
+        }
         let mut owner = self.owner.subscribe();
         let settled = owner.wait_for(|it| !matches!(it, Owner::Between)).await;
         match &*settled.ok()? {

@@ -1,5 +1,6 @@
 //! One-to-one sockets that listen.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,42 +8,87 @@ use anabranch_net::{Association, Endpoint};
 
 use super::link::Link;
 use super::socket::Socket;
-use super::{Coming, Known};
+use super::{Coming, Known, Table};
 use crate::frame::{Frame, Kind};
 
 /// Time between two looks whether a socket still listens.
 pub const LOOK: Duration = Duration::from_millis(100);
 
+/// Where one-to-one sockets listen: an endpoint, and those that have its associations in turn: one, one of each family, or some that share the port
+/// (SCTP_REUSE_PORT). None where the last has ceased, and associations go on.
+pub struct Place {
+    pub endpoint: Endpoint,
+    pub sockets: Vec<Arc<Socket>>,
+    /// No other has it.
+    pub number: u32,
+}
+
+impl Table {
+    /// The place at this port that a socket with these addresses listens at, if there is one: another cannot be opened beside it.
+    pub fn place_for(&mut self, port: u16, addresses: &[IpAddr]) -> Option<&mut Place> {
+        let fits = |it: &&mut Place| {
+            let own = it.endpoint.addresses();
+            let all = own.is_empty() || addresses.is_empty();
+            it.endpoint.port() == port && (all || own.iter().any(|it| addresses.contains(it)))
+        };
+        self.places.iter_mut().find(fits)
+    }
+
+    /// The endpoint that this socket listens at.
+    pub fn endpoint_of(&self, socket: &Socket) -> Option<Endpoint> {
+        let is_it = |it: &Arc<Socket>| it.name == socket.name;
+        let mut places = self.places.iter();
+        let place = places.find(|place| place.sockets.iter().any(is_it));
+        place.map(|it| it.endpoint.clone())
+    }
+
+    /// A place with this endpoint, where this socket listens; gives its number.
+    pub fn open_place(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
+        let number = self.places.iter().map(|it| it.number + 1).max();
+        let number = number.unwrap_or_default();
+        self.places.push(Place {
+            endpoint,
+            sockets: vec![socket],
+            number,
+        });
+        number
+    }
+
+    fn sockets_at(&self, number: u32) -> &[Arc<Socket>] {
+        let place = self.places.iter().find(|it| it.number == number);
+        place.map_or(&[], |it| &it.sockets)
+    }
+}
+
 /// Tells listening programs of each association that comes to the endpoint, until nobody listens. The endpoint stays until its
 /// associations have ended: a server that begins anew can listen there.
-pub async fn listen(host: Arc<Known>, endpoint: Endpoint) {
-    let port = endpoint.port();
+pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
     loop {
         // A listener that was closed is no reason for a packet, so somebody has to look.
         let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
-        if nobody_listens(&host, port, &endpoint) {
+        if nobody_listens(&host, place, &endpoint) {
             if let Ok(Ok(association)) = accepted {
                 association.abort("");
             }
             break;
         }
         match accepted {
-            Ok(Ok(association)) => announce(&host, port, association).await,
+            Ok(Ok(association)) => announce(&host, place, association).await,
             Ok(Err(_)) => break,
             Err(_) => (),
         }
     }
     endpoint.wait_idle().await;
     let mut table = host.table();
-    if !table.listening.contains_key(&port) {
-        table.endpoints.remove(&port);
+    if table.sockets_at(place).is_empty() {
+        table.places.retain(|it| it.number != place);
     }
 }
 
-/// Whether no socket listens at the port any more. The endpoint then refuses peers; under the lock, since a socket may listen next.
-fn nobody_listens(host: &Known, port: u16, endpoint: &Endpoint) -> bool {
+/// Whether no socket listens there any more. The endpoint then refuses peers; under the lock, since a socket may listen next.
+fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
     let table = host.table();
-    let nobody = !table.listening.contains_key(&port);
+    let nobody = table.sockets_at(place).is_empty();
     if nobody {
         endpoint.turn_away();
     }
@@ -50,13 +96,13 @@ fn nobody_listens(host: &Known, port: u16, endpoint: &Endpoint) -> bool {
 }
 
 /// Tells the program whose socket is of the peer's family.
-async fn announce(host: &Arc<Known>, port: u16, association: Association) {
+async fn announce(host: &Arc<Known>, place: u32, association: Association) {
     let number = host.number();
     let status = association.status();
     let v6 = status.is_some_and(|it| it.primary.address.is_ipv6());
     let (socket, link) = {
         let mut table = host.table();
-        let all = table.listening.get(&port).map_or(&[][..], |all| all);
+        let all = table.sockets_at(place);
         let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
         let fitting: Vec<_> = all.iter().filter(fits).cloned().collect();
         // Sockets that share the port (SCTP_REUSE_PORT) have turns.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anabranch_net::{Association, BindError, Config, Endpoint, SharedSockets};
+use anabranch_net::{Association, BindError, Config, SharedSockets};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, watch};
@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 use crate::Form;
 use crate::frame::Frame;
 use link::Link;
+use listen::Place;
 use socket::Socket;
 pub use watched::Missed;
 
@@ -70,10 +71,9 @@ struct Table {
     last_number: u32,
     /// SCTP ports in use, with the sockets that have them.
     ports: BTreeMap<u16, u32>,
-    /// The sockets that listen at a port: one, or one of each family.
-    listening: BTreeMap<u16, Vec<Arc<Socket>>>,
-    /// The endpoints of one-to-one sockets that listen, or did and have associations: another socket can listen there meanwhile.
-    endpoints: BTreeMap<u16, Endpoint>,
+    /// Where one-to-one sockets listen, or did and have associations: another socket can listen there meanwhile. Several places with one
+    /// port have addresses of their own each.
+    places: Vec<Place>,
     last_port: u16,
     /// Associations that listening sockets were told of.
     announced: usize,

@@ -48,14 +48,32 @@ fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
     (kind, out)
 }
 
-/// struct sctp_assoc_change.
+/// struct sctp_assoc_change, without more of why.
 pub fn change(change: Change, error: u16, streams: [u16; 2], association: u32) -> Notification {
+    change_with(change, error, streams, association, &[])
+}
+
+/// The same of an association that the peer's ABORT ended, for that reason of its user's: with the causes of that chunk, as Linux has them.
+pub fn aborted(error: u16, reason: &[u8], streams: [u16; 2], association: u32) -> Notification {
+    let length = u16::try_from(4 + reason.len()).unwrap_or(u16::MAX);
+    let cause = [&error.to_be_bytes(), &length.to_be_bytes(), reason].concat();
+    change_with(Change::Lost, error, streams, association, &cause)
+}
+
+fn change_with(
+    change: Change,
+    error: u16,
+    streams: [u16; 2],
+    association: u32,
+    info: &[u8],
+) -> Notification {
     let mut rest = Vec::new();
     // Linux has the cause as it was in the packet.
     for value in [change as u16, error.to_be(), streams[0], streams[1]] {
         rest.extend(value.to_ne_bytes());
     }
     rest.extend(association.to_ne_bytes());
+    rest.extend(info);
     notification(ASSOC_CHANGE, 0, &rest)
 }
 
@@ -65,13 +83,7 @@ pub fn of_event(
     shown: impl Fn(IpAddr) -> SocketAddr,
     association: u32,
 ) -> Vec<Notification> {
-    let path = |address: IpAddr, state: u32| {
-        let mut rest = storage(shown(address)).to_vec();
-        for value in [state, 0, association] {
-            rest.extend(value.to_ne_bytes());
-        }
-        vec![notification(PEER_ADDR_CHANGE, 0, &rest)]
-    };
+    let path = |address: IpAddr, state: u32| vec![of_path(shown(address), [state, 0], association)];
     let named = association.to_ne_bytes();
     match event {
         &AssociationEvent::PathUp(address) => path(address, 0),
@@ -102,12 +114,44 @@ pub fn of_event(
             )]
         }
         &AssociationEvent::PeerAuthKey { key_id } => {
-            // struct sctp_authkey_event: SCTP_AUTH_NEW_KEY is 0.
-            let rest = [&key_id.to_ne_bytes()[..], &[0; 6], &named].concat();
-            vec![notification(AUTHENTICATION, 0, &rest)]
+            vec![of_key(key_id, KeyNews::New, association)]
         }
         _ => [of_sending(event, &named), of_streams(event, &named)].concat(),
     }
+}
+
+/// What is told of a key (struct sctp_authkey_event).
+#[derive(Clone, Copy)]
+pub enum KeyNews {
+    /// SCTP_AUTH_NEW_KEY: the peer signs by it from now on.
+    New = 0,
+    /// SCTP_AUTH_FREE_KEY: nothing is signed by it any more.
+    Free = 1,
+    /// SCTP_AUTH_NO_AUTH: the peer does not speak AUTH.
+    NoAuth = 2,
+}
+
+/// struct sctp_authkey_event.
+pub fn of_key(key: u16, news: KeyNews, association: u32) -> Notification {
+    let named = association.to_ne_bytes();
+    let rest = [
+        &key.to_ne_bytes()[..],
+        &[0; 2],
+        &(news as u32).to_ne_bytes(),
+        &named,
+    ];
+    notification(AUTHENTICATION, 0, &rest.concat())
+}
+
+/// A path that nothing was known of answers a HEARTBEAT: SCTP_ADDR_CONFIRMED, with Linux's SCTP_HEARTBEAT_SUCCESS.
+pub fn confirmed(address: SocketAddr, association: u32) -> Notification {
+    of_path(address, [5, 2], association)
+}
+
+/// struct sctp_paddr_change: a state, and Linux's number of its cause.
+fn of_path(address: SocketAddr, [state, error]: [u32; 2], association: u32) -> Notification {
+    let rest = [&storage(address)[..], &words(&[state, error, association])];
+    notification(PEER_ADDR_CHANGE, 0, &rest.concat())
 }
 
 /// struct sctp_sender_dry_event.

@@ -1,5 +1,6 @@
 //! What a socket's options make of an endpoint's settings.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anabranch_net::Config;
@@ -18,10 +19,7 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
         it.port = port;
         it.accept = accept;
         it.backlog = backlog.max(1);
-        let bound = state.addresses();
-        if !bound.is_empty() {
-            it.addresses = bound;
-        }
+        it.addresses = addresses(base, state);
         let sctp = &mut it.sctp;
         let given = |value: u16, to: &mut u16| {
             if value != 0 {
@@ -53,6 +51,15 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
             it.linger = Duration::from_secs(u64::from(seconds));
         }
     })
+}
+
+/// The addresses of a socket: those that it is bound to, or the host's; none: all.
+pub fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
+    let bound = state.addresses();
+    match bound.is_empty() {
+        true => base.addresses.clone(),
+        false => bound,
+    }
 }
 
 /// What is offered in the handshake, and how messages are cut and delivered.

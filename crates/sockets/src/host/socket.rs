@@ -127,19 +127,27 @@ impl Socket {
 
     /// Waits until it has its association; `None`: it never will.
     pub async fn connected(&self) -> Option<Arc<Link>> {
+        if let Some(settled) = self.settled() {
+            return settled;
+        }
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            {
-                let state = self.state();
-                match state.phase {
-                    Phase::Connected => return state.links.values().next().cloned(),
-                    Phase::Failed => return None,
-                    Phase::Fresh | Phase::Listening | Phase::Connecting => (),
-                }
+            if let Some(settled) = self.settled() {
+                return settled;
             }
             changed.await;
+        }
+    }
+
+    /// Its association, or that there is none; `None`: that is not known yet.
+    fn settled(&self) -> Option<Option<Arc<Link>>> {
+        let state = self.state();
+        match state.phase {
+            Phase::Connected => Some(state.links.values().next().cloned()),
+            Phase::Failed => Some(None),
+            Phase::Fresh | Phase::Listening | Phase::Connecting => None,
         }
     }
 

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, AssociationEvent, CloseReason, Lost, MessagePart, SendOptions};
+use anabranch_net::{
+    Association, AssociationEvent, CloseReason, Lost, MessagePart, SendOptions, TrySendError,
+};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::link::{Job, Link};
-use super::notification::{self, Change, Notification};
+use super::notification::{self, Change, KeyNews, Notification};
 use super::socket::{Phase, Socket, of_reason};
 use super::{Coming, Known, many};
 use crate::frame::{self, Frame, HEADER, Kind};
@@ -128,10 +130,9 @@ fn leave(host: &Known, socket: &Socket) {
         }
         stays
     });
-    table.listening.retain(|_, all| {
-        all.retain(|it| it.name != socket.name);
-        !all.is_empty()
-    });
+    for place in &mut table.places {
+        place.sockets.retain(|it| it.name != socket.name);
+    }
     drop(table);
     orphans.iter().for_each(|link| link.end());
     let (links, linger, port) = {
@@ -201,7 +202,9 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         match one {
             Some(link) => {
-                if let Some(association) = link.up().await {
+                if let Some(bytes) = send_at_once(&link, &frame, bytes)
+                    && let Some(association) = link.up().await
+                {
                     send(&link, &association, &frame, bytes).await;
                 }
             }
@@ -216,6 +219,31 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
             }
         }
     }
+}
+
+/// Sends a message as its frame says, if that needs no wait and ends nothing; else gives it back.
+fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes::Bytes> {
+    let more = frame::ABORT | frame::EOF | frame::IMMEDIATE;
+    if frame.flags & more != 0 || bytes.is_empty() {
+        return Some(bytes);
+    }
+    let (stream, options) = terms(link, frame);
+    let mut left = Some(bytes);
+    let sent = link.with_association(|it| {
+        let bytes = left.take().unwrap_or_default();
+        it.try_send(stream, bytes, options)
+    });
+    match sent {
+        None => return left,
+        Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
+        Some(Err(error)) => tracing::debug!(%error, "message not taken"),
+        Some(Ok(())) => {
+            tracing::trace!(stream, "message taken");
+            link.sent.notify_one();
+        }
+    }
+    link.activity.notify_one();
+    None
 }
 
 /// Sends a message as its frame says.
@@ -289,69 +317,109 @@ async fn inwards(link: Arc<Link>, association: Association) {
     let port = status.map_or(0, |it| it.peer_port);
     let up = notification::change(Change::Up, 0, streams, link.number);
     let mut ended = Ok(());
-    if tell(&link, up).await.is_ok() {
-        let events = async {
-            while let Some(event) = association.next_event().await {
-                if told(&link, &event, port).await.is_err() {
-                    return;
-                }
-            }
-        };
-        let messages = async {
-            // A message that has come in part, where nothing may come between its parts.
-            let mut unfinished = None;
-            loop {
-                let next = match unfinished {
-                    Some(stream) => association.recv_part_on(stream).await,
-                    None => association.recv_part().await,
-                };
-                match next {
-                    Ok(Some(part)) => {
-                        link.activity.notify_one();
-                        let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
-                        unfinished = (whole && !part.ends).then_some(part.stream);
-                        give(&link, &part).await.map_err(|_| None)?;
-                    }
-                    Ok(None) => return Ok::<(), Option<Lost>>(()),
-                    Err(lost) => return Err(Some(lost)),
-                }
-            }
-        };
-        let both = async { tokio::join!(events, messages).1 };
+    let mut told_up = tell(&link, up).await;
+    if !association.is_authenticated() {
+        let no_keys = notification::of_key(0, KeyNews::NoAuth, link.number);
+        told_up = told_up.and(tell(&link, no_keys).await);
+    }
+    if told_up.is_ok() {
         ended = tokio::select! {
-            outcome = both => outcome,
+            outcome = pass_on(&link, &association, port) => outcome,
             never = tell_dry(&link, &association) => match never {},
         };
     }
-    conclude(&link, ended, streams).await;
+    conclude(&link, &association, ended, streams).await;
 }
 
-/// Tells the program, where it wants to know, that all it has sent has arrived (RFC 6458 §6.1.9). The protocol has no event for
-/// that, so somebody has to look.
+/// Gives the program what the association tells and receives: an event before the messages that came after it.
+async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<(), Option<Lost>> {
+    // A message that has come in part, where nothing may come between its parts.
+    let mut unfinished = None;
+    let mut tells = true;
+    let outcome = loop {
+        let part = async {
+            match unfinished {
+                Some(stream) => association.recv_part_on(stream).await,
+                None => association.recv_part().await,
+            }
+        };
+        let part = tokio::select! {
+            biased;
+            event = association.next_event(), if tells => {
+                tells = match event {
+                    Some(event) => told(link, &event, port).await.is_ok(),
+                    None => false,
+                };
+                continue;
+            }
+            part = part => part,
+        };
+        match part {
+            Ok(Some(part)) => {
+                link.activity.notify_one();
+                let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
+                unfinished = (whole && !part.ends).then_some(part.stream);
+                if give(link, &part).await.is_err() {
+                    break Err(None);
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(lost) => break Err(Some(lost)),
+        }
+    };
+    while tells {
+        tells = match association.next_event().await {
+            Some(event) => told(link, &event, port).await.is_ok(),
+            None => false,
+        };
+    }
+    outcome
+}
+
+/// Tells the program, where it wants to know, that all it has sent has arrived (RFC 6458 §6.1.9), and that nothing is signed by a key any more that
+/// it deactivated (§6.1.8). The protocol has no event for that, so somebody has to look.
 async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infallible {
     loop {
         link.sent.notified().await;
         let wanted = || link.options().wants(notification::SENDER_DRY);
         let waits = |it: anabranch_net::Status| it.unackdata > 0 || it.penddata > 0;
-        while wanted() && association.status().is_some_and(waits) {
+        let freed = || !link.freed().is_empty();
+        while (wanted() || freed()) && association.status().is_some_and(waits) {
             tokio::time::sleep(DRY_LOOK).await;
         }
         // The program may be gone.
+        let keys = std::mem::take(&mut *link.freed());
+        for key in keys {
+            let free = notification::of_key(key, KeyNews::Free, link.number);
+            let _ = tell(link, free).await;
+        }
         let _ = tell(link, notification::dry(link.number)).await;
     }
 }
 
 /// Tells the program how its association ended.
-async fn conclude(link: &Arc<Link>, ended: Result<(), Option<Lost>>, streams: [u16; 2]) {
+async fn conclude(
+    link: &Arc<Link>,
+    association: &Association,
+    ended: Result<(), Option<Lost>>,
+    streams: [u16; 2],
+) {
     let last = match &ended {
         Ok(()) => notification::change(Change::Down, 0, streams, link.number),
         Err(lost) => {
+            let reason = association.abort_reason();
             let cause = match lost {
                 Some(Lost(CloseReason::AbortedByPeer { cause })) => cause.unwrap_or(0),
                 Some(Lost(CloseReason::AbortedHere)) => USER_ABORT,
                 _ => 0,
             };
-            notification::change(Change::Lost, cause, streams, link.number)
+            match (lost, reason) {
+                // Its other causes are told by their number alone.
+                (Some(Lost(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
+                    notification::aborted(cause, &reason, streams, link.number)
+                }
+                _ => notification::change(Change::Lost, cause, streams, link.number),
+            }
         }
     };
     let Some(socket) = link.owner().await else {
@@ -404,6 +472,16 @@ async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()
         return Ok(());
     }
     let shown = |ip| link.shown(SocketAddr::new(ip, port));
+    match event {
+        AssociationEvent::PathDown(address) | AssociationEvent::PathPotentiallyFailed(address) => {
+            link.failed().insert(*address);
+        }
+        // Its first news.
+        AssociationEvent::PathUp(address) if !link.failed().contains(address) => {
+            return tell(link, notification::confirmed(shown(*address), link.number)).await;
+        }
+        _ => (),
+    }
     for it in notification::of_event(event, shown, link.number) {
         tell(link, it).await?;
     }

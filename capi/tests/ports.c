@@ -1,0 +1,334 @@
+/* More calls, and what came of each: see calls.c. Sockets with one port, what is told of keys and of addresses, what an abort tells. */
+#include "calls.h"
+
+/* A socket that is bound there, or -1. */
+static int bound(int s, const char *ip, int number)
+{
+    struct sockaddr_in own = at(ip, number);
+    return bind(s, as(&own), sizeof own) ? -1 : 0;
+}
+
+/* Connects a new socket there, and writes which of two listeners has it. */
+static void meet(const char *ip, int number, const int listeners[2])
+{
+    struct sockaddr_in there = at(ip, number), peer = { 0 };
+    socklen_t length = sizeof peer;
+    int client = open_one(), accepted = -1;
+    CALL(connect(client, as(&there), sizeof there));
+    struct pollfd both[2] = { { listeners[0], POLLIN, 0 }, { listeners[1], POLLIN, 0 } };
+    CALL(poll(both, 2, 5000));
+    for (int i = 0; i < 2; i++) {
+        VALUE(both[i].revents & POLLIN ? i + 1 : 0);
+        if (both[i].revents & POLLIN)
+            accepted = accept(listeners[i], NULL, NULL);
+    }
+    patience(accepted), patience(client);
+    CALL(getsockname(accepted, as(&peer), &length));
+    VALUE(ntohs(peer.sin_port) - number);
+    CALL(send(client, "to", 2, 0));
+    take(accepted, 0);
+    CALL(send(accepted, "fro", 3, 0));
+    take(client, 0);
+    CALL(close(client));
+    take(accepted, 0);
+    CALL(close(accepted));
+}
+
+static void one_port(void)
+{
+    section = "one port";
+    int s[2] = { open_one(), open_one() }, third = open_one(), many = open_many();
+    struct sockaddr_in first = at("127.0.0.1", port), third_address = at("127.0.0.3", port);
+    CALL(bound(s[0], "127.0.0.1", port));
+    CALL(bound(s[1], "127.0.0.1", port));
+    CALL(bound(s[1], "0.0.0.0", port));
+    CALL(bound(s[1], "127.0.0.2", port));
+    CALL(bound(third, "127.0.0.2", port));
+    CALL(bound(third, "0.0.0.0", port));
+    CALL(bound(many, "127.0.0.1", port));
+    CALL(listen(s[0], 4));
+    CALL(listen(s[1], 4));
+    meet("127.0.0.1", port, s);
+    meet("127.0.0.2", port, s);
+    meet("127.0.0.1", port, s);
+    /* An address that is added at the port, and one that another has. */
+    CALL(sctp_bindx(s[1], as(&first), 1, SCTP_BINDX_ADD_ADDR));
+    CALL(sctp_bindx(s[1], as(&third_address), 1, SCTP_BINDX_ADD_ADDR));
+    CALL(bound(third, "127.0.0.3", port));
+    meet("127.0.0.3", port, s);
+    CALL(sctp_bindx(s[1], as(&third_address), 1, SCTP_BINDX_REM_ADDR));
+    CALL(bound(third, "127.0.0.3", port));
+    CALL(close(third));
+    /* A socket with many associations is at a port of its own addresses, too. */
+    CALL(bound(many, "127.0.0.4", port));
+    CALL(listen(many, 1));
+    struct sockaddr_in fourth = at("127.0.0.4", port);
+    int client = open_one();
+    patience(many);
+    CALL(connect(client, as(&fourth), sizeof fourth));
+    CALL(send(client, "many", 4, 0));
+    take(many, 0);
+    CALL(close(client));
+    CALL(close(many));
+    CALL(close(s[0]));
+    meet("127.0.0.2", port, (int[2]){ -1, s[1] });
+    CALL(close(s[1]));
+}
+
+static void one_port_of_all(void)
+{
+    section = "one port, all addresses";
+    int s = open_one(), other = open_one();
+    CALL(bound(s, "0.0.0.0", port + 1));
+    CALL(bound(other, "127.0.0.2", port + 1));
+    CALL(close(s));
+    CALL(bound(other, "127.0.0.2", port + 1));
+    CALL(close(other));
+}
+
+/* A client that calls from the port at which another socket of its own host listens, at another address. */
+static void from_the_port(void)
+{
+    section = "from a port that another has";
+    int l = open_one(), client = open_one();
+    struct sockaddr_in there = at("127.0.0.1", port + 2), peer = { 0 };
+    socklen_t length = sizeof peer;
+    CALL(bound(l, "127.0.0.1", port + 2));
+    CALL(listen(l, 1));
+    CALL(bound(client, "127.0.0.2", port + 2));
+    CALL(connect(client, as(&there), sizeof there));
+    int accepted = accept(l, NULL, NULL);
+    patience(accepted);
+    CALL(getpeername(accepted, as(&peer), &length));
+    VALUE(peer.sin_addr.s_addr == inet_addr("127.0.0.2"));
+    VALUE(ntohs(peer.sin_port) - port);
+    CALL(send(client, "same port", 9, 0));
+    take(accepted, 0);
+    CALL(close(client));
+    CALL(close(accepted));
+    CALL(close(l));
+}
+
+/* What is told of keys and addresses: each notification with all that it says. */
+static void tell(int s)
+{
+    union sctp_notification it = { 0 };
+    struct iovec part = { &it, sizeof it };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    ssize_t n = recvmsg(s, &message, 0);
+    count++;
+    if (n < 0 || !(message.msg_flags & MSG_NOTIFICATION)) {
+        printf("%s: tell = %zd %s\n", section, n, n < 0 ? strerrorname_np(errno) : "a message");
+    } else if (it.sn_header.sn_type == SCTP_AUTHENTICATION_EVENT) {
+        printf("%s: tell = AUTHENTICATION key %u other %u indication %u length %u\n", section, it.sn_authkey_event.auth_keynumber,
+               it.sn_authkey_event.auth_altkeynumber, it.sn_authkey_event.auth_indication, it.sn_header.sn_length);
+    } else if (it.sn_header.sn_type == SCTP_PEER_ADDR_CHANGE) {
+        struct sockaddr_in *in = (void *)&it.sn_paddr_change.spc_aaddr;
+        printf("%s: tell = PEER_ADDR_CHANGE %s state %d error %d\n", section, inet_ntoa(in->sin_addr), it.sn_paddr_change.spc_state,
+               it.sn_paddr_change.spc_error);
+    } else if (it.sn_header.sn_type == SCTP_REMOTE_ERROR) {
+        printf("%s: tell = REMOTE_ERROR %u length %u\n", section, ntohs(it.sn_remote_error.sre_error), it.sn_header.sn_length);
+    } else {
+        printf("%s: tell = %s", section, name_of(&it));
+        for (unsigned i = sizeof it.sn_assoc_change; it.sn_header.sn_type == SCTP_ASSOC_CHANGE && i < it.sn_header.sn_length && i < 64; i++)
+            printf(" %02x", ((unsigned char *)&it)[i]);
+        printf("\n");
+    }
+}
+
+static void wants(int s, int type)
+{
+    struct sctp_event event = { .se_type = (uint16_t)type, .se_on = 1 };
+    CALL(set(s, SCTP_EVENT, &event, sizeof event));
+}
+
+/* Two connected one-to-one sockets at one address each. */
+static void pair(int number, int out[2], void (*prepare)(int))
+{
+    struct sockaddr_in own = at("127.0.0.1", number);
+    int l = open_one();
+    out[0] = open_one();
+    prepare(l), prepare(out[0]);
+    CALL(bind(l, as(&own), sizeof own));
+    CALL(listen(l, 1));
+    CALL(connect(out[0], as(&own), sizeof own));
+    out[1] = accept(l, NULL, NULL);
+    patience(out[0]), patience(out[1]);
+    close(l);
+}
+
+static void hears_of_keys(int s)
+{
+    wants(s, SCTP_ASSOC_CHANGE);
+    wants(s, SCTP_AUTHENTICATION_EVENT);
+}
+
+static void without_keys(void)
+{
+    section = "no authentication";
+    int s[2];
+    pair(port + 3, s, hears_of_keys);
+    for (int i = 0; i < 2; i++)
+        tell(s[i]), tell(s[i]);
+    CALL(close(s[0]));
+    tell(s[1]);
+    CALL(close(s[1]));
+}
+
+static void with_keys_at(int s)
+{
+    char bytes[sizeof(struct sctp_authkey) + 5] = { 0 };
+    struct sctp_authkey *key = (void *)bytes;
+    struct sctp_authchunk chunk = { .sauth_chunk = 0 };
+    CALL(set_value(s, SCTP_AUTH_SUPPORTED, 0, 1));
+    CALL(set(s, SCTP_AUTH_CHUNK, &chunk, sizeof chunk));
+    for (uint16_t number = 3; number < 5; number++) {
+        key->sca_keynumber = number;
+        key->sca_keylength = 5;
+        memcpy(key->sca_key, "five!", 5);
+        CALL(set(s, SCTP_AUTH_KEY, key, sizeof bytes));
+    }
+    hears_of_keys(s);
+}
+
+static void with_keys(void)
+{
+    section = "keys";
+    int s[2];
+    struct sctp_authkeyid id = { .scact_keynumber = 3 };
+    pair(port + 4, s, with_keys_at);
+    tell(s[0]), tell(s[1]);
+    CALL(send(s[0], "by the first", 12, 0));
+    take(s[1], 0);
+    CALL(set(s[0], SCTP_AUTH_ACTIVE_KEY, &id, sizeof id));
+    CALL(send(s[0], "by three", 8, 0));
+    tell(s[1]);
+    take(s[1], 0);
+    id.scact_keynumber = 4;
+    CALL(set(s[0], SCTP_AUTH_ACTIVE_KEY, &id, sizeof id));
+    CALL(send(s[0], "by four", 7, 0));
+    tell(s[1]);
+    take(s[1], 0);
+    /* All that was signed by it is acknowledged. */
+    usleep(500000);
+    id.scact_keynumber = 3;
+    CALL(set(s[0], SCTP_AUTH_DEACTIVATE_KEY, &id, sizeof id));
+    tell(s[0]);
+    CALL(set(s[0], SCTP_AUTH_DELETE_KEY, &id, sizeof id));
+    CALL(close(s[0]));
+    tell(s[1]);
+    CALL(close(s[1]));
+}
+
+static void hears_of_addresses(int s)
+{
+    struct sctp_paddrparams often = { .spp_hbinterval = 300, .spp_flags = SPP_HB_ENABLE };
+    CALL(set(s, SCTP_PEER_ADDR_PARAMS, &often, sizeof often));
+    wants(s, SCTP_PEER_ADDR_CHANGE);
+}
+
+static void addresses(void)
+{
+    section = "addresses";
+    struct sockaddr_in own = at("127.0.0.1", port + 5), other = at("127.0.0.2", port + 5);
+    int l = open_one(), client = open_one();
+    hears_of_addresses(client);
+    CALL(bind(l, as(&own), sizeof own));
+    CALL(sctp_bindx(l, as(&other), 1, SCTP_BINDX_ADD_ADDR));
+    CALL(listen(l, 1));
+    CALL(connect(client, as(&own), sizeof own));
+    patience(client);
+    int accepted = accept(l, NULL, NULL);
+    tell(client);
+    CALL(close(client));
+    CALL(close(accepted));
+    CALL(close(l));
+}
+
+static void hears_of_the_end(int s)
+{
+    wants(s, SCTP_ASSOC_CHANGE);
+}
+
+static void aborts(void)
+{
+    section = "abort";
+    int s[2];
+    struct sctp_sndinfo abort = { .snd_flags = SCTP_ABORT };
+    pair(port + 6, s, hears_of_the_end);
+    tell(s[0]), tell(s[1]);
+    CALL(send_with(s[0], "because", abort, NULL, 0));
+    CALL(sctp_sendmsg(s[0], "because", 7, NULL, 0, 0, SCTP_ABORT, 0, 0, 0));
+    CALL(close(s[0]));
+    CALL(close(s[1]));
+    /* With a reason, which sockets with many associations alone can give. */
+    struct sockaddr_in there = at("127.0.0.1", port + 8);
+    int l = open_one(), many = open_many();
+    hears_of_the_end(l);
+    CALL(bind(l, as(&there), sizeof there));
+    CALL(listen(l, 1));
+    CALL(sctp_sendmsg(many, "begins", 6, as(&there), sizeof there, 0, 0, 0, 0, 0));
+    s[1] = accept(l, NULL, NULL);
+    patience(s[1]);
+    tell(s[1]);
+    take(s[1], 0);
+    CALL(sctp_sendmsg(many, "because", 7, as(&there), sizeof there, 0, SCTP_ABORT, 0, 0, 0));
+    tell(s[1]);
+    take(s[1], 0);
+    take(s[1], 0);
+    CALL(close(s[1]));
+    CALL(close(many));
+    CALL(close(l));
+    /* By closing. */
+    pair(port + 7, s, hears_of_the_end);
+    tell(s[0]), tell(s[1]);
+    struct linger now = { .l_onoff = 1 };
+    CALL(setsockopt(s[0], SOL_SOCKET, SO_LINGER, &now, sizeof now));
+    CALL(close(s[0]));
+    tell(s[1]);
+    CALL(close(s[1]));
+}
+
+/* Sockets without a named protocol, and pages that could not be sent. */
+static void odds(void)
+{
+    section = "without a protocol";
+    int v4 = socket(AF_INET, SOCK_SEQPACKET, 0), v6 = socket(AF_INET6, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    VALUE(v4 >= 0);
+    VALUE(v6 >= 0);
+    CALL(get_int(v4, SCTP_NODELAY));
+    CALL(get_int(v6, SCTP_NODELAY));
+    CALL(bound(v4, "127.0.0.1", port + 9));
+    CALL(close(v4));
+    CALL(close(v6));
+    section = "a page that is not sent";
+    int s[2], pipes[2];
+    char text[8];
+    pair(port + 10, s, hears_of_the_end);
+    CALL(close(s[1]));
+    tell(s[0]), tell(s[0]);
+    CALL(pipe(pipes));
+    CALL(write(pipes[1], "stays", 5));
+    CALL(splice(pipes[0], NULL, s[0], NULL, 5, SPLICE_F_NONBLOCK));
+    CALL(fcntl(pipes[0], F_SETFL, O_NONBLOCK));
+    CALL(read(pipes[0], text, sizeof text));
+    CALL(close(s[0]));
+}
+
+int main(int given, char **arguments)
+{
+    port = given > 1 ? atoi(arguments[1]) : 5201;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGPIPE, SIG_IGN);
+    alarm(120);
+    one_port();
+    one_port_of_all();
+    from_the_port();
+    without_keys();
+    with_keys();
+    addresses();
+    aborts();
+    odds();
+    fprintf(stderr, "%d calls\n", count);
+    return 0;
+}
