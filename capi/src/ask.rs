@@ -7,7 +7,7 @@ use anabranch_sockets::control::{Answer, Call, LONGEST, Request, decode, encode}
 use anabranch_sockets::frame::hello;
 use anabranch_sockets::{Form, control_address};
 
-use crate::descriptor::{forget, host};
+use crate::descriptor::{host, remember};
 use crate::system;
 
 /// A new socket of this form, which takes over the association `incoming` if that is not 0; `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
@@ -24,7 +24,7 @@ pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
         system::close(fd);
         return Err(error);
     }
-    forget(fd);
+    remember(fd, form);
     if flags & libc::SOCK_NONBLOCK != 0 {
         let flags = (libc::O_RDWR | libc::O_NONBLOCK) as usize;
         // SAFETY: no pointers.

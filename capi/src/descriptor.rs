@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use anabranch_sockets::{Form, HOST_VARIABLE};
 
@@ -11,8 +11,20 @@ use crate::{routes, system};
 /// Descriptors that are remembered; others are asked each time.
 const REMEMBERED: usize = 65_536;
 
-/// Descriptors that are known not to be ours. Every way in which a descriptor becomes a socket of ours clears it.
-static OTHERS: [AtomicBool; REMEMBERED] = [const { AtomicBool::new(false) }; REMEMBERED];
+/// What is known of each descriptor: nothing, that it is not ours, or what socket it is. Every way in which a number becomes another descriptor
+/// makes it unknown. That it is a socket is known only of those that this process itself opened and has had since ([`remember`]): of one that was
+/// asked about, a thread may be closing the number meanwhile.
+static KNOWN: [AtomicU8; REMEMBERED] = [const { AtomicU8::new(UNKNOWN) }; REMEMBERED];
+const UNKNOWN: u8 = 0;
+const OTHER: u8 = 1;
+/// The place of its form in [`Form::ALL`], and this.
+const OURS: u8 = 2;
+/// Standard input, output and error, which libc itself may replace (`daemon`).
+const STANDARD: c_int = 3;
+
+fn place(fd: c_int) -> Option<&'static AtomicU8> {
+    usize::try_from(fd).ok().and_then(|fd| KNOWN.get(fd))
+}
 
 /// The host's name, if this process has one.
 pub fn host() -> Option<&'static str> {
@@ -32,10 +44,13 @@ pub fn is_ours(fd: c_int) -> bool {
 
 /// What SCTP socket the descriptor is, if it is one.
 pub fn form(fd: c_int) -> Option<Form> {
-    let place = usize::try_from(fd).ok().and_then(|fd| OTHERS.get(fd));
-    if place.is_some_and(|it| it.load(Ordering::Relaxed)) || host().is_none() {
-        return None;
+    let place = place(fd);
+    match place.map_or(UNKNOWN, |it| it.load(Ordering::Relaxed)) {
+        UNKNOWN => (),
+        OTHER => return None,
+        known => return Form::ALL.get(usize::from(known - OURS)).copied(),
     }
+    host()?;
     let before = system::errno();
     let peer = system::name(libc::SYS_getpeername, fd);
     let form = peer.and_then(|peer| Form::of(&peer));
@@ -43,16 +58,56 @@ pub fn form(fd: c_int) -> Option<Form> {
         // Asking is no error of the program's.
         system::answer(Err(before));
         if let Some(place) = place {
-            place.store(true, Ordering::Relaxed);
+            place.store(OTHER, Ordering::Relaxed);
         }
     }
     form
 }
 
-/// The number means another descriptor from now on.
+/// This process has just opened a socket of that form by that number.
+pub fn remember(fd: c_int, form: Form) {
+    forget(fd);
+    let known = Form::ALL.iter().position(|&it| it == form);
+    if let (Some(place), Some(known), STANDARD..) = (place(fd), known, fd) {
+        place.store(OURS + known as u8, Ordering::Relaxed);
+    }
+}
+
+/// The number means another descriptor from now on, or may soon.
 pub fn forget(fd: c_int) {
-    if let Some(place) = usize::try_from(fd).ok().and_then(|fd| OTHERS.get(fd)) {
-        place.store(false, Ordering::Relaxed);
+    if let Some(place) = place(fd) {
+        place.store(UNKNOWN, Ordering::Relaxed);
     }
     routes::forget(fd);
+}
+
+/// All these numbers do.
+pub fn forget_from(first: u32, last: u32) {
+    let most = last.min(REMEMBERED as u32 - 1);
+    (first..=most).for_each(|fd| forget(fd as c_int));
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_sockets::Style;
+
+    use super::*;
+
+    #[test]
+    fn what_was_opened_is_known_until_its_number_may_mean_another() {
+        const FD: c_int = 5_000;
+        for expected in Form::ALL {
+            remember(FD, expected);
+            assert_eq!(form(FD), Some(expected));
+            forget(FD);
+            // The number is of no descriptor.
+            assert_eq!(form(FD), None);
+        }
+        remember(FD, Form::new(true, Style::OneToMany));
+        forget_from(4_000, u32::MAX);
+        assert_eq!(form(FD), None);
+        // What libc may replace is asked about each time.
+        remember(2, Form::new(false, Style::OneToOne));
+        assert_eq!(form(2), None);
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! A socket of ours is a Unix socket whose peer has the address of a host, which is how every call knows it, in whichever process and by
 //! whichever number: nothing is kept about it here, so `fork`, `exec`, `dup` and SCM_RIGHTS need no care. One byte for each
-//! descriptor remembers only that it is *not* ours ([`descriptor`]), to spare ordinary descriptors the question.
+//! descriptor remembers that it is *not* ours, or that this process opened it as a socket of ours ([`descriptor`]), to spare the question.
 //!
 //! - [`calls`]: libc's functions. - [`sctp`]: options and ancillary data. - [`receive`], [`send`]: messages. - [`ask`]: requests to the host.
 //!

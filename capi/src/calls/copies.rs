@@ -1,9 +1,9 @@
 //! Calls that close and copy descriptors, or ask about them.
 
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 use super::done;
-use crate::descriptor::{forget, is_ours};
+use crate::descriptor::{forget, forget_from, is_ours};
 use crate::{receive, system};
 
 /// Variadic in C; its third argument stands where that of a function with three does, on the machines this is built for.
@@ -31,6 +31,42 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     let next = next!(close(c_int) -> c_int);
     // SAFETY: as the caller promises.
     unsafe { next(fd) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    forget_from(first, last);
+    let next = next!(close_range(c_uint, c_uint, c_int) -> c_int);
+    // SAFETY: as the caller promises.
+    unsafe { next(first, last, flags) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    forget_from(first.max(0) as u32, u32::MAX);
+    // SAFETY: the name ends with a 0; libc's function of this name has this type.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, c"closefrom".as_ptr());
+        if !next.is_null() {
+            std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(c_int)>(next)(first);
+        }
+    }
+}
+
+/// A stream closes its descriptor without a call of `close` that could be seen.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
+    forget(fd);
+    let next = next!(fdopen(c_int, *const c_char) -> *mut libc::FILE);
+    // SAFETY: as the caller promises.
+    unsafe { next(fd, mode) }
 }
 
 /// # Safety
