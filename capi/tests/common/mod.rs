@@ -19,15 +19,21 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a host may take for what a program sent before it ended.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
-/// The library that programs load, as it was built for this test.
+/// The library that programs load, as it was built for this test, or as CAPI_LIBRARY says ([`words`]).
 pub fn library() -> PathBuf {
+    if let Some(other) = std::env::var_os("CAPI_LIBRARY") {
+        return other.into();
+    }
     let test = std::env::current_exe().expect("a test is a file");
     let folder = test.parent().expect("target/*/deps");
     folder.join("libanabranch_preload.so")
 }
 
-/// What takes the place of Debian's libsctp.so.1, as it was built for this test.
+/// What takes the place of Debian's libsctp.so.1, as it was built for this test, or as CAPI_LIBSCTP says.
 pub fn libsctp() -> PathBuf {
+    if let Some(other) = std::env::var_os("CAPI_LIBSCTP") {
+        return other.into();
+    }
     Path::new(env!("OUT_DIR")).join("libsctp.so.1")
 }
 
@@ -44,10 +50,34 @@ pub fn compile_with(name: &str, into: &Path, arguments: &[&str]) -> PathBuf {
         .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
         .args([&program, &source])
         .args(arguments)
+        .args(words("CAPI_CFLAGS"))
         .output()
         .expect("cc is there");
     assert!(output.status.success(), "{}", text(&output));
     program
+}
+
+/// The words of a variable, by which `scripts/check-sanitizers` has these programs checked: CAPI_CFLAGS compiles them, CAPI_TOOL is a command
+/// that they run under, CAPI_PRELOAD is loaded before all else.
+fn words(variable: &str) -> Vec<String> {
+    let value = std::env::var(variable).unwrap_or_default();
+    value.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The command under that tool.
+fn checked(command: &Command) -> Command {
+    let mut words = words("CAPI_TOOL").into_iter();
+    let Some(tool) = words.next() else {
+        return tied(command);
+    };
+    let mut out = Command::new(tool);
+    out.args(words)
+        .arg(command.get_program())
+        .args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        out.current_dir(folder);
+    }
+    tied(&out)
 }
 
 pub fn text(output: &Output) -> String {
@@ -92,7 +122,8 @@ fn run_by(
     config: Config,
     watched: bool,
 ) -> (Output, Missed) {
-    let preload: Vec<_> = preload.iter().map(|it| it.to_string_lossy()).collect();
+    let ours = preload.iter().map(|it| it.to_string_lossy().into_owned());
+    let preload: Vec<_> = words("CAPI_PRELOAD").into_iter().chain(ours).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -106,7 +137,7 @@ fn run_by(
         let idle = host.idle();
         let missed = host.missed();
         tokio::spawn(host.serve());
-        let mut command = tokio::process::Command::from(tied(command));
+        let mut command = tokio::process::Command::from(checked(command));
         command.env("LD_PRELOAD", preload.join(":"));
         command.env("ANABRANCH_HOST", &name).kill_on_drop(true);
         if watched {
