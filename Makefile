@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real dist semver clean
+.PHONY: demo check test sanitizers book cluster spread quick setup lint deny bench fuzz geo-real dist semver clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch-cli -- reproduce alamgir2002 --out $(OUT)
@@ -24,6 +24,9 @@ test: setup lint deny ## install what the tests need, then pass them
 	scripts/check-browser
 	scripts/check-book
 	scripts/check-packages
+
+sanitizers: setup ## the C library's test programs under valgrind, AddressSanitizer, UndefinedBehaviorSanitizer and Miri
+	scripts/check-sanitizers
 
 book: ## the book of docs/, into book/; checks its links
 	scripts/check-book
@@ -49,6 +52,7 @@ BENCH = $(CARGO) run --profile fair --locked --quiet -p anabranch-bench --bin
 bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback interface, as root), ns-2.35 and ns-3; writes bench/README.md
 	scripts/setup bench
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
+	$(CARGO) build --profile fair --locked --quiet -p anabranch-capi
 	$(BENCH) memory -- 7 --write
 	$(BENCH) many -- --write
 	$(BENCH) pings -- 5 --write
@@ -57,6 +61,8 @@ bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback
 	$(BENCH) losses -- 3 --write
 	$(BENCH) gigabit -- 1 --write
 	$(BENCH) loopback -- 3 --write
+	$(BENCH) iperf -- 5 --write
+	$(BENCH) border -- --write
 	$(BENCH) standing -- --write
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time

@@ -322,6 +322,11 @@ impl Peer {
         }
     }
 
+    /// The lines that have been waited for or passed over.
+    pub fn said(&self) -> &[String] {
+        &self.said
+    }
+
     fn waited_for(&self, begin: &str, why: &str) -> String {
         format!("{}: waited for {begin:?}: {why}", self.name)
     }

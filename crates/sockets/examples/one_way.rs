@@ -1,0 +1,66 @@
+//! Messages one way over an association, and no more: what a message costs without the sockets API (`bench/src/bin/border.rs`).
+//!
+//! `cargo run --release -p anabranch-sockets --example one_way -- send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: the ends that serve
+//! print their own UDP port, and UDP-PORT is that of the peer (0 there).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
+use bytes::Bytes;
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PORT: u16 = 5_001;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let [what, port, count, size] = words[..] else {
+        return Err("send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE".into());
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(one_way(what, port.parse()?, count.parse()?, size.parse()?))
+}
+
+/// One end by `anabranch-net`.
+async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
+    let serves = what.starts_with("serve-");
+    let config = Config::default().with(|it| {
+        it.addresses = vec![HERE];
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: udp,
+        };
+        it.port = if serves { PORT } else { 0 };
+        it.accept = serves;
+    });
+    let endpoint = Endpoint::bind(config)?;
+    let association = if serves {
+        println!("{}", endpoint.udp_port());
+        endpoint.accept().await?
+    } else {
+        endpoint.connect(Peer::from((HERE, PORT))).await?
+    };
+    if what.ends_with("send") {
+        // As a program that has its own buffer: a copy of each message.
+        let message = vec![b'x'; size];
+        for _ in 0..count {
+            let bytes = Bytes::copy_from_slice(&message);
+            association.send(0, bytes, SendOptions::default()).await?;
+        }
+        // The other end closes.
+        while let Ok(Some(_)) = association.recv().await {}
+    } else {
+        let mut bytes = 0;
+        while bytes < count * size as u64 {
+            let part = association.recv_part().await?.ok_or("the end came early")?;
+            bytes += part.bytes.len() as u64;
+        }
+        // The other end may have closed before.
+        let _ = association.shutdown().await;
+    }
+    Ok(())
+}
