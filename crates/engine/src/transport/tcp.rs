@@ -230,6 +230,10 @@ impl Source {
         let Some(connection) = &mut self.connection else {
             return;
         };
+        // After most packets there is nothing to tell.
+        if !self.answered && !connection.has_news() {
+            return;
+        }
         let mut tally = self.tally.borrow_mut();
         if self.answered {
             let delivered = connection.stats().bytes_delivered;
