@@ -1,13 +1,15 @@
 # The GEO dumbbell of papers/alamgir2002 for ns-2.35, untraced: the yardstick of bench/geo.
 #
-#   ns geo.tcl PAIRS RATE_MBIT BUFFER_PACKETS SECONDS SEED
+#   ns geo.tcl PAIRS RATE_MBIT BUFFER_PACKETS SECONDS SEED [TRACE]
 #
-# Prints: the segments each sink received, so that both programs can be seen to do the same work.
-lassign $argv pairs rate buffer seconds seed
-if {$seed eq ""} { puts stderr "usage: ns geo.tcl PAIRS RATE_MBIT BUFFER_PACKETS SECONDS SEED"; exit 2 }
+# Prints: how far TCP's flows came. With TRACE, a file, it is traced: a line that begins with "r" for each packet that crossed a link, so
+# that both programs can be seen to do the same work.
+lassign $argv pairs rate buffer seconds seed trace
+if {$seed eq ""} { puts stderr "usage: ns geo.tcl PAIRS RATE_MBIT BUFFER_PACKETS SECONDS SEED \[TRACE\]"; exit 2 }
 
 set ns [new Simulator]
 $ns use-scheduler Heap
+if {$trace ne ""} { $ns trace-all [open $trace w] }
 set random [new RNG]
 $random seed $seed
 set starts [new RandomVariable/Uniform]
@@ -78,5 +80,5 @@ proc report {} {
         }
     }
 }
-$ns at $seconds "report; exit 0"
+$ns at $seconds "report; $ns flush-trace; exit 0"
 $ns run

@@ -62,7 +62,7 @@ pub fn head(rounds: u32) {
         "whole processes, median of {rounds} alternating rounds; ratio > 1: anabranch is faster"
     );
     println!(
-        "{:<14} {:>9} {:>9} {:>7} {:>15} {:>9} {:>9} {:>9} {:>12} {:>9} {:>9} {:>9}",
+        "{:<14} {:>9} {:>9} {:>7} {:>15} {:>9} {:>9} {:>9} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9}",
         "scenario",
         "ns-2 s",
         "ours s",
@@ -71,43 +71,71 @@ pub fn head(rounds: u32) {
         "ns-2 cpu",
         "our cpu",
         "cpu ratio",
-        "packet-hops",
+        "ns-2 hops",
+        "our hops",
+        "by hop",
         "ns each",
         "ns-2 MiB",
         "ours MiB"
     );
 }
 
-/// Prints the line of a scenario: what the rounds of both programs cost, and how many packets ours carried over a link. Gives their
-/// processor time by ours, the median of the rounds.
-pub fn report(name: &str, theirs: &[Cost], ours: &[Cost], hops: u64) -> f64 {
-    let ratios: Vec<f64> = theirs
+/// What one round of a scenario cost both programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// ns-2.
+    pub theirs: Cost,
+    /// This project's program.
+    pub ours: Cost,
+    /// Packets that ns-2 carried over a link, where they were counted.
+    pub their_hops: Option<u64>,
+    /// The same of ours.
+    pub our_hops: u64,
+}
+
+/// How many times as fast ours is by processor time, medians over rounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Ratio {
+    /// For the scenario.
+    pub whole: f64,
+    /// For a packet on a link, where those of ns-2 were counted: the two programs draw different losses.
+    pub by_hop: Option<f64>,
+}
+
+/// Prints the line of a scenario.
+pub fn report(name: &str, rounds: &[Round]) -> Ratio {
+    let of = |value: fn(&Round) -> f64| median(rounds.iter().map(value));
+    let ratios = rounds.iter().map(|it| it.theirs.wall / it.ours.wall);
+    let (low, high) = ratios.fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(r), h.max(r)));
+    let by_hop: Option<Vec<f64>> = rounds
         .iter()
-        .zip(ours)
-        .map(|(t, o)| t.wall / o.wall)
+        .map(|it| {
+            let work = it.our_hops as f64 / it.their_hops? as f64;
+            Some(it.theirs.cpu / it.ours.cpu * work)
+        })
         .collect();
-    let (low, high) = ratios
-        .iter()
-        .fold((f64::MAX, 0.0_f64), |(l, h), &r| (l.min(r), h.max(r)));
-    let cpu_ratio = median(theirs.iter().zip(ours).map(|(t, o)| t.cpu / o.cpu));
-    let their_cpu = median(theirs.iter().map(|cost| cost.cpu));
-    let our_cpu = median(ours.iter().map(|cost| cost.cpu));
+    let ratio = Ratio {
+        whole: of(|it| it.theirs.cpu / it.ours.cpu),
+        by_hop: by_hop.map(|it| median(it.into_iter())),
+    };
     println!(
-        "{:<14} {:>9.3} {:>9.3} {:>7.2} {:>15} {:>9.3} {:>9.3} {:>9.2} {:>12} {:>9.0} {:>9.1} {:>9.1}",
+        "{:<14} {:>9.3} {:>9.3} {:>7.2} {:>15} {:>9.3} {:>9.3} {:>9.2} {:>12} {:>12} {:>9.2} {:>9.0} {:>9.1} {:>9.1}",
         name,
-        median(theirs.iter().map(|cost| cost.wall)),
-        median(ours.iter().map(|cost| cost.wall)),
-        median(ratios.iter().copied()),
+        of(|it| it.theirs.wall),
+        of(|it| it.ours.wall),
+        of(|it| it.theirs.wall / it.ours.wall),
         format!("{low:.2} - {high:.2}"),
-        their_cpu,
-        our_cpu,
-        cpu_ratio,
-        hops,
-        our_cpu * 1e9 / hops as f64,
-        median(theirs.iter().map(|cost| cost.peak_kib as f64)) / 1024.0,
-        median(ours.iter().map(|cost| cost.peak_kib as f64)) / 1024.0,
+        of(|it| it.theirs.cpu),
+        of(|it| it.ours.cpu),
+        ratio.whole,
+        of(|it| it.their_hops.map_or(f64::NAN, |hops| hops as f64)),
+        of(|it| it.our_hops as f64),
+        ratio.by_hop.unwrap_or(f64::NAN),
+        of(|it| it.ours.cpu * 1e9 / it.our_hops as f64),
+        of(|it| it.theirs.peak_kib as f64 / 1024.0),
+        of(|it| it.ours.peak_kib as f64 / 1024.0),
     );
-    cpu_ratio
+    ratio
 }
 
 /// The packets and hops that a results directory's manifest tells.
@@ -120,6 +148,31 @@ pub fn packet_hops(out: &Path) -> Result<u64, Box<dyn Error>> {
     manifest["packet_hops"]
         .as_u64()
         .ok_or_else(|| "manifest.json has no packet_hops".into())
+}
+
+/// Arguments of `run_spec` for `geo.toml` with eight flows, so many seconds.
+pub fn geo_of(spec: &Path, seconds: u32) -> Vec<String> {
+    let settings = [
+        "1".to_string(),
+        "parameters.pairs=4".to_string(),
+        "parameters.rate=11 Mbit/s".to_string(),
+        "parameters.buffer=160 packets".to_string(),
+        format!("world.duration={seconds} s"),
+    ];
+    let spec = spec.display().to_string();
+    [spec].into_iter().chain(settings).collect()
+}
+
+/// The packets and hops of a run of `run_spec`.
+///
+/// # Errors
+/// It cannot be run, or does not tell.
+pub fn hops_of(run_spec: &Path, arguments: &[String]) -> Result<u64, Box<dyn Error>> {
+    let output = Command::new(run_spec).args(arguments).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    let word = said.lines().find_map(|it| it.strip_prefix("packet-hops "));
+    let word = word.ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    Ok(word.parse()?)
 }
 
 /// A program that was built into the same directory as this one.

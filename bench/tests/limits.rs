@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use anabranch_bench::callgrind::between;
+use anabranch_bench::{geo_of, hops_of};
 
 /// Instructions by byte of user data, both ends.
 fn core(message: usize, batch: usize, limit: f64) {
@@ -47,6 +48,17 @@ fn hops(air: bool, limit: f64) {
         each,
         limit,
     );
+}
+
+/// Instructions by packet and hop of the GEO dumbbell with eight flows, TCP and SCTP.
+fn geo(limit: f64) {
+    let program = Path::new(env!("CARGO_BIN_EXE_run_spec"));
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("geo/geo.toml");
+    let (less, more) = (geo_of(&spec, 10), geo_of(&spec, 30));
+    let hops = |arguments: &[String]| hops_of(program, arguments).expect("a run");
+    let hops = hops(&more) - hops(&less);
+    let count = between(program, &less, &more).expect("valgrind");
+    holds("GEO, a packet and hop", count as f64 / hops as f64, limit);
 }
 
 fn holds(what: &str, each: f64, limit: f64) {
@@ -94,4 +106,9 @@ fn two_wires() {
 #[test]
 fn a_wire_and_the_air() {
     hops(true, 6_930.0);
+}
+
+#[test]
+fn a_geo_dumbbell() {
+    geo(14_000.0);
 }

@@ -6,12 +6,16 @@
 
 use std::error::Error;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
+use anabranch_bench::callgrind::between;
 use anabranch_bench::page;
 use anabranch_bench::standing::{self, Figure};
-use anabranch_bench::{beside_this_program, head, measure, packet_hops, report};
+use anabranch_bench::{
+    Round, beside_this_program, geo_of, head, hops_of, measure, packet_hops, report,
+};
 
 /// One of the scenarios that both programs run.
 struct Scenario {
@@ -79,28 +83,92 @@ fn bench() -> Result<(), Box<dyn Error>> {
 
     head(rounds);
     for scenario in &SCENARIOS {
-        let mut theirs = Vec::new();
-        let mut ours = Vec::new();
-        let mut hops = 0;
+        let mut all = Vec::new();
         for round in 0..rounds {
-            theirs.push(measure(&mut ns2(&directory, scenario, round))?);
+            let theirs = measure(&mut ns2(&directory, scenario, round))?;
             let out = scratch
                 .path()
                 .join(format!("{}-{}-{round}", scenario.pairs, scenario.seconds));
-            ours.push(measure(&mut ours_command(
-                &anabranch, &directory, scenario, round, &out,
-            ))?);
-            hops = packet_hops(&out)?;
+            let mut command = ours_command(&anabranch, &directory, scenario, round, &out);
+            all.push(Round {
+                theirs,
+                ours: measure(&mut command)?,
+                their_hops: Some(hops_of_ns2(&directory, scenario, round)?),
+                our_hops: packet_hops(&out)?,
+            });
             fs::remove_dir_all(&out)?;
         }
-        let ratio = report(scenario.name, &theirs, &ours, hops);
+        let ratio = report(scenario.name, &all);
         let what = format!("simulator, {}, by ns-2.35", scenario.name);
-        figures.push((what, Figure::ratio(ratio, Some(scenario.before), 3.0)));
+        if let Some(by_hop) = ratio.by_hop {
+            let what = format!("{what}, by packet and hop");
+            figures.push((what, Figure::ratio(by_hop, None, 3.0)));
+        }
+        figures.push((what, Figure::ratio(ratio.whole, Some(scenario.before), 3.0)));
     }
+    figures.extend(instructions(&directory)?);
     if write {
         standing::note(figures)?;
     }
     Ok(())
+}
+
+/// What a packet costs on a link, with transports and without: instructions, which no load changes.
+fn instructions(directory: &Path) -> Result<Vec<(String, Figure)>, Box<dyn Error>> {
+    let mut figures = Vec::new();
+    let mut note = |what: &str, each: f64, before: f64, goal: f64| {
+        println!("{what}: {each:.0} instructions a packet and hop");
+        let figure = Figure {
+            unit: "instructions a packet and hop".to_string(),
+            goal,
+            more: false,
+            ..Figure::ratio(each, Some(before), goal)
+        };
+        figures.push((format!("simulator, {what}"), figure));
+    };
+    let program = beside_this_program("run_spec")?;
+    let spec = directory.join("geo.toml");
+    let (less, more) = (geo_of(&spec, 100), geo_of(&spec, 300));
+    let hops = hops_of(&program, &more)? - hops_of(&program, &less)?;
+    let each = between(&program, &less, &more)? as f64 / hops as f64;
+    note("n=8", each, 2_624.0, 1_300.0);
+    let program = beside_this_program("hops")?;
+    for (what, air, before, goal) in [
+        ("two wires without transport", None, 1_284.0, 500.0),
+        (
+            "a wire and 802.11b without transport",
+            Some("air"),
+            9_488.0,
+            2_000.0,
+        ),
+    ] {
+        let arguments = |packets: u32| {
+            let words = [packets.to_string(), "1480".to_string()];
+            let air = air.map(str::to_string);
+            words.into_iter().chain(air).collect::<Vec<_>>()
+        };
+        let each = between(&program, &arguments(4_000), &arguments(12_000))? as f64 / 16_000.0;
+        note(what, each, before, goal);
+    }
+    Ok(figures)
+}
+
+/// How many packets crossed a link in ns-2: by its trace, in a run that is not measured.
+fn hops_of_ns2(directory: &Path, scenario: &Scenario, round: u32) -> Result<u64, Box<dyn Error>> {
+    let mut child = ns2(directory, scenario, round)
+        .arg("/dev/stdout")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut hops = 0;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            hops += u64::from(line?.starts_with(b"r "));
+        }
+    }
+    match child.wait()?.success() {
+        true => Ok(hops),
+        false => Err("ns failed while it was traced".into()),
+    }
 }
 
 fn ns2(directory: &Path, scenario: &Scenario, round: u32) -> Command {

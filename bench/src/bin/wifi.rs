@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use anabranch_bench::page;
 use anabranch_bench::standing::{self, Figure};
-use anabranch_bench::{beside_this_program, head, measure, packet_hops, report};
+use anabranch_bench::{Round, beside_this_program, head, measure, packet_hops, report};
 
 const LOSS: &str = "0.001";
 
@@ -35,26 +35,27 @@ fn bench() -> Result<(), Box<dyn Error>> {
     head(rounds);
     for scenario in ["e2w", "w2e"] {
         for protocol in ["tcp", "sctp"] {
-            let (mut theirs, mut ours, mut hops) = (Vec::new(), Vec::new(), 0);
+            let mut all = Vec::new();
             for round in 0..rounds {
-                theirs.push(measure(&mut ns2(&directory, scenario, protocol, round))?);
+                let theirs = measure(&mut ns2(&directory, scenario, protocol, round))?;
                 let out = scratch
                     .path()
                     .join(format!("{scenario}-{protocol}-{round}"));
                 let mut command = Command::new(&anabranch);
                 command.arg("run").arg(directory.join("rafiq.toml"));
                 command.arg("--out").arg(&out);
-                ours.push(measure(ours_settings(
-                    &mut command,
-                    scenario,
-                    protocol,
-                    round,
-                ))?);
-                hops = packet_hops(&out)?;
+                let command = ours_settings(&mut command, scenario, protocol, round);
+                all.push(Round {
+                    theirs,
+                    ours: measure(command)?,
+                    // Its trace has a line for each layer that a packet passes.
+                    their_hops: None,
+                    our_hops: packet_hops(&out)?,
+                });
                 fs::remove_dir_all(&out)?;
             }
             let name = format!("{scenario} {protocol}, 100 s");
-            let ratio = report(&name, &theirs, &ours, hops);
+            let ratio = report(&name, &all).whole;
             let what = format!("simulator, wireless, {name}, by ns-2.35");
             figures.push((what, Figure::ratio(ratio, None, 10.0)));
         }

@@ -1,0 +1,32 @@
+//! Runs the first unit of a spec, records nothing, and prints how much was simulated: for profilers and for counting instructions,
+//! without the files and the report of `anabranch run`.
+//!
+//! ```sh
+//! cargo run --release -p anabranch-engine --example run_spec -- bench/geo/geo.toml [seed] [key=value ...]
+//! ```
+
+use std::error::Error;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments
+        .next()
+        .ok_or("usage: run_spec SPEC [SEED] [KEY=VALUE ...]")?;
+    let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
+    let text = std::fs::read_to_string(&file)?;
+    let request = Request::new(file, text).with(|it| {
+        it.overrides = arguments.collect();
+        it.seed = seed;
+    });
+    let plan = Plan::new(request).map_err(|error| error.to_string())?;
+    let units = Unit::all(&plan);
+    let unit = units.first().ok_or("the spec has nothing to run")?;
+    let record = world::run(unit, seed, &mut Discard, &[])?;
+    println!("{record:?}");
+    println!("packet-hops {}", record.packet_hops);
+    Ok(())
+}
