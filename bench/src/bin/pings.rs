@@ -1,7 +1,8 @@
 //! A message of 100 bytes to and fro over UDP on the loopback interface, one at a time: this stack by its driver (`anabranch-net`, a
 //! runtime of tokio for each end), and stacks without I/O by one plain loop, ours among them. Both ends are threads of this process.
 //!
-//! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`.
+//! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`, and the ratio to dcsctp into
+//! `bench/standing.json`.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
@@ -18,6 +19,7 @@ use anabranch_bench::contest::rtc_sctp::RtcSctp;
 use anabranch_bench::contest::{Conditions, End};
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
+use anabranch_bench::standing::{self, Figure};
 use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
@@ -48,6 +50,9 @@ const CONTESTANTS: [(&str, Race); 5] = [
     ("UDP alone", udp_alone),
 ];
 
+/// Which of them is dcsctp.
+const DCSCTP: usize = 2;
+
 fn main() -> Outcome<()> {
     let (arguments, write) = page::arguments();
     let rounds = arguments.first().map_or(Ok(5), |it| it.parse::<u32>())?;
@@ -76,6 +81,22 @@ fn main() -> Outcome<()> {
         ));
     }
     page.close().map_err(|error| error.to_string())?;
+    if write {
+        let pairs = || scores[0].iter().zip(&scores[DCSCTP]);
+        let by_clock = median(pairs().map(|(ours, it)| it.wall / ours.wall));
+        let by_processor = median(pairs().map(|(ours, it)| it.processor / ours.processor));
+        let figures = [
+            ("pings by the driver, by dcsctp's", by_clock, Some(0.90)),
+            (
+                "pings by the driver, by dcsctp's, processor",
+                by_processor,
+                None,
+            ),
+        ];
+        let figures =
+            figures.map(|(what, now, before)| (what.to_string(), Figure::ratio(now, before, 1.0)));
+        standing::note(figures.into()).map_err(|error| error.to_string())?;
+    }
     Ok(())
 }
 

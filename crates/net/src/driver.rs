@@ -75,39 +75,45 @@ impl Driver {
         }
     }
 
-    /// Receives from each socket, as far as a round goes. Whether anything came, or may have.
+    /// Receives from each socket, as far as a round goes. Whether more may be there: where not, each socket wakes this task when something comes.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut came = false;
+        let mut more = false;
         for socket in self.io.sockets.iter() {
             let mut bytes = 0;
+            let mut empty = false;
             for _ in 0..MOST_CALLS {
                 if !self.turns.has_room() {
-                    came = true;
                     break;
                 }
                 match self.inbox.poll_receive(cx, socket, &mut self.arrivals) {
                     Poll::Ready(Ok(broken)) => {
                         self.io.receive_calls += 1;
                         self.io.broken += broken;
-                        came = true;
                     }
                     // An error that a former packet drew (ICMP), reported now; nothing was received.
-                    Poll::Ready(Err(_)) => came = true,
-                    Poll::Pending => break,
+                    Poll::Ready(Err(_)) => {}
+                    Poll::Pending => {
+                        empty = true;
+                        break;
+                    }
                 }
                 bytes += self.turns.push_all(&mut self.arrivals);
                 if bytes >= MOST_BYTES {
                     break;
                 }
             }
+            more |= !empty;
         }
         self.io.dropped = self.turns.dropped();
-        came
+        more
     }
 
     /// Receives what the network says of packets from here, and tells the port that sent them. Whether anything came.
     fn receive_icmp(&mut self, cx: &mut Context<'_>) -> bool {
         let mut came = false;
+        if self.io.sockets.icmp().next().is_none() {
+            return came;
+        }
         let mut buffer = [0; MOST_ICMP];
         for socket in self.io.sockets.icmp() {
             for _ in 0..MOST_NEWS {
@@ -218,9 +224,9 @@ impl Future for Driver {
             if this.poll_flush(cx).is_pending() {
                 return Poll::Pending;
             }
-            // Only a socket that had nothing wakes this task when something comes.
-            let mut came = this.receive(cx);
-            came |= this.receive_icmp(cx);
+            // Only a socket that has nothing left wakes this task when something comes.
+            let mut more = this.receive(cx);
+            more |= this.receive_icmp(cx);
             let round = this.run_protocol(cx.waker());
             if this.poll_flush(cx).is_pending() {
                 return Poll::Pending;
@@ -228,7 +234,7 @@ impl Future for Driver {
             if this.ports.is_empty() && this.ground.close_unless_held() {
                 return Poll::Ready(());
             }
-            if round.settled && !came && !this.poll_alarm(cx, round.timeout) {
+            if round.settled && !more && !this.poll_alarm(cx, round.timeout) {
                 return Poll::Pending;
             }
         }

@@ -116,6 +116,7 @@ impl Endpoint {
             dropped: Vec::new(),
             linger,
             driver: None,
+            driver_sleeps: false,
             handles: 1,
             stopped: false,
             observer,

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
@@ -19,8 +19,11 @@ use crate::socket::Socket;
 
 /// Bytes of a buffer: the largest UDP datagram, or run of them.
 const BUFFER: usize = 65_536;
-/// Buffers received into by one call.
+/// Buffers received into by one call while much comes.
 const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
+/// And while little comes: to lay out a buffer costs some 80 instructions, used or not. More than one, so that a call which leaves some
+/// empty tells that nothing is left.
+const FEW: usize = if BATCH < 4 { BATCH } else { 4 };
 /// Bytes received from which on a buffer is handed on instead of copied from.
 const HAND_ON: usize = BUFFER / 4;
 /// Blocks of which something is still read, beside the one that lone packets are being copied to.
@@ -46,6 +49,8 @@ pub(crate) struct Arrival {
 pub(crate) struct Inbox {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
+    /// The last call filled all its buffers, or more than few: the next one has many.
+    busy: bool,
     /// Where lone packets are copied to, and a slice of the first of them.
     packed: BytesMut,
     first_packed: Option<Bytes>,
@@ -56,8 +61,9 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub fn new() -> Self {
         Self {
-            buffers: (0..BATCH).map(|_| BytesMut::zeroed(BUFFER)).collect(),
+            buffers: (0..FEW).map(|_| BytesMut::zeroed(BUFFER)).collect(),
             meta: vec![RecvMeta::default(); BATCH],
+            busy: false,
             packed: BytesMut::new(),
             first_packed: None,
             lent: VecDeque::new(),
@@ -72,19 +78,12 @@ impl Inbox {
         socket: &Socket,
         arrivals: &mut VecDeque<Arrival>,
     ) -> Poll<io::Result<u64>> {
-        let count = {
-            let mut slices = self
-                .buffers
-                .iter_mut()
-                .map(|buffer| IoSliceMut::new(buffer));
-            let mut slices: [IoSliceMut<'_>; BATCH] =
-                std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
-            match socket.poll_receive(cx, &mut slices, &mut self.meta) {
-                Poll::Ready(Ok(count)) => count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
+        let received = match self.busy {
+            true => self.fill::<BATCH>(cx, socket),
+            false => self.fill::<FEW>(cx, socket),
         };
+        let count = ready!(received)?;
+        self.expect(count);
         let mut broken = 0;
         for index in 0..count {
             let meta = self.meta[index];
@@ -119,6 +118,30 @@ impl Inbox {
             }
         }
         Poll::Ready(Ok(broken))
+    }
+
+    /// Receives into the first `N` buffers. Gives how many were filled.
+    fn fill<const N: usize>(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &Socket,
+    ) -> Poll<io::Result<usize>> {
+        let mut buffers = self.buffers.iter_mut();
+        let mut slices: [IoSliceMut<'_>; N] = std::array::from_fn(|_| {
+            let buffer = buffers.next().map(|it| &mut it[..]);
+            IoSliceMut::new(buffer.unwrap_or_default())
+        });
+        socket.poll_receive(cx, &mut slices, &mut self.meta)
+    }
+
+    /// The last call filled so many buffers: sees to it that the next one has enough.
+    fn expect(&mut self, filled: usize) {
+        self.busy = filled >= FEW;
+        if self.busy && self.buffers.len() < BATCH {
+            let more = BATCH - self.buffers.len();
+            self.buffers
+                .extend((0..more).map(|_| BytesMut::zeroed(BUFFER)));
+        }
     }
 
     /// What was received, as a slice of a block; `None`: there is no block for it.

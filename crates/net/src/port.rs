@@ -121,7 +121,7 @@ impl Port {
         let unheld = state.handles == 0 && state.entries.values().all(|entry| entry.handles == 0);
         let over = unheld && state.entries.is_empty() && settled;
         if settled {
-            state.driver = Some(waker.clone());
+            state.let_sleep(waker);
         }
         Round {
             settled,

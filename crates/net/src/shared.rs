@@ -62,8 +62,9 @@ pub(crate) struct State {
     pub dropped: Vec<AssociationId>,
     /// How long an association that nobody holds may take to close.
     pub linger: Duration,
-    /// The driver sleeps, and is woken by this.
+    /// What wakes the driver, and whether that sleeps.
     pub driver: Option<Waker>,
+    pub driver_sleeps: bool,
     /// Handles of the endpoint itself.
     pub handles: usize,
     /// Peers may begin associations.
@@ -194,9 +195,19 @@ impl Shared {
 impl State {
     /// Lets the driver look at what has changed.
     pub fn wake_driver(&mut self) {
-        if let Some(driver) = self.driver.take() {
-            driver.wake();
+        if std::mem::take(&mut self.driver_sleeps)
+            && let Some(driver) = &self.driver
+        {
+            driver.wake_by_ref();
         }
+    }
+
+    /// The driver sleeps until `waker` wakes it.
+    pub fn let_sleep(&mut self, waker: &Waker) {
+        if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker)) {
+            self.driver = Some(waker.clone());
+        }
+        self.driver_sleeps = true;
     }
 
     /// Lets the driver tell the association's users when there is room to send.

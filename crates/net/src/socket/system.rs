@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 #[cfg(target_os = "linux")]
 use nix::libc::{EINVAL, EIO};
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 #[cfg(target_os = "linux")]
@@ -27,6 +27,8 @@ pub(crate) struct SystemSocket {
     /// Its UDP port; 0 for raw IP.
     port: u16,
     raw: bool,
+    /// It was opened here: neither connected, nor told to report errors of the network.
+    own: bool,
     offload: bool,
     /// Above the ECN field of what is sent.
     dscp: u8,
@@ -76,7 +78,11 @@ impl SystemSocket {
         socket
             .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
             .map_err(failed)?;
-        Self::adopt(socket, address, config, runtime).map_err(failed)
+        let opened = Self::adopt(socket, address, config, runtime).map_err(failed)?;
+        Ok(Self {
+            own: true,
+            ..opened
+        })
     }
 
     /// Takes a socket that is bound to `address`.
@@ -104,6 +110,7 @@ impl SystemSocket {
             local: address,
             port,
             raw,
+            own: false,
             offload: config.offload && !raw,
             dscp: config.dscp,
         })
@@ -189,10 +196,19 @@ impl SystemSocket {
         let mut count = 0;
         let mut call = || {
             count = (self.state).recv(UdpSockRef::from(&self.io), buffers, meta)?;
-            Ok(Left::Perhaps)
+            Ok(self.left_by(count, buffers.len()))
         };
         ready!(self.io.poll_io(cx, Readiness::Read, &mut call))?;
         Poll::Ready(Ok(count))
+    }
+
+    /// What a call left that had `buffers` to fill and filled `count`. Less than all: it found no more, or an error that waited. The latter is
+    /// known only of a socket that may have such errors, which is the caller's (connected, or with `IP_RECVERR`).
+    fn left_by(&self, count: usize, buffers: usize) -> Left {
+        match self.own && count < buffers.min(BATCH_SIZE) {
+            true => Left::Nothing,
+            false => Left::Perhaps,
+        }
     }
 
     /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
@@ -226,6 +242,20 @@ mod tests {
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
 
     use super::*;
+
+    /// A call that leaves buffers empty has found nothing more, unless an error may have ended it: then the socket is asked again.
+    #[tokio::test]
+    async fn a_call_tells_that_nothing_is_left_where_that_is_certain() {
+        let config = Config::default();
+        let runtime = crate::runtime::current().expect("tokio");
+        let own = SystemSocket::open(Ipv4Addr::LOCALHOST.into(), 0, &config, &*runtime);
+        let own = own.expect("loopback");
+        assert_eq!(own.left_by(3, 4), Left::Nothing);
+        assert_eq!(own.left_by(4, 4), Left::Perhaps);
+        let given = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let given = SystemSocket::adopt(given.into(), own.local, &config, &*runtime);
+        assert_eq!(given.expect("loopback").left_by(3, 4), Left::Perhaps);
+    }
 
     #[tokio::test]
     async fn ip_fragments_only_where_it_is_let() {
