@@ -7,12 +7,12 @@ use std::path::Path;
 use anabranch_engine::kinds::Standard;
 use anabranch_lab::build;
 use anabranch_settings::Variant;
-use clap::{CommandFactory, ValueEnum};
+use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
 use crate::arguments::{Arguments, Man};
 use crate::failure::Failure;
-use crate::wire::arguments::CarrierKind;
+use crate::wire::arguments::{CarrierKind, Wire, with_set_help};
 
 /// One line: version and commit.
 pub fn version() -> String {
@@ -137,9 +137,22 @@ fn with_statuses(mut command: clap::Command) -> clap::Command {
         .map(|it| it.get_name().to_owned())
         .collect();
     for name in names {
-        command = command.mut_subcommand(&name, |it| with_statuses(with_status(it)));
+        command = command.mut_subcommand(&name, |it| with_statuses(with_status(with_settings(it))));
     }
     command
+}
+
+/// Lets a command on real sockets write the help of its settings when it is asked for.
+fn with_settings(command: clap::Command) -> clap::Command {
+    let wire = Wire::group_id();
+    let has_settings = command
+        .get_groups()
+        .any(|it| Some(it.get_id()) == wire.as_ref());
+    if has_settings {
+        command.defer(with_set_help)
+    } else {
+        command
+    }
 }
 
 fn with_status(command: clap::Command) -> clap::Command {
@@ -212,6 +225,18 @@ mod tests {
         let all = command();
         assert!(all.get_subcommands().count() > 10);
         check(&all);
+    }
+
+    #[test]
+    fn every_command_on_real_sockets_lists_its_settings() {
+        let mut all = command();
+        all.build();
+        for name in ["serve", "perf", "cat"] {
+            let asked = all.find_subcommand(name).expect("a command");
+            let set = asked.get_arguments().find(|it| it.get_id() == "set");
+            let help = set.and_then(|it| it.get_long_help()).expect("a help");
+            assert!(help.to_string().contains("receive_buffer"), "{name}");
+        }
     }
 
     #[test]

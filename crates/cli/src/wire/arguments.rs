@@ -24,12 +24,15 @@ pub enum CarrierKind {
     Ip,
 }
 
-/// The help of `--set`: every setting of the transport.
-fn set_help() -> String {
+/// Gives `--set` its help: every setting of the transport. To write it for each command that has it was most of what a start cost, so
+/// this is left to the command that is asked for.
+pub fn with_set_help(command: clap::Command) -> clap::Command {
     let settings = manual::help("sctp");
-    format!(
-        "Set a key of [flow.transport] (repeatable). A dot reaches into a table: allocation.kind=adaptive.\n\n{settings}"
-    )
+    command.mut_arg("set", |set| {
+        set.long_help(format!(
+            "Set a key of [flow.transport] (repeatable). A dot reaches into a table: allocation.kind=adaptive.\n\n{settings}"
+        ))
+    })
 }
 
 /// What all commands on real sockets have.
@@ -77,7 +80,7 @@ pub struct Wire {
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub send_buffer: Option<Size>,
     /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
-    #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
+    #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Shared key for authenticated chunks (repeatable): an identifier, 0 to 65535, and the file that contains the key. A line break
     /// at the end of the file is not part of the key. The first key authenticates sent chunks. Needs --set authentication=on or
