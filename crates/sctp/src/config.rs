@@ -38,8 +38,8 @@ settings! {
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
         /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
-        /// 9002 suggests 1.25. Also turns on `fast_retransmit_in_recovery_waits`, which is slow only without pacing. Off: packets are
-        /// sent as soon as the window permits.
+        /// 9002 suggests 1.25. With it, chunks that fast recovery marks wait for cwnd (`fast_retransmit_in_recovery_waits`). Off:
+        /// packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
@@ -58,6 +58,10 @@ settings! {
         /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in it as duplicate TSNs: the data
         /// had only been reordered.
         undo_spurious_reductions: bool = false, Kind::Flag, "RFC 3708";
+        /// F-RTO: after a timeout, send new data when the first packet sent again is acknowledged. If the next SACK acknowledges data that was not sent
+        /// again, it had been late and not lost: the rest is not sent again, and the window is restored. Not with `cmt`, nor where retransmissions
+        /// go to another address.
+        frto: bool = false, Kind::Flag, "RFC 5682 §3, RFC 4138";
         /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the upper limit of the
         /// search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";

@@ -11,7 +11,7 @@ pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Htna, IdleDecay,
-    InitialCwnd, MaxBurst, RetransmissionPath, WhenFull, WindowUnit,
+    InitialCwnd, MaxBurst, RecoveryWaits, RetransmissionPath, WhenFull, WindowUnit,
 };
 
 use anabranch_congestion::binomial::BinomialParameters;
@@ -48,11 +48,12 @@ with_rsctp! {
     htna: Htna, "RFC 9260 §7.2.4";
     /// Send the first packet of a fast retransmit immediately, regardless of cwnd.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
-    /// In fast recovery, chunks that are marked for retransmission wait for cwnd; only the packet that starts recovery
-    /// ignores it. Off: each SACK that marks chunks lets one packet go (RFC 4960). Off in every profile: with it, waiting
-    /// chunks go in one burst once the flightsize is below cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a
-    /// queue of one bandwidth-delay product) that burst is lost. Goodput was 86 instead of 878 Mbit/s.
-    fast_retransmit_in_recovery_waits: bool, "RFC 9260 §7.2.4 (3)";
+    /// Whether chunks that are marked for retransmission in fast recovery wait for cwnd, so that only the packet that starts recovery
+    /// ignores it (RFC 9260), or each SACK that marks chunks lets one packet go (RFC 4960). `paced`: they wait with `pacing`, or if the
+    /// congestion control computes a rate. `always`, `never`. Without pacing, waiting chunks go in one burst once the flightsize is below
+    /// cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a queue of one bandwidth-delay product) that burst is lost. Goodput was
+    /// 86 instead of 878 Mbit/s.
+    fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)";
     /// After the first packet of a fast retransmit or timeout, further retransmissions and new data wait for the next SACK
     /// (ns-2.35). Off: they are sent as cwnd permits.
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
@@ -211,7 +212,7 @@ impl Profile {
             fast_retransmit_once: true,
             htna: Htna::PerSack,
             fast_retransmit_ignores_cwnd: true,
-            fast_retransmit_in_recovery_waits: false,
+            fast_retransmit_in_recovery_waits: RecoveryWaits::Paced,
             retransmissions_wait_for_sack: false,
             bundle_new_with_retransmissions: true,
             fast_retransmit_restarts_idle_t3: true,
@@ -272,7 +273,7 @@ impl Profile {
     pub fn rfc4960() -> Self {
         Self {
             name: "rfc4960",
-            fast_retransmit_in_recovery_waits: false,
+            fast_retransmit_in_recovery_waits: RecoveryWaits::Paced,
             ambiguous_answer_clears_errors: true,
             growth_needs_cumulative_advance: true,
             idle_decay_sets_ssthresh: false,
@@ -318,7 +319,7 @@ impl Profile {
             fast_retransmit_once: true,
             htna: Htna::Persistent,
             fast_retransmit_ignores_cwnd: true,
-            fast_retransmit_in_recovery_waits: false,
+            fast_retransmit_in_recovery_waits: RecoveryWaits::Paced,
             retransmissions_wait_for_sack: true,
             bundle_new_with_retransmissions: false,
             fast_retransmit_restarts_idle_t3: false,

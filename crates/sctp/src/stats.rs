@@ -56,6 +56,8 @@ pub struct SenderStatistics {
     pub tail_probes: u64,
     /// Reductions of a window that were undone, since nothing had been lost.
     pub reductions_undone: u64,
+    /// Those of them that were for timeouts (RFC 5682).
+    pub spurious_timeouts: u64,
     /// Times that a window was reduced for marks (RFC 4960 Appendix A).
     pub reductions_by_mark: u64,
     /// SACKs taken.

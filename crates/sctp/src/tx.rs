@@ -11,6 +11,7 @@ mod course;
 mod deadlines;
 mod ecn;
 mod fill;
+mod forward;
 mod gaps;
 mod interleaving;
 mod outstanding;
@@ -458,6 +459,9 @@ impl Sender {
     /// As [`Self::wants_to_send`], where chunks wait to be sent again, or paths are used at once.
     #[cold]
     fn wants_to_send_some(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        if let Some(path) = self.goes_new(paths) {
+            return Some(path);
+        }
         let marked = self.outstanding.first_marked();
         if self.cmt.is_some() && (marked.is_some() || self.probe_due().is_none()) {
             return match marked {

@@ -25,6 +25,7 @@ mod ecn;
 mod events;
 mod failover;
 mod formats;
+mod forward;
 mod forward_tsn;
 mod giving_up;
 mod handshake;

@@ -99,6 +99,12 @@ impl Rack {
         }
     }
 
+    /// A timeout was spurious: what was sent before it is on its way, whatever was sent after it has arrived. Nothing is known of what is in flight
+    /// until more of it arrives.
+    pub fn on_spurious_timeout(&mut self) {
+        self.newest = None;
+    }
+
     /// A recovery, fast or after a timeout, has ended.
     pub fn on_recovery_end(&mut self) {
         self.persistence = self.persistence.saturating_sub(1);
@@ -148,6 +154,23 @@ impl Rack {
 mod tests {
     use super::*;
     use anabranch_transport::time::MILLISECOND as MS;
+
+    /// A retransmission arrived before what was sent first: that is not lost for it. Once more of that arrives, it tells as ever.
+    #[test]
+    fn after_a_spurious_timeout_what_went_again_tells_nothing() {
+        let sent = |at: u64, number| Transmission {
+            sent_at: at * MS,
+            number,
+        };
+        let mut rack = Rack::default();
+        rack.on_delivered(1_100 * MS, sent(1_000, 0), true);
+        assert_eq!(rack.judge(1_100 * MS, sent(0, 1), 0), Verdict::Lost);
+        rack.on_spurious_timeout();
+        assert_eq!(rack.judge(1_100 * MS, sent(0, 1), 0), Verdict::Unknown);
+        rack.on_delivered(1_110 * MS, sent(0, 3), false);
+        assert_eq!(rack.judge(1_110 * MS, sent(0, 2), 0), Verdict::Lost);
+        assert_eq!(rack.judge(1_110 * MS, sent(0, 4), 0), Verdict::Unknown);
+    }
 
     fn sent(at: Nanos, number: u64) -> Transmission {
         Transmission {

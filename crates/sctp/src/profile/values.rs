@@ -16,6 +16,19 @@ pub enum FastRecovery {
 spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "exit_point",
     FastRecovery::RecoveryPoint = "recovery_point");
 
+/// See [`Profile::fast_retransmit_in_recovery_waits`](super::Profile::fast_retransmit_in_recovery_waits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecoveryWaits {
+    /// Each SACK that marks chunks lets a packet go (RFC 4960).
+    Never,
+    /// What fast recovery marks waits for cwnd (RFC 9260).
+    Always,
+    /// It waits where packets are spread over the round trip.
+    Paced,
+}
+spelled!(RecoveryWaits: RecoveryWaits::Never = "never", RecoveryWaits::Always = "always", RecoveryWaits::Paced = "paced");
+
 /// See [`Profile::htna`](super::Profile::htna).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

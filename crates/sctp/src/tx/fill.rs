@@ -69,7 +69,9 @@ impl Sender {
         self.keys.begin_packet();
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
+        let forward = !PLAIN && self.watch.is_some() && self.goes_new(paths) == Some(id);
         let again = if !PLAIN
+            && !forward
             && self.outstanding.first_marked().is_some()
             && self.wants_to_send(now, paths) == Some(id)
         {
@@ -81,17 +83,22 @@ impl Sender {
             again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
         let may_be_new = || {
             PLAIN
+                || forward
                 || self.outstanding.first_marked().is_none()
                 || self.nothing_goes_again_on(id, paths)
         };
         let new = if room_for_new && may_be_new() {
-            let known = again == 0 && !decayed || !PLAIN && self.probe_due() == Some(id);
+            let known =
+                again == 0 && !decayed || !PLAIN && (forward || self.probe_due() == Some(id));
             self.fill_new::<PLAIN>(now, id, again > 0, known, packet, paths, trace)
         } else {
             0
         };
         if new > 0 {
             self.queue.packet_ended();
+            if forward {
+                self.went_forward();
+            }
         }
         if again + new > 0 {
             if self.profile.sack_immediately && self.wants_sack_at_once(now, was_quiet, paths) {
@@ -199,7 +206,8 @@ impl Sender {
             next = self.outstanding.next_marked(tsn.next());
         }
         if count > 0 {
-            if self.one_packet && self.profile.retransmissions_wait_for_sack {
+            let waits = self.profile.retransmissions_wait_for_sack || self.goes_forward();
+            if self.one_packet && waits {
                 self.gate_closed = true;
             }
             self.one_packet = false;
@@ -321,7 +329,7 @@ impl Sender {
         let mut count = 0;
         let may_go = || self.takes_new(id, paths) && self.may_send_new(now, id, paths);
         debug_assert!(
-            !known || may_go() || self.probe_due() == Some(id),
+            !known || may_go() || self.probe_due() == Some(id) || self.goes_forward(),
             "that was asked"
         );
         if !known && !may_go() {

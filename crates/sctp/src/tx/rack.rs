@@ -55,6 +55,13 @@ impl Sender {
     ) -> u32 {
         let recovering = self.recovers_on(id, cumulative, paths);
         let entry = paths.get_mut(id);
+        if self.goes_forward() {
+            // What went again has arrived, and says nothing of what may be late.
+            if let Some(state) = &mut entry.rack {
+                state.deadline = None;
+            }
+            return 0;
+        }
         let (srtt, Some(mut state)) = (entry.rto.srtt(), entry.rack.take()) else {
             return 0;
         };

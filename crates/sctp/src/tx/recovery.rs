@@ -10,7 +10,7 @@ use super::outstanding::{ChunkState, Outgoing};
 use super::{Sender, trace_window, window};
 use crate::allocation::LossEvents;
 use crate::path::{PathId, Paths};
-use crate::profile::{FastRecovery, Htna, MaxBurst};
+use crate::profile::{FastRecovery, Htna, MaxBurst, RecoveryWaits};
 
 /// What an expiry of T3-rtx meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +231,12 @@ impl Sender {
         trace: &mut Trace,
     ) {
         // Spread over the round trip, what has waited makes no burst.
-        let may_wait = self.profile.fast_retransmit_in_recovery_waits || self.paced;
+        let computes_rate = || paths.iter().any(|(_, it)| it.cc.pacing_rate().is_some());
+        let may_wait = match self.profile.fast_retransmit_in_recovery_waits {
+            RecoveryWaits::Never => false,
+            RecoveryWaits::Always => true,
+            RecoveryWaits::Paced => self.paced || computes_rate(),
+        };
         let waits = self.recovery_until.is_some() && may_wait;
         self.one_packet = self.profile.fast_retransmit_ignores_cwnd && !waits;
         self.judge_reported(now, paths, trace);
@@ -373,6 +378,7 @@ impl Sender {
         self.couple(id, paths);
         let entry = paths.get_mut(id);
         let before = window(entry);
+        let windows = (entry.cc.cwnd_exact(), entry.cc.ssthresh());
         if is_loss {
             let flight = entry.flightsize + entry.marked_bytes;
             entry.cc.on_loss(now, LossCause::Timeout, flight);
@@ -408,6 +414,9 @@ impl Sender {
         self.burst.carried = false;
         self.burst.restart(now);
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
+        if is_loss && self.watch.is_some() {
+            self.begin_forward(now, id, earliest, windows, paths);
+        }
         self.trace_flight(now, id, paths.get(id), trace);
         if let Some(probe) = &mut self.probe {
             probe.answered = false;

@@ -52,6 +52,7 @@ impl Sender {
         self.initial_tsn = next.add(sent.wrapping_neg());
         self.outstanding = Outstanding::new(next);
         self.begin_anew_concurrently();
+        self.forget_forward();
         self.begun_anew = true;
         self.gaps.clear();
         self.withdrawn_on = None;

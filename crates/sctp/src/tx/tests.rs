@@ -10,9 +10,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::config::SchedulerKind;
-use crate::profile::{FastRecovery, MaxBurst, RetransmissionPath};
+use crate::profile::{FastRecovery, MaxBurst, RecoveryWaits, RetransmissionPath};
 
 mod concurrent;
+mod forward;
 mod packets;
 mod rack;
 mod reductions;
@@ -509,16 +510,18 @@ fn idle_time_shrinks_the_window() {
 }
 
 /// RFC 9260 §7.2.4 (3): one packet goes whatever cwnd is when fast recovery begins; what is found lost in it waits for cwnd.
-/// By RFC 4960 each SACK that finds something lost lets one go.
+/// By RFC 4960 each SACK that finds something lost lets one go. `paced` follows pacing: by the setting, or by a control that computes a rate.
 #[test]
 fn losses_found_in_fast_recovery_wait_for_cwnd() {
-    let sent_again = |waits: bool| {
+    let sent_again = |waits: RecoveryWaits, pacing: Option<f64>| {
         let mut profile = Profile::rfc9260();
         profile.fast_retransmit_in_recovery_waits = waits;
         profile.growth_needs_cumulative_advance = true;
         profile.initial_cwnd = crate::profile::InitialCwnd::Units(40);
         profile.max_burst_applies = MaxBurst::Off;
-        let mut rig = Rig::new(&config(profile), 1);
+        let config = config(profile).with(|it| it.pacing = pacing);
+        // Nothing was measured yet, so that nothing is paced; the rule follows the setting.
+        let mut rig = Rig::new(&config, 1);
         rig.offer(40, MESSAGE);
         rig.drain();
         // 0 is lost, and 5: 40 are sent, cwnd falls to 20, and the flight is far above it.
@@ -532,8 +535,12 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
         let again = |number: u32| rig.sent.iter().filter(|sent| sent.0 == number).count() - 1;
         (again(0), again(5))
     };
-    assert_eq!(sent_again(true), (1, 0));
-    assert_eq!(sent_again(false), (1, 1));
+    let (waits, goes) = ((1, 0), (1, 1));
+    assert_eq!(sent_again(RecoveryWaits::Always, None), waits);
+    assert_eq!(sent_again(RecoveryWaits::Never, None), goes);
+    assert_eq!(sent_again(RecoveryWaits::Paced, None), goes);
+    assert_eq!(sent_again(RecoveryWaits::Paced, Some(1.25)), waits);
+    assert_eq!(sent_again(RecoveryWaits::Never, Some(1.25)), goes);
 }
 
 /// RFC 9260 §6.3.1 C5: the acknowledgement of a TSN says nothing of the round trip once an earlier one was sent again.

@@ -1,6 +1,6 @@
 //! What a sender watches beside missing reports and T3-rtx, where a setting or a controller asks for it: times of sending
-//! ([`rack`](super::rack)), reductions that can be undone ([`undo`](super::undo)) or are spread over a recovery
-//! ([`prr`](super::prr)), and rates of delivery.
+//! ([`rack`](super::rack)), reductions that can be undone ([`undo`](super::undo), [`forward`](super::forward)) or are spread over a
+//! recovery ([`prr`](super::prr)), and rates of delivery.
 //!
 //! A sender without any of that has no [`Watch`], and pays a look at a pointer where one would be told.
 
@@ -9,6 +9,7 @@ use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 
 use super::Sender;
+use super::forward::ForwardRecovery;
 use super::undo::Undo;
 use crate::config::Config;
 use crate::path::{PathId, Paths, Sending};
@@ -33,6 +34,8 @@ pub(super) struct Watch {
     /// Reductions are undone if what was sent again came twice.
     pub undoes: bool,
     pub undo: Option<Undo>,
+    /// Timeouts are looked into.
+    pub forward: Option<ForwardRecovery>,
 }
 
 impl Watch {
@@ -41,6 +44,7 @@ impl Watch {
         let wanted = config.rack
             || config.proportional_rate_reduction
             || config.undo_spurious_reductions
+            || config.frto
             || samples;
         wanted.then(|| {
             Box::new(Self {
@@ -57,6 +61,7 @@ impl Watch {
                 proportional: config.proportional_rate_reduction,
                 undoes: config.undo_spurious_reductions,
                 undo: None,
+                forward: config.frto.then(ForwardRecovery::default),
             })
         })
     }
@@ -153,6 +158,10 @@ impl Sender {
     ) {
         let number = self.number_of(tsn);
         let transmission = Transmission { sent_at, number };
+        let recovery = self.watch.as_mut().and_then(|it| it.forward.as_mut());
+        if let Some(recovery) = recovery {
+            recovery.on_acknowledged(tsn, sent_at);
+        }
         let entry = paths.get_mut(id);
         if let Some(state) = &mut entry.rack {
             state.rack.on_delivered(now, transmission, times > 1);
@@ -206,6 +215,7 @@ impl Sender {
         let duplicates = watch.map(|watch| std::mem::take(&mut watch.duplicates));
         let duplicates = duplicates.unwrap_or_default();
         self.undo_if_spurious(now, &duplicates, paths, trace);
+        self.step_forward(now, paths, trace);
         if self.finds_by_time() {
             self.follow_by_time(now, chunks, gaps, &duplicates, paths, trace);
         }

@@ -10,6 +10,7 @@ mod concurrent;
 mod extensions;
 mod insider;
 mod ledger;
+mod recoveries;
 mod stranger;
 mod users;
 mod watch;
@@ -188,6 +189,7 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
             extensions::set(it, extremes);
         }
         concurrent::set(it, tail);
+        recoveries::set(it, tail);
     })
 }
 

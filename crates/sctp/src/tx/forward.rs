@@ -1,0 +1,272 @@
+//! Timeouts for data that was late and not lost: F-RTO with selective acknowledgements (RFC 5682 §3), as RFC 4138 adapts it to SCTP.
+//!
+//! After a timeout the first packet goes again, and nothing else until the cumulative point passes its first chunk. Then new data goes, up to two
+//! packets, and the next SACK tells: if it acknowledges a chunk that was not sent again since, that arrived late, and so will the others.
+//! Then nothing else goes again, and the window is restored (RFC 4015). If it acknowledges the new data instead, the rest was lost.
+//!
+//! RFC 4138 warns of retransmissions to another address, whose SACK may overtake those of what was sent first. F-RTO is not begun there, and not over
+//! several paths at once.
+
+use anabranch_congestion::recovery::Transmission;
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::outstanding::ChunkState;
+use super::{MOST_OUTSTANDING, Sender, trace_window, window};
+use crate::path::{PathId, Paths, Sending};
+
+/// Packets of new data that show whether the rest was lost.
+const NEW_PACKETS: u32 = 2;
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The first packet goes again (step 2 of RFC 5682 §3.1).
+    Again,
+    /// New data goes, so many packets more (step 3).
+    New(u32),
+}
+
+/// What is kept from a timeout on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forward {
+    step: Step,
+    path: PathId,
+    /// When T3-rtx expired: what goes again goes later.
+    at: Nanos,
+    /// What goes again first, and the highest TSN that was sent by then.
+    first: Tsn,
+    recover: Tsn,
+    /// The window before.
+    cwnd: f64,
+    ssthresh: u64,
+    /// The SACK at hand acknowledges a chunk that did not go again since the timeout, or one that was sent after it.
+    late: bool,
+    beyond: bool,
+}
+
+/// F-RTO, where it is on.
+#[derive(Debug, Default)]
+pub(super) struct ForwardRecovery {
+    under_way: Option<Forward>,
+    /// The highest TSN sent at the last timeout.
+    recover: Option<Tsn>,
+}
+
+impl ForwardRecovery {
+    /// A chunk was newly acknowledged that was sent last at `sent_at`.
+    pub fn on_acknowledged(&mut self, tsn: Tsn, sent_at: Nanos) {
+        if let Some(forward) = &mut self.under_way {
+            forward.beyond |= tsn.gt(forward.recover);
+            forward.late |= tsn.le(forward.recover) && sent_at < forward.at;
+        }
+    }
+}
+
+impl Sender {
+    fn forward(&self) -> Option<&Forward> {
+        self.watch.as_ref()?.forward.as_ref()?.under_way.as_ref()
+    }
+
+    fn forward_mut(&mut self) -> Option<&mut Forward> {
+        let recovery = self.watch.as_mut()?.forward.as_mut()?;
+        recovery.under_way.as_mut()
+    }
+
+    /// Whether a timeout is looked into.
+    pub(super) fn goes_forward(&self) -> bool {
+        self.forward().is_some()
+    }
+
+    /// T3-rtx of a path has expired, whose window was this before, and marked what is to go again, `first` first. Not after a timeout whose data is not all
+    /// acknowledged (step 1).
+    pub(super) fn begin_forward(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        first: Tsn,
+        (cwnd, ssthresh): (f64, u64),
+        paths: &Paths,
+    ) {
+        self.end_forward();
+        let point = self.outstanding.cumulative_point();
+        let recover = self.outstanding.next_tsn().prev();
+        let stays = self.cmt.is_none() && paths.choose_for_retransmission(id, true) == id;
+        let recovery = self.watch.as_mut().and_then(|it| it.forward.as_mut());
+        let Some(recovery) = recovery else { return };
+        let before = recovery.recover.replace(recover);
+        if !stays || before.is_some_and(|before| point.lt(before)) {
+            return;
+        }
+        recovery.under_way = Some(Forward {
+            step: Step::Again,
+            path: id,
+            at: now,
+            first,
+            recover,
+            cwnd,
+            ssthresh,
+            late: false,
+            beyond: false,
+        });
+        self.timed_out = true;
+    }
+
+    /// The timeout is answered as any other from now on.
+    fn end_forward(&mut self) -> Option<Forward> {
+        let recovery = self.watch.as_mut()?.forward.as_mut()?;
+        let forward = recovery.under_way.take()?;
+        if matches!(forward.step, Step::New(1..)) {
+            self.outstanding.look_no_more();
+        }
+        Some(forward)
+    }
+
+    /// All numbers begin anew.
+    pub(super) fn forget_forward(&mut self) {
+        self.end_forward();
+        if let Some(recovery) = self.watch.as_mut().and_then(|it| it.forward.as_mut()) {
+            recovery.recover = None;
+        }
+    }
+
+    /// A SACK was counted.
+    pub(super) fn step_forward(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        let Some(forward) = self.forward_mut() else {
+            return;
+        };
+        let late = std::mem::take(&mut forward.late);
+        let beyond = std::mem::take(&mut forward.beyond);
+        let forward = *forward;
+        let point = self.outstanding.cumulative_point();
+        match forward.step {
+            Step::Again if point.lt(forward.first) => self.wait_for_sack(),
+            Step::Again
+                if point.lt(forward.recover) && self.may_go_forward(forward.path, paths) =>
+            {
+                if let Some(forward) = self.forward_mut() {
+                    forward.step = Step::New(NEW_PACKETS);
+                    self.outstanding.look_closer();
+                }
+                self.wait_for_sack();
+            }
+            Step::New(_) if late && !beyond => self.undo_timeout(now, paths, trace),
+            Step::New(_) if !beyond => self.wait_for_sack(),
+            Step::Again | Step::New(_) => {
+                self.end_forward();
+            }
+        }
+    }
+
+    /// Neither what was marked nor new data goes before the next SACK, but for what goes forward.
+    fn wait_for_sack(&mut self) {
+        self.gate_closed = true;
+        self.timed_out = true;
+    }
+
+    /// Where new data goes to find out.
+    pub(super) fn goes_new(&self, paths: &Paths) -> Option<PathId> {
+        let forward = self.forward()?;
+        let due = matches!(forward.step, Step::New(1..));
+        (due && self.may_go_forward(forward.path, paths)).then_some(forward.path)
+    }
+
+    /// Whether there is new data for the path, for which the peer has room even if all that was marked arrives.
+    fn may_go_forward(&self, id: PathId, paths: &Paths) -> bool {
+        let marked = match self.profile.flight_counts_marked {
+            true => 0, // its room is not given back
+            false => self.rwnd_marked,
+        };
+        let next = self.queue.next_len(self.most_user_data(paths));
+        !self.queue.is_empty()
+            && self.outstanding.len() < MOST_OUTSTANDING
+            && self.profile.rwnd_counts.bytes(next) + marked <= self.peer_rwnd
+            && self.path_for_new(paths) == id
+            && self.may_use(id, paths)
+    }
+
+    /// A packet of new data has gone.
+    pub(super) fn went_forward(&mut self) {
+        if let Some(forward) = self.forward_mut()
+            && let Step::New(left @ 1..) = forward.step
+        {
+            forward.step = Step::New(left - 1);
+            if left == 1 {
+                self.outstanding.look_no_more();
+            }
+        }
+    }
+
+    /// What was sent before the timeout is on its way still. The window is that of before, but no more than what is in flight and what was just
+    /// acknowledged, an initial window of it at most (RFC 4015 §3.2). The timer stays backed off until a round trip is measured: it was too short.
+    fn undo_timeout(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        let Some(forward) = self.end_forward() else {
+            return;
+        };
+        let id = forward.path;
+        self.take_back_marked(id, paths);
+        let initial = self.initial_window(id, paths);
+        let acknowledged = self.acks[usize::from(id.0)].bytes.min(initial);
+        let entry = paths.get_mut(id);
+        let shown = window(entry);
+        let cwnd = forward.cwnd.min((entry.flightsize + acknowledged) as f64);
+        entry.cc.on_undo(cwnd, forward.ssthresh);
+        (entry.prr, entry.most_in_flight, entry.reduction) = (None, None, None);
+        if let Some(state) = &mut entry.rack {
+            (state.timeout_until, state.recovering) = (None, false);
+            state.rack.on_spurious_timeout();
+        }
+        self.statistics.reductions_undone += 1;
+        self.statistics.spurious_timeouts += 1;
+        trace_window(now, id, entry, shown, trace);
+        self.trace_flight(now, id, paths.get(id), trace);
+    }
+
+    fn initial_window(&self, id: PathId, paths: &Paths) -> u64 {
+        let entry = paths.get(id);
+        let unit = entry.max_packet as u64;
+        let initial = self.profile.initial_cwnd;
+        initial.bytes(unit, entry.path.remote.is_ipv6())
+    }
+
+    /// What the timeout marked on a path, and has not gone again, is in flight; but for what had been found lost before.
+    fn take_back_marked(&mut self, id: PathId, paths: &mut Paths) {
+        let mut restored = Vec::new();
+        let mut next = self
+            .outstanding
+            .next_marked_on(id, self.outstanding.cumulative_point());
+        while let Some(tsn) = next {
+            next = self.outstanding.next_marked_on(id, tsn.next());
+            let Some(chunk) = self.outstanding.get(tsn) else {
+                continue;
+            };
+            if chunk.fast_retransmitted || chunk.state != (ChunkState::Marked { timed_out: true }) {
+                continue;
+            }
+            let (length, sent_at) = (chunk.fragment.user_data.len(), chunk.sent_at);
+            self.outstanding.set_state(tsn, ChunkState::InFlight);
+            let bytes = self.profile.cwnd_counts.bytes(length);
+            let rwnd = self.profile.rwnd_counts.bytes(length);
+            let entry = paths.get_mut(id);
+            entry.marked_bytes -= bytes;
+            entry.flightsize += bytes;
+            entry.watch(tsn);
+            self.rwnd_marked -= rwnd;
+            self.rwnd_in_flight += rwnd;
+            if !self.profile.flight_counts_marked {
+                self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
+            }
+            let number = self.number_of(tsn);
+            restored.push(Sending {
+                tsn,
+                transmission: Transmission { sent_at, number },
+            });
+        }
+        // RACK let go of them when they were marked.
+        if let Some(state) = &mut paths.get_mut(id).rack {
+            for sending in restored.into_iter().rev() {
+                state.sent.push_front(sending);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! F-RTO by hand (RFC 5682 §3): ten segments are sent at time 0, and T3-rtx expires after a second.
+
+use super::*;
+
+fn rig(set: impl FnOnce(&mut Config)) -> Rig {
+    let mut profile = Profile::rfc9260();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(10);
+    profile.max_burst_applies = MaxBurst::Off;
+    let mut config = config(profile);
+    config.frto = true;
+    set(&mut config);
+    Rig::new(&config, u32::MAX - 3)
+}
+
+impl Rig {
+    fn time_out(&mut self) -> Vec<u32> {
+        self.now = self.paths.get(PathId(0)).t3_deadline.expect("it runs");
+        let (paths, trace) = (&mut self.paths, &mut self.trace);
+        self.sender.handle_t3(self.now, PathId(0), paths, trace);
+        self.drain()
+    }
+
+    /// Timeouts, those that were spurious, and chunks sent again.
+    fn counted(&self) -> (u64, u64, u64) {
+        let counted = self.sender.statistics();
+        let again = counted.chunks_retransmitted;
+        (counted.timeouts, counted.spurious_timeouts, again)
+    }
+}
+
+/// RFC 5682 §3, Appendix A.1: a delay, and no loss. The second SACK acknowledges 1, which did not go again.
+#[test]
+fn late_data_is_not_sent_again_and_the_window_is_restored() {
+    let mut rig = rig(|_| ());
+    let ssthresh = rig.paths.get(PathId(0)).cc.ssthresh();
+    rig.offer(100, MESSAGE);
+    assert_eq!(rig.drain().len(), 10);
+    assert_eq!(rig.time_out(), [0]);
+    assert_eq!((rig.cwnd(), rig.flight()), (SEGMENT, SEGMENT));
+    rig.now += 50 * MILLISECOND;
+    assert_eq!(rig.sack_and_drain(1, &[]), [10, 11], "two new ones");
+    // 2 to 9 are late, and 10 and 11 in flight: ten, which is the window that there was.
+    assert!(rig.sack_and_drain(2, &[]).is_empty());
+    assert_eq!((rig.cwnd(), rig.flight()), (10 * SEGMENT, 10 * SEGMENT));
+    assert_eq!(rig.paths.get(PathId(0)).cc.ssthresh(), ssthresh);
+    assert_eq!(rig.counted(), (1, 1, 1));
+    // Slow start goes on: two segments for each that is acknowledged.
+    assert_eq!(rig.sack_and_drain(3, &[]), [12, 13]);
+    assert_eq!(rig.sender.statistics().reductions_undone, 1);
+}
+
+/// Without the switch all that the timeout marked goes again, and is there already.
+#[test]
+fn without_it_the_whole_window_goes_again() {
+    let mut rig = rig(|it| it.frto = false);
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.time_out(), [0]);
+    assert_eq!(rig.sack_and_drain(1, &[]), [1, 2]);
+    assert_eq!(rig.sack_and_drain(2, &[]), [3, 4]);
+    assert_eq!(rig.counted(), (1, 0, 5));
+}
+
+/// All ten are lost. 10 comes, which was sent after the timeout: the rest goes again.
+#[test]
+fn what_was_lost_goes_again_once_new_data_shows_it() {
+    let mut rig = rig(|_| ());
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.time_out(), [0]);
+    assert_eq!(rig.sack_and_drain(1, &[]), [10, 11]);
+    let cwnd = rig.cwnd();
+    assert_eq!(rig.sack_and_drain(1, &[(10, 10)])[0], 1);
+    assert!(rig.cwnd() <= cwnd + SEGMENT, "{}", rig.cwnd());
+    assert_eq!(rig.counted().1, 0);
+}
+
+/// The SACK of the first packet acknowledges everything: there is nothing to find out.
+#[test]
+fn an_acknowledgement_of_all_ends_it() {
+    let mut rig = rig(|_| ());
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.time_out(), [0]);
+    let sent = rig.sack_and_drain(10, &[]);
+    assert_eq!(sent[..2], [10, 11]);
+    rig.sack_and_drain(12, &[]);
+    assert_eq!(rig.counted(), (1, 0, 1));
+}
+
+/// There is no new data, or the peer has no room for it beside what may be on its way: the rest goes again at once.
+#[test]
+fn without_new_data_it_is_a_timeout_as_any() {
+    let mut idle = rig(|_| ());
+    idle.offer(10, MESSAGE);
+    idle.drain();
+    assert_eq!(idle.time_out(), [0]);
+    assert_eq!(idle.sack_and_drain(1, &[]), [1, 2]);
+    let mut rig = rig(|_| ());
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.time_out(), [0]);
+    rig.sack(1, &[], 9 * MESSAGE as u32);
+    assert_eq!(rig.drain(), [1, 2]);
+    assert_eq!(rig.counted().1, 0);
+}
+
+/// While the first packet is on its way, SACKs that do not reach its chunk let nothing go.
+#[test]
+fn nothing_goes_before_the_first_chunk_is_acknowledged() {
+    let mut rig = rig(|_| ());
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.time_out(), [0]);
+    assert!(rig.sack_and_drain(0, &[(4, 4)]).is_empty());
+    assert!(rig.sack_and_drain(0, &[(4, 5)]).is_empty());
+    assert_eq!(rig.sack_and_drain(1, &[(4, 5)]), [10, 11]);
+    // Nothing new: it waits on.
+    assert!(rig.sack_and_drain(1, &[(4, 5)]).is_empty());
+    rig.sack_and_drain(2, &[(4, 5)]);
+    assert_eq!(rig.counted(), (1, 1, 1));
+}
+
+/// The first packet goes again, is lost as well, and goes a third time: a timeout of data that timed out before is no delay (step 1).
+#[test]
+fn a_second_timeout_is_not_looked_into() {
+    let mut rig = rig(|_| ());
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.time_out(), [0]);
+    assert_eq!(rig.time_out(), [0]);
+    assert_eq!(rig.sack_and_drain(1, &[]), [1, 2]);
+    // Once all of that is acknowledged, the next is.
+    rig.sack_and_drain(10, &[]);
+    let sent = *rig.sent.last().expect("new data");
+    let first = rig.time_out();
+    assert_eq!(first.len(), 1);
+    let new = rig.sack_and_drain(first[0] + 1, &[]);
+    assert!(new.iter().all(|tsn| *tsn > sent.0), "{new:?}");
+    rig.sack_and_drain(first[0] + 2, &[]);
+    assert_eq!(rig.counted().1, 1);
+}
+
+/// With RACK one chunk is marked, and the others stay in flight: the rest is the same.
+#[test]
+fn with_rack_late_data_is_told_as_well() {
+    let mut rig = rig(|it| it.rack = true);
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    let first = rig.time_out();
+    assert_eq!(first, [0]);
+    rig.now += 50 * MILLISECOND;
+    assert_eq!(rig.sack_and_drain(1, &[]), [10, 11]);
+    rig.sack_and_drain(2, &[]);
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+    assert_eq!(rig.counted(), (1, 1, 1));
+}
+
+/// A packet with several chunks: acknowledgements of those that went again show nothing (RFC 4138).
+#[test]
+fn chunks_that_went_again_beside_the_first_show_nothing() {
+    let mut rig = rig(|_| ());
+    rig.offer(200, 400);
+    let sent = rig.drain().len() as u32;
+    assert_eq!(rig.time_out(), [0, 1, 2]);
+    let new = rig.sack_and_drain(1, &[]);
+    assert!(new.iter().all(|tsn| *tsn >= sent), "{new:?}");
+    assert!(rig.sack_and_drain(3, &[]).is_empty());
+    assert_eq!(rig.counted().1, 0);
+    rig.sack_and_drain(4, &[]);
+    assert_eq!(rig.counted().1, 1);
+}
+
+/// RFC 4138: what goes again to another address, and is acknowledged there, shows nothing of what was sent first.
+#[test]
+fn to_another_address_a_timeout_is_not_looked_into() {
+    for policy in [RetransmissionPath::Same, RetransmissionPath::Alternate] {
+        let mut profile = Profile::rfc9260();
+        profile.retransmission_path = policy;
+        profile.initial_cwnd = crate::profile::InitialCwnd::Units(10);
+        let config = config(profile).with(|it| it.frto = true);
+        let mut rig = Rig::new(&config, 1);
+        rig.paths
+            .add(&config, path(2), PathState::Active)
+            .expect("a second path");
+        rig.offer(100, MESSAGE);
+        rig.drain();
+        rig.time_out();
+        rig.sack_and_drain(1, &[]);
+        rig.sack_and_drain(2, &[]);
+        let stays = policy == RetransmissionPath::Same;
+        assert_eq!(rig.counted().1, u64::from(stays), "{policy:?}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Plays with loss recoveries beside missing reports and T3-rtx.
+
+use anabranch_sctp::Config;
+
+/// One play in eight, by its last byte, looks into timeouts; the one before it says what else.
+pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
+    if whether & 0x07 != 6 {
+        return;
+    }
+    config.frto = true;
+    config.proportional_rate_reduction = how & 0x02 != 0;
+    config.undo_spurious_reductions = how & 0x04 != 0;
+    config.pacing = (how & 0x08 != 0).then_some(1.25);
+}
