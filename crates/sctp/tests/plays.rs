@@ -54,6 +54,8 @@ fn plays_that_once_ended_badly_end_well() {
     play::play(&script(186_373), Some(held));
     // More messages were given up at once than events were kept.
     play::play(&script(330_119), Some(held));
+    // What a tail loss probe was to repeat was given up before it went. The probe stayed due, and no HEARTBEAT went.
+    play::play(&script(311), Some(held));
 }
 
 /// What the plays of the second, third and fourth seed in four are made of, by the numbers of `Play::act`: how often an

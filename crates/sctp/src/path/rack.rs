@@ -43,8 +43,15 @@ impl PathRack {
     }
 
     /// Sets the reordering timer for the newest sending that may still turn out to be lost by what has arrived (RFC 8985
-    /// §6.2 step 5); `flies` tells which are in flight.
-    pub fn start_timer(&mut self, now: Nanos, window: Nanos, flies: impl Fn(&Sending) -> bool) {
+    /// §6.2 step 5); `flies` tells which are in flight. The oldest is overdue at `oldest`: a timer that is due before finds nothing, and
+    /// would be due again at once where the clock went back between two sendings.
+    pub fn start_timer(
+        &mut self,
+        now: Nanos,
+        window: Nanos,
+        oldest: Nanos,
+        flies: impl Fn(&Sending) -> bool,
+    ) {
         let judged =
             |it: &Sending| self.rack.judge(now, it.transmission, window) != Verdict::Unknown;
         let behind = self.sent.partition_point(judged);
@@ -53,7 +60,7 @@ impl PathRack {
         self.deadline = newest.map(|it| {
             self.rack
                 .overdue_at(it.transmission.sent_at, window)
-                .max(now)
+                .max(oldest)
         });
     }
 }

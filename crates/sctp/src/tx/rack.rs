@@ -80,8 +80,8 @@ impl Sender {
                     state.sent.pop_front();
                     found += u32::from(self.lose(now, &sending, &state, paths, trace));
                 }
-                Verdict::LostAt(_) => {
-                    state.start_timer(now, window, |it| self.flies(it, id));
+                Verdict::LostAt(at) => {
+                    state.start_timer(now, window, at, |it| self.flies(it, id));
                     break;
                 }
                 Verdict::Unknown => break,
@@ -233,6 +233,12 @@ impl Sender {
         if let Some(watch) = &mut self.watch {
             watch.no_loss = is;
         }
+    }
+
+    /// Lets go of a probe that is due and has nothing to carry; whether there was one. It would be announced for ever, before HEARTBEATs.
+    #[cold]
+    pub(crate) fn drops_probe(&mut self) -> bool {
+        self.forget_probe().is_some()
     }
 
     /// No probe is due any more; where one was.

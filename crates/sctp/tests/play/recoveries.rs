@@ -2,12 +2,17 @@
 
 use anabranch_sctp::Config;
 
-/// One play in eight, by its last byte, looks into timeouts; the one before it says what else.
+/// One play in eight, by its last byte, looks into timeouts, and one finds losses by time; the byte before it says what else.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
-    if whether & 0x07 != 6 {
-        return;
+    match whether & 0x07 {
+        5 => {
+            config.rack = true;
+            config.tail_loss_probe = how & 0x10 == 0;
+            config.frto = how & 0x01 != 0;
+        }
+        6 => config.frto = true,
+        _ => return,
     }
-    config.frto = true;
     config.proportional_rate_reduction = how & 0x02 != 0;
     config.undo_spurious_reductions = how & 0x04 != 0;
     config.pacing = (how & 0x08 != 0).then_some(1.25);
