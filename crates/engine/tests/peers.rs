@@ -145,4 +145,35 @@ mod here {
             assert!(said.contains(&format!("`{probe}`")), "{said}");
         }
     }
+
+    /// The study of stacks, shortened: each sender carries something over each path, and what was sent again in vain was sent again.
+    #[test]
+    fn each_stack_serves_each_path_of_the_study() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stacks.toml");
+        let text = std::fs::read_to_string(path).expect("an example");
+        let plan = Plan::new(Request::new(path, text).with(|it| {
+            it.overrides = ["begin='3 s'", "end='10 s'"].map(str::to_owned).to_vec();
+            it.replications = Some(1);
+        }));
+        let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+        let units = Unit::all(&plan);
+        assert_eq!(units.len(), 4 * 5, "four paths, five senders");
+        for unit in units {
+            let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");
+            assert!(record.failures.is_empty(), "{:?}", record.failures);
+            let value = |metric| {
+                let value = record.value("download", metric);
+                value.unwrap_or_else(|| panic!("{metric}: {:?}", record.metrics))
+            };
+            let goodput = value("goodput");
+            // The slowest is 10 Mbit/s, where a window that never grew is 10 kB in 540 ms; the fastest 50 Mbit/s.
+            assert!(
+                (1e5..50e6).contains(&goodput),
+                "{:?}: {goodput}",
+                record.point
+            );
+            let (again, twice) = (value("retransmissions"), value("duplicates_received"));
+            assert!(twice <= again, "{:?}: {twice} {again}", record.point);
+        }
+    }
 }
