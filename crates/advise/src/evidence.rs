@@ -1,5 +1,6 @@
 //! The evidence: what the search found, shown again by the ordinary engine with losses that the search did not meet.
 
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use anabranch_report::statistics::{Summary, paired_difference};
@@ -27,7 +28,7 @@ const FEW: [isize; 5] = [-4, -1, 0, 1, 4];
 /// Runs of what decides: at least, and at most.
 const DECIDING: RangeInclusive<u32> = 8..=60;
 /// Runs of all else.
-const AROUND: u32 = 8;
+const AROUND: u32 = 4;
 /// Runs where nothing is left to chance: two show that it is so.
 const CERTAIN: u32 = 2;
 
@@ -38,8 +39,8 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// The chosen setting, then more streams with its buffer, then its streams with larger buffers, then half of its buffer.
-    fn deciding(&self, chosen: Setting, half: Option<u64>) -> Vec<Setting> {
+    /// What may stand in for the chosen setting: more streams with its buffer, then its streams with larger buffers.
+    fn standing_in(&self, chosen: Setting) -> VecDeque<Setting> {
         let more = self
             .streams
             .iter()
@@ -48,12 +49,7 @@ impl Surroundings {
         let larger = self.buffers.iter().map(|&buffer| Some(buffer));
         let larger = larger.filter(|&buffer| buffer > chosen.buffer);
         let larger = larger.map(|buffer| Setting { buffer, ..chosen });
-        let half = half.map(|half| Setting {
-            buffer: Some(half),
-            ..chosen
-        });
-        let all = [chosen].into_iter().chain(more).chain(larger);
-        all.chain(half).collect()
+        more.chain(larger).collect()
     }
 }
 
@@ -84,10 +80,14 @@ impl Evidence {
         let affordable = EVENTS.saturating_sub(search.events) / cost;
         let grid = question.buffers();
         let place = grid::place_of(&grid, buffer);
-        let half = place.checked_sub(OCTAVE).map(|place| grid[place]);
+        let half = place.checked_sub(OCTAVE).map(|place| Setting {
+            buffer: Some(grid[place]),
+            ..chosen
+        });
         let mut evidence = Self {
             chosen,
-            deciding: Vec::new(),
+            deciding: [chosen].into_iter().chain(half).collect(),
+            waiting: VecDeque::new(),
             replications: least,
             buffers: Vec::new(),
             streams: Vec::new(),
@@ -96,8 +96,9 @@ impl Evidence {
         };
         for surroundings in surroundings_of(question, chosen, &grid, place) {
             let points = surroundings.streams.len() * (surroundings.buffers.len() + 1);
-            evidence.deciding = surroundings.deciding(chosen, half);
-            let deciding = evidence.deciding.len() as u64 + 1;
+            evidence.waiting = surroundings.standing_in(chosen);
+            // Where none is confirmed all are asked, and the reference is run beside them.
+            let deciding = (evidence.deciding.len() + evidence.waiting.len()) as u64 + 1;
             let left = affordable.saturating_sub(points as u64 * u64::from(around)) / deciding;
             evidence.replications = u32::try_from(left).unwrap_or(u32::MAX).clamp(least, wanted);
             evidence.buffers = surroundings.buffers;
@@ -111,6 +112,22 @@ impl Evidence {
 }
 
 impl Evidence {
+    /// Asks the next setting that may stand in for those that are not confirmed; `false` where there is none left.
+    ///
+    /// One at a time: what decides is the first in their order that the evidence shows, and those behind it would say nothing.
+    pub fn fall_back(&mut self) -> bool {
+        let Some(next) = self.waiting.pop_front() else {
+            return false;
+        };
+        let before = self
+            .deciding
+            .iter()
+            .rposition(|it| it.buffer >= self.chosen.buffer);
+        self.deciding
+            .insert(before.map_or(0, |place| place + 1), next);
+        true
+    }
+
     /// Adds half of a setting's buffer to what lies around, where it is not run anyway: a reader wants to know that it is not
     /// enough.
     pub fn add_half(&mut self, setting: Setting) {

@@ -176,8 +176,16 @@ impl Asked<'_> {
             work,
         };
         work.watch.stage(&format!("3 of 3: confirming, {control}"));
-        let decided = runs.of(&evidence.decision(&question), &[])?;
-        let shown = Advice::confirmed(&question, &evidence, &decided).unwrap_or(evidence.chosen);
+        let mut decided = runs.of(&evidence.decision(&question), &[])?;
+        let shown = loop {
+            if let Some(confirmed) = Advice::confirmed(&question, &evidence, &decided) {
+                break confirmed;
+            }
+            if !evidence.fall_back() {
+                break evidence.chosen;
+            }
+            decided = runs.of(&evidence.decision(&question), &decided.records)?;
+        };
         evidence.add_half(shown);
         let whole = evidence.whole(&question, shown);
         let results = runs.of(&whole, &decided.records)?;
@@ -232,10 +240,7 @@ impl Runs<'_> {
             watch,
         } = self.work;
         let mut units = Unit::all(plan);
-        units.retain(|unit| {
-            let mut known = known.iter();
-            known.all(|record| record.experiment != unit.experiment.id)
-        });
+        units.retain(|unit| !known.iter().any(|record| is_of(record, unit)));
         let seconds = |unit: &Unit<'_>| unit.point.spec.world.duration.seconds();
         watch.expect(units.iter().map(seconds).sum());
         let heard = |record: &RunRecord| watch.did(record.simulated);
@@ -249,6 +254,13 @@ impl Runs<'_> {
             series: Arc::new(Vec::new()),
         })
     }
+}
+
+/// Whether a record is that of a unit.
+fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
+    record.experiment == unit.experiment.id
+        && record.replication == unit.replication
+        && record.point == unit.point.point
 }
 
 /// Passes on how far a run of the ordinary engine is.

@@ -1,5 +1,7 @@
 //! The specs of a question: what any user could have written, and may take and change.
 
+use std::collections::VecDeque;
+
 use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Size, Span};
 use anabranch_transport::time::SECOND;
@@ -26,8 +28,10 @@ pub const ABOUT: &str = "The evidence of `anabranch advise";
 pub struct Evidence {
     /// What the search chose.
     pub chosen: Setting,
-    /// What decides, the chosen setting first, then those that may stand in for it, in their order, then half of its buffer.
+    /// What decides, the chosen setting first, then those that were asked to stand in for it, in their order, then half of its buffer.
     pub deciding: Vec<Setting>,
+    /// Those that may stand in for what is not confirmed, the next first; [`Evidence::fall_back`] asks them one by one.
+    pub waiting: VecDeque<Setting>,
     /// Runs of each of these and of the reference.
     pub replications: u32,
     /// The buffers that are shown around, bytes, rising.
@@ -337,7 +341,7 @@ fn decision(document: Document, wanted: &Wanted<'_>) -> Document {
     document
         .comment(
             "experiment",
-            "What decides: the setting that the search chose, those that may stand in for it, half of its buffer, and one without limit.",
+            "What decides: the setting that the search chose, those that had to stand in for it, half of its buffer, and one without limit.",
         )
         .push("experiment", decision)
 }

@@ -358,7 +358,7 @@ fn tried(advice: &Advice) -> String {
         rows.push(row);
     }
     let head = format!(
-        "Goodput in {name} of {control}; {} runs of what decides (the chosen buffer, its half, larger ones), {} of the others",
+        "Goodput in {name} of {control}; {} runs of what decides (the setting found, what stood in for it, half its buffer), {} of the others",
         advice.replications[0], advice.replications[1],
     );
     let signs = "What holds it back: b buffer, c congestion control, l link; * advised, + surely enough, ? perhaps enough";

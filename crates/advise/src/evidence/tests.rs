@@ -181,3 +181,57 @@ fn what_is_not_confirmed_gives_way_to_the_next_larger() {
         "more streams before a larger buffer"
     );
 }
+
+#[test]
+fn settings_are_asked_to_stand_in_one_by_one() {
+    let of = |streams, buffer| Setting {
+        control: 0,
+        streams,
+        buffer: Some(buffer),
+    };
+    let (chosen, half) = (of(2, 20), of(2, 10));
+    let mut evidence = Evidence {
+        chosen,
+        deciding: vec![chosen, half],
+        waiting: [of(4, 20), of(2, 30)].into(),
+        replications: 8,
+        buffers: vec![10, 20, 30],
+        streams: vec![2, 4],
+        around: 8,
+        goodput: 1.0,
+    };
+    assert!(evidence.fall_back());
+    assert_eq!(evidence.deciding, [chosen, of(4, 20), half]);
+    assert!(evidence.fall_back());
+    assert_eq!(evidence.deciding, [chosen, of(4, 20), of(2, 30), half]);
+    assert!(!evidence.fall_back(), "all were asked");
+    assert_eq!(evidence.deciding.len(), 4);
+}
+
+/// What decides is run often; what lies around is not, and may not be advised.
+#[test]
+fn no_more_is_run_often_than_the_decision_needs() {
+    let question = Question {
+        loss: Probability(0.01),
+        ..question(0.0)
+    };
+    let search = found(&question, 2);
+    let evidence = Evidence::plan(&question, &search).expect("something holds");
+    assert_eq!(evidence.deciding.len(), 2, "{:?}", evidence.deciding);
+    assert_eq!(evidence.deciding[0], evidence.chosen);
+    assert!(evidence.deciding[1].buffer < evidence.chosen.buffer);
+    // In the order in which `confirmed` takes them.
+    let order = |setting: &Setting| (setting.buffer, setting.streams);
+    assert!(
+        evidence.waiting.iter().is_sorted_by_key(order),
+        "{:?}",
+        evidence.waiting
+    );
+    assert!(
+        evidence
+            .waiting
+            .iter()
+            .all(|it| order(it) > order(&evidence.chosen))
+    );
+    assert!(!evidence.waiting.is_empty());
+}
