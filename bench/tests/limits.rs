@@ -75,40 +75,40 @@ fn holds(what: &str, each: f64, limit: f64) {
 
 #[test]
 fn messages_of_100_bytes() {
-    core(100, 1, 66.0);
+    core(100, 1, 51.3);
 }
 
 #[test]
 fn messages_of_1_kib() {
-    core(1024, 1, 10.1);
+    core(1024, 1, 7.5);
 }
 
 #[test]
 fn messages_of_1_kib_in_batches() {
-    core(1024, 64, 7.2);
+    core(1024, 64, 4.9);
 }
 
 #[test]
 fn messages_of_16_kib() {
-    core(16 * 1024, 1, 12.1);
+    core(16 * 1024, 1, 8.8);
 }
 
 #[test]
 fn messages_of_16_kib_in_batches() {
-    core(16 * 1024, 64, 6.1);
+    core(16 * 1024, 64, 4.0);
 }
 
 #[test]
 fn two_wires() {
-    hops(false, 1_445.0);
+    hops(false, 1_355.0);
 }
 
 #[test]
 fn a_wire_and_the_air() {
-    hops(true, 6_930.0);
+    hops(true, 6_430.0);
 }
 
 #[test]
 fn a_geo_dumbbell() {
-    geo(14_000.0);
+    geo(3_270.0);
 }

@@ -2,14 +2,11 @@
 
 use crate::common;
 
-#[path = "common/seeds.rs"]
-mod seeds;
-
 use anabranch_sctp::stats::SenderStatistics;
 use anabranch_sctp::{Config, Profile};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use common::*;
+use common::{seeds, *};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
