@@ -69,6 +69,8 @@ fn main() -> ExitCode {
 
 /// By stack, message, streams and sender: the rates of the rounds, bits a second.
 type Rates = BTreeMap<(String, u32, String, String), Vec<f64>>;
+/// What a system call costs, nanoseconds, by place.
+type Calls = BTreeMap<String, Vec<f64>>;
 
 fn measure() -> Result<(), Box<dyn Error>> {
     let (arguments, write) = page::arguments();
@@ -172,8 +174,8 @@ fn outside(round: u32, folder: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The rates of all runs, and what a system call costs inside and outside, nanoseconds.
-fn read(said: &[String]) -> Result<(Rates, BTreeMap<String, Vec<f64>>), Box<dyn Error>> {
-    let (mut rates, mut calls) = (Rates::new(), BTreeMap::<_, Vec<f64>>::new());
+fn read(said: &[String]) -> Result<(Rates, Calls), Box<dyn Error>> {
+    let (mut rates, mut calls) = (Rates::new(), Calls::new());
     for line in said {
         if let Some(rest) = line.strip_prefix("call ") {
             let (place, cost) = rest.split_once(' ').ok_or("no cost")?;
@@ -213,7 +215,7 @@ fn spread(all: &[f64], unit: f64) -> String {
     )
 }
 
-fn print(page: &mut Page, rates: &Rates, calls: &BTreeMap<String, Vec<f64>>, rounds: u32) {
+fn print(page: &mut Page, rates: &Rates, calls: &Calls, rounds: u32) {
     let cost = |place: &str| spread(calls.get(place).map_or(&[][..], |it| it), 1.0);
     page.line(&format!(
         "Mean of {rounds} rounds, and the least and most; {SECONDS} s each. A system call of `dd` costs {} ns in the guest, {} ns outside.",

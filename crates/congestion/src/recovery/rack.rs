@@ -163,10 +163,11 @@ mod tests {
             number,
         };
         let mut rack = Rack::default();
-        rack.on_delivered(1_100 * MS, sent(1_000, 0), true);
-        assert_eq!(rack.judge(1_100 * MS, sent(0, 1), 0), Verdict::Lost);
+        rack.on_delivered(50 * MS, sent(0, 0), false);
+        rack.on_delivered(1_100 * MS, sent(1_000, 1), true);
+        assert_eq!(rack.judge(1_100 * MS, sent(0, 2), 0), Verdict::Lost);
         rack.on_spurious_timeout();
-        assert_eq!(rack.judge(1_100 * MS, sent(0, 1), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(1_100 * MS, sent(0, 2), 0), Verdict::Unknown);
         rack.on_delivered(1_110 * MS, sent(0, 3), false);
         assert_eq!(rack.judge(1_110 * MS, sent(0, 2), 0), Verdict::Lost);
         assert_eq!(rack.judge(1_110 * MS, sent(0, 4), 0), Verdict::Unknown);
