@@ -103,6 +103,22 @@ __attribute__((unused)) static long size_of(int s, int option)
     return getsockopt(s, IPPROTO_SCTP, option, value, &length) ? -1 : (long)length;
 }
 
+/* DATA is authenticated, and there are the keys 3 and 4. */
+__attribute__((unused)) static void authenticating(int s)
+{
+    char bytes[sizeof(struct sctp_authkey) + 5] = { 0 };
+    struct sctp_authkey *key = (void *)bytes;
+    struct sctp_authchunk chunk = { .sauth_chunk = 0 };
+    CALL(set_value(s, SCTP_AUTH_SUPPORTED, 0, 1));
+    CALL(set(s, SCTP_AUTH_CHUNK, &chunk, sizeof chunk));
+    for (uint16_t number = 3; number < 5; number++) {
+        key->sca_keynumber = number;
+        key->sca_keylength = 5;
+        memcpy(key->sca_key, "five!", 5);
+        CALL(set(s, SCTP_AUTH_KEY, key, sizeof bytes));
+    }
+}
+
 static const char *name_of(const void *data)
 {
     const union sctp_notification *it = data;

@@ -66,21 +66,6 @@ static void addressed(void)
     CALL(close(s[1]));
 }
 
-static void authenticating(int s)
-{
-    char bytes[sizeof(struct sctp_authkey) + 5] = { 0 };
-    struct sctp_authkey *key = (void *)bytes;
-    struct sctp_authchunk chunk = { .sauth_chunk = 0 };
-    CALL(set_value(s, SCTP_AUTH_SUPPORTED, 0, 1));
-    CALL(set(s, SCTP_AUTH_CHUNK, &chunk, sizeof chunk));
-    for (uint16_t number = 3; number < 5; number++) {
-        key->sca_keynumber = number;
-        key->sca_keylength = 5;
-        memcpy(key->sca_key, "five!", 5);
-        CALL(set(s, SCTP_AUTH_KEY, key, sizeof bytes));
-    }
-}
-
 static long chunks_of(int s, int option)
 {
     struct {

@@ -116,21 +116,17 @@ impl Driver {
             .collect();
         // Interrupted: nobody is ready.
         let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(wait)), None);
-        let found: Vec<PollFlags> = polled
-            .iter()
-            .map(|it| it.revents().unwrap_or(PollFlags::empty()))
-            .collect();
-        for (&host, found) in ready.iter().zip(&found) {
-            if !found.is_empty() && !found.contains(PollFlags::POLLIN) {
+        let seen = |it: &PollFd<'_>| it.revents().unwrap_or(PollFlags::empty());
+        let found: Vec<PollFlags> = polled.iter().map(seen).collect();
+        let mut found = found.into_iter();
+        ready.retain(|&host| {
+            let found = found.next().unwrap_or(PollFlags::empty());
+            let sent = found.contains(PollFlags::POLLIN);
+            if !sent && !found.is_empty() {
                 tracing::warn!(host = %self.hosts[host].name, "its device is gone");
                 self.gone[host] = true;
             }
-        }
-        let mut found = found.into_iter();
-        ready.retain(|_| {
-            found
-                .next()
-                .is_some_and(|it| it.contains(PollFlags::POLLIN))
+            sent
         });
         ready
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use anabranch_net::{AbandonPolicy, Association, Status};
+use anabranch_net::{AbandonPolicy, Association, AssociationEvent, Status};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -76,13 +76,40 @@ pub struct Link {
     /// Something was sent, or the program wants to know when all has arrived.
     pub sent: Notify,
     given_up: Mutex<GivenUp>,
-    /// Addresses of the peer's that have been told of as unreachable, or nearly.
-    failed: Mutex<BTreeSet<IpAddr>>,
+    failed: Mutex<Failed>,
     /// Keys that were deactivated, of which the program is told once nothing is signed by them any more.
     freed: Mutex<Vec<u16>>,
     /// What it was about while it was up, for notifications.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
+}
+
+/// Addresses that are forgotten all at once when there are more: a peer can add and remove as many as it likes.
+const MOST_FAILED: usize = 256;
+
+/// Addresses of the peer's that have been unreachable, or nearly, since they were added.
+#[derive(Default)]
+struct Failed(BTreeSet<IpAddr>);
+
+impl Failed {
+    fn confirms(&mut self, event: &AssociationEvent) -> bool {
+        match event {
+            AssociationEvent::PathDown(address)
+            | AssociationEvent::PathPotentiallyFailed(address) => {
+                if self.0.len() == MOST_FAILED {
+                    self.0.clear();
+                }
+                self.0.insert(*address);
+                false
+            }
+            AssociationEvent::PeerAddressRemoved(address) => {
+                self.0.remove(address);
+                false
+            }
+            AssociationEvent::PathUp(address) => !self.0.contains(address),
+            _ => false,
+        }
+    }
 }
 
 impl Link {
@@ -118,9 +145,10 @@ impl Link {
         self.given_up.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Addresses of the peer's that have been told of as unreachable, or nearly.
-    pub fn failed(&self) -> MutexGuard<'_, BTreeSet<IpAddr>> {
-        self.failed.lock().unwrap_or_else(|it| it.into_inner())
+    /// Whether the event is that an address of the peer's was confirmed: it is up, and had not failed before.
+    pub fn confirms(&self, event: &AssociationEvent) -> bool {
+        let mut failed = self.failed.lock().unwrap_or_else(|it| it.into_inner());
+        failed.confirms(event)
     }
 
     /// Keys that were deactivated and of which the program was not told yet.
@@ -281,5 +309,29 @@ impl Link {
     pub async fn ask(&self, job: Job) {
         // Its task ends with the association, and then nothing can be done.
         let _ = self.jobs.send(job).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_confirmed_unless_it_has_failed_since_it_was_added() {
+        let mut failed = Failed::default();
+        let address = |last| IpAddr::from([192, 0, 2, last]);
+        assert!(failed.confirms(&AssociationEvent::PathUp(address(1))));
+        // Programs may not be told that a path is potentially failed; it is not confirmed anew for that.
+        assert!(!failed.confirms(&AssociationEvent::PathPotentiallyFailed(address(1))));
+        assert!(!failed.confirms(&AssociationEvent::PathUp(address(1))));
+        assert!(failed.confirms(&AssociationEvent::PathUp(address(2))));
+        failed.confirms(&AssociationEvent::PeerAddressRemoved(address(1)));
+        assert!(failed.confirms(&AssociationEvent::PathUp(address(1))));
+        for number in 0..2_000_u32 {
+            failed.confirms(&AssociationEvent::PathDown(IpAddr::from(
+                number.to_be_bytes(),
+            )));
+            assert!(failed.0.len() <= MOST_FAILED);
+        }
     }
 }

@@ -465,6 +465,7 @@ async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()
     {
         link.count_given_up(stream.unwrap_or(0), *policy, *sent);
     }
+    let confirms = link.confirms(event);
     // SCTP_EXPOSE_POTENTIALLY_FAILED_STATE.
     const TOLD: u32 = 2;
     let exposed = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == TOLD;
@@ -472,15 +473,8 @@ async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()
         return Ok(());
     }
     let shown = |ip| link.shown(SocketAddr::new(ip, port));
-    match event {
-        AssociationEvent::PathDown(address) | AssociationEvent::PathPotentiallyFailed(address) => {
-            link.failed().insert(*address);
-        }
-        // Its first news.
-        AssociationEvent::PathUp(address) if !link.failed().contains(address) => {
-            return tell(link, notification::confirmed(shown(*address), link.number)).await;
-        }
-        _ => (),
+    if let (AssociationEvent::PathUp(address), true) = (event, confirms) {
+        return tell(link, notification::confirmed(shown(*address), link.number)).await;
     }
     for it in notification::of_event(event, shown, link.number) {
         tell(link, it).await?;
