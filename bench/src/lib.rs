@@ -187,9 +187,25 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     Err(format!("no {name} beside this program; build it: cargo build --release -p {name}").into())
 }
 
-/// The middle one, the upper of two; there must be one.
+/// The middle one, of an even number the mean of the two in the middle; there must be one.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        0 => f64::midpoint(values[middle - 1], values[middle]),
+        _ => values[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 9.0].into_iter()), 3.0);
+        assert_eq!(median([7.0].into_iter()), 7.0);
+    }
 }
