@@ -1,4 +1,5 @@
-/* More calls, and what came of each: see calls.c. Sockets with one port, what is told of keys and of addresses, what an abort tells. */
+/* More calls, and what came of each: see calls.c. Sockets with one port, what is told of keys and of addresses, what an abort tells,
+ * and a close that leaves messages unread. */
 #include "calls.h"
 
 /* A socket that is bound there, or -1. */
@@ -305,6 +306,79 @@ static void odds(void)
     CALL(close(s[0]));
 }
 
+static void hears_nothing(int s)
+{
+    (void)s;
+}
+
+/* Sends as much as there is room for at both ends: until there has been none for so long, in milliseconds. */
+static void fill(int s, int patience)
+{
+    static const char piece[8192];
+    struct pollfd room = { s, POLLOUT, 0 };
+    do
+        while (send(s, piece, sizeof piece, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+            ;
+    while (poll(&room, 1, patience) > 0);
+}
+
+/* What a peer hears of a socket that is closed before all was read. */
+static void unread(void)
+{
+    section = "left unread";
+    int s[2];
+    /* A notification is no message. */
+    pair(port + 11, s, hears_of_the_end);
+    tell(s[0]);
+    CALL(close(s[1]));
+    tell(s[0]);
+    CALL(close(s[0]));
+    pair(port + 12, s, hears_of_the_end);
+    tell(s[0]), tell(s[1]);
+    CALL(send(s[0], "unread", 6, 0));
+    struct pollfd came = { s[1], POLLIN, 0 };
+    CALL(poll(&came, 1, 5000));
+    CALL(close(s[1]));
+    tell(s[0]);
+    CALL(close(s[0]));
+    /* The first of many is read. */
+    pair(port + 13, s, hears_of_the_end);
+    tell(s[0]), tell(s[1]);
+    fill(s[0], 0);
+    take(s[1], 0);
+    came = (struct pollfd){ s[1], POLLIN, 0 };
+    CALL(poll(&came, 1, 5000));
+    CALL(close(s[1]));
+    tell(s[0]);
+    CALL(close(s[0]));
+    /* All that came is read, and more comes: whether a message is unread in that moment is not said, but the association ends. */
+    section = "more to come";
+    static char bytes[1 << 18];
+    pair(port + 14, s, hears_nothing);
+    fill(s[0], 0);
+    while (recv(s[1], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+    CALL(close(s[1]));
+    long n = recv(s[0], bytes, sizeof bytes, 0);
+    VALUE(n == 0 || (n < 0 && errno != EAGAIN));
+    CALL(close(s[0]));
+    /* While what a closed socket had to send waits for its peer to read, the peer may send, much more than there is room for. */
+    section = "sends to a closed socket";
+    pair(port + 15, s, hears_nothing);
+    fill(s[1], 2000);
+    CALL(close(s[1]));
+    struct timeval limit = { .tv_sec = 20 };
+    CALL(setsockopt(s[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit));
+    long sent = 0;
+    while (sent < 4000 && send(s[0], bytes, 8192, MSG_NOSIGNAL) == 8192)
+        sent++;
+    VALUE(sent);
+    while ((n = recv(s[0], bytes, sizeof bytes, 0)) > 0)
+        ;
+    CALL(n);
+    CALL(close(s[0]));
+}
+
 int main(int given, char **arguments)
 {
     port = given > 1 ? atoi(arguments[1]) : 5201;
@@ -319,6 +393,7 @@ int main(int given, char **arguments)
     addresses();
     aborts();
     odds();
+    unread();
     fprintf(stderr, "%d calls\n", count);
     return 0;
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anabranch_net::{CloseReason, ConnectError, Endpoint, SharedKeys};
@@ -12,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 use super::link::{Link, shown};
-use crate::frame::Frame;
+use crate::frame::{Frame, Kind};
 use crate::options::{Options, REUSE_PORT};
 use crate::{Form, Style};
 
@@ -29,6 +30,8 @@ pub struct Socket {
     pub changed: Notify,
     /// Held by whoever gives frames that belong together.
     pub turn: tokio::sync::Mutex<()>,
+    /// The last frame that the program was given is a message, or a part of one.
+    message_last: AtomicBool,
 }
 
 /// How far a socket is. One with many associations is fresh, or listens.
@@ -74,6 +77,8 @@ pub struct State {
     pub accepted: bool,
     /// The last descriptor is closed.
     pub closed: bool,
+    /// The program left a message unread when it closed it.
+    pub unread: bool,
 }
 
 impl State {
@@ -102,6 +107,7 @@ impl Socket {
             state: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
+            message_last: AtomicBool::new(false),
         }
     }
 
@@ -161,19 +167,45 @@ impl Socket {
     pub async fn give(&self, frame: &Frame, payload: &[u8]) -> io::Result<()> {
         let header = frame.encode();
         let parts = [IoSlice::new(&header), IoSlice::new(payload)];
-        self.unix
+        let is_message = frame.kind == Kind::Data;
+        // The program may close it before this call returns.
+        self.message_last.fetch_or(is_message, Ordering::Relaxed);
+        let given = self
+            .unix
             .async_io(Interest::WRITABLE, |unix| unix.send_vectored(&parts))
-            .await
-            .map(drop)
+            .await;
+        match given {
+            Ok(_) => self.message_last.store(is_message, Ordering::Relaxed),
+            Err(_) => drop(self.hear_of_unread(&given)),
+        }
+        given.map(drop)
+    }
+
+    /// Whether the program closed its last descriptor and left unread what it was given: the kernel tells so once, whoever asks it next. What
+    /// is unread is what was given last: a notification behind a message hides that.
+    fn hear_of_unread(&self, done: &io::Result<usize>) -> bool {
+        let error = done.as_ref().err().map(io::Error::kind);
+        let unread = error == Some(io::ErrorKind::ConnectionReset);
+        if unread {
+            self.state().unread = self.message_last.load(Ordering::Relaxed);
+        }
+        unread
     }
 
     /// Takes a frame of the program's, with what belongs to it, into `buffer`; 0 bytes: the program closed its last descriptor, or
     /// shut it down.
     pub async fn take(&self, buffer: &mut [u8]) -> io::Result<usize> {
         use std::io::Read;
-        self.unix
-            .async_io(Interest::READABLE, |mut unix: &Unix| unix.read(buffer))
-            .await
+        loop {
+            let taken = self
+                .unix
+                .async_io(Interest::READABLE, |mut unix: &Unix| unix.read(buffer))
+                .await;
+            // What the program wrote is still to be read.
+            if !self.hear_of_unread(&taken) {
+                return taken;
+            }
+        }
     }
 
     /// Whether it is one of IPv6 alone, or of IPv4 alone; `None`: of both.

@@ -47,6 +47,8 @@ pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>, form: F
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
     outwards(&host, &socket, &mut buffer, host.config.max_message_size).await;
+    // Who is giving it something in this moment may be the one who hears that messages were left unread.
+    drop(socket.turn.lock().await);
     leave(&host, &socket);
 }
 
@@ -141,7 +143,12 @@ fn leave(host: &Known, socket: &Socket) {
         state.phase = Phase::Failed;
         state.endpoint = None;
         let links = std::mem::take(&mut state.links);
-        (links, state.options.linger(), state.port.take())
+        // As Linux does, the peer is told that its messages were not read.
+        let linger = match state.unread {
+            true => Some(0),
+            false => state.options.linger(),
+        };
+        (links, linger, state.port.take())
     };
     for link in links.into_values() {
         match (linger, link.association()) {
@@ -170,8 +177,6 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
     loop {
         let length = match socket.take(buffer).await {
             Ok(length @ 1..) => length,
-            // The program left unread what it was given; what it wrote is still to be read.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => continue,
             Ok(0) | Err(_) => return,
         };
         let Some(frame) = Frame::decode(&buffer[..length]) else {
@@ -316,18 +321,18 @@ async fn inwards(link: Arc<Link>, association: Association) {
         .map_or([0; 2], |it| [it.outstrms, it.instrms]);
     let port = status.map_or(0, |it| it.peer_port);
     let up = notification::change(Change::Up, 0, streams, link.number);
-    let mut ended = Ok(());
     let mut told_up = tell(&link, up).await;
     if !association.is_authenticated() {
         let no_keys = notification::of_key(0, KeyNews::NoAuth, link.number);
         told_up = told_up.and(tell(&link, no_keys).await);
     }
-    if told_up.is_ok() {
-        ended = tokio::select! {
+    let ended = match told_up {
+        Ok(()) => tokio::select! {
             outcome = pass_on(&link, &association, port) => outcome,
             never = tell_dry(&link, &association) => match never {},
-        };
-    }
+        },
+        Err(_) => throw_away(&association).await,
+    };
     conclude(&link, &association, ended, streams).await;
 }
 
@@ -360,7 +365,7 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
                 let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
                 unfinished = (whole && !part.ends).then_some(part.stream);
                 if give(link, &part).await.is_err() {
-                    break Err(None);
+                    break throw_away(association).await;
                 }
             }
             Ok(None) => break Ok(()),
@@ -374,6 +379,17 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
         };
     }
     outcome
+}
+
+/// Takes what comes for a program that reads no more, until the association has ended: the peer could not end it while its messages find no room.
+async fn throw_away(association: &Association) -> Result<(), Option<Lost>> {
+    loop {
+        match association.recv_part().await {
+            Ok(Some(_)) => (),
+            Ok(None) => return Ok(()),
+            Err(lost) => return Err(Some(lost)),
+        }
+    }
 }
 
 /// Tells the program, where it wants to know, that all it has sent has arrived (RFC 6458 §6.1.9), and that nothing is signed by a key any more that
