@@ -105,10 +105,12 @@ impl Endpoint {
         let linger = config.linger;
         let decides = config.undecided > 0;
         let max_message_size = config.max_message_size;
+        let (backlog, accepts) = (config.backlog, config.accept);
+        let endpoint = protocol(config, port, secret).inspect_err(|_| ground.release(&claim))?;
         let state = State {
-            backlog: config.backlog,
-            accepts: config.accept,
-            endpoint: protocol(config, port, secret)?,
+            backlog,
+            accepts,
+            endpoint,
             entries: Default::default(),
             waiting: Default::default(),
             writers: Vec::new(),

@@ -8,6 +8,7 @@ use anabranch_net::{
     AddressError, Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint,
     Lost, Peer, SendOptions, SharedSockets,
 };
+use anabranch_sctp::ZeroChecksum;
 use common::{LOOPBACK, bounded, pattern};
 
 fn settings(port: u16) -> Config {
@@ -74,6 +75,18 @@ fn each_port_has_its_own_associations() {
         for task in sending.into_iter().chain(taking) {
             task.await.expect("no panic");
         }
+    });
+}
+
+#[test]
+fn settings_that_are_refused_leave_the_port_free() {
+    bounded(async {
+        let shared = sockets();
+        let mut config = settings(5_001);
+        config.sctp.zero_checksum = ZeroChecksum::Dtls;
+        let refused = Endpoint::bind_on(&shared, config).map(drop);
+        assert!(matches!(refused, Err(BindError::Config(_))), "{refused:?}");
+        Endpoint::bind_on(&shared, settings(5_001)).expect("free");
     });
 }
 
