@@ -67,6 +67,21 @@ fn bulk_fills_a_link_but_for_its_headers() {
 }
 
 #[test]
+fn what_quinn_does_not_tell_is_no_metric_of_quic() {
+    let right = spec("", BULK, CLEAN);
+    for (metric, probe) in [("timeouts", "timeout"), ("segments_sent", "sent")] {
+        let wrong = right.replace(
+            r#"metric = "retransmissions""#,
+            &format!(r#"metric = "{metric}""#),
+        );
+        let error = Plan::new(Request::new("quic.toml", &wrong)).expect_err("a refusal");
+        let said = error.to_string();
+        let expected = format!("QUIC does not tell `{probe}`; what can be seen of it is `cwnd`");
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
 fn a_run_is_the_same_twice_and_another_seed_is_another() {
     let text = spec(", streams = 4", BULK, LOSSY);
     let plan = plan(&text);

@@ -30,6 +30,13 @@ pub static ENTRY: Entry = Entry {
         fallback: |_, name| Config::default().show(name),
         messages: false,
         window: true,
+        // What `quinn-proto` counts. It keeps its timers, and its bytes in flight, to itself.
+        probes: Some(&[
+            Probe::Cwnd,
+            Probe::Srtt,
+            Probe::Retransmitted,
+            Probe::FastRetransmit,
+        ]),
         ..TransportKind::new(
             "quic",
             "QUIC (RFC 9000) by quinn-proto, unmodified, with a handshake that keeps no secrets.",
