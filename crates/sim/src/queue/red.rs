@@ -78,6 +78,13 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
                 fallback: Fallback::Is("true"),
             },
             Setting {
+                name: "wait",
+                about: " Keep a minimum distance between two drops: as many packets as the average leaves between two of them. Off: none, as in the paper.",
+                clause: "ns-2, wait_",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            Setting {
                 name: "ecn",
                 about: " Mark packets of senders that use ECN instead of dropping them, while the probability is below 1.",
                 clause: "RFC 3168 §7",
@@ -99,6 +106,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             weight: parameters.get("weight")?,
             packet_time: parameters.get("packet_time")?,
             gentle: parameters.get("gentle")?,
+            wait: parameters.get("wait")?,
             ecn: parameters.get("ecn")?,
             limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
         });
@@ -121,6 +129,8 @@ pub struct RedConfig {
     pub packet_time: Nanos,
     /// From `max` to twice `max` the probability rises to 1.
     pub gentle: bool,
+    /// Between two that go lie at least as many packets as the probability leaves between two of them on average.
+    pub wait: bool,
     /// Marks packets of senders that use ECN instead of dropping them.
     pub ecn: bool,
     /// What is dropped at the tail, the packet in transmission included.
@@ -128,7 +138,7 @@ pub struct RedConfig {
 }
 
 impl Default for RedConfig {
-    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no ECN, no limit.
+    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no minimum distance, no ECN, no limit.
     fn default() -> Self {
         Self {
             min: 5,
@@ -137,6 +147,7 @@ impl Default for RedConfig {
             weight: 0.002,
             packet_time: MILLISECOND,
             gentle: true,
+            wait: false,
             ecn: false,
             limit: Limit::Unlimited,
         }
@@ -205,7 +216,7 @@ impl Red {
     }
 
     /// Whether the packet that comes is to go, and by a drop in any case. Packets between two that go are spread evenly: with
-    /// p_b / (1 - count p_b) (§4).
+    /// p_b / (1 - count p_b) (§4); with `wait` none goes before count p_b is 1, and then with p_b / (2 - count p_b) (ns-2, `wait_`).
     fn chooses(&mut self, rng: &mut Rng) -> Option<bool> {
         let (base, surely) = self.base();
         if base <= 0.0 {
@@ -213,7 +224,12 @@ impl Red {
             return None;
         }
         let count = self.count.map_or(0, |count| count + 1);
-        let left = 1.0 - count as f64 * base;
+        let waited = count as f64 * base;
+        if self.config.wait && waited < 1.0 {
+            self.count = Some(count);
+            return None;
+        }
+        let left = if self.config.wait { 2.0 } else { 1.0 } - waited;
         let probability = if left <= base { 1.0 } else { base / left };
         let probability = Probability::new(probability).unwrap_or(Probability::ALWAYS);
         let goes = rng.chance(probability);

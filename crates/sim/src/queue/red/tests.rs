@@ -57,7 +57,27 @@ fn the_probability_rises_in_two_slopes() {
 /// surely: gaps are uniform on 1 to 19 (§7), and 10 on average.
 #[test]
 fn gaps_are_uniform() {
-    let mut red = red(RedConfig::default());
+    let (least, most, mean) = gaps(RedConfig::default());
+    assert_eq!((least, most), (1, 19));
+    // Standard error of 20,000 gaps: 5.48 / sqrt(20,000) = 0.039.
+    assert!((mean - 10.0).abs() < 0.2, "{mean}");
+}
+
+/// With a minimum distance none goes before 20 have come, and they are uniform on 20 to 39.
+#[test]
+fn gaps_with_a_minimum_distance_are_uniform() {
+    let (least, most, mean) = gaps(RedConfig {
+        wait: true,
+        ..RedConfig::default()
+    });
+    assert_eq!((least, most), (20, 39));
+    // Standard error of 6,800 gaps: 5.77 / sqrt(6,800) = 0.07.
+    assert!((mean - 29.5).abs() < 0.35, "{mean}");
+}
+
+/// The least, the greatest and the mean distance between two packets that go, with p_b = 1/20.
+fn gaps(config: RedConfig) -> (u64, u64, f64) {
+    let mut red = red(config);
     red.average = 10.0;
     red.count = Some(0);
     let mut rng = Seed::new(1, 0).stream("queue");
@@ -69,10 +89,9 @@ fn gaps_are_uniform() {
             gap = 0;
         }
     }
-    assert_eq!(gaps.iter().max(), Some(&19));
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
-    // Standard error of 20,000 gaps: 5.48 / sqrt(20,000) = 0.039.
-    assert!((mean - 10.0).abs() < 0.2, "{mean}");
+    let [least, most] = [gaps.iter().min(), gaps.iter().max()].map(|it| *it.expect("a gap"));
+    (least, most, mean)
 }
 
 /// Where arrivals are twice the service the average comes to rest where half of them go, between `max` and twice `max`.
