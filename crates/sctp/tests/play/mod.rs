@@ -31,6 +31,8 @@ use watch::Known;
 const PORTS: [u16; 2] = [5_000, 7];
 /// Acts of one play; later ones would only repeat.
 const MAX_ACTS: usize = 400;
+/// Addresses that a host has, unless a play is to have others.
+const HOMES: u8 = 2;
 /// Packets in a row after which an endpoint is taken to have run away.
 const MAX_PACKETS: usize = 1_000;
 /// What waits on the wire; the oldest is lost beyond it.
@@ -78,6 +80,8 @@ struct Play<'a> {
     now: Nanos,
     config: Config,
     endpoints: [Endpoint; 2],
+    /// Addresses of each.
+    homes: u8,
     lives: u8,
     wire: VecDeque<Shot>,
     /// The first packets of the play.
@@ -94,17 +98,27 @@ struct Play<'a> {
     tampered: bool,
     /// What every association records, where that is a matter of the play.
     probes: Option<ProbeSet>,
-    /// All packets that were sent so far, with their paths; where `probes` is a matter of the play, all counts, too.
+    /// All packets that were sent so far, with their paths; where `probes` is a matter of the play, all counts and how all paths stood, too.
     account: DefaultHasher,
 }
 
 /// Plays what `bytes` say. `held` tells how many bytes of the heap are in use, where that is known.
 pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
-    play_recorded(bytes, held, None);
+    play_anyhow(bytes, HOMES, held, None);
 }
 
-/// As [`play`], with `probes` recorded. Gives one number for all packets that were sent and all that was counted.
-pub fn play_recorded(bytes: &[u8], held: Option<fn() -> usize>, probes: Option<ProbeSet>) -> u64 {
+/// As [`play`], with so many addresses of each host and `probes` recorded. Gives one number for all packets that were sent, all that was
+/// counted, and how every path stood after each step.
+pub fn play_recorded(bytes: &[u8], homes: u8, probes: ProbeSet) -> u64 {
+    play_anyhow(bytes, homes, None, Some(probes))
+}
+
+fn play_anyhow(
+    bytes: &[u8],
+    homes: u8,
+    held: Option<fn() -> usize>,
+    probes: Option<ProbeSet>,
+) -> u64 {
     let meter = watch::Meter::new(held);
     let mut script = Script(bytes);
     let (choice, extremes) = (script.byte(), script.byte());
@@ -119,8 +133,9 @@ pub fn play_recorded(bytes: &[u8], held: Option<fn() -> usize>, probes: Option<P
             } else {
                 [host as u8; 32]
             };
-            endpoint(host, &config, seed)
+            endpoint(host, homes, &config, seed)
         }),
+        homes,
         script,
         now: SECOND,
         config,
@@ -193,10 +208,9 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
     })
 }
 
-fn endpoint(host: usize, config: &Config, seed: [u8; 32]) -> Endpoint {
-    let config = config
-        .clone()
-        .with(|it| it.addresses = vec![address(host, 0), address(host, 1)]);
+fn endpoint(host: usize, homes: u8, config: &Config, seed: [u8; 32]) -> Endpoint {
+    let addresses = (0..homes).map(|network| address(host, network)).collect();
+    let config = config.clone().with(|it| it.addresses = addresses);
     let mut endpoint = Endpoint::new(config, PORTS[host], seed).expect("settings");
     endpoint.listen(true);
     endpoint.set_max_associations(8);
@@ -323,9 +337,18 @@ impl Play<'_> {
         for id in ids {
             if let Some(association) = self.endpoints[host].association_mut(id) {
                 association.set_probes(probes);
-                (self.account).write(format!("{:?}", association.stats()).as_bytes());
+                let stands = (
+                    association.stats(),
+                    association.paths(),
+                    association.peer_rwnd(),
+                    association.outstanding_chunks(),
+                    association.buffered(),
+                );
+                self.account.write(format!("{stands:?}").as_bytes());
             }
         }
+        let due = self.endpoints[host].poll_timeout();
+        self.account.write(format!("{due:?}").as_bytes());
         let discards = self.endpoints[host].discards();
         self.account.write(format!("{discards:?}").as_bytes());
     }

@@ -75,7 +75,7 @@ impl Play<'_> {
     /// The host loses its memory.
     pub(super) fn live_anew(&mut self, host: usize) {
         self.lives = self.lives.wrapping_add(1);
-        self.endpoints[host] = endpoint(host, &self.config, [self.lives; 32]);
+        self.endpoints[host] = endpoint(host, self.homes, &self.config, [self.lives; 32]);
         self.ledger.forget(host);
     }
 
