@@ -6,6 +6,8 @@
 
 mod address_changes;
 mod authentication;
+mod common_in;
+mod common_out;
 mod cookie_echo;
 mod data;
 mod ecn;
@@ -40,6 +42,7 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::TlvList;
 use bytes::Bytes;
 
+pub(crate) use common_in::Common;
 use ecn::Marks;
 use errands::{Errand, Errands};
 use heartbeat::Verifying;

@@ -32,7 +32,7 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// Appends an element. A queue that gave its memory back takes at once what it needed the last time.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self, item: T) {
         if self.items.len() == self.items.capacity() {
             self.grow();

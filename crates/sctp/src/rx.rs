@@ -20,18 +20,20 @@ mod reassembly;
 mod reset;
 mod room;
 mod sack_policy;
+mod sacks;
 mod steps;
 mod tsn_tracker;
 mod window;
 
 use anabranch_transport::{Nanos, Probe, Trace};
-use anabranch_wire::chunk::{Data, DecodeError, OutgoingSack, Sack};
+use anabranch_wire::chunk::{Data, DecodeError};
 use anabranch_wire::packet::Frame;
-use anabranch_wire::{Full, PacketBuilder, Ssn, Tsn};
+use anabranch_wire::{Ssn, Tsn};
 
 pub use assembly::TooLong;
 pub(crate) use forward::Forwarded;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
+pub(crate) use next::Next;
 
 use crate::config::Config;
 use crate::path::PathId;
@@ -194,9 +196,6 @@ impl Receiver {
         trace: &mut Trace,
     ) -> Result<DataOutcome, DecodeError> {
         let data = Data::view(frame)?;
-        if self.take_next(&data, frame, from, trace) {
-            return Ok(DataOutcome::NewData);
-        }
         Ok(self.take_data(now, &data, frame, from, trace))
     }
 
@@ -429,6 +428,7 @@ impl Receiver {
     }
 
     /// The last chunk of a packet has been handled: decides whether a SACK goes now or after the delay.
+    #[inline]
     pub fn on_packet_end(&mut self, now: Nanos) {
         self.weigh();
         self.sack.packet_end(now, self.tracker.has_gaps());
@@ -457,65 +457,6 @@ impl Receiver {
     /// The delay of a SACK may be over.
     pub fn handle_sack_timer(&mut self, now: Nanos) {
         self.sack.handle_timer(now);
-    }
-
-    /// The path on which DATA came last: where its SACK goes (RFC 9260 §6.4).
-    pub fn sack_path(&self) -> PathId {
-        self.from
-    }
-
-    /// Adds a SACK to a packet, with as many gap blocks and then duplicates as fit. The SACK counts as sent.
-    ///
-    /// # Errors
-    /// [`Full`] if not even a SACK without blocks fits; nothing has changed then.
-    pub fn push_sack(
-        &mut self,
-        now: Nanos,
-        packet: &mut PacketBuilder<'_>,
-        trace: &mut Trace,
-    ) -> Result<(), Full> {
-        let fitting = Sack::gap_blocks_within(packet.room(), 0);
-        let gaps = self.tracker.gap_count().min(fitting);
-        let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
-        let advertised = self.window.to_advertise();
-        let at = packet.len();
-        match self.tracker.kept_blocks(gaps) {
-            Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
-            None => {
-                let blocks = self.tracker.blocks(gaps);
-                packet.push(&self.sack_of(advertised, blocks, duplicates))?;
-            }
-        }
-        if let Some(packets) = self.sack.packets_to_tell() {
-            packet.set_flags(at, crate::tx::sack_flags(packets));
-        }
-        self.tracker.forget_duplicates(duplicates);
-        self.window.advertised(advertised);
-        self.sack.sent();
-        self.statistics.sacks += 1;
-        trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
-        self.record_late(now, trace);
-        self.held.record(now, self.window.used(), trace);
-        Ok(())
-    }
-
-    fn sack_of<G>(&self, a_rwnd: u32, gap_blocks: G, duplicates: usize) -> OutgoingSack<'_, G> {
-        OutgoingSack {
-            cumulative_tsn_ack: self.tracker.cumulative(),
-            a_rwnd,
-            gap_blocks,
-            duplicates: &self.tracker.duplicates()[..duplicates],
-        }
-    }
-
-    /// Whether the cumulative TSN says all that a SACK would: no gap, no duplicate, and the window that the peer knows.
-    pub(crate) fn point_says_all(&self) -> bool {
-        !self.tracker.has_gaps() && self.tracker.duplicates().is_empty() && self.window.is_as_told()
-    }
-
-    /// The peer has been told the cumulative TSN otherwise; a SACK need not.
-    pub(crate) fn point_told(&mut self) {
-        self.sack.sent();
     }
 
     /// Takes what can be read next: it is held no longer.

@@ -7,6 +7,8 @@ mod abandon;
 mod ack;
 mod burst;
 mod cmt;
+mod common_data;
+mod common_sack;
 mod course;
 mod deadlines;
 mod ecn;

@@ -24,7 +24,7 @@ pub const fn padded(len: usize) -> usize {
 }
 
 /// Appends the zero bytes that bring something of `len` bytes to a multiple of 4.
-#[inline]
+#[inline(always)]
 pub(crate) fn put_padding(out: &mut BytesMut, len: usize) {
     const ZEROS: [u8; 3] = [0; 3];
     let missing = padded(len) - len;

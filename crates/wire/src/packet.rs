@@ -161,6 +161,12 @@ impl<'a> Chunks<'a> {
         self.datagram.len()
     }
 
+    /// Whether there is nothing more.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.datagram.len()
+    }
+
     /// As [`Iterator::next`], without a slice of the datagram, which counts a reference.
     #[inline]
     pub fn next_frame(&mut self) -> Option<Result<Frame<'a>, ChunkError>> {

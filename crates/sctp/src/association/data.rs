@@ -18,7 +18,7 @@ use crate::rx::DataOutcome;
 use crate::state::State;
 
 impl Association {
-    /// Takes a chunk of type DATA. `from`: the path to which the packet's DATA is acknowledged, once it is known and nobody has a say in
+    /// Takes a chunk of type DATA that is no common one, or in no common packet. `from`: the path to which the packet's DATA is acknowledged, once it is known and nobody has a say in
     /// DATA.
     #[inline(always)]
     pub(super) fn handle_data_chunk(
@@ -56,7 +56,7 @@ impl Association {
     }
 
     /// Where DATA that came over `path` is acknowledged to.
-    fn acknowledging_path(&self, path: Path) -> PathId {
+    pub(super) fn acknowledging_path(&self, path: Path) -> PathId {
         let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
         self.paths.verified(from)
     }

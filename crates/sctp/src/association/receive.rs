@@ -69,9 +69,6 @@ impl Association {
         behind: bool,
         discards: &mut Discards,
     ) {
-        self.sack_taken = false;
-        self.data_taken = false;
-        self.reply_room = None;
         if self.auth.is_some() {
             return self.take_admitted(now, path, first, rest, behind, discards);
         }
@@ -264,7 +261,8 @@ impl Association {
         self.note_acknowledged(now, &outcome);
     }
 
-    fn note_acknowledged(&mut self, now: Nanos, outcome: &SackOutcome) {
+    #[inline(always)]
+    pub(super) fn note_acknowledged(&mut self, now: Nanos, outcome: &SackOutcome) {
         self.tell_stream_limit();
         self.tell_receipts();
         if outcome.cumulative_advanced && !self.is_established() {
@@ -477,9 +475,10 @@ impl Association {
     }
 
     /// Tells the user that messages wait, if that is news.
+    #[inline(always)]
     pub(crate) fn tell_readable(&mut self) {
-        let waits = self.state.live_rx().is_some_and(Receiver::has_message);
-        if waits && !self.readable_told {
+        let waits = || self.state.live_rx().is_some_and(Receiver::has_message);
+        if !self.readable_told && waits() {
             self.readable_told = true;
             self.events.readable();
         }

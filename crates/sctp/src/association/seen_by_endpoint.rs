@@ -43,8 +43,11 @@ impl Association {
     }
 
     /// A packet of so many bytes arrived with `ecn` in its IP header; its chunks come next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin_packet(&mut self, ecn: Ecn, bytes: usize) {
+        self.sack_taken = false;
+        self.data_taken = false;
+        self.reply_room = None;
         self.note_field(ecn);
         if let Some(rx) = self.state.live_rx_mut() {
             rx.on_packet_begin(bytes);

@@ -18,8 +18,9 @@ use crate::path::{PathId, mtu};
 use crate::state::{Known, Stage, State};
 
 impl Association {
-    /// Appends the next packet to `out`; `None` when nothing may be sent now.
-    pub(crate) fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+    /// Appends the next packet to `out`, whatever is to be sent; `None` when nothing may be sent now.
+    #[inline(never)]
+    pub(super) fn poll_any(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if self.parting.is_some()
             && let Some(parting) = self.parting.take()
         {
@@ -69,11 +70,7 @@ impl Association {
             if matches!(self.state, State::CookieWait(_)) {
                 return Some(self.write_init(now, path, out));
             }
-            let len = if plain && control.is_none() && self.writes_data_alone() {
-                self.write_data(now, path, out)
-            } else {
-                self.write_packet(now, path, data, plain, out)
-            };
+            let len = self.write_packet(now, path, data, plain, out);
             if len > 0 {
                 return Some(Transmit {
                     ecn: self.take_field(),
@@ -163,33 +160,6 @@ impl Association {
 
     fn may_send_data(&self) -> bool {
         self.state.sends_data() && !self.is_held()
-    }
-
-    /// Whether a packet has nothing but DATA where that goes and all that is due [is plain](Self::is_plain): no SACK rides along, no
-    /// extension has a say, and nobody records.
-    #[inline]
-    fn writes_data_alone(&self) -> bool {
-        let State::Known(Known { rx, .. }) = &self.state else {
-            return false;
-        };
-        !rx.sack_useful()
-            && self.marks.is_none()
-            && self.rsctp.is_none()
-            && self.auth.is_none()
-            && self.tx.is_plain(&self.trace)
-    }
-
-    /// As [`Self::write_packet`], of DATA alone.
-    #[inline]
-    fn write_data(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> usize {
-        let limit = self.paths.get(path).max_packet;
-        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
-        self.tx.set_finishing(false);
-        let (paths, trace) = (&mut self.paths, &mut self.trace);
-        if self.tx.fill_plainly(now, path, &mut packet, paths, trace) == 0 {
-            return 0;
-        }
-        packet.finish(self.sums.wanted(false))
     }
 
     /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next, `plain` what

@@ -6,7 +6,7 @@ use anabranch_wire::packet::{Chunks, Frame, Packet};
 
 use super::table::Way;
 use super::{Arrival, Endpoint};
-use crate::association::{Admission, Association};
+use crate::association::{Admission, Association, Common};
 use crate::discard::Discard;
 
 impl Arrival {
@@ -66,16 +66,17 @@ impl Endpoint {
         let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);
         let again = is_its_own && !behind && !arrival.without && carries_data(first);
         self.table.came(again.then_some(way), slot);
-        self.hand_over(arrival.now, arrival.ecn, &way, slot, first, rest, behind);
+        if let Some(association) = self.table.get_mut(slot) {
+            self.taken = true;
+            association.begin_packet(arrival.ecn, rest.packet_len());
+            self.hand_over(arrival.now, &way, slot, first, rest, behind);
+        }
     }
 
-    /// The packet came this way and is the association's.
-    #[expect(clippy::too_many_arguments, reason = "a packet and how it came")]
-    #[inline]
+    /// The packet, or what is left of it, came this way and is the association's, which knows of the packet.
     fn hand_over(
         &mut self,
         now: Nanos,
-        ecn: Ecn,
         way: &Way,
         slot: u32,
         first: Frame<'_>,
@@ -85,10 +86,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
-        self.taken = true;
-        association.begin_packet(ecn, rest.packet_len());
         association.handle_chunks(now, way.path, first, rest, behind, &mut self.discards);
-        // Most packets tell nothing.
         let tells = association.has_events();
         if association.addresses_changed() {
             association.follow_udp_port(way.path.remote, way.udp_port);
@@ -117,11 +115,29 @@ impl Endpoint {
         let Some(Ok(first)) = chunks.next_frame() else {
             return false;
         };
-        let is_over = self.table.get(slot).is_none_or(Association::is_closed);
-        if is_over || !carries_data(first) {
+        let Some(association) = self.table.get_mut(slot) else {
+            return false;
+        };
+        if association.is_closed() || !carries_data(first) {
             return false;
         }
-        self.hand_over(now, ecn, way, slot, first, chunks, false);
+        self.taken = true;
+        association.begin_packet(ecn, chunks.packet_len());
+        match association.take_common(now, way.path, first, chunks, &mut self.discards) {
+            Common::Whole => {
+                // Most packets tell nothing.
+                let tells = association.has_events();
+                self.table.sends(slot);
+                if tells {
+                    self.table.tells(slot);
+                }
+            }
+            Common::Until {
+                frame,
+                rest,
+                behind,
+            } => self.hand_over(now, way, slot, frame, rest, behind),
+        }
         true
     }
 

@@ -1,6 +1,5 @@
 //! What an endpoint sends: answers that belong to no association, then each association in turn.
 
-use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 #[cfg(doc)]
@@ -10,7 +9,6 @@ use bytes::BytesMut;
 
 use super::Endpoint;
 use crate::event::CloseReason;
-use crate::path::Paths;
 
 /// A packet to be sent, and how it is wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,21 +18,6 @@ pub struct Outgoing {
     pub transmit: Transmit,
     /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
     pub udp_port: u16,
-}
-
-/// Where the UDP port of a packet is found, for who asks.
-pub(super) enum UdpPort<'a> {
-    Known(u16),
-    Of(&'a Paths),
-}
-
-impl UdpPort<'_> {
-    fn of(self, remote: IpAddr) -> u16 {
-        match self {
-            Self::Known(port) => port,
-            Self::Of(paths) => paths.udp_port_to(remote),
-        }
-    }
 }
 
 impl Endpoint {
@@ -58,7 +41,6 @@ impl Endpoint {
         mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) {
         self.poll_each(now, out, |udp_port, transmit, out| {
-            let udp_port = udp_port.of(transmit.path.remote);
             each(Outgoing { transmit, udp_port }, out)
         });
     }
@@ -68,7 +50,7 @@ impl Endpoint {
         &mut self,
         now: Nanos,
         out: &mut BytesMut,
-        mut each: impl FnMut(UdpPort<'_>, Transmit, &mut BytesMut) -> ControlFlow<()>,
+        mut each: impl FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
     ) {
         let now = self.at(now);
         while let Some((path, udp_port, bytes)) = self.answers.pop_front() {
@@ -79,17 +61,14 @@ impl Endpoint {
                 ecn: Ecn::NotEct,
                 may_fragment: false,
             };
-            if each(UdpPort::Known(udp_port), transmit, out).is_break() {
+            if each(udp_port, transmit, out).is_break() {
                 return;
             }
         }
         while let Some(slot) = self.table.next_to_transmit() {
             if let Some(association) = self.table.get_mut(slot) {
-                while let Some(transmit) = association.poll_transmit(now, out) {
-                    let udp_port = UdpPort::Of(association.paths());
-                    if each(udp_port, transmit, out).is_break() {
-                        return;
-                    }
+                if association.poll_all(now, out, &mut each).is_break() {
+                    return;
                 }
                 let (deadline, tells) = (association.deadline(), association.has_events());
                 let ended = association.is_closed();

@@ -386,6 +386,16 @@ impl Paths {
             .map_or(self.udp_port, |id| self.get(id).udp_port)
     }
 
+    /// The peer's UDP port of that path; 0: right above IP.
+    #[inline]
+    pub(crate) fn udp_port_of(&self, id: PathId) -> u16 {
+        let entry = self.get(id);
+        if entry.disowned {
+            return self.udp_port_to(entry.path.remote);
+        }
+        entry.udp_port
+    }
+
     /// Number of paths.
     pub fn len(&self) -> usize {
         self.entries.len()

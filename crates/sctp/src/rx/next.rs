@@ -4,7 +4,8 @@
 //! before they are asked. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
 
 use anabranch_transport::Trace;
-use anabranch_wire::chunk::Data;
+use anabranch_wire::chunk::{Data, kind};
+use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Receiver;
 use super::delivery::Readable;
@@ -21,45 +22,80 @@ pub(super) fn may_come(config: &Config) -> bool {
         && config.partial_delivery_point.is_none()
 }
 
+/// What comes in a packet behind common chunks.
+pub(crate) enum Next<'a> {
+    /// Nothing.
+    End,
+    /// Something that is no chunk.
+    Broken,
+    /// Another chunk.
+    Other(Frame<'a>),
+}
+
 impl Receiver {
-    /// Takes a chunk, if it is a common one; whether it was.
+    /// Takes the chunks of a packet, the DATA `frame` and then `rest`, as long as they are common ones. Gives how many were taken, and what
+    /// comes next.
     #[inline(always)]
-    pub(super) fn take_next(
+    pub(crate) fn take_run<'a>(
         &mut self,
-        data: &Data<&[u8]>,
-        source: &impl Source,
+        mut frame: Frame<'a>,
+        rest: &mut Chunks<'a>,
         from: PathId,
         trace: &Trace,
-    ) -> bool {
-        let length = data.user_data.len();
-        let bytes = self.profile.rwnd_counts.bytes(length);
-        let is_whole = data.beginning && data.ending;
-        if self.tracker.has_gaps()
-            || data.tsn != self.tracker.cumulative().next()
-            || length == 0
-            || data.beginning != data.ending
-            || data.immediate
-            || data.stream_id >= self.streams
-            || !self.is_undisturbed(trace)
-            || data.tsn == self.initial_tsn
-            || !self.window.has_plenty_for(bytes, length)
-        {
-            return false;
+    ) -> (usize, Next<'a>) {
+        if self.tracker.has_gaps() || !self.is_undisturbed(trace) {
+            return (0, Next::Other(frame));
         }
-        let is_taken = if is_whole {
-            self.take_whole(data, bytes, source)
-        } else {
-            self.take_piece(data, source)
+        let mut last = self.tracker.cumulative();
+        let mut taken = 0;
+        let (mut user_data, mut bytes_taken) = (0, 0);
+        let mut plenty = self.window.plenty();
+        let next = loop {
+            let Ok(data) = Data::view(&frame) else {
+                break Next::Other(frame);
+            };
+            let length = data.user_data.len();
+            let bytes = self.profile.rwnd_counts.bytes(length);
+            if data.tsn != last.next()
+                || length == 0
+                || data.beginning != data.ending
+                || data.immediate
+                || data.stream_id >= self.streams
+                || data.tsn == self.initial_tsn
+                || !plenty.take(bytes, length)
+            {
+                break Next::Other(frame);
+            }
+            let is_taken = if data.beginning {
+                self.take_whole(&data, bytes, &frame)
+            } else {
+                self.take_piece(&data, &frame)
+            };
+            if !is_taken {
+                break Next::Other(frame);
+            }
+            last = data.tsn;
+            taken += 1;
+            user_data += length;
+            bytes_taken += bytes;
+            match rest.next_frame() {
+                None => break Next::End,
+                Some(Ok(next)) => frame = next,
+                Some(Err(_)) => break Next::Broken,
+            }
+            if frame.kind != kind::DATA {
+                break Next::Other(frame);
+            }
         };
-        if is_taken {
+        if taken > 0 {
             self.from = from;
-            self.tracker.insert(data.tsn);
+            self.tracker.advance(last);
             self.sack.saw_data();
-            self.window.take(bytes, length);
-            self.statistics.chunks += 1;
-            self.statistics.bytes += length as u64;
+            self.window.take_over(bytes_taken, user_data, taken);
+            self.statistics.chunks += taken as u64;
+            self.statistics.bytes += user_data as u64;
         }
-        is_taken
+        (taken, next)
     }
 
     /// Whether nothing is asked of a chunk but where it belongs.

@@ -3,7 +3,7 @@
 use anabranch_transport::ProbeSet;
 use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::chunk::Chunk;
-use anabranch_wire::{Checksum, CommonHeader, Packet, Ssn};
+use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Ssn};
 use bytes::{Bytes, BytesMut};
 
 use super::*;

@@ -183,9 +183,9 @@ impl TsnTracker {
         beside
     }
 
-    /// The TSN after the cumulative one has come.
+    /// The TSN after the cumulative one has come; while there are no gaps, all up to `tsn`.
     #[inline]
-    fn advance(&mut self, tsn: Tsn) -> Neighbours {
+    pub fn advance(&mut self, tsn: Tsn) -> Neighbours {
         self.cumulative = tsn;
         let after = self.runs > 0 && self.has(tsn.next());
         if after {

@@ -37,6 +37,26 @@ pub(super) struct ReceiveWindow {
     silent: bool,
 }
 
+/// Room for so much that nothing is asked of a chunk that fits.
+pub(super) struct Plenty {
+    bytes: u64,
+    memory: u64,
+}
+
+impl Plenty {
+    /// A chunk with `data` bytes of user data takes its part, `bytes` as the profile counts them; false if it does not fit.
+    #[inline(always)]
+    pub fn take(&mut self, bytes: u64, data: usize) -> bool {
+        let memory = data as u64 + CHUNK_COST;
+        let fits = bytes < self.bytes && memory <= self.memory;
+        if fits {
+            self.bytes -= bytes;
+            self.memory -= memory;
+        }
+        fits
+    }
+}
+
 impl ReceiveWindow {
     pub fn new(config: &Config) -> Self {
         let size = u64::from(config.receive_buffer);
@@ -98,11 +118,13 @@ impl ReceiveWindow {
         bytes <= self.left() && memory <= self.soft
     }
 
-    /// Whether a chunk is taken, as [`Self::admits`] says, and leaves a window to advertise: less is asked for here than that needs.
+    /// The room for chunks that are taken, as [`Self::admits`] says, and leave a window to advertise: less is given here than that.
     #[inline]
-    pub fn has_plenty_for(&self, bytes: u64, data: usize) -> bool {
-        bytes + self.least < self.left()
-            && 2 * (self.memory() + data as u64 + CHUNK_COST) <= self.soft
+    pub fn plenty(&self) -> Plenty {
+        Plenty {
+            bytes: self.left().saturating_sub(self.least),
+            memory: (self.soft / 2).saturating_sub(self.memory()),
+        }
     }
 
     /// Whether there is memory for what was held before.
@@ -119,6 +141,7 @@ impl ReceiveWindow {
     }
 
     /// Data in `chunks` that was held before is held on.
+    #[inline]
     pub fn take_over(&mut self, bytes: u64, data: usize, chunks: usize) {
         self.used += bytes;
         self.data += data as u64;

@@ -40,20 +40,20 @@ pub(super) struct PathAck {
     pub bytes: u64,
     pub chunks: u32,
     /// Packets whose first chunk is among them.
-    packets: u32,
+    pub packets: u32,
     /// A chunk was acknowledged that (where the profile minds) no timeout had put in doubt, and that was on this path alone.
     pub alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
-    passed: bool,
+    pub passed: bool,
     pub rtt: Option<Nanos>,
     /// Somebody asks for more of each chunk than its bytes.
-    watched: bool,
+    pub watched: bool,
     /// When the newest chunk among them was sent, of those sent only once.
-    latest_sent: Option<Nanos>,
-    flight_before: u64,
+    pub latest_sent: Option<Nanos>,
+    pub flight_before: u64,
     pub earliest_before: Option<Tsn>,
     /// A chunk is in flight again that had been acknowledged.
-    withdrawn: bool,
+    pub withdrawn: bool,
     /// Chunks that missing reports marked.
     pub lost: u32,
     /// The highest TSN among them, if there are any.
@@ -418,19 +418,46 @@ impl Sender {
                 in_recovery |= self.recovers(cmt, id);
                 self.couple(id, paths);
             }
-            if let Some(rtt) = ack.rtt {
-                let entry = paths.get_mut(id);
-                entry.measure_rtt(now, id, rtt, trace);
-                entry.rtt_min = Some(entry.rtt_min.map_or(rtt, |least| least.min(rtt)));
-            }
-            if ack.alive && paths.record_answer(now, id, trace) {
-                outcome.paths_restored |= 1 << index;
-            }
-            outcome.newly_acked_bytes += ack.bytes;
+            self.settle::<false>(
+                now,
+                id,
+                &ack,
+                (advanced, in_recovery),
+                outcome,
+                paths,
+                trace,
+            );
+        }
+    }
+
+    /// One path of [`Self::settle_paths`]; `PLAIN`: it is the only one, chunks were acknowledged, and nobody records.
+    #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
+    #[inline(always)]
+    pub(super) fn settle<const PLAIN: bool>(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        ack: &PathAck,
+        (advanced, in_recovery): (bool, bool),
+        outcome: &mut SackOutcome,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        if let Some(rtt) = ack.rtt {
+            let entry = paths.get_mut(id);
+            entry.measure_rtt(now, id, rtt, trace);
+            entry.rtt_min = Some(entry.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+        if ack.alive && paths.record_answer(now, id, trace) {
+            outcome.paths_restored |= 1 << id.0;
+        }
+        outcome.newly_acked_bytes += ack.bytes;
+        let touched = || {
             let withdrawn = ack.withdrawn || self.withdrawn_on == Some(id);
-            if self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || withdrawn || ack.passed {
-                self.settle_path(now, id, &ack, advanced, in_recovery, paths, trace);
-            }
+            self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || withdrawn || ack.passed
+        };
+        if PLAIN || touched() {
+            self.settle_path::<PLAIN>(now, id, ack, advanced, in_recovery, paths, trace);
         }
     }
 
@@ -442,7 +469,8 @@ impl Sender {
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
-    fn settle_path(
+    #[inline(always)]
+    fn settle_path<const PLAIN: bool>(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -453,9 +481,9 @@ impl Sender {
         trace: &mut Trace,
     ) {
         let entry = paths.get_mut(id);
-        if ack.chunks > 0 {
+        if PLAIN || ack.chunks > 0 {
             entry.most_in_flight = None;
-            let before = window(entry);
+            let before = if PLAIN { (0, 0) } else { window(entry) };
             let sample = AckSample {
                 now,
                 bytes_acked: ack.bytes,
@@ -476,7 +504,9 @@ impl Sender {
             };
             entry.cc.on_ack(&sample);
             entry.estimate(id, &sample, trace);
-            trace_window(now, id, entry, before, trace);
+            if !PLAIN {
+                trace_window(now, id, entry, before, trace);
+            }
         }
         let earliest_acked = ack.passed
             || ack
@@ -488,6 +518,9 @@ impl Sender {
             entry.earliest = None;
         } else if earliest_acked || entry.t3_deadline.is_none() {
             entry.start_t3(now); // R3, R4
+        }
+        if PLAIN {
+            return;
         }
         self.trace_flight(now, id, entry, trace);
     }

@@ -7,7 +7,7 @@ use anabranch_wire::{PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
 use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
-use crate::path::{PathId, Paths};
+use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, MaxBurst};
 
 /// Marked chunks that go to another path, looked past for more that fit into a packet.
@@ -19,45 +19,8 @@ impl Sender {
     /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just named, to a packet, and returns how many. None
     /// is added if none may go, or if what must go next does not fit beside the chunks already there; send that packet then,
     /// and ask again.
+    #[inline(never)]
     pub fn fill(
-        &mut self,
-        now: Nanos,
-        id: PathId,
-        packet: &mut PacketBuilder<'_>,
-        paths: &mut Paths,
-        trace: &mut Trace,
-    ) -> usize {
-        self.fill_with::<false>(now, id, packet, paths, trace)
-    }
-
-    /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`] has just named.
-    #[inline]
-    pub fn is_plain(&self, trace: &Trace) -> bool {
-        trace.wants_nothing()
-            && !self.outstanding.takes_a_look()
-            && self.abandoning.is_none()
-            && self.receipts.is_none()
-            && self.watch.is_none()
-            && !self.interleaving
-            && !self.queue.has_courses()
-    }
-
-    /// As [`Sender::fill`], where all that may go is new DATA, in chunks of that type, and nobody looks: see [`Sender::is_plain`].
-    #[inline]
-    pub fn fill_plainly(
-        &mut self,
-        now: Nanos,
-        id: PathId,
-        packet: &mut PacketBuilder<'_>,
-        paths: &mut Paths,
-        trace: &mut Trace,
-    ) -> usize {
-        debug_assert!(self.is_plain(trace), "that was asked");
-        self.fill_with::<true>(now, id, packet, paths, trace)
-    }
-
-    #[inline(always)]
-    fn fill_with<const PLAIN: bool>(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -69,9 +32,8 @@ impl Sender {
         self.keys.begin_packet();
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
-        let forward = !PLAIN && self.watch.is_some() && self.goes_new(paths) == Some(id);
-        let again = if !PLAIN
-            && !forward
+        let forward = self.watch.is_some() && self.goes_new(paths) == Some(id);
+        let again = if !forward
             && self.outstanding.first_marked().is_some()
             && self.wants_to_send(now, paths) == Some(id)
         {
@@ -82,15 +44,13 @@ impl Sender {
         let room_for_new =
             again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
         let may_be_new = || {
-            PLAIN
-                || forward
+            forward
                 || self.outstanding.first_marked().is_none()
                 || self.nothing_goes_again_on(id, paths)
         };
         let new = if room_for_new && may_be_new() {
-            let known =
-                again == 0 && !decayed || !PLAIN && (forward || self.probe_due() == Some(id));
-            self.fill_new::<PLAIN>(now, id, again > 0, known, packet, paths, trace)
+            let known = again == 0 && !decayed || forward || self.probe_due() == Some(id);
+            self.fill_new(now, id, again > 0, known, packet, paths, trace)
         } else {
             0
         };
@@ -106,32 +66,35 @@ impl Sender {
             }
             self.in_use.record(now, trace);
             let entry = paths.get_mut(id);
-            if entry.t3_deadline.is_none() {
-                entry.start_t3(now); // RFC 9260 §6.3.2 R1
-            }
             if new > 0 {
                 entry.last_sent = now;
             }
-            entry.decay_at = Some(now + entry.rto.rto());
             let bytes = entry.flightsize - flight_before;
-            entry.cc.on_sent(now, bytes, entry.flightsize);
-            entry.delivery.on_sent(now, bytes, entry.flightsize);
-            entry
-                .pacer
-                .on_sent(now, bytes, &*entry.cc, entry.rto.srtt());
-            if self.queue.is_empty() && entry.has_room() {
-                entry.delivery.on_app_limited();
-                entry.cc.on_app_limited(now);
-            }
-            if PLAIN {
-                return new;
-            }
+            self.note_packet(now, bytes, entry);
             self.trace_flight(now, id, entry, trace);
             if self.watch.is_some() {
                 self.note_filled(now, id, (again, new), bytes, paths);
             }
         }
         again + new
+    }
+
+    /// A packet with `bytes` of DATA, as cwnd counts them, goes out on a path.
+    #[inline(always)]
+    pub(super) fn note_packet(&self, now: Nanos, bytes: u64, entry: &mut PathEntry) {
+        if entry.t3_deadline.is_none() {
+            entry.start_t3(now); // RFC 9260 §6.3.2 R1
+        }
+        entry.decay_at = Some(now + entry.rto.rto());
+        entry.cc.on_sent(now, bytes, entry.flightsize);
+        entry.delivery.on_sent(now, bytes, entry.flightsize);
+        entry
+            .pacer
+            .on_sent(now, bytes, &*entry.cc, entry.rto.srtt());
+        if self.queue.is_empty() && entry.has_room() {
+            entry.delivery.on_app_limited();
+            entry.cc.on_app_limited(now);
+        }
     }
 
     /// Whether cwnd may be another.
@@ -315,8 +278,7 @@ impl Sender {
 
     /// `shared`: behind retransmissions; `known`: new data may go to `id`.
     #[expect(clippy::too_many_arguments, reason = "one step of fill")]
-    #[inline(always)]
-    fn fill_new<const PLAIN: bool>(
+    fn fill_new(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -339,11 +301,11 @@ impl Sender {
         let begins = self.outstanding.next_tsn();
         let mut sent = Sent::default();
         loop {
-            if !PLAIN && self.queue.has_courses() && !self.joins(id, count == 0 && !shared, paths) {
+            if self.queue.has_courses() && !self.joins(id, count == 0 && !shared, paths) {
                 break;
             }
             let length = self.next_piece(most, packet.room(), count > 0);
-            if !PLAIN && count > 0 && self.next_is_over(now) {
+            if count > 0 && self.next_is_over(now) {
                 break;
             }
             let rwnd = self.profile.rwnd_counts.bytes(length);
@@ -363,7 +325,7 @@ impl Sender {
                     answered: false,
                 });
             }
-            self.send_new::<PLAIN>(now, id, length, first, packet, trace);
+            self.send_new(now, id, length, first, packet, trace);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
             sent.user_data += length as u64;
             sent.rwnd += rwnd;
@@ -392,7 +354,8 @@ impl Sender {
 
     /// User data of the next chunk, of at most `most` bytes, in a packet that has `room`, `behind` another chunk: less than
     /// would fit a packet of its own where a message that is cut anyway can begin there.
-    fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
+    #[inline(always)]
+    pub(super) fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
         let left = room.saturating_sub(self.header);
         let fills = self.fill_packets && behind && self.bundling && length > left;
@@ -402,7 +365,8 @@ impl Sender {
         length
     }
 
-    fn count_burst(&mut self, now: Nanos, id: PathId, paths: &Paths) {
+    #[inline]
+    pub(super) fn count_burst(&mut self, now: Nanos, id: PathId, paths: &Paths) {
         if self.burst.message_given && now > self.burst.began {
             self.burst.restart(now);
         }
@@ -419,8 +383,7 @@ impl Sender {
         }
     }
 
-    #[inline(always)]
-    fn send_new<const PLAIN: bool>(
+    fn send_new(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -446,15 +409,12 @@ impl Sender {
         };
         self.last_data_at = packet.len();
         let chunk = self.outstanding.push(chunk);
-        let pushed = if !PLAIN && self.interleaving {
+        let pushed = if self.interleaving {
             packet.push(&chunk.to_i_data(tsn))
         } else {
             packet.push(&chunk.to_data(tsn))
         };
         debug_assert!(pushed.is_ok(), "the room was asked for");
-        if PLAIN {
-            return;
-        }
         self.keys.note(tsn, self.outstanding.cumulative_point());
         if self.abandoning.is_some() || self.receipts.is_some() {
             self.note_terms(tsn);

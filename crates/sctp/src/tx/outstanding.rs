@@ -223,6 +223,30 @@ impl Outstanding {
         Some((tsn, chunk))
     }
 
+    /// Whether every chunk is in flight: none is marked, reported by a Gap Ack Block or given up.
+    #[inline]
+    pub fn all_in_flight(&self) -> bool {
+        self.marked + self.gap_acked + self.abandoned == 0
+    }
+
+    /// As [`Self::pop_up_to`] for the next `count` chunks at once, where all are in flight on the only path; `each` is shown them in order.
+    #[inline(always)]
+    pub fn pop_in_flight(&mut self, count: u32, mut each: impl FnMut(Tsn, &Outgoing)) {
+        let begin = self.first;
+        for _ in 0..count {
+            step();
+            let Some(chunk) = self.ring.pop_front() else {
+                break;
+            };
+            each(self.first, &chunk);
+            self.first = self.first.next();
+        }
+        self.sets.acknowledged(begin, count);
+        if self.ring.is_empty() && self.sets.capacity() > KEPT {
+            self.sets.release();
+        }
+    }
+
     /// The chunk `tsn`, which was not in flight, is let go of.
     fn no_longer_out(&mut self, tsn: Tsn, chunk: &Standing) {
         match chunk.state {

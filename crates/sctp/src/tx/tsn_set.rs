@@ -91,6 +91,23 @@ impl TsnSets {
         (&mut self.words[index], bit_of(tsn))
     }
 
+    /// So many TSNs from `from` on, all of which were last sent on path 0, are acknowledged, and nothing is to be reported of them.
+    #[inline]
+    pub fn acknowledged(&mut self, from: Tsn, count: u32) {
+        let (mut at, mut left) = (from, count);
+        while left > 0 {
+            step();
+            let shift = at.0 & 63;
+            let here = left.min(64 - shift);
+            let bits = (u64::MAX >> (64 - here)) << shift;
+            let (word, _) = self.word(at);
+            word.unacked &= !bits;
+            word.reportable &= !bits;
+            at = at.add(here);
+            left -= here;
+        }
+    }
+
     /// An unacknowledged TSN was sent on path `path`.
     #[inline]
     pub fn put_on(&mut self, path: PathId, tsn: Tsn) {

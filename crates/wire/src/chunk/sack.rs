@@ -118,6 +118,12 @@ impl<B: AsRef<[u8]>> Sack<B> {
             })
     }
 
+    /// Whether there are Gap Ack Blocks, whether they make sense or not.
+    #[inline]
+    pub fn has_gaps(&self) -> bool {
+        self.gap_block_count > 0
+    }
+
     /// The TSNs received more than once since the last SACK, as often as they came again.
     #[inline]
     pub fn duplicates(&self) -> impl ExactSizeIterator<Item = Tsn> + Clone + '_ {

@@ -23,7 +23,7 @@ pub struct PacketBuilder<'a> {
 impl<'a> PacketBuilder<'a> {
     /// Begins a packet at the end of `out`. `limit` is the most bytes the SCTP packet may have, its common header
     /// included (the path's MTU less IP and encapsulation).
-    #[inline]
+    #[inline(always)]
     pub fn new(out: &'a mut BytesMut, header: CommonHeader, limit: usize) -> Self {
         let start = out.len();
         // One reservation serves the whole packet; what the packet leaves free serves the next one.
@@ -68,7 +68,7 @@ impl<'a> PacketBuilder<'a> {
     ///
     /// # Errors
     /// [`Full`] where there is no room; nothing is written then.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, chunk: &impl Encode) -> Result<(), Full> {
         if chunk.encoded_len() > self.room() {
             return Err(Full);
@@ -118,7 +118,7 @@ impl<'a> PacketBuilder<'a> {
 
     /// Ends the packet and returns its length in bytes. With `checksum` the CRC32c is filled in (RFC 9260 §6.8),
     /// otherwise the field stays 0.
-    #[inline]
+    #[inline(always)]
     pub fn finish(self, checksum: bool) -> usize {
         if checksum {
             checksum::fill(&mut self.out[self.start..]);

@@ -1,0 +1,138 @@
+//! The common packets of an association that has nothing else to send: DATA alone, and a SACK alone.
+//!
+//! They are written by ways of their own, which ask less. What goes is what [`Association::poll_any`] would send.
+
+use std::ops::ControlFlow;
+
+use anabranch_transport::{Nanos, Transmit};
+use anabranch_wire::packet::PacketBuilder;
+use bytes::BytesMut;
+
+use super::Association;
+use crate::path::PathId;
+use crate::state::{Known, State};
+
+impl Association {
+    /// Appends all packets that may be sent now to `out`, one after the other, and gives each to `each` with the UDP port that it goes to;
+    /// after [`ControlFlow::Break`] the rest is left to the next call.
+    pub(crate) fn poll_all(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        loop {
+            if self.has_common_packets() && self.poll_common(now, out, each)? {
+                self.tx.taken_out();
+                return ControlFlow::Continue(());
+            }
+            let Some(transmit) = self.poll_any(now, out) else {
+                return ControlFlow::Continue(());
+            };
+            let udp_port = self.paths.udp_port_to(transmit.path.remote);
+            each(udp_port, transmit, out)?;
+        }
+    }
+
+    /// Whether nothing but common packets may be due.
+    #[inline(always)]
+    fn has_common_packets(&self) -> bool {
+        self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
+    }
+
+    /// As [`Self::poll_all`], common packets only; whether there is nothing else.
+    #[inline(always)]
+    fn poll_common(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    ) -> ControlFlow<(), bool> {
+        let mut data = self.tx.wants_to_send(now, &self.paths);
+        match (self.sack_due(), data) {
+            (false, None) => {}
+            (false, Some(_)) if self.writes_data_alone() => {
+                // None of what was asked changes by a packet of DATA.
+                while let Some(path) = data {
+                    let Some(len) = self.write_data(now, path, out) else {
+                        return ControlFlow::Continue(false);
+                    };
+                    self.give(path, len, out, each)?;
+                    data = self.tx.wants_to_send(now, &self.paths);
+                }
+            }
+            (true, None) if self.writes_sack_alone() => {
+                let path = self.sack_path;
+                let Some(len) = self.write_sack(path, out) else {
+                    return ControlFlow::Continue(false);
+                };
+                self.give(path, len, out, each)?;
+            }
+            _ => return ControlFlow::Continue(false),
+        }
+        ControlFlow::Continue(self.probes_nothing(now))
+    }
+
+    /// A packet of `len` bytes goes to `path`.
+    #[inline(always)]
+    fn give(
+        &self,
+        path: PathId,
+        len: usize,
+        out: &mut BytesMut,
+        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let transmit = self.transmit(path, len);
+        let udp_port = self.paths.udp_port_of(path);
+        each(udp_port, transmit, out)
+    }
+
+    /// Whether a packet has nothing but DATA where that goes and all that is due [is plain](Self::is_plain): no SACK rides along, no
+    /// extension has a say, and nobody records.
+    #[inline]
+    fn writes_data_alone(&self) -> bool {
+        let State::Known(Known { rx, .. }) = &self.state else {
+            return false;
+        };
+        !rx.sack_useful()
+            && self.marks.is_none()
+            && self.rsctp.is_none()
+            && self.auth.is_none()
+            && self.tx.is_plain(&self.trace)
+    }
+
+    /// A packet of DATA alone.
+    #[inline(always)]
+    fn write_data(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Option<usize> {
+        let limit = self.paths.get(path).max_packet;
+        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
+        self.tx.set_finishing(false);
+        let (paths, trace) = (&mut self.paths, &mut self.trace);
+        if self.tx.fill_plainly(now, path, &mut packet, paths, trace) == 0 {
+            return None;
+        }
+        Some(packet.finish(self.sums.wanted(false)))
+    }
+
+    /// Whether a packet has nothing but a SACK where one is due, all that is due [is plain](Self::is_plain), and no DATA goes: what has
+    /// come is in order, no extension has a say, and nobody records.
+    #[inline]
+    fn writes_sack_alone(&self) -> bool {
+        let State::Known(Known { rx, .. }) = &self.state else {
+            return false;
+        };
+        self.marks.is_none() && self.auth.is_none() && rx.tells_point_alone(&self.trace)
+    }
+
+    /// A packet of a SACK alone.
+    #[inline(always)]
+    fn write_sack(&mut self, path: PathId, out: &mut BytesMut) -> Option<usize> {
+        let (limit, header) = (self.paths.get(path).max_packet, self.header_to_peer());
+        let State::Known(Known { rx, .. }) = &mut self.state else {
+            return None;
+        };
+        let mut packet = PacketBuilder::new(out, header, limit);
+        rx.push_plain_sack(&mut packet).ok()?;
+        Some(packet.finish(self.sums.wanted(false)))
+    }
+}

@@ -1,0 +1,94 @@
+//! The SACKs that a receiver writes (RFC 9260 §3.3.4, §6.2).
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::chunk::{OutgoingSack, Sack};
+use anabranch_wire::{Full, PacketBuilder};
+
+use super::Receiver;
+use crate::path::PathId;
+
+impl Receiver {
+    /// The path on which DATA came last: where its SACK goes (RFC 9260 §6.4).
+    pub fn sack_path(&self) -> PathId {
+        self.from
+    }
+
+    /// Adds a SACK to a packet, with as many gap blocks and then duplicates as fit. The SACK counts as sent.
+    ///
+    /// # Errors
+    /// [`Full`] if not even a SACK without blocks fits; nothing has changed then.
+    pub fn push_sack(
+        &mut self,
+        now: Nanos,
+        packet: &mut PacketBuilder<'_>,
+        trace: &mut Trace,
+    ) -> Result<(), Full> {
+        let fitting = Sack::gap_blocks_within(packet.room(), 0);
+        let gaps = self.tracker.gap_count().min(fitting);
+        let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
+        let advertised = self.window.to_advertise();
+        let at = packet.len();
+        match self.tracker.kept_blocks(gaps) {
+            Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
+            None => {
+                let blocks = self.tracker.blocks(gaps);
+                packet.push(&self.sack_of(advertised, blocks, duplicates))?;
+            }
+        }
+        if let Some(packets) = self.sack.packets_to_tell() {
+            packet.set_flags(at, crate::tx::sack_flags(packets));
+        }
+        self.tracker.forget_duplicates(duplicates);
+        self.window.advertised(advertised);
+        self.sack.sent();
+        self.statistics.sacks += 1;
+        trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
+        self.record_late(now, trace);
+        self.held.record(now, self.window.used(), trace);
+        Ok(())
+    }
+
+    /// Whether a SACK says nothing but how far all has come, and nobody looks: what [`Self::push_plain_sack`] asks for.
+    #[inline]
+    pub(crate) fn tells_point_alone(&self, trace: &Trace) -> bool {
+        !self.tracker.has_gaps()
+            && self.tracker.duplicates().is_empty()
+            && self.sack.packets_to_tell().is_none()
+            && trace.wants_nothing()
+            && self.held.is_off()
+            && self.unrecorded.is_empty()
+    }
+
+    /// As [`Self::push_sack`], where [`Self::tells_point_alone`].
+    ///
+    /// # Errors
+    /// [`Full`] if it does not fit; nothing has changed then.
+    #[inline(always)]
+    pub(crate) fn push_plain_sack(&mut self, packet: &mut PacketBuilder<'_>) -> Result<(), Full> {
+        let advertised = self.window.to_advertise();
+        packet.push(&self.sack_of(advertised, std::iter::empty(), 0))?;
+        self.window.advertised(advertised);
+        self.sack.sent();
+        self.statistics.sacks += 1;
+        Ok(())
+    }
+
+    fn sack_of<G>(&self, a_rwnd: u32, gap_blocks: G, duplicates: usize) -> OutgoingSack<'_, G> {
+        OutgoingSack {
+            cumulative_tsn_ack: self.tracker.cumulative(),
+            a_rwnd,
+            gap_blocks,
+            duplicates: &self.tracker.duplicates()[..duplicates],
+        }
+    }
+
+    /// Whether the cumulative TSN says all that a SACK would: no gap, no duplicate, and the window that the peer knows.
+    pub(crate) fn point_says_all(&self) -> bool {
+        !self.tracker.has_gaps() && self.tracker.duplicates().is_empty() && self.window.is_as_told()
+    }
+
+    /// The peer has been told the cumulative TSN otherwise; a SACK need not.
+    pub(crate) fn point_told(&mut self) {
+        self.sack.sent();
+    }
+}

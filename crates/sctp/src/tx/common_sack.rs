@@ -1,0 +1,128 @@
+//! The common SACK: no gaps, the cumulative point advances, and all that is outstanding is in flight on the only path.
+//!
+//! Most questions that a SACK raises have their answer then before they are asked: nothing is missing, marked, given up or withdrawn, no
+//! recovery goes on, and nobody records. What is done here is what [`Sender::handle_sack`] would do, no less; where any
+//! answer is another, that does it.
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::chunk::Sack;
+
+use super::Sender;
+use super::ack::{PathAck, SackOutcome};
+use crate::path::{PathId, Paths};
+use crate::profile::{IdleDecay, MaxBurst};
+
+impl Sender {
+    /// As [`Sender::handle_sack`], if the SACK is a common one.
+    #[inline(never)]
+    pub(crate) fn handle_common_sack(
+        &mut self,
+        now: Nanos,
+        sack: &Sack<&[u8]>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> Option<SackOutcome> {
+        let point = self.outstanding.cumulative_point();
+        let count = sack.cumulative_tsn_ack.distance_from(point);
+        if count == 0
+            || count as usize > self.outstanding.len()
+            || sack.has_gaps()
+            || paths.len() > 1
+            || !self.is_plain(trace)
+            || !self.is_undisturbed()
+        {
+            return None;
+        }
+        self.statistics.sacks += 1;
+        self.a_rwnd = sack.a_rwnd.into();
+        let ack = self.take_in_flight(now, count, paths);
+        self.highest_newly_acked = Some(sack.cumulative_tsn_ack);
+        let mut outcome = SackOutcome {
+            cumulative_advanced: true,
+            newly_acked_chunks: count,
+            ..SackOutcome::default()
+        };
+        let no_growth = std::mem::take(&mut self.echoed);
+        let how = (true, no_growth);
+        self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
+        self.one_packet = false;
+        self.gate_closed = false;
+        self.timed_out = false;
+        if self.profile.max_burst_applies == MaxBurst::EachSack {
+            self.burst.earn(now, self.burst_for(ack.packets));
+        } else {
+            self.burst.restart(now);
+        }
+        let in_flight = self.in_flight_for_window();
+        self.peer_rwnd = self.a_rwnd.saturating_sub(in_flight);
+        if in_flight == 0 {
+            self.quiet_since = now;
+        }
+        Some(outcome)
+    }
+
+    /// Whether nothing is asked of a SACK but what it acknowledges, beside what [`Sender::is_plain`] says.
+    #[inline(always)]
+    fn is_undisturbed(&self) -> bool {
+        self.gaps.is_empty()
+            && self.outstanding.all_in_flight()
+            && self.withdrawn_on.is_none()
+            && self.recovery_until.is_none()
+            && self.probe.is_none()
+            && self.profile.idle_decay != IdleDecay::SinceLastSend
+    }
+
+    /// The next `count` chunks are acknowledged: what that tells about the path.
+    #[inline(always)]
+    fn take_in_flight(&mut self, now: Nanos, count: u32, paths: &mut Paths) -> PathAck {
+        let entry = paths.get_mut(PathId(0));
+        let (first, next) = (
+            self.outstanding.cumulative_point().next(),
+            self.outstanding.next_tsn(),
+        );
+        entry.earliest = entry
+            .earliest
+            .map(|bound| if bound.lt(first) { first } else { bound })
+            .filter(|earliest| earliest.lt(next));
+        let mut ack = PathAck {
+            chunks: count,
+            alive: true,
+            passed: self.profile.cumulative_restarts_t3,
+            watched: entry.cc.wants_latest_rtt(),
+            earliest_before: entry.earliest,
+            flight_before: entry.flightsize,
+            ..PathAck::default()
+        };
+        let (cwnd_counts, rwnd_counts) = (self.profile.cwnd_counts, self.profile.rwnd_counts);
+        let each_measures = !self.profile.rtt_once_per_round_trip;
+        let (mut rwnd, mut user_data, mut resent) = (0, 0, false);
+        self.outstanding.pop_in_flight(count, |tsn, chunk| {
+            let length = chunk.fragment.user_data.len();
+            user_data += length as u64;
+            ack.bytes += cwnd_counts.bytes(length);
+            rwnd += rwnd_counts.bytes(length);
+            ack.packets += u32::from(chunk.begins_packet);
+            resent |= chunk.fast_retransmitted;
+            // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
+            let timed = entry.timed == Some(tsn);
+            if chunk.transmissions == 1 {
+                if timed || each_measures {
+                    ack.rtt = Some(now - chunk.sent_at);
+                }
+                if ack.watched {
+                    ack.latest_sent = ack.latest_sent.max(Some(chunk.sent_at));
+                }
+            }
+            if timed {
+                entry.timed = None;
+            }
+        });
+        ack.highest = self.outstanding.cumulative_point();
+        entry.flightsize -= ack.bytes;
+        self.rwnd_in_flight -= rwnd;
+        self.statistics.bytes_acknowledged += user_data;
+        // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
+        self.burst.armed |= resent;
+        ack
+    }
+}
