@@ -476,6 +476,17 @@ impl Receiver {
     /// # Errors
     /// A message is longer than that. What was gathered of it is gone.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
+        // Most messages wait whole: they are accounted for where they lie, and moved once.
+        if let Some(Readable { part, bytes, .. }) = self.ready.front()
+            && part.begins
+            && part.ends
+        {
+            let (stream, bytes) = (part.stream, *bytes);
+            let (length, chunks) = (part.payload.len(), part.payload.chunks());
+            self.is_read(stream, bytes, length, chunks);
+            let first = self.ready.pop_front();
+            return Ok(first.map(|readable| readable.part.into_message()));
+        }
         while let Some(part) = self.take_first() {
             if part.begins && part.ends {
                 return Ok(Some(part.into_message()));

@@ -6,7 +6,7 @@ const PAGE: usize = 64;
 /// Values by stream number, in pages made at first use: O(1) to reach, 64 values of memory for each page touched.
 #[derive(Debug)]
 pub(crate) struct StreamTable<T> {
-    pages: Vec<Option<Box<[T]>>>,
+    pages: Vec<Option<Box<[T; PAGE]>>>,
 }
 
 impl<T> Default for StreamTable<T> {
@@ -38,19 +38,27 @@ impl<T: Default> StreamTable<T> {
     #[inline(always)]
     pub fn entry(&mut self, stream: u16) -> &mut T {
         let (page, slot) = (usize::from(stream) / PAGE, usize::from(stream) % PAGE);
-        if self.pages.get(page).is_none_or(Option::is_none) {
-            self.make(page);
-        }
-        // Made just now, if it was not there.
-        &mut self.pages[page].get_or_insert_default()[slot]
+        let is_made = self.pages.get(page).is_some_and(Option::is_some);
+        let values = match is_made {
+            true => self.pages[page].get_or_insert_with(Self::fresh),
+            false => self.make(page),
+        };
+        &mut values[slot]
     }
 
     #[cold]
-    fn make(&mut self, page: usize) {
+    #[inline(never)]
+    fn make(&mut self, page: usize) -> &mut [T; PAGE] {
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
         }
-        self.pages[page] = Some((0..PAGE).map(|_| T::default()).collect());
+        self.pages[page].insert(Self::fresh())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fresh() -> Box<[T; PAGE]> {
+        Box::new(std::array::from_fn(|_| T::default()))
     }
 }
 

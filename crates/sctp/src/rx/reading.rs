@@ -34,9 +34,15 @@ impl Receiver {
     #[inline(always)]
     pub(super) fn is_taken(&mut self, part: &ReceivedPart, bytes: u64) {
         let (length, chunks) = (part.payload.len(), part.payload.chunks());
+        self.is_read(part.stream, bytes, length, chunks);
+    }
+
+    /// So many bytes of a stream, `bytes` as the window counts them and `length` of user data, in `chunks`, are held no longer.
+    #[inline(always)]
+    pub(super) fn is_read(&mut self, stream: u16, bytes: u64, length: usize, chunks: usize) {
         self.window.uncount(bytes);
         self.window.forget(length, chunks);
-        self.held.free(part.stream, bytes);
+        self.held.free(stream, bytes);
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();
         }

@@ -228,7 +228,13 @@ impl ReceiveWindow {
     }
 
     /// The peer believes the window closed, and it is open; or much narrower than it is, where that is to be told.
+    #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
+        // Asked for every message: nearly always the window was not closed, and no step is set.
+        (self.told == 0 || self.step.is_some()) && self.is_wider_than_told()
+    }
+
+    fn is_wider_than_told(&self) -> bool {
         let open = || u64::from(self.to_advertise());
         (self.least > 0 && self.told == 0 && open() > 0)
             || self

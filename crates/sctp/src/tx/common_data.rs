@@ -104,7 +104,7 @@ impl Sender {
         begins_packet: bool,
         packet: &mut PacketBuilder<'_>,
     ) {
-        let Some(fragment) = self.queue.pop(length, || self.in_use.take_turn()) else {
+        let Some(fragment) = self.queue.pop_here(length, || self.in_use.take_turn()) else {
             return;
         };
         let tsn = self.outstanding.next_tsn();

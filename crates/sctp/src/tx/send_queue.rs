@@ -311,7 +311,14 @@ impl SendQueue {
 
     /// Takes the next chunk, of at most `most` bytes of user data; `any` names the stream of a message that was given
     /// without one.
+    #[inline(never)]
     pub fn pop(&mut self, most: usize, any: impl FnMut() -> u16) -> Option<Fragment> {
+        self.pop_here(most, any)
+    }
+
+    /// As [`Self::pop`], as part of its caller.
+    #[inline(always)]
+    pub fn pop_here(&mut self, most: usize, any: impl FnMut() -> u16) -> Option<Fragment> {
         if self.paused.is_some() {
             return self.pop_interleaved(most, any);
         }
@@ -359,6 +366,7 @@ impl SendQueue {
 
     /// The next message, if it was given for a stream and fits one chunk. That is as if it was started and ended, as any other is, and
     /// costs less.
+    #[inline(always)]
     fn pop_whole(&mut self, most: usize) -> Option<Fragment> {
         let turn @ Turn::Stream(stream) = self.scheduler.pick()? else {
             return None;
