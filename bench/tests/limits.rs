@@ -75,27 +75,27 @@ fn holds(what: &str, each: f64, limit: f64) {
 
 #[test]
 fn messages_of_100_bytes() {
-    core(100, 1, 51.3);
+    core(100, 1, 41.0);
 }
 
 #[test]
 fn messages_of_1_kib() {
-    core(1024, 1, 7.5);
+    core(1024, 1, 6.1);
 }
 
 #[test]
 fn messages_of_1_kib_in_batches() {
-    core(1024, 64, 4.9);
+    core(1024, 64, 3.8);
 }
 
 #[test]
 fn messages_of_16_kib() {
-    core(16 * 1024, 1, 8.8);
+    core(16 * 1024, 1, 7.2);
 }
 
 #[test]
 fn messages_of_16_kib_in_batches() {
-    core(16 * 1024, 64, 4.0);
+    core(16 * 1024, 64, 3.15);
 }
 
 #[test]
