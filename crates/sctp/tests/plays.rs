@@ -151,33 +151,37 @@ fn script(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// The play of a seed in which many packets are common: no extension, nothing watched, much room, most messages short, and in every other
-/// one little lost.
+/// The play of a seed in which many packets are common: no extension, nothing watched, and most messages short. In every other one more is
+/// lost and more waits, and in every fourth there is little room.
 fn transfer(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
     let mut draw = |below: u32| (random.next_u32() % below) as u8;
-    let lossy = seed.is_multiple_of(2);
-    // Honest and without RSCTP; a large receive buffer, and no partial delivery point.
-    let mut bytes = vec![0x08 | draw(0x100u32) & 0xE3, draw(0x100) & 0x06];
+    let (lossy, small) = (seed.is_multiple_of(2), seed % 4 == 1);
+    // Honest and without RSCTP; no partial delivery point.
+    let choice = (draw(0x100) & 0xE3) | if small { 0x18 } else { 0x08 };
+    let mut bytes = vec![choice, draw(0x100) & 0x06];
     for _ in 0..400 {
         let host = if draw(4) == 0 { 0x80 } else { 0 };
-        match draw(40) {
-            0..=11 => {
-                let most = [2, 3, 9, 34][usize::from(draw(4))];
-                bytes.extend([
-                    13 | host,
-                    draw(4) | (draw(16) / 15 * 0x80),
-                    draw(most),
-                    draw(0x100),
-                ]);
-            }
-            12..=18 => bytes.push(16 | host ^ 0x80),
-            19 => bytes.extend([6, draw(3)]),
-            20 => bytes.push(7 + draw(2)),
-            21 => bytes.extend([12, draw(2), draw(0x100)]),
-            22 => bytes.push(11),
-            23..=24 if lossy => bytes.push(7),
-            25 if lossy => bytes.extend([12, draw(12), draw(0x100)]),
+        let act = draw(40);
+        let sends = match act {
+            0..=10 => 1,
+            11 if lossy => 12,
+            _ => 0,
+        };
+        for _ in 0..sends {
+            let most = [2, 3, 9, 34][usize::from(draw(4))];
+            let stream = draw(4) + 0x80 * (draw(16) / 15);
+            bytes.extend([13 | host, stream, draw(most), draw(0x100)]);
+        }
+        match act {
+            0..=11 => {}
+            12..=17 => bytes.push(16 | (host ^ 0x80)),
+            18 => bytes.extend([6, draw(3)]),
+            19 => bytes.push(7 + draw(2)),
+            20 => bytes.extend([12, draw(2), draw(0x100)]),
+            21 => bytes.push(11),
+            22..=23 if lossy => bytes.push(7),
+            24 if lossy => bytes.extend([12, draw(12), draw(0x100)]),
             _ => bytes.push(0),
         }
     }
