@@ -7,7 +7,7 @@ use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::PacketBuilder;
 use anabranch_wire::chunk::Data;
 
-use super::outstanding::{ChunkState, Outgoing};
+use super::outstanding::Outgoing;
 use super::{MOST_OUTSTANDING, Sender};
 use crate::path::{PathId, Paths};
 
@@ -109,17 +109,9 @@ impl Sender {
         };
         let tsn = self.outstanding.next_tsn();
         self.last_data_at = packet.len();
-        let chunk = self.outstanding.push(Outgoing {
-            fragment,
-            state: ChunkState::InFlight,
-            path: id,
-            moved: false,
-            sent_at: now,
-            transmissions: 1,
-            begins_packet,
-            missing_reports: 0,
-            fast_retransmitted: false,
-        });
+        let chunk = self
+            .outstanding
+            .push(Outgoing::first(fragment, id, now, begins_packet));
         let pushed = packet.push(&chunk.to_data(tsn));
         debug_assert!(pushed.is_ok(), "the room was asked for");
     }

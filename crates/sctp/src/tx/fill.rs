@@ -396,17 +396,7 @@ impl Sender {
             return;
         };
         let tsn = self.outstanding.next_tsn();
-        let chunk = Outgoing {
-            fragment,
-            state: ChunkState::InFlight,
-            path: id,
-            moved: false,
-            sent_at: now,
-            transmissions: 1,
-            begins_packet,
-            missing_reports: 0,
-            fast_retransmitted: false,
-        };
+        let chunk = Outgoing::first(fragment, id, now, begins_packet);
         self.last_data_at = packet.len();
         let chunk = self.outstanding.push(chunk);
         let pushed = if self.interleaving {

@@ -60,6 +60,22 @@ pub(super) struct Standing {
 }
 
 impl Outgoing {
+    /// A chunk that goes for the first time, over `path`.
+    #[inline(always)]
+    pub fn first(fragment: Fragment, path: PathId, now: Nanos, begins_packet: bool) -> Self {
+        Self {
+            fragment,
+            state: ChunkState::InFlight,
+            path,
+            moved: false,
+            sent_at: now,
+            transmissions: 1,
+            begins_packet,
+            missing_reports: 0,
+            fast_retransmitted: false,
+        }
+    }
+
     #[inline]
     pub fn standing(&self) -> Standing {
         Standing {
