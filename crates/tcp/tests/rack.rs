@@ -188,3 +188,20 @@ fn random_losses_cost_few_timeouts() {
     println!("with RACK-TLP {with:?}, without {without:?}");
     assert!(with.1 * 2 < without.1, "{with:?}, {without:?}");
 }
+
+/// Every other packet of the client is lost from segment 100 on. Recoveries follow each other and the cumulative point lags, so that
+/// twice the window and more is outstanding, most of which arrived. The window is halved each time all the same: in five recoveries.
+#[test]
+fn the_window_falls_while_half_of_all_packets_are_lost() {
+    let mut world = world(20_000, 200, &[], |it| it.rack = true);
+    world.fate = Box::new(
+        |end, number, _| match end == 0 && number > 100 && number % 2 == 0 {
+            true => Fate::Drop,
+            false => Fate::Pass,
+        },
+    );
+    world.run_until(SECOND);
+    let windows = world.probe(0, Probe::Cwnd);
+    let last = windows.last().expect("a window").1 / 1000.0;
+    assert!(last <= 4.0, "{last} segments after a second");
+}

@@ -202,6 +202,39 @@ fn rfc6675_sends_only_the_holes_after_a_timeout() {
     );
 }
 
+/// Ten segments, of which 1 is lost and its retransmission too. Until the timer expires each duplicate brings a segment, so that some
+/// hundred are outstanding by then, all but the first five of which arrived. No more than half of what is outstanding may become
+/// ssthresh (RFC 5681 §3.1): it is never more than the five segments of the recovery.
+#[test]
+fn a_timeout_in_a_recovery_does_not_raise_ssthresh() {
+    for name in ["rfc6675", "newreno"] {
+        let mut profile = profile(name, 10);
+        profile.limited_transmit = false;
+        // The SYN is packet 0, its acknowledgement 1, the ten segments 2 to 11, and the retransmission 12.
+        let mut world = lossy(profile, 400, &[2, 12]);
+        world.run_until(30 * SECOND);
+        let stats = world.ends[0].stats();
+        assert_eq!(
+            (stats.timeouts, stats.bytes_acknowledged),
+            (1, 400_000),
+            "{name}"
+        );
+        let outstanding = world.probe(0, Probe::FlightSize);
+        let most = outstanding.iter().map(|(_, value)| value / 1000.0);
+        assert!(most.fold(0.0, f64::max) > 40.0, "{name}");
+        let thresholds: Vec<f64> = world
+            .probe(0, Probe::Ssthresh)
+            .iter()
+            .map(|(_, value)| value / 1000.0)
+            .collect();
+        assert_eq!(thresholds.first(), Some(&5.0), "{name}");
+        assert!(
+            thresholds.iter().all(|threshold| *threshold <= 5.0),
+            "{name}: {thresholds:?}"
+        );
+    }
+}
+
 /// RFC 6582: two losses in one window without SACK take two round trips; the partial acknowledgement sends the second.
 #[test]
 fn newreno_repairs_one_hole_a_round_trip() {
