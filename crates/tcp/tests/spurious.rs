@@ -60,6 +60,42 @@ fn a_spurious_timeout_is_found_by_timestamps_or_by_new_data() {
     }
 }
 
+/// After a spurious timeout, and before all that was outstanding at it is acknowledged, acknowledgements come late again: the second
+/// timeout is found to be spurious, too (RFC 5682 §2.1, step 3 b: `recover` becomes SND.UNA).
+#[test]
+fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
+    let mut world = transfer(&config(&["frto"]), 4000);
+    // A millisecond and a half for a segment, so that acknowledgements are apart.
+    world.lines = [
+        vec![common::Line::new(8_000_000, 50 * MILLISECOND)],
+        vec![common::Line::new(0, 50 * MILLISECOND)],
+    ];
+    world.run_until(900 * MILLISECOND);
+    world.fate = Box::new(|end, _, _| match end {
+        0 => Fate::Late(1500 * MILLISECOND),
+        _ => Fate::Pass,
+    });
+    let mut now = 900;
+    while world.ends[0].stats().spurious_timeouts == 0 {
+        now += 1;
+        assert!(now < 5_000, "the first timeout is not found");
+        world.run_until(now * MILLISECOND);
+    }
+    assert!(world.ends[0].flightsize() > 10 * MSS);
+    world.fate = Box::new(|end, _, _| match end {
+        0 => Fate::Pass,
+        _ => Fate::Late(3 * SECOND),
+    });
+    let first = world.ends[0].stats().timeouts;
+    while world.ends[0].stats().timeouts == first {
+        now += 1;
+        assert!(now < 20_000, "no second timeout");
+        world.run_until(now * MILLISECOND);
+    }
+    world.run_until((now + 10_000) * MILLISECOND);
+    assert_eq!(world.ends[0].stats().spurious_timeouts, 2);
+}
+
 /// The same timeout, but what was sent is lost: nothing may be undone.
 #[test]
 fn a_timeout_for_a_loss_stays_one() {

@@ -103,6 +103,12 @@ impl Spurious {
         }
     }
 
+    /// Behind the first segment that went again since the reduction; 0 where none did.
+    fn first_again_end(&self) -> u64 {
+        let first = self.undo.as_ref().and_then(|undo| undo.first);
+        first.map_or(0, |(_, end)| end)
+    }
+
     /// So many bytes of text went, of what F-RTO lets go.
     pub fn on_sent_new(&mut self, bytes: u64) {
         if let Frto::Probing(room) = &mut self.frto {
@@ -188,10 +194,15 @@ impl Sender {
     /// The second and third step of F-RTO. Whether the timeout was spurious.
     fn step_forward(&mut self, advanced: u64) -> bool {
         let flow = &mut self.flow;
+        let all_of_first = flow.spurious.first_again_end() <= flow.una;
         match flow.spurious.frto {
             Frto::Off => false,
+            // Step 2 b: it acknowledges all that went again, and not all that was outstanding.
             Frto::Asked
-                if advanced > 0 && flow.una < flow.spurious.recover && flow.can_send_new() =>
+                if advanced > 0
+                    && all_of_first
+                    && flow.una < flow.spurious.recover
+                    && flow.can_send_new() =>
             {
                 flow.nxt = flow.max;
                 flow.spurious.frto = Frto::Probing(2 * flow.mss);
@@ -205,6 +216,10 @@ impl Sender {
                 flow.spurious.frto = Frto::Off;
                 if advanced == 0 && self.recovery.goes_back() {
                     flow.nxt = flow.una;
+                }
+                if advanced > 0 {
+                    // Step 3 b: the next timeout may be spurious, too, whatever was outstanding at this one.
+                    flow.spurious.recover = flow.una;
                 }
                 advanced > 0
             }
