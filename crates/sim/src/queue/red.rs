@@ -163,7 +163,7 @@ pub struct Red {
     average: f64,
     /// Packets since the last that went (`count`); `None`: none went since the average was below `min`.
     count: Option<u64>,
-    /// When the queue became empty (`q_time`).
+    /// When the queue became empty (`q_time`), or since then a packet came that did not join it: the average is of that time.
     idle: Option<Nanos>,
 }
 
@@ -186,8 +186,9 @@ impl Red {
     /// A packet comes and sees `packets` before it: the average moves.
     fn sample(&mut self, now: Nanos, packets: usize) {
         let weight = self.config.weight;
-        if let Some(since) = self.idle.take() {
-            let samples = now.saturating_sub(since) / self.config.packet_time;
+        if let Some(since) = &mut self.idle {
+            let samples = now.saturating_sub(*since) / self.config.packet_time;
+            *since = now;
             self.average *= power(1.0 - weight, samples);
         }
         self.average = (1.0 - weight) * self.average + weight * packets as f64;
@@ -271,6 +272,7 @@ impl QueueDiscipline for Red {
                 return Err(Refused { packet, reason });
             }
         }
+        self.idle = None;
         self.waiting.push(packet);
         Ok(())
     }

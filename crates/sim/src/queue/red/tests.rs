@@ -26,6 +26,17 @@ fn the_average_is_what_it_is_by_hand() {
     assert_eq!(red.average, 2.625 * 9.0 / 16.0 * 0.75);
 }
 
+/// A packet that an empty queue drops does not end the idle time: after two seconds of 1 ms packets without another the average is below
+/// `min`, and the next packet joins.
+#[test]
+fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
+    let mut red = red(RedConfig::default());
+    red.average = 100.0;
+    let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+    assert_eq!(bench.come(0, 1, 0), 1, "above twice `max` all go");
+    assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
+}
+
 #[test]
 fn the_probability_rises_in_two_slopes() {
     let mut gentle = red(RedConfig::default());
