@@ -1,0 +1,119 @@
+//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind every discipline: none stands still, and the link carries a fifth of its rate at least.
+
+use anabranch_congestion::Protocol;
+use anabranch_congestion::registry;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+
+/// Two flows over 10 Mbit/s and a round trip of 45 ms for 20 s, the second half of which is measured.
+fn spec(queue: &str, transport: &str) -> String {
+    format!(
+        r#"
+anabranch = 1
+name = "race"
+world = {{ duration = "20 s" }}
+node = [{{ name = "a" }}, {{ name = "b" }}, {{ name = "left" }}, {{ name = "right" }}]
+measure = [
+    {{ metric = "goodput", flow = "first", window = ["10 s", "20 s"] }},
+    {{ metric = "goodput", flow = "second", window = ["10 s", "20 s"] }},
+]
+[[link]]
+name = "access-a"
+between = ["a", "left"]
+rate = "100 Mbit/s"
+delay = "2.5 ms"
+[[link]]
+name = "access-b"
+between = ["b", "left"]
+rate = "100 Mbit/s"
+delay = "2.5 ms"
+[[link]]
+name = "middle"
+between = ["left", "right"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = {{ forward = {{ kind = "{queue}" }} }}
+[[flow]]
+name = "first"
+from = "a"
+to = "right"
+workload = {{ kind = "bulk" }}
+transport = {{ {transport} }}
+[[flow]]
+name = "second"
+from = "b"
+to = "right"
+start = "700 ms"
+workload = {{ kind = "bulk" }}
+transport = {{ {transport} }}
+"#
+    )
+}
+
+/// Goodputs of both in Mbit/s; `None` for what a spec may not ask for: a discipline without its parameters, a control without its
+/// recovery.
+fn race(queue: &str, transport: &str) -> Option<[f64; 2]> {
+    let request = Request::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
+    let plan = Plan::new(request).ok()?;
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    assert_eq!(
+        record.failures,
+        Vec::<String>::new(),
+        "{queue}, {transport}"
+    );
+    let of = |flow: &str| {
+        let found = record.metrics.iter().find(|it| it.series == flow);
+        found.expect("its goodput").value / 1e6
+    };
+    Some([of("first"), of("second")])
+}
+
+/// Senders of a protocol.
+fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
+    let controls = registry::all(protocol).into_iter();
+    let both = controls.flat_map(|it| {
+        [false, true].map(|rack| {
+            format!(
+                "{beginning}, congestion = \"{}\", rack = {rack}, proportional_rate_reduction = {rack}",
+                it.name
+            )
+        })
+    });
+    both.collect()
+}
+
+#[test]
+fn no_flow_stands_still() {
+    let mut raced = 0;
+    let transports = [
+        senders(
+            Protocol::Tcp,
+            "protocol = \"tcp\", profile = \"rfc6675\", receive_window = \"4 MiB\"",
+        ),
+        senders(
+            Protocol::Tcp,
+            "protocol = \"tcp\", profile = \"linux\", receive_window = \"4 MiB\"",
+        ),
+        senders(
+            Protocol::Sctp,
+            "protocol = \"sctp\", receive_buffer = \"4 MiB\"",
+        ),
+    ]
+    .concat();
+    for queue in anabranch_sim::queue::kinds().variants() {
+        let queue = queue.name;
+        for transport in &transports {
+            let Some([first, second]) = race(queue, transport) else {
+                continue;
+            };
+            raced += 1;
+            assert!(
+                first > 0.01 && second > 0.01 && first + second > 2.0,
+                "{queue}, {transport}: {first} and {second} Mbit/s"
+            );
+        }
+    }
+    // Six disciplines have all they need, and each protocol some ten controls.
+    assert!(raced > 300, "{raced}");
+}
