@@ -13,8 +13,11 @@ use common::{encapsulated, library, run, run_at, text};
 
 const NAMES: [&str; 2] = ["a", "b"];
 const PORTS: [u16; 2] = [3868, 3878];
+/// The file that says from whom `b` takes a connection.
+const ALLOWED: &str = "allowed.conf";
 
-/// What peer `own` is told, where each has these addresses.
+/// What peer `own` is told, where each has these addresses. Only `a` connects. Where both do, one connection is given up (RFC 6733
+/// §5.6.4), and freeDiameter ends if that happens between its `accept` and its next call, which depends on the load.
 fn settings(own: usize, addresses: &[Vec<String>; 2]) -> String {
     let other = 1 - own;
     let lines = |side: usize, before: &str, after: &str| {
@@ -35,14 +38,20 @@ TcTimer = 1;
 TLS_Cred = "{own}.crt", "{own}.key";
 TLS_CA = "{own}.crt";
 LoadExtension = "dbg_msg_dumps.fdx" : "0x0080";
-ConnectPeer = "{other}.example.net" {{ {connect} Port = {other_port}; No_TLS; No_TCP; }};
+{peer}
 "#,
         listen = lines(own, "ListenOn = ", ";\n"),
-        connect = lines(other, "ConnectTo = ", "; "),
+        peer = match own {
+            0 => format!(
+                r#"ConnectPeer = "{}.example.net" {{ {} Port = {}; No_TLS; No_TCP; }};"#,
+                NAMES[other],
+                lines(other, "ConnectTo = ", "; "),
+                PORTS[other],
+            ),
+            _ => format!(r#"LoadExtension = "acl_wl.fdx" : "{ALLOWED}";"#),
+        },
         own = NAMES[own],
-        other = NAMES[other],
         port = PORTS[own],
-        other_port = PORTS[other],
     )
 }
 
@@ -65,6 +74,9 @@ fn prepare(folder: &Path, addresses: &[Vec<String>; 2]) -> Option<()> {
         )
         .expect("a file");
     }
+    // "IPsec" is its word for a connection without TLS.
+    let allowed = format!("ALLOW_IPSEC {}.example.net\n", NAMES[0]);
+    fs::write(folder.join(ALLOWED), allowed).expect("a file");
     let found = Command::new("freeDiameterd").arg("--version").output();
     found.ok().map(drop)
 }
