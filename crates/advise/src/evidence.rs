@@ -18,7 +18,7 @@ use crate::work::Work;
 use crate::{AdviseError, Question};
 
 /// Events that the search and the evidence of one candidate may cost; docs/ADVISE.md has the time that they take.
-pub const EVENTS: u64 = 90_000_000;
+pub const EVENTS: u64 = 32_000_000;
 /// Events of these that the search may take.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
@@ -349,7 +349,7 @@ impl Advice {
 
 /// Runs at full size, and what all of them may cost.
 const FULL_SIZE_RUNS: u32 = 8;
-const FULL_SIZE_EVENTS: f64 = 12_000_000.0;
+const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 
 /// Runs a setting on the path at its own size, where it was simulated at a smaller one; nothing where it was not, or where
 /// that would cost too much. The losses are neither those of the search nor those of the evidence.

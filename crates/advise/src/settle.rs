@@ -19,7 +19,7 @@ const LEAST_LEFT: usize = 5;
 const RUNS: u32 = 8;
 const CERTAIN: u32 = 2;
 /// Events that this may cost.
-pub const EVENTS: u64 = 16_000_000;
+pub const EVENTS: u64 = 8_000_000;
 /// Halves of a run that differ by less are alike, as a share.
 const TIE: f64 = 0.01;
 
