@@ -3,6 +3,7 @@
 //   ./run                prints ns3.csv: means of runs with their 95 % intervals
 //   dumbbell alone       its first part; `others`: the rest
 //   dumbbell once ...    one run, for looking at it
+//   dumbbell means ...   all runs of one case, with recoveries and timeouts from 10 to 60 s; control, rival or -, queue, loss
 //
 // Two senders and two receivers, 100 Mbit/s and 2.5 ms to each; between the routers 10 Mbit/s and 20 ms: a round trip takes 50 ms,
 // and the pipe holds 42 packets.
@@ -39,6 +40,8 @@ struct Outcome
     double rival = 0;    // of the second flow, bit/s
     double together = 0; // of both, bit/s
     double delay = 0;    // mean time of a packet in the queue, s
+    double recoveries = 0;
+    double timeouts = 0;
 };
 
 static const double BEGIN = 10, END = 60;
@@ -54,6 +57,65 @@ Waited(Time time)
         sojourn_sum += time.GetSeconds();
         sojourn_count += 1;
     }
+}
+
+// TcpLinuxReno, but the acknowledgement that ends a recovery does not let the window grow: it is set to ssthresh (RFC 5681 §3.2).
+class TcpStrictReno : public TcpLinuxReno
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId type =
+            TypeId("ns3::TcpStrictReno").SetParent<TcpLinuxReno>().AddConstructor<TcpStrictReno>();
+        return type;
+    }
+
+    TcpStrictReno() = default;
+
+    TcpStrictReno(const TcpStrictReno& other)
+        : TcpLinuxReno(other)
+    {
+    }
+
+    std::string GetName() const override
+    {
+        return "TcpStrictReno";
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<TcpStrictReno>(this);
+    }
+
+    // Every second segment is acknowledged, so that only that acknowledgement is of more than two.
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t acknowledged) override
+    {
+        if (acknowledged <= 2 || state->m_cWnd < state->m_ssThresh)
+        {
+            TcpLinuxReno::IncreaseWindow(state, acknowledged);
+        }
+    }
+};
+
+NS_OBJECT_ENSURE_REGISTERED(TcpStrictReno);
+
+// Of all flows of a run, from BEGIN on.
+static uint64_t recoveries, timeouts;
+
+static void
+Changed(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t state)
+{
+    if (Simulator::Now().GetSeconds() >= BEGIN)
+    {
+        recoveries += state == TcpSocketState::CA_RECOVERY;
+        timeouts += state == TcpSocketState::CA_LOSS;
+    }
+}
+
+static void
+WatchState(Ptr<BulkSendApplication> application)
+{
+    application->GetSocket()->TraceConnectWithoutContext("CongState", MakeCallback(&Changed));
 }
 
 static TypeId
@@ -112,6 +174,8 @@ Run(const Case& what, uint32_t seed)
     RngSeedManager::SetRun(seed);
     sojourn_sum = 0;
     sojourn_count = 0;
+    recoveries = 0;
+    timeouts = 0;
 
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
@@ -176,6 +240,8 @@ Run(const Case& what, uint32_t seed)
         bulk.SetAttribute("SendSize", UintegerValue(1448));
         ApplicationContainer here = bulk.Install(senders.Get(flow));
         here.Start(Seconds(uniform->GetValue(0, 1)));
+        // It has its socket once it has started.
+        Simulator::Schedule(Seconds(1.5), &WatchState, DynamicCast<BulkSendApplication>(here.Get(0)));
     }
     Ipv4GlobalRoutingHelper::PopulateRoutingTables();
 
@@ -199,6 +265,8 @@ Run(const Case& what, uint32_t seed)
     outcome.together = goodput[0] + goodput[1];
     outcome.rival = goodput[1];
     outcome.delay = sojourn_sum / sojourn_count;
+    outcome.recoveries = recoveries;
+    outcome.timeouts = timeouts;
     Simulator::Destroy();
     return outcome;
 }
@@ -228,9 +296,9 @@ Print(const char* where, const std::string& condition, const char* metric, const
 }
 
 static void
-Measure(const char* where, const std::string& condition, const Case& what)
+Measure(const char* where, const std::string& condition, const Case& what, bool events = false)
 {
-    std::vector<double> goodput, rival, together, delay;
+    std::vector<double> goodput, rival, together, delay, recovered, expired;
     const int runs = what.rival.empty() ? RUNS_ALONE : RUNS_OTHERS;
     for (int seed = 1; seed <= runs; ++seed)
     {
@@ -239,6 +307,8 @@ Measure(const char* where, const std::string& condition, const Case& what)
         rival.push_back(outcome.rival);
         together.push_back(outcome.together);
         delay.push_back(outcome.delay);
+        recovered.push_back(outcome.recoveries);
+        expired.push_back(outcome.timeouts);
     }
     Print(where, condition, "goodput", goodput);
     if (!what.rival.empty())
@@ -247,6 +317,11 @@ Measure(const char* where, const std::string& condition, const Case& what)
         Print(where, condition, "together", together);
     }
     Print(where, condition, "queue delay", delay);
+    if (events)
+    {
+        Print(where, condition, "recoveries", recovered);
+        Print(where, condition, "timeouts", expired);
+    }
 }
 
 int
@@ -261,6 +336,16 @@ main(int argc, char** argv)
         what.loss = std::atof(argv[5]);
         const Outcome outcome = Run(what, 1);
         std::printf("%.0f %.0f %.0f %.5f\n", outcome.goodput, outcome.rival, outcome.together, outcome.delay);
+        return 0;
+    }
+    if (argc == 6 && !std::strcmp(argv[1], "means"))
+    {
+        Case what;
+        what.control = argv[2];
+        what.rival = std::strcmp(argv[3], "-") ? argv[3] : "";
+        what.queue = argv[4];
+        what.loss = std::atof(argv[5]);
+        Measure(argv[2], argv[4], what, true);
         return 0;
     }
     const std::vector<std::pair<std::string, std::string>> controls = {
