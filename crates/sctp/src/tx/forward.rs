@@ -203,6 +203,11 @@ impl Sender {
         let Some(forward) = self.end_forward() else {
             return;
         };
+        // The next timeout may be spurious, too, whatever was outstanding at this one (step 4).
+        let point = self.outstanding.cumulative_point();
+        if let Some(recovery) = self.watch.as_mut().and_then(|it| it.forward.as_mut()) {
+            recovery.recover = Some(point);
+        }
         let id = forward.path;
         self.take_back_marked(id, paths);
         let initial = self.initial_window(id, paths);

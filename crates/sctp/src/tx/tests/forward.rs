@@ -49,6 +49,24 @@ fn late_data_is_not_sent_again_and_the_window_is_restored() {
     assert_eq!(rig.sender.statistics().reductions_undone, 1);
 }
 
+/// The next timeout is looked into as well, though not all that was outstanding at the first is acknowledged.
+#[test]
+fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
+    let mut rig = rig(|_| ());
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    rig.time_out();
+    rig.now += 50 * MILLISECOND;
+    rig.sack_and_drain(1, &[]);
+    rig.sack_and_drain(2, &[]);
+    assert_eq!(rig.counted(), (1, 1, 1));
+    assert_eq!(rig.time_out(), [2]);
+    rig.now += 50 * MILLISECOND;
+    assert_eq!(rig.sack_and_drain(3, &[]), [12, 13], "two new ones");
+    rig.sack_and_drain(4, &[]);
+    assert_eq!(rig.counted(), (2, 2, 2));
+}
+
 /// Without the switch all that the timeout marked goes again, and is there already.
 #[test]
 fn without_it_the_whole_window_goes_again() {
