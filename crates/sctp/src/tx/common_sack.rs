@@ -15,10 +15,10 @@ use crate::profile::{IdleDecay, MaxBurst};
 impl Sender {
     /// As [`Sender::handle_sack`], if the SACK is a common one.
     #[inline(never)]
-    pub(crate) fn handle_common_sack(
+    pub(crate) fn handle_common_sack<B: AsRef<[u8]>>(
         &mut self,
         now: Nanos,
-        sack: &Sack<&[u8]>,
+        sack: &Sack<B>,
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> Option<SackOutcome> {
