@@ -40,7 +40,7 @@ struct Outcome
     double rival = 0;    // of the second flow, bit/s
     double together = 0; // of both, bit/s
     double delay = 0;    // mean time of a packet in the queue, s
-    double recoveries = 0;
+    double recoveries = 0; // of all flows, from BEGIN on
     double timeouts = 0;
 };
 
@@ -324,28 +324,30 @@ Measure(const char* where, const std::string& condition, const Case& what, bool 
     }
 }
 
+// The case that the command line names behind its first word.
+static Case
+Named(char** argv)
+{
+    Case what;
+    what.control = argv[2];
+    what.rival = std::strcmp(argv[3], "-") ? argv[3] : "";
+    what.queue = argv[4];
+    what.loss = std::atof(argv[5]);
+    return what;
+}
+
 int
 main(int argc, char** argv)
 {
     if (argc == 6 && !std::strcmp(argv[1], "once"))
     {
-        Case what;
-        what.control = argv[2];
-        what.rival = std::strcmp(argv[3], "-") ? argv[3] : "";
-        what.queue = argv[4];
-        what.loss = std::atof(argv[5]);
-        const Outcome outcome = Run(what, 1);
+        const Outcome outcome = Run(Named(argv), 1);
         std::printf("%.0f %.0f %.0f %.5f\n", outcome.goodput, outcome.rival, outcome.together, outcome.delay);
         return 0;
     }
     if (argc == 6 && !std::strcmp(argv[1], "means"))
     {
-        Case what;
-        what.control = argv[2];
-        what.rival = std::strcmp(argv[3], "-") ? argv[3] : "";
-        what.queue = argv[4];
-        what.loss = std::atof(argv[5]);
-        Measure(argv[2], argv[4], what, true);
+        Measure(argv[2], argv[4], Named(argv), true);
         return 0;
     }
     const std::vector<std::pair<std::string, std::string>> controls = {

@@ -1,4 +1,5 @@
-//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind every discipline: none stands still, and the link carries a fifth of its rate at least.
+//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind every discipline
+//! that needs no parameters: none stands still, and the link carries a fifth of its rate at least.
 
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;

@@ -202,8 +202,8 @@ fn rfc6675_sends_only_the_holes_after_a_timeout() {
     );
 }
 
-/// Ten segments, of which 1 is lost and its retransmission too. Until the timer expires each duplicate brings a segment, so that some
-/// hundred are outstanding by then, all but the first five of which arrived. No more than half of what is outstanding may become
+/// Ten segments, of which 1 is lost and its retransmission too. Until the timer expires duplicates bring new segments, so that more
+/// than forty are outstanding by then, most of which arrived. No more than half of what is outstanding may become
 /// ssthresh (RFC 5681 §3.1): it is never more than the five segments of the recovery.
 #[test]
 fn a_timeout_in_a_recovery_does_not_raise_ssthresh() {

@@ -68,9 +68,12 @@ impl Sender {
         self.watch.as_ref()?.forward.as_ref()?.under_way.as_ref()
     }
 
+    fn forward_recovery(&mut self) -> Option<&mut ForwardRecovery> {
+        self.watch.as_mut()?.forward.as_mut()
+    }
+
     fn forward_mut(&mut self) -> Option<&mut Forward> {
-        let recovery = self.watch.as_mut()?.forward.as_mut()?;
-        recovery.under_way.as_mut()
+        self.forward_recovery()?.under_way.as_mut()
     }
 
     /// Whether a timeout is looked into.
@@ -92,8 +95,9 @@ impl Sender {
         let point = self.outstanding.cumulative_point();
         let recover = self.outstanding.next_tsn().prev();
         let stays = self.cmt.is_none() && paths.choose_for_retransmission(id, true) == id;
-        let recovery = self.watch.as_mut().and_then(|it| it.forward.as_mut());
-        let Some(recovery) = recovery else { return };
+        let Some(recovery) = self.forward_recovery() else {
+            return;
+        };
         let before = recovery.recover.replace(recover);
         if !stays || before.is_some_and(|before| point.lt(before)) {
             return;
@@ -114,8 +118,7 @@ impl Sender {
 
     /// The timeout is answered as any other from now on.
     fn end_forward(&mut self) -> Option<Forward> {
-        let recovery = self.watch.as_mut()?.forward.as_mut()?;
-        let forward = recovery.under_way.take()?;
+        let forward = self.forward_recovery()?.under_way.take()?;
         if matches!(forward.step, Step::New(1..)) {
             self.outstanding.look_no_more();
         }
@@ -125,7 +128,7 @@ impl Sender {
     /// All numbers begin anew.
     pub(super) fn forget_forward(&mut self) {
         self.end_forward();
-        if let Some(recovery) = self.watch.as_mut().and_then(|it| it.forward.as_mut()) {
+        if let Some(recovery) = self.forward_recovery() {
             recovery.recover = None;
         }
     }
@@ -203,9 +206,9 @@ impl Sender {
         let Some(forward) = self.end_forward() else {
             return;
         };
-        // The next timeout may be spurious, too, whatever was outstanding at this one (step 4).
+        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682 §3.1, step 4).
         let point = self.outstanding.cumulative_point();
-        if let Some(recovery) = self.watch.as_mut().and_then(|it| it.forward.as_mut()) {
+        if let Some(recovery) = self.forward_recovery() {
             recovery.recover = Some(point);
         }
         let id = forward.path;

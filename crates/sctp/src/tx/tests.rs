@@ -365,7 +365,7 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
 }
 
 /// A lone packet goes again after T3, and its SACK is a common one: it measures nothing (Karn's rule, RFC 9260 §6.3.1 C5), not even where each
-/// chunk measures, and ends the wait of what goes again. New data goes, two segments of it after a window of one.
+/// chunk measures. Nothing waits for a SACK any more, and new data goes: two segments of it after a window of one.
 #[test]
 fn a_lone_packet_that_went_again_is_acknowledged() {
     let mut profile = Profile::rfc9260();

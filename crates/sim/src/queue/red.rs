@@ -163,7 +163,8 @@ pub struct Red {
     average: f64,
     /// Packets since the last that went (`count`); `None`: none went since the average was below `min`.
     count: Option<u64>,
-    /// When the queue became empty (`q_time`), or since then a packet came that did not join it: the average is of that time.
+    /// The average counts the idle time up to then (`q_time`, moved by each packet that an empty queue drops). `None`: the queue is not
+    /// empty.
     idle: Option<Nanos>,
 }
 

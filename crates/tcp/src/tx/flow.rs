@@ -125,7 +125,7 @@ impl Flow {
     }
 
     /// Tells the controller of a loss; `uncounted` bytes of the flight were sent by limited transmit (RFC 5681 §3.2
-    /// step 2), or have arrived. What it halves is no more than the window.
+    /// step 2). What it halves is no more than the window.
     pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
         if cause == LossCause::FastRetransmit && self.ecn.has_answered(self.una) {
             return;

@@ -214,12 +214,11 @@ impl Sender {
             }
             Frto::Probing(_) => {
                 flow.spurious.frto = Frto::Off;
-                if advanced == 0 && self.recovery.goes_back() {
-                    flow.nxt = flow.una;
-                }
                 if advanced > 0 {
                     // Step 3 b: the next timeout may be spurious, too, whatever was outstanding at this one.
                     flow.spurious.recover = flow.una;
+                } else if self.recovery.goes_back() {
+                    flow.nxt = flow.una;
                 }
                 advanced > 0
             }

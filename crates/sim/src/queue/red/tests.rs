@@ -26,8 +26,8 @@ fn the_average_is_what_it_is_by_hand() {
     assert_eq!(red.average, 2.625 * 9.0 / 16.0 * 0.75);
 }
 
-/// A packet that an empty queue drops does not end the idle time: after two seconds of 1 ms packets without another the average is below
-/// `min`, and the next packet joins.
+/// A packet that an empty queue drops does not end the idle time: two seconds later, which are 2,000 packet times, the average is below
+/// `min` and the next packet joins.
 #[test]
 fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     let mut red = red(RedConfig::default());
