@@ -191,17 +191,59 @@ fn random_losses_cost_few_timeouts() {
 
 /// Every other packet of the client is lost from segment 100 on. Recoveries follow each other and the cumulative point lags, so that
 /// twice the window and more is outstanding, most of which arrived. The window is halved each time all the same: in five recoveries.
+/// Where what arrives is marked, one mark is answered; the first recovery after it is of the same window of data (RFC 3168 §6.1.2), and the
+/// others are of lost retransmissions, each of which is congestion anew (RFC 5681 §4.3).
 #[test]
 fn the_window_falls_while_half_of_all_packets_are_lost() {
-    let mut world = world(20_000, 200, &[], |it| it.rack = true);
-    world.fate = Box::new(
-        |end, number, _| match end == 0 && number > 100 && number % 2 == 0 {
-            true => Fate::Drop,
+    for other in [Fate::Pass, Fate::Mark] {
+        let mut world = world(20_000, 200, &[], |it| {
+            (it.rack, it.profile.ecn) = (true, other == Fate::Mark);
+        });
+        world.fate = Box::new(move |end, number, _| match end == 0 && number > 100 {
+            true if number % 2 == 0 => Fate::Drop,
+            true => other,
             false => Fate::Pass,
-        },
-    );
-    world.run_until(SECOND);
-    let windows = world.probe(0, Probe::Cwnd);
-    let last = windows.last().expect("a window").1 / 1000.0;
-    assert!(last <= 4.0, "{last} segments after a second");
+        });
+        world.run_until(SECOND);
+        let windows = world.probe(0, Probe::Cwnd);
+        let last = windows.last().expect("a window").1 / 1000.0;
+        assert!(last <= 4.0, "{other:?}: {last} segments after a second");
+        let marks = world.ends[0].stats().reductions_by_mark;
+        assert_eq!(marks > 0, other == Fate::Mark, "{marks}");
+    }
+}
+
+/// Whatever is lost and marked, no reduction halves more than the window: not what is outstanding, most of which has arrived.
+#[test]
+fn a_mark_halves_no_more_than_the_window() {
+    let mut marks = 0;
+    for seed in 1..=100_u64 {
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut below = move |bound: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % bound
+        };
+        let mut world = world(20_000, 200, &[], |it| {
+            (it.rack, it.profile.ecn) = (seed % 2 == 0, true);
+        });
+        world.fate = Box::new(move |end, number, _| match (end, below(10)) {
+            (0, 0..3) if (100..400).contains(&number) => Fate::Drop,
+            (0, 3..6) if number >= 100 => Fate::Mark,
+            _ => Fate::Pass,
+        });
+        world.run_until(3 * SECOND);
+        let windows = world.probe(0, Probe::Cwnd);
+        for (at, value) in world.probe(0, Probe::Ssthresh) {
+            let before = windows.iter().rev().find(|(then, _)| *then < at);
+            let (_, before) = before.expect("a window");
+            // A segment more: the same acknowledgement may have added one first.
+            let most = (before / 2.0).max(2_000.0) + 1_000.0;
+            let at = at / MS;
+            assert!(value <= most, "seed {seed}: {value} of {before} at {at} ms");
+        }
+        marks += world.ends[0].stats().reductions_by_mark;
+    }
+    assert!(marks > 100, "{marks} marks were answered");
 }

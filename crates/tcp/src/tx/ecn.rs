@@ -11,7 +11,7 @@ pub(crate) struct EcnSender {
     scalable: bool,
     /// Behind the highest sent when the window was last reduced. What is told of text before it is the same congestion.
     reduced_to: u64,
-    /// That reduction answered a mark, not a loss.
+    /// That reduction answered a mark, and no loss of that window has been shown since.
     by_mark: bool,
     /// The next new text carries CWR.
     cwr_owed: bool,
@@ -49,10 +49,11 @@ impl EcnSender {
         self.capable && una > self.reduced_to
     }
 
-    /// A loss that duplicates show at `una` belongs to a window of data for which a mark has reduced cwnd: "the TCP source
-    /// should not react to congestion indications more than once every window of data".
-    pub fn has_answered(&self, una: u64) -> bool {
-        self.by_mark && una < self.reduced_to
+    /// Whether a loss that duplicates show at `una` belongs to a window of data for which a mark has reduced cwnd: "the TCP source
+    /// should not react to congestion indications more than once every window of data". It is asked once a recovery, and one recovery
+    /// finds all losses of a window but those of retransmissions. A further one is of those, and congestion anew (RFC 5681 §4.3).
+    pub fn has_answered(&mut self, una: u64) -> bool {
+        std::mem::take(&mut self.by_mark) && una < self.reduced_to
     }
 
     /// The window was reduced, for a mark or a loss, while everything before `max` was sent.

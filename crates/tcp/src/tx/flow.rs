@@ -125,25 +125,26 @@ impl Flow {
     }
 
     /// Tells the controller of a loss; `uncounted` bytes of the flight were sent by limited transmit (RFC 5681 §3.2
-    /// step 2). What it halves is no more than the window.
+    /// step 2).
     pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
         if cause == LossCause::FastRetransmit && self.ecn.has_answered(self.una) {
             return;
         }
         let outstanding = self.flightsize().saturating_sub(uncounted);
-        // Where a retransmission is lost, or one recovery follows the other, much that is outstanding (RFC 5681 §2) has arrived behind the
-        // holes. Half of it may be more than the window, which would then not fall however much is lost. "No more than" half is asked (§3.1).
-        let basis = self.halved(outstanding.min(self.control.cwnd()));
+        let basis = self.halved(outstanding);
         let (cwnd, ssthresh) = (self.control.cwnd_exact(), self.control.ssthresh());
         self.spurious.remember(cause, cwnd, ssthresh);
         self.control.on_loss(now, cause, basis);
         self.ecn.reduced(self.max, false);
     }
 
-    /// What a reduction halves, where `flightsize` was outstanding.
+    /// What a reduction halves, where `flightsize` was outstanding: no more than the window.
+    ///
+    /// Where a retransmission is lost, or one recovery follows the other, much that is outstanding (RFC 5681 §2) has arrived behind the
+    /// holes. Half of it may be more than the window, which would then not fall however much is lost. "No more than" half is asked (§3.1).
     fn halved(&self, flightsize: u64) -> u64 {
         match self.halving {
-            HalvingBasis::FlightSize => flightsize,
+            HalvingBasis::FlightSize => flightsize.min(self.control.cwnd()),
             HalvingBasis::Window => self.peer_window(),
         }
     }
