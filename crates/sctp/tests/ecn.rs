@@ -207,6 +207,54 @@ fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     assert_eq!((thresholds(false), thresholds(true)), (1, 1));
 }
 
+/// The same where the retransmission is lost, too, which RACK finds: that is congestion anew (RFC 5681 §4.3).
+#[test]
+fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
+    let thresholds = |marked: bool| {
+        let racked = || config(true).with(|it| it.rack = true);
+        let mut world = World::with_configs(racked(), racked());
+        let (a, z) = world.established();
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        association.set_probes(ProbeSet::NONE.with(Probe::Ssthresh));
+        let (mut data, mut first) = (0, None);
+        world.fate = Box::new(move |shot| {
+            let Some(tsn) = chunks_of(&shot.bytes)
+                .into_iter()
+                .find_map(|chunk| match chunk {
+                    Chunk::Data(data) if shot.from == A => Some(data.tsn),
+                    _ => None,
+                })
+            else {
+                return Fate::Deliver;
+            };
+            data += 1;
+            match data {
+                20 if marked => Fate::Mark,
+                22 => {
+                    first = Some(tsn);
+                    Fate::Drop
+                }
+                _ if first == Some(tsn) => {
+                    first = None;
+                    Fate::Drop
+                }
+                _ => Fate::Deliver,
+            }
+        });
+        offer(&mut world, a, 60);
+        world.run_for(20 * SECOND);
+        assert_eq!(world.receive_all(Z, z).len(), 60);
+        let stats = world.endpoints[A].association(a).expect("known").stats();
+        let sender = stats.sender;
+        assert_eq!(sender.timeouts, 0);
+        assert_eq!(sender.reductions_by_mark, u64::from(marked));
+        recorded(&mut world, a, Probe::Ssthresh).len()
+    };
+    // The third: what goes again behind new data of the same instant counts as sent before it, by its number (RFC 8985 §6.2 step 2),
+    // and once that has arrived as lost.
+    assert_eq!((thresholds(false), thresholds(true)), (3, 3));
+}
+
 #[test]
 fn a_path_without_marks_keeps_its_window() {
     let homes =

@@ -56,14 +56,16 @@ impl Sender {
     }
 
     /// Whether the lowest chunk that is marked as lost on a path was sent in the window of data for which a mark has reduced
-    /// cwnd: then the loss is the same congestion (RFC 3168 §6.1.2).
+    /// cwnd: then the loss is the same congestion (RFC 3168 §6.1.2). That of a retransmission is congestion anew (RFC 5681 §4.3).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
         let Some(last) = paths.get(id).reduction.filter(Reduction::is_by_mark) else {
             return false;
         };
         let from = self.outstanding.cumulative_point().next();
         let lost = self.outstanding.next_marked_on(id, from);
-        lost.is_some_and(|lost| last.answers(lost))
+        let first_loss =
+            |lost| (self.outstanding.get(lost)).is_some_and(|it| it.transmissions == 1);
+        lost.is_some_and(|lost| last.answers(lost) && first_loss(lost))
     }
 
     /// Packets of DATA so far that must not be ECN-capable: those with a chunk sent again (RFC 3168 §6.1.5), and probes of a
