@@ -124,6 +124,11 @@ impl ProbeSet {
         self.0 >> probe as u8 & 1 == 1
     }
 
+    /// Whether every member is one of `other`.
+    pub const fn is_within(self, other: ProbeSet) -> bool {
+        self.0 & !other.0 == 0
+    }
+
     /// Whether there is no member.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -165,10 +170,10 @@ impl Trace {
         self.wanted.contains(probe)
     }
 
-    /// Whether nobody wants anything.
+    /// Whether nobody wants anything but what is in `set`.
     #[inline]
-    pub fn wants_nothing(&self) -> bool {
-        self.wanted.is_empty()
+    pub fn wants_only(&self, set: ProbeSet) -> bool {
+        self.wanted.is_within(set)
     }
 
     /// Records a value, if anybody wants it.

@@ -1,6 +1,6 @@
 //! The common chunk: the next TSN, of a message that can be read at once or a further piece of the one that is coming.
 //!
-//! While nothing is missing, nothing waits, nobody records and there is plenty of room, most questions that DATA raises have their answer
+//! While nothing is missing, nothing waits, nobody records what is common, and there is plenty of room, most questions that DATA raises have their answer
 //! before they are asked. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
 
 use anabranch_transport::Trace;
@@ -11,6 +11,7 @@ use super::Receiver;
 use super::delivery::Readable;
 use super::message::{MessageBytes, ReceivedPart};
 use super::room::Source;
+use crate::association::UNCOMMON;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::WhenFull;
@@ -101,7 +102,10 @@ impl Receiver {
     /// Whether nothing is asked of a chunk but where it belongs.
     #[inline(always)]
     fn is_undisturbed(&self, trace: &Trace) -> bool {
-        self.common && trace.wants_nothing() && self.held.is_off() && self.unrecorded.is_empty()
+        self.common
+            && trace.wants_only(UNCOMMON)
+            && self.held.is_off()
+            && self.unrecorded.is_empty()
     }
 
     /// A whole message, if it can be read at once.

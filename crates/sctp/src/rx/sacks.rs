@@ -5,6 +5,7 @@ use anabranch_wire::chunk::{OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder};
 
 use super::Receiver;
+use crate::association::UNCOMMON;
 use crate::path::PathId;
 
 impl Receiver {
@@ -54,7 +55,7 @@ impl Receiver {
         !self.tracker.has_gaps()
             && self.tracker.duplicates().is_empty()
             && self.sack.packets_to_tell().is_none()
-            && trace.wants_nothing()
+            && trace.wants_only(UNCOMMON)
             && self.held.is_off()
             && self.unrecorded.is_empty()
     }

@@ -98,6 +98,8 @@ struct Play<'a> {
     tampered: bool,
     /// What every association records, where that is a matter of the play.
     probes: Option<ProbeSet>,
+    /// Samples of these are part of the account.
+    compared: ProbeSet,
     /// All packets that were sent so far, with their paths; where `probes` is a matter of the play, all counts and how all paths stood, too.
     account: DefaultHasher,
 }
@@ -107,17 +109,17 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     play_anyhow(bytes, HOMES, held, None);
 }
 
-/// As [`play`], with so many addresses of each host and `probes` recorded. Gives one number for all packets that were sent, all that was
+/// As [`play`], with so many addresses of each host and `probes` recorded, those of `compared` to be part of the account. Gives one number for all packets that were sent, all that was
 /// counted, and how every path stood after each step.
-pub fn play_recorded(bytes: &[u8], homes: u8, probes: ProbeSet) -> u64 {
-    play_anyhow(bytes, homes, None, Some(probes))
+pub fn play_recorded(bytes: &[u8], homes: u8, probes: ProbeSet, compared: ProbeSet) -> u64 {
+    play_anyhow(bytes, homes, None, Some((probes, compared)))
 }
 
 fn play_anyhow(
     bytes: &[u8],
     homes: u8,
     held: Option<fn() -> usize>,
-    probes: Option<ProbeSet>,
+    recorded: Option<(ProbeSet, ProbeSet)>,
 ) -> u64 {
     let meter = watch::Meter::new(held);
     let mut script = Script(bytes);
@@ -149,7 +151,8 @@ fn play_anyhow(
         out: BytesMut::new(),
         honest,
         tampered: false,
-        probes,
+        probes: recorded.map(|(probes, _)| probes),
+        compared: recorded.map_or(ProbeSet::NONE, |(_, compared)| compared),
         account: DefaultHasher::new(),
     };
     play.connect(A);
@@ -336,6 +339,11 @@ impl Play<'_> {
         let ids: Vec<_> = self.endpoints[host].associations().collect();
         for id in ids {
             if let Some(association) = self.endpoints[host].association_mut(id) {
+                for sample in association.drain_trace() {
+                    if self.compared.contains(sample.probe) {
+                        self.account.write(format!("{sample:?}").as_bytes());
+                    }
+                }
                 association.set_probes(probes);
                 let stands = (
                     association.stats(),
