@@ -3,6 +3,7 @@
 //! A flow's member is two agents, a source and a sink, that share one [`tally::Tally`]: what the metrics need, kept while
 //! the run goes on, so that memory does not follow its length.
 
+pub mod calling;
 pub mod distribution;
 pub mod inspect;
 pub mod meter;

@@ -12,11 +12,12 @@ use bytes::{Bytes, BytesMut};
 
 use super::sctp::{DATA_HEADER, PROTOCOL, inspect, secret};
 use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::Feed;
+use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
 use crate::agent::stamp::{Stamp, payload};
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
-use crate::agent::{Feed, earlier};
 
 /// How specs name it.
 pub static DCSCTP: Entry = entry(&anabranch_peers::DCSCTP);
@@ -115,9 +116,7 @@ impl Transport for Peers {
             stack: self.stack,
             config: self.config.clone(),
             outside: near,
-            connection: None,
             path: member.path(),
-            feed: Feed::new(member.workload),
             stamped,
             numbered,
             accepted: 0,
@@ -127,7 +126,8 @@ impl Transport for Peers {
             facts: Facts::default(),
             tally: member.tally,
         };
-        [Box::new(source), Box::new(sink)]
+        let feed = Feed::new(member.workload);
+        [Box::new(Calling::new(source, feed)), Box::new(sink)]
     }
 
     fn inspect(&self, packet: &[u8]) -> Seen {
@@ -135,14 +135,12 @@ impl Transport for Peers {
     }
 }
 
-/// Connects at its start time and sends its workload.
+/// Sends a flow's workload.
 struct Source {
     stack: &'static Stack,
     config: Config,
     outside: Outside,
-    connection: Option<Connection>,
     path: Path,
-    feed: Feed,
     /// Each message begins with the time it was offered.
     stamped: bool,
     /// And with its number.
@@ -159,17 +157,20 @@ struct Source {
     tally: SharedTally,
 }
 
-impl Source {
-    /// Hands messages over while there is room, and closes after the last.
-    fn top_up(&mut self, now: Nanos) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
+impl Caller for Source {
+    type Connection = Connection;
+
+    fn connect(&mut self, now: Nanos) -> Option<Connection> {
+        let made = Connection::connect(now, self.stack, &self.config, self.path, &self.outside);
+        made.map_err(|error| self.tally.borrow_mut().failed = Some(error))
+            .ok()
+    }
+
+    fn top_up(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
         // Some stacks count what they wait to be acknowledged, so that this must not limit what the peer's window allows.
         let ahead = 2 * self.config.receive_buffer as usize;
         let mut room = ahead.saturating_sub(connection.buffered());
-        // The feed is asked even where there is no room, so that a deadline of it never stays behind.
-        while let Some(message) = self.feed.peek(now) {
+        while let Some(message) = feed.peek(now) {
             if room == 0 {
                 break;
             }
@@ -204,19 +205,15 @@ impl Source {
             if self.given == message.size {
                 self.given = 0;
                 self.transfers += 1;
-                self.feed.take();
+                feed.take();
             }
         }
-        if self.feed.is_over() {
+        if feed.is_over() {
             connection.close();
         }
     }
 
-    /// Tells what became of its packets, and what the stack says of itself.
-    fn observe(&mut self, now: Nanos) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
+    fn observe(&mut self, now: Nanos, connection: &mut Connection, _: &mut Feed) {
         let mut tally = self.tally.borrow_mut();
         let mut sample = |probe, value| {
             tally.sample(Sample {
@@ -252,52 +249,6 @@ impl Source {
         if failed.is_some() {
             tally.failed = failed;
         }
-    }
-}
-
-impl Agent for Source {
-    fn start(&mut self, now: Nanos) {
-        self.feed.start();
-        let made = Connection::connect(now, self.stack, &self.config, self.path, &self.outside);
-        match made {
-            Ok(connection) => self.connection = Some(connection),
-            Err(error) => self.tally.borrow_mut().failed = Some(error),
-        }
-        self.top_up(now);
-    }
-
-    fn stop(&mut self, now: Nanos) {
-        self.feed.stop();
-        self.top_up(now);
-    }
-
-    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
-        if let Some(connection) = &mut self.connection {
-            connection.handle_datagram(now, path, ecn, datagram);
-        }
-        self.observe(now);
-    }
-
-    fn handle_timeout(&mut self, now: Nanos) {
-        if let Some(connection) = &mut self.connection {
-            connection.handle_timeout(now);
-        }
-        self.observe(now);
-    }
-
-    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        self.top_up(now);
-        let transmit = self.connection.as_mut()?.poll_transmit(now, out);
-        if transmit.is_none() {
-            self.observe(now);
-        }
-        transmit
-    }
-
-    fn poll_timeout(&self) -> Option<Nanos> {
-        let connection = self.connection.as_ref();
-        let due = connection.and_then(anabranch_transport::Transport::poll_timeout);
-        earlier(due, self.feed.deadline())
     }
 }
 

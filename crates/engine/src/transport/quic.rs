@@ -13,10 +13,11 @@ use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport a
 use bytes::{Bytes, BytesMut};
 
 use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::Feed;
+use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
-use crate::agent::{Feed, earlier};
 
 /// The IP protocol number of UDP.
 const PROTOCOL: u8 = 17;
@@ -103,11 +104,9 @@ impl Transport for Quic {
         };
         let source = Source {
             config: self.config.clone(),
-            connection: None,
             path,
             ports: member.ports,
             seed: seed(&mut rng),
-            feed: Feed::new(member.workload),
             ahead: match facts.paced {
                 true => self.config.send_window,
                 false => 2 * self.payload,
@@ -121,7 +120,8 @@ impl Transport for Quic {
             },
             tally: member.tally,
         };
-        [Box::new(source), Box::new(sink)]
+        let feed = Feed::new(member.workload);
+        [Box::new(Calling::new(source, feed)), Box::new(sink)]
     }
 
     fn inspect(&self, _: &[u8]) -> Seen {
@@ -174,14 +174,12 @@ impl Tunnel {
     }
 }
 
-/// Connects at its start time and sends its workload.
+/// Writes a flow's workload.
 struct Source {
     config: Config,
-    connection: Option<Connection>,
     path: Path,
     ports: [u16; 2],
     seed: [u8; 32],
-    feed: Feed,
     /// So much is taken from the workload ahead of what the connection has room for, bytes.
     ahead: u64,
     /// Bytes that were taken and found no room yet, by stream.
@@ -195,12 +193,26 @@ struct Source {
     tally: SharedTally,
 }
 
-impl Source {
-    /// Takes messages while there is room for them, and writes what was taken.
-    fn top_up(&mut self, now: Nanos) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
+impl Caller for Source {
+    type Connection = Connection;
+
+    fn connect(&mut self, now: Nanos) -> Option<Connection> {
+        match Connection::connect(now, &self.config, self.path, self.ports, self.seed) {
+            Ok(connection) => {
+                self.stats = connection.stats();
+                self.tally
+                    .borrow_mut()
+                    .first_window(now, self.stats.cwnd as f64);
+                Some(connection)
+            }
+            Err(error) => {
+                self.tally.borrow_mut().failed = Some(error);
+                None
+            }
+        }
+    }
+
+    fn top_up(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
         loop {
             self.unwritten.retain(|stream, left| {
                 if connection.is_up() && connection.is_writable(*stream) {
@@ -208,14 +220,13 @@ impl Source {
                 }
                 *left > 0
             });
-            // The feed is asked even where there is no room, so that a deadline of it never stays behind.
-            let Some(message) = self.feed.peek(now) else {
+            let Some(message) = feed.peek(now) else {
                 break;
             };
             if self.unwritten.values().sum::<u64>() >= self.ahead {
                 break;
             }
-            self.feed.take();
+            feed.take();
             let stream = message.stream.unwrap_or_else(|| {
                 let number = self.transfers % u64::from(self.config.streams);
                 number as u16
@@ -226,7 +237,7 @@ impl Source {
             tally.begin(now, Key::Stream(stream), &message);
             *self.unwritten.entry(stream).or_default() += message.size as u64;
         }
-        if !self.feed.is_over() || !connection.is_up() || !self.unwritten.is_empty() {
+        if !feed.is_over() || !connection.is_up() || !self.unwritten.is_empty() {
             return;
         }
         if !self.ended {
@@ -238,11 +249,7 @@ impl Source {
         }
     }
 
-    /// Tells what the connection has come to.
-    fn observe(&mut self, now: Nanos) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
+    fn observe(&mut self, now: Nanos, connection: &mut Connection, _: &mut Feed) {
         let mut tally = self.tally.borrow_mut();
         while let Some(event) = connection.poll_event() {
             if let Event::Failed(reason) = event {
@@ -272,55 +279,25 @@ impl Source {
             sample(Probe::Srtt, after.rtt as f64 / 1e9);
         }
     }
-}
 
-impl Agent for Source {
-    fn start(&mut self, now: Nanos) {
-        self.feed.start();
-        match Connection::connect(now, &self.config, self.path, self.ports, self.seed) {
-            Ok(connection) => {
-                self.stats = connection.stats();
-                self.tally
-                    .borrow_mut()
-                    .first_window(now, self.stats.cwnd as f64);
-                self.connection = Some(connection);
-            }
-            Err(error) => self.tally.borrow_mut().failed = Some(error),
-        }
+    fn take(
+        &mut self,
+        connection: &mut Connection,
+        now: Nanos,
+        path: Path,
+        ecn: Ecn,
+        datagram: Bytes,
+    ) {
+        self.tunnel.take(connection, now, path, ecn, datagram);
     }
 
-    fn stop(&mut self, now: Nanos) {
-        self.feed.stop();
-        self.top_up(now);
-    }
-
-    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
-        if let Some(connection) = &mut self.connection {
-            self.tunnel.take(connection, now, path, ecn, datagram);
-        }
-        self.observe(now);
-    }
-
-    fn handle_timeout(&mut self, now: Nanos) {
-        if let Some(connection) = &mut self.connection {
-            connection.handle_timeout(now);
-        }
-        self.observe(now);
-    }
-
-    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        self.top_up(now);
-        let transmit = self.tunnel.give(self.connection.as_mut()?, now, out);
-        if transmit.is_none() {
-            self.observe(now);
-        }
-        transmit
-    }
-
-    fn poll_timeout(&self) -> Option<Nanos> {
-        let connection = self.connection.as_ref();
-        let due = connection.and_then(anabranch_transport::Transport::poll_timeout);
-        earlier(due, self.feed.deadline())
+    fn give(
+        &mut self,
+        connection: &mut Connection,
+        now: Nanos,
+        out: &mut BytesMut,
+    ) -> Option<Transmit> {
+        self.tunnel.give(connection, now, out)
     }
 }
 

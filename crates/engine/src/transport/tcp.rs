@@ -15,10 +15,11 @@ use anabranch_wire::tcp::{Flags, HEADER};
 use bytes::{Bytes, BytesMut};
 
 use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::Feed;
+use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
-use crate::agent::{Feed, earlier};
 
 /// Its IP protocol number.
 pub(crate) const PROTOCOL: u8 = 6;
@@ -112,8 +113,14 @@ impl Transport for Tcp {
             Rc::clone(&member.tally),
         );
         let feed = Feed::new(member.workload);
-        let sender = Source::new(config, source_config, feed, boundaries, member.tally);
-        [Box::new(sender), Box::new(receiver)]
+        let sender = Source::new(
+            config,
+            source_config,
+            facts.answered,
+            boundaries,
+            member.tally,
+        );
+        [Box::new(Calling::new(sender, feed)), Box::new(receiver)]
     }
 
     fn inspect(&self, packet: &[u8]) -> Seen {
@@ -154,12 +161,10 @@ struct SourceConfig {
     ahead: u64,
 }
 
-/// Connects at its start time and sends its workload.
+/// Writes a flow's workload.
 struct Source {
     tcp: Config,
     config: SourceConfig,
-    connection: Option<Connection>,
-    feed: Feed,
     /// Messages want answers, which the other end writes.
     answered: bool,
     written: u64,
@@ -175,16 +180,14 @@ impl Source {
     fn new(
         tcp: Config,
         config: SourceConfig,
-        feed: Feed,
+        answered: bool,
         boundaries: Option<Boundaries>,
         tally: SharedTally,
     ) -> Self {
         Self {
             tcp,
             config,
-            connection: None,
-            answered: feed.facts().answered,
-            feed,
+            answered,
             written: 0,
             delivered: 0,
             boundaries,
@@ -192,71 +195,12 @@ impl Source {
             tally,
         }
     }
-
-    fn top_up(&mut self, now: Nanos) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
-        if self.config.endless && !self.feed.is_over() {
-            return;
-        }
-        // The feed is asked even where there is no room, so that a deadline of it never stays behind.
-        while let Some(message) = self.feed.peek(now) {
-            if connection.unacknowledged() >= self.config.ahead {
-                break;
-            }
-            if connection.write_zeros(message.size as u64).is_err() {
-                break;
-            }
-            self.feed.take();
-            self.tally.borrow_mut().begin(now, Key::Stream(0), &message);
-            self.written += message.size as u64;
-            if let Some(boundaries) = &self.boundaries {
-                boundaries.borrow_mut().push_back((self.written, now));
-            }
-        }
-        // Before the handshake is done, CLOSE would throw away what was written (RFC 9293 §3.10.4).
-        if self.feed.is_over() && !self.shut && connection.state() != State::SynSent {
-            self.shut = true;
-            if self.config.endless {
-                connection.close_discarding_unsent();
-            } else {
-                connection.close();
-            }
-        }
-    }
-
-    fn observe(&mut self, now: Nanos) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
-        // After most packets there is nothing to tell.
-        if !self.answered && !connection.has_news() {
-            return;
-        }
-        let mut tally = self.tally.borrow_mut();
-        if self.answered {
-            let delivered = connection.stats().bytes_delivered;
-            let bytes = delivered - self.delivered;
-            self.delivered = delivered;
-            if bytes > 0 && tally.arrive(now, Key::Stream(0), bytes).complete {
-                self.feed.answered(now);
-            }
-        }
-        while let Some(event) = connection.poll_event() {
-            if let Event::Failed(failure) = event {
-                tally.failed = Some(format!("{failure:?}"));
-            }
-        }
-        for sample in connection.trace_mut().drain() {
-            tally.sample(sample);
-        }
-    }
 }
 
-impl Agent for Source {
-    fn start(&mut self, now: Nanos) {
-        self.feed.start();
+impl Caller for Source {
+    type Connection = Connection;
+
+    fn connect(&mut self, now: Nanos) -> Option<Connection> {
         let SourceConfig {
             path, ports, isn, ..
         } = self.config;
@@ -272,44 +216,60 @@ impl Agent for Source {
             // A connection that has just begun takes everything.
             let _ = connection.write_zeros(u64::MAX);
         }
-        self.connection = Some(connection);
-        self.top_up(now);
+        Some(connection)
     }
 
-    fn stop(&mut self, now: Nanos) {
-        self.feed.stop();
-        self.top_up(now);
-    }
-
-    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
-        if let Some(connection) = &mut self.connection {
-            connection.handle_datagram(now, path, ecn, datagram);
+    fn top_up(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
+        if self.config.endless && !feed.is_over() {
+            return;
         }
-        self.observe(now);
-    }
-
-    fn handle_timeout(&mut self, now: Nanos) {
-        if let Some(connection) = &mut self.connection {
-            connection.handle_timeout(now);
+        while let Some(message) = feed.peek(now) {
+            if connection.unacknowledged() >= self.config.ahead {
+                break;
+            }
+            if connection.write_zeros(message.size as u64).is_err() {
+                break;
+            }
+            feed.take();
+            self.tally.borrow_mut().begin(now, Key::Stream(0), &message);
+            self.written += message.size as u64;
+            if let Some(boundaries) = &self.boundaries {
+                boundaries.borrow_mut().push_back((self.written, now));
+            }
         }
-        self.observe(now);
-    }
-
-    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        self.top_up(now);
-        let transmit = self.connection.as_mut()?.poll_transmit(now, out);
-        if transmit.is_none() {
-            self.observe(now);
+        // Before the handshake is done, CLOSE would throw away what was written (RFC 9293 §3.10.4).
+        if feed.is_over() && !self.shut && connection.state() != State::SynSent {
+            self.shut = true;
+            if self.config.endless {
+                connection.close_discarding_unsent();
+            } else {
+                connection.close();
+            }
         }
-        transmit
     }
 
-    fn poll_timeout(&self) -> Option<Nanos> {
-        let connection = self
-            .connection
-            .as_ref()
-            .and_then(anabranch_transport::Transport::poll_timeout);
-        earlier(connection, self.feed.deadline())
+    fn observe(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
+        // After most packets there is nothing to tell.
+        if !self.answered && !connection.has_news() {
+            return;
+        }
+        let mut tally = self.tally.borrow_mut();
+        if self.answered {
+            let delivered = connection.stats().bytes_delivered;
+            let bytes = delivered - self.delivered;
+            self.delivered = delivered;
+            if bytes > 0 && tally.arrive(now, Key::Stream(0), bytes).complete {
+                feed.answered(now);
+            }
+        }
+        while let Some(event) = connection.poll_event() {
+            if let Event::Failed(failure) = event {
+                tally.failed = Some(format!("{failure:?}"));
+            }
+        }
+        for sample in connection.trace_mut().drain() {
+            tally.sample(sample);
+        }
     }
 }
 
