@@ -243,6 +243,10 @@ impl Wire {
             Some(size) => usize::try_from(size.0).unwrap_or(usize::MAX),
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
+        // As the library has it, and not the simulator: packets of one size go by one call.
+        if !self.sets("fill_packets") {
+            sctp.config.fill_packets = sctp.config.bundling;
+        }
         sctp.config.bare_init = self.bare_init;
         if self.preferred_address.is_some() && !sctp.config.address_changes {
             return Err(Failure::Asked(
