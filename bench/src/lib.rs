@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use page::Page;
 use wait4::Wait4;
 
 pub mod arrival;
@@ -56,28 +57,17 @@ pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     })
 }
 
-/// Prints what the columns of [`report`] are.
-pub fn head(rounds: u32) {
-    println!(
-        "whole processes, median of {rounds} alternating rounds; ratio > 1: anabranch is faster"
+/// Begins the table whose rows are those of [`report`].
+pub fn head(rounds: u32, page: &mut Page) {
+    page.line(&format!(
+        "Whole processes, medians of {rounds} alternating rounds; `ratio` above 1: anabranch is faster."
+    ));
+    page.line("");
+    page.line(
+        "| scenario | ns-2, processor s | ours, processor s | ratio | ratio of wall times | range | packets and hops, ns-2 | ours | ratio by \
+         packet and hop | ns a packet and hop | ns-2 MiB | ours MiB |",
     );
-    println!(
-        "{:<14} {:>9} {:>9} {:>7} {:>15} {:>9} {:>9} {:>9} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9}",
-        "scenario",
-        "ns-2 s",
-        "ours s",
-        "ratio",
-        "range of ratio",
-        "ns-2 cpu",
-        "our cpu",
-        "cpu ratio",
-        "ns-2 hops",
-        "our hops",
-        "by hop",
-        "ns each",
-        "ns-2 MiB",
-        "ours MiB"
-    );
+    page.line("|---|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
 /// What one round of a scenario cost both programs.
@@ -102,10 +92,10 @@ pub struct Ratio {
     pub by_hop: Option<f64>,
 }
 
-/// Prints the line of a scenario.
-pub fn report(name: &str, rounds: &[Round]) -> Ratio {
+/// Adds the row of a scenario.
+pub fn report(name: &str, rounds: &[Round], page: &mut Page) -> Ratio {
     let of = |value: fn(&Round) -> f64| median(rounds.iter().map(value));
-    let ratios = rounds.iter().map(|it| it.theirs.wall / it.ours.wall);
+    let ratios = rounds.iter().map(|it| it.theirs.cpu / it.ours.cpu);
     let (low, high) = ratios.fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(r), h.max(r)));
     let by_hop: Option<Vec<f64>> = rounds
         .iter()
@@ -118,23 +108,24 @@ pub fn report(name: &str, rounds: &[Round]) -> Ratio {
         whole: of(|it| it.theirs.cpu / it.ours.cpu),
         by_hop: by_hop.map(|it| median(it.into_iter())),
     };
-    println!(
-        "{:<14} {:>9.3} {:>9.3} {:>7.2} {:>15} {:>9.3} {:>9.3} {:>9.2} {:>12} {:>12} {:>9.2} {:>9.0} {:>9.1} {:>9.1}",
-        name,
-        of(|it| it.theirs.wall),
-        of(|it| it.ours.wall),
-        of(|it| it.theirs.wall / it.ours.wall),
-        format!("{low:.2} - {high:.2}"),
+    let counted = |value: Option<String>| value.unwrap_or_else(|| "-".to_string());
+    let their_hops = rounds
+        .iter()
+        .map(|it| it.their_hops.map(|hops| hops as f64));
+    let their_hops: Option<Vec<f64>> = their_hops.collect();
+    page.line(&format!(
+        "| {name} | {:.3} | {:.3} | {:.2} | {:.2} | {low:.2} - {high:.2} | {} | {:.0} | {} | {:.0} | {:.1} | {:.1} |",
         of(|it| it.theirs.cpu),
         of(|it| it.ours.cpu),
         ratio.whole,
-        of(|it| it.their_hops.map_or(f64::NAN, |hops| hops as f64)),
+        of(|it| it.theirs.wall / it.ours.wall),
+        counted(their_hops.map(|it| format!("{:.0}", median(it.into_iter())))),
         of(|it| it.our_hops as f64),
-        ratio.by_hop.unwrap_or(f64::NAN),
+        counted(ratio.by_hop.map(|it| format!("{it:.2}"))),
         of(|it| it.ours.cpu * 1e9 / it.our_hops as f64),
         of(|it| it.theirs.peak_kib as f64 / 1024.0),
         of(|it| it.ours.peak_kib as f64 / 1024.0),
-    );
+    ));
     ratio
 }
 

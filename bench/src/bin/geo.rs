@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anabranch_bench::callgrind::between;
-use anabranch_bench::page;
+use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{
     Round, beside_this_program, geo_of, head, hops_of, measure, packet_hops, report,
@@ -81,7 +81,8 @@ fn bench() -> Result<(), Box<dyn Error>> {
     let anabranch = beside_this_program("anabranch")?;
     let scratch = tempfile::tempdir()?;
 
-    head(rounds);
+    let mut page = Page::open("geo", write)?;
+    head(rounds, &mut page);
     for scenario in &SCENARIOS {
         let mut all = Vec::new();
         for round in 0..rounds {
@@ -98,7 +99,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
             });
             fs::remove_dir_all(&out)?;
         }
-        let ratio = report(scenario.name, &all);
+        let ratio = report(scenario.name, &all, &mut page);
         let what = format!("simulator, {}, by ns-2.35", scenario.name);
         if let Some(by_hop) = ratio.by_hop {
             let what = format!("{what}, by packet and hop");
@@ -106,7 +107,9 @@ fn bench() -> Result<(), Box<dyn Error>> {
         }
         figures.push((what, Figure::ratio(ratio.whole, Some(scenario.before), 3.0)));
     }
-    figures.extend(instructions(&directory)?);
+    page.line("");
+    figures.extend(instructions(&directory, &mut page)?);
+    page.close()?;
     if write {
         standing::note(figures)?;
     }
@@ -114,10 +117,15 @@ fn bench() -> Result<(), Box<dyn Error>> {
 }
 
 /// What a packet costs on a link, with transports and without: instructions, which no load changes.
-fn instructions(directory: &Path) -> Result<Vec<(String, Figure)>, Box<dyn Error>> {
+fn instructions(
+    directory: &Path,
+    page: &mut Page,
+) -> Result<Vec<(String, Figure)>, Box<dyn Error>> {
+    page.line("| by callgrind | instructions a packet and hop | goal |");
+    page.line("|---|---|---|");
     let mut figures = Vec::new();
     let mut note = |what: &str, each: f64, before: f64, goal: f64| {
-        println!("{what}: {each:.0} instructions a packet and hop");
+        page.line(&format!("| {what} | {each:.0} | {goal:.0} |"));
         let figure = Figure {
             unit: "instructions a packet and hop".to_string(),
             goal,

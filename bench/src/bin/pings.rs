@@ -3,7 +3,7 @@
 //! among them. Both ends are threads of this process.
 //!
 //! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`, and the ratio to dcsctp into
-//! `bench/standing.json`.
+//! `bench/standing.json`. `pings one NUMBER PINGS` is a contestant alone, for profiles: its instructions are counted so, by valgrind.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anabranch_bench::callgrind;
 use anabranch_bench::contest::dcsctp_silent::DcSctp as Silent;
 use anabranch_bench::contest::ours::Ours;
 use anabranch_bench::contest::rtc_sctp::RtcSctp;
@@ -29,13 +30,15 @@ use cpu_time::ProcessTime;
 /// Messages that an end sends before anything is measured, and while it is.
 const WARM_UP: u32 = 500;
 const MEASURED: u32 = 5_000;
+/// The same where instructions are counted, of the shorter run.
+const COUNTED: u32 = 1_000;
 /// How long an end listens before it looks at its timers.
 const PATIENCE: Duration = Duration::from_millis(20);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
-type Race = fn() -> Outcome<Score>;
+type Race = fn(u32) -> Outcome<Score>;
 
 /// What pings cost: by the clock, and of the processor, both ends, seconds each.
 struct Score {
@@ -44,9 +47,9 @@ struct Score {
 }
 
 const CONTESTANTS: [(&str, Race); 6] = [
-    ("anabranch, its driver", || by_the_driver(true)),
-    ("anabranch, its driver, in `block_on`", || {
-        by_the_driver(false)
+    ("anabranch, its driver", |pings| by_the_driver(pings, true)),
+    ("anabranch, its driver, in `block_on`", |pings| {
+        by_the_driver(pings, false)
     }),
     ("anabranch, plain loop", by_a_loop::<Ours<true>>),
     ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
@@ -59,27 +62,32 @@ const DCSCTP: usize = 3;
 
 fn main() -> Outcome<()> {
     let (arguments, write) = page::arguments();
+    if let [_, number, pings] = &arguments[..] {
+        let (_, race) = CONTESTANTS[number.parse::<usize>()?];
+        return race(pings.parse()?).map(|_| ());
+    }
     let rounds = arguments.first().map_or(Ok(5), |it| it.parse::<u32>())?;
     let mut scores: Vec<Vec<Score>> = CONTESTANTS.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds.max(1) {
         for (scores, (name, race)) in scores.iter_mut().zip(CONTESTANTS) {
-            scores.push(race().map_err(|error| format!("{name}: {error}"))?);
+            scores.push(race(MEASURED).map_err(|error| format!("{name}: {error}"))?);
         }
     }
     let mut page = Page::open("pings", write).map_err(|error| error.to_string())?;
     page.line(&format!("Median of {} rounds.", rounds.max(1)));
     page.line("");
-    page.line("| stack | pings/s | least - most | processor, us a ping | ours by it, pings/s | ours by it, processor |");
-    page.line("|---|---|---|---|---|---|");
-    for ((name, _), score) in CONTESTANTS.iter().zip(&scores) {
+    page.line("| stack | pings/s | least - most | processor, us a ping | instructions a ping | ours by it, pings/s | ours by it, processor |");
+    page.line("|---|---|---|---|---|---|---|");
+    for (number, ((name, _), score)) in CONTESTANTS.iter().zip(&scores).enumerate() {
         let rates = || score.iter().map(|it| 1.0 / it.wall);
         let ours = || scores[0].iter().zip(score);
         page.line(&format!(
-            "| {name} | {:.0} | {:.0} - {:.0} | {:.1} | {:.2} | {:.2} |",
+            "| {name} | {:.0} | {:.0} - {:.0} | {:.1} | {:.0} | {:.2} | {:.2} |",
             median(rates()),
             rates().fold(f64::MAX, f64::min),
             rates().fold(0.0, f64::max),
             median(score.iter().map(|it| it.processor * 1e6)),
+            instructions(number)?,
             median(ours().map(|(ours, it)| it.wall / ours.wall)),
             median(ours().map(|(ours, it)| it.processor / ours.processor)),
         ));
@@ -104,32 +112,50 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
+/// Instructions of the process, without those of the system, a ping of the contestant of that number.
+fn instructions(number: usize) -> Outcome<f64> {
+    let words = |pings: u32| ["one".to_string(), number.to_string(), pings.to_string()];
+    let more = callgrind::between_own(&words(COUNTED), &words(3 * COUNTED));
+    let more = more.map_err(|error| error.to_string())?;
+    Ok(more as f64 / f64::from(2 * COUNTED))
+}
+
 /// Takes the time of the pings that follow the warm-up.
-#[derive(Default)]
 struct Watch {
+    measured: u32,
     answered: u32,
     begin: Option<(Instant, ProcessTime)>,
 }
 
 impl Watch {
+    fn of(measured: u32) -> Self {
+        Self {
+            measured,
+            answered: 0,
+            begin: None,
+        }
+    }
+
     /// One more is answered. Gives the score after the last.
     fn answered(&mut self) -> Option<Score> {
         self.answered += 1;
         if self.answered == WARM_UP {
             self.begin = Some((Instant::now(), ProcessTime::now()));
         }
-        let (wall, processor) = self.begin.filter(|_| self.answered == WARM_UP + MEASURED)?;
+        let (wall, processor) = self
+            .begin
+            .filter(|_| self.answered == WARM_UP + self.measured)?;
         Some(Score {
-            wall: wall.elapsed().as_secs_f64() / f64::from(MEASURED),
-            processor: processor.elapsed().as_secs_f64() / f64::from(MEASURED),
+            wall: wall.elapsed().as_secs_f64() / f64::from(self.measured),
+            processor: processor.elapsed().as_secs_f64() / f64::from(self.measured),
         })
     }
 }
 
 /// Two ends, `caller` here and `called` in a thread of its own, which are told their sockets and where the other is.
 fn between(
-    caller: fn(UdpSocket, SocketAddr) -> Outcome<Score>,
-    called: fn(UdpSocket, SocketAddr) -> Outcome<()>,
+    caller: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<Score>,
+    called: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<()> + Send + 'static,
 ) -> Outcome<Score> {
     let [a, z] = [UdpSocket::bind((HERE, 0))?, UdpSocket::bind((HERE, 0))?];
     let (at_a, at_z) = (a.local_addr()?, z.local_addr()?);
@@ -139,11 +165,11 @@ fn between(
     Ok(score)
 }
 
-fn udp_alone() -> Outcome<Score> {
+fn udp_alone(pings: u32) -> Outcome<Score> {
     between(
         |socket, to| {
             let mut buffer = [0; 2048];
-            let mut watch = Watch::default();
+            let mut watch = Watch::of(pings);
             loop {
                 socket.send_to(&[0x5a; 100], to)?;
                 socket.recv(&mut buffer)?;
@@ -152,9 +178,9 @@ fn udp_alone() -> Outcome<Score> {
                 }
             }
         },
-        |socket, to| {
+        move |socket, to| {
             let mut buffer = [0; 2048];
-            for _ in 0..WARM_UP + MEASURED {
+            for _ in 0..WARM_UP + pings {
                 let length = socket.recv(&mut buffer)?;
                 socket.send_to(&buffer[..length], to)?;
             }
@@ -163,16 +189,20 @@ fn udp_alone() -> Outcome<Score> {
     )
 }
 
-fn by_a_loop<E: End<Packet: From<Vec<u8>>>>() -> Outcome<Score> {
+fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
     between(
-        |socket, to| Ok(turn_by_turn::<E>(0, &socket, to)?.ok_or("it ended without a score")?),
-        |socket, to| turn_by_turn::<E>(1, &socket, to).map(|_| ()),
+        |socket, to| {
+            let score = turn_by_turn::<E>(0, pings, &socket, to)?;
+            Ok(score.ok_or("it ended without a score")?)
+        },
+        move |socket, to| turn_by_turn::<E>(1, pings, &socket, to).map(|_| ()),
     )
 }
 
 /// The end of number `which` by a loop around one socket: 0 calls and asks, 1 answers. The score, of who asks.
 fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     which: usize,
+    pings: u32,
     socket: &UdpSocket,
     to: SocketAddr,
 ) -> Outcome<Option<Score>> {
@@ -184,10 +214,10 @@ fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     let mut end = ends.remove(which).ok_or("no such end")?;
     let payload = Bytes::from(vec![0x5a; Conditions::PINGS.message]);
     let (mut wire, mut buffer) = (VecDeque::new(), [0; 2048]);
-    let mut watch = Watch::default();
+    let mut watch = Watch::of(pings);
     // Who asks has one question to begin with; who answers ends when nobody asks any more.
     let (mut due, mut score, mut answers, mut quiet) = (1 - which as u32, None, 0, 0);
-    while score.is_none() && !(answers == WARM_UP + MEASURED && quiet > 1) {
+    while score.is_none() && !(answers == WARM_UP + pings && quiet > 1) {
         end.give(now(), &mut wire);
         if due > 0 && end.is_up() {
             let mut source = || {
@@ -257,7 +287,7 @@ fn run<T: Send + 'static>(
     }
 }
 
-fn by_the_driver(as_tasks: bool) -> Outcome<Score> {
+fn by_the_driver(pings: u32, as_tasks: bool) -> Outcome<Score> {
     let (tell, told) = std::sync::mpsc::channel();
     let answering = async move {
         let server = endpoint(Config::server(PORT))?;
@@ -276,7 +306,7 @@ fn by_the_driver(as_tasks: bool) -> Outcome<Score> {
         let peer = Peer::new([HERE], PORT).over_udp(told.recv()?);
         let association = client.connect(peer).await?;
         let payload = Bytes::from(vec![0x5a; Conditions::PINGS.message]);
-        let mut watch = Watch::default();
+        let mut watch = Watch::of(pings);
         let score = loop {
             let question = association.send(0, payload.clone(), SendOptions::default());
             question.await?;

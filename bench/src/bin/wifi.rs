@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anabranch_bench::page;
+use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{Round, beside_this_program, head, measure, packet_hops, report};
 
@@ -32,7 +32,8 @@ fn bench() -> Result<(), Box<dyn Error>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("wifi");
     let anabranch = beside_this_program("anabranch")?;
     let scratch = tempfile::tempdir()?;
-    head(rounds);
+    let mut page = Page::open("wifi", write)?;
+    head(rounds, &mut page);
     for scenario in ["e2w", "w2e"] {
         for protocol in ["tcp", "sctp"] {
             let mut all = Vec::new();
@@ -55,11 +56,12 @@ fn bench() -> Result<(), Box<dyn Error>> {
                 fs::remove_dir_all(&out)?;
             }
             let name = format!("{scenario} {protocol}, 100 s");
-            let ratio = report(&name, &all).whole;
+            let ratio = report(&name, &all, &mut page).whole;
             let what = format!("simulator, wireless, {name}, by ns-2.35");
             figures.push((what, Figure::ratio(ratio, None, 10.0)));
         }
     }
+    page.close()?;
     if write {
         standing::note(figures)?;
     }
