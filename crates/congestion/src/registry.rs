@@ -83,6 +83,12 @@ impl Value for &'static Algorithm {
     fn to_datum(&self) -> Datum {
         Datum::word(self.name)
     }
+
+    #[inline]
+    fn plainly_fits(&self, kind: &Kind) -> bool {
+        // A program may use what no registry has.
+        matches!(kind, Kind::Registered(_))
+    }
 }
 
 #[cfg(test)]

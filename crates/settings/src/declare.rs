@@ -32,6 +32,18 @@ pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingErro
     T::from_datum(datum).ok_or_else(|| setting.error(kind.misfit(kind.show(datum))))
 }
 
+/// Checks a value against the range of the setting of that name.
+///
+/// # Errors
+/// It does not lie there, or there is no such setting.
+#[cold]
+#[inline(never)]
+pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<(), SettingError> {
+    let setting = find(settings, name)?;
+    let kind = &setting.kind;
+    kind.check(datum).map_err(|misfit| setting.error(misfit))
+}
+
 /// Declares `Profile`: a field for each switch, the list of them all, and to set and show each by its name.
 ///
 /// A line is the reason as a doc comment, then `name: type, "clause";`, the type one that implements [`Value`], whose kind
@@ -60,7 +72,7 @@ macro_rules! switches {
             }),+];
         }
 
-        $crate::settings!(@access Profile, SWITCHES, $($name $(as $key)?;)+);
+        $crate::settings!(@access Profile, SWITCHES, $($name $(as $key)? = $crate::settings!(@kind $type $(=> $kind)?);)+);
     };
 }
 
@@ -79,8 +91,11 @@ macro_rules! spelled {
                 $crate::Datum::word(match self { $($variant => $text),+ })
             }
 
+            #[inline]
             fn plainly_fits(&self, kind: &$crate::Kind) -> bool {
-                kind.has_word(match self { $($variant => $text),+ })
+                // Each variant has its word in the type's own kind.
+                kind.has_words_of(&<Self as $crate::Value>::KIND)
+                    || kind.has_word(match self { $($variant => $text),+ })
             }
         }
     };
@@ -130,10 +145,10 @@ macro_rules! settings {
             }),+];
         }
 
-        $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)?;)+);
+        $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)? = $kind;)+);
     };
     // To set and show the fields of a structure by the names of their settings.
-    (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)?;)+) => {
+    (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)? = $kind:expr;)+) => {
         impl $owner {
             /// The same, with what `change` changes.
             ///
@@ -149,12 +164,14 @@ macro_rules! settings {
             /// # Errors
             /// The first that does not: what was found, and what is allowed.
             pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
-                let mut settings = Self::$list.iter();
-                $(if let Some(setting) = settings.next()
-                    && !$crate::Value::plainly_fits(&self.$field, &setting.kind)
-                {
-                    let datum = $crate::Value::to_datum(&self.$field);
-                    setting.kind.check(&datum).map_err(|misfit| setting.error(misfit))?;
+                $({
+                    // A constant of each, so that most comparisons are with numbers that the compiler knows.
+                    const KIND: $crate::Kind = $kind;
+                    if !$crate::Value::plainly_fits(&self.$field, &KIND) {
+                        let datum = $crate::Value::to_datum(&self.$field);
+                        let name = $crate::settings!(@key $field $(as $key)?);
+                        $crate::check(Self::$list, name, &datum)?;
+                    }
                 })+
                 Ok(())
             }

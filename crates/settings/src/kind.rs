@@ -7,6 +7,7 @@ use crate::error::Misfit;
 use crate::expression::{Shown, constant, is_compound};
 use crate::setting::{Fallback, Setting, Variant};
 use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
+use crate::value::Amount;
 
 /// A word that a setting takes, and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +220,7 @@ impl Kind {
     }
 
     /// Whether it is of whole numbers, and `number` lies in its range.
+    #[inline]
     pub(crate) fn has_whole(&self, number: u64) -> bool {
         match self {
             Kind::Count { least, most }
@@ -229,9 +231,48 @@ impl Kind {
         }
     }
 
+    /// Whether it is of real numbers, and `number` lies in its range.
+    #[inline]
+    pub(crate) fn has_number(&self, number: f64) -> bool {
+        match self {
+            Kind::Number {
+                least,
+                most,
+                above,
+                step,
+            } => {
+                number.is_finite()
+                    && number <= *most
+                    && (number > *least || (number == *least && !above))
+                    && (*step == 0.0 || (number / step).fract() == 0.0)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is of amounts, and `amount` lies in its range.
+    #[inline]
+    pub fn has_amount(&self, amount: Amount) -> bool {
+        match (self, amount) {
+            (Kind::Amount { bytes, .. }, Amount::Bytes(number)) => {
+                (bytes[0]..=bytes[1]).contains(&number)
+            }
+            (Kind::Amount { segments, .. }, Amount::Segments(number)) => {
+                (segments[0]..=segments[1]).contains(&number)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether it has the word `word`.
     pub fn has_word(&self, word: &str) -> bool {
         matches!(self, Kind::Choice(words) if words.iter().any(|known| known.name == word))
+    }
+
+    /// Whether it is seen at a glance that it has the words of `other`: they are the same list.
+    #[inline]
+    pub fn has_words_of(&self, other: &Kind) -> bool {
+        matches!((self, other), (Kind::Choice(words), Kind::Choice(others)) if std::ptr::eq(*words, *others))
     }
 
     fn holds(&self, datum: &Datum) -> bool {
@@ -243,26 +284,13 @@ impl Kind {
                 Kind::Count { .. } | Kind::Duration { .. } | Kind::Bytes { .. } | Kind::Rate { .. },
                 Datum::Whole(number),
             ) => self.has_whole(*number),
-            (Kind::Amount { bytes, .. }, Datum::Whole(number)) => {
-                (bytes[0]..=bytes[1]).contains(number)
+            (Kind::Amount { .. }, Datum::Whole(number)) => self.has_amount(Amount::Bytes(*number)),
+            (Kind::Amount { .. }, Datum::Segments(number)) => {
+                self.has_amount(Amount::Segments(*number))
             }
-            (Kind::Amount { segments, .. }, Datum::Segments(number)) => {
-                (segments[0]..=segments[1]).contains(number)
+            (Kind::Number { .. }, _) => {
+                datum.number().is_some_and(|number| self.has_number(number))
             }
-            (
-                Kind::Number {
-                    least,
-                    most,
-                    above,
-                    step,
-                },
-                _,
-            ) => datum.number().is_some_and(|number| {
-                number.is_finite()
-                    && number <= *most
-                    && (number > *least || (number == *least && !above))
-                    && (*step == 0.0 || (number / step).fract() == 0.0)
-            }),
             (Kind::Choice(_), Datum::Word(word)) => self.has_word(word),
             (Kind::Either(words, other), _) => {
                 let is_word = |word: &str| words.iter().any(|known| known.name == word);

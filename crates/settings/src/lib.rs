@@ -24,7 +24,7 @@ pub mod units;
 mod value;
 
 pub use datum::Datum;
-pub use declare::{find, read, take};
+pub use declare::{check, find, read, take};
 pub use error::{Misfit, SettingError};
 pub use kind::{Choice, Kind, OFF};
 pub use manual::Section;

@@ -38,6 +38,7 @@ impl Value for bool {
         Datum::Flag(*self)
     }
 
+    #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
         matches!(kind, Kind::Flag)
     }
@@ -57,6 +58,7 @@ macro_rules! whole {
                 Datum::Whole(*self as u64)
             }
 
+            #[inline]
             fn plainly_fits(&self, kind: &Kind) -> bool {
                 kind.has_whole(*self as u64)
             }
@@ -86,6 +88,11 @@ impl Value for f64 {
     fn to_datum(&self) -> Datum {
         Datum::Real(*self)
     }
+
+    #[inline]
+    fn plainly_fits(&self, kind: &Kind) -> bool {
+        kind.has_number(*self)
+    }
 }
 
 impl<T: Value> Value for Option<T> {
@@ -103,10 +110,13 @@ impl<T: Value> Value for Option<T> {
             .map_or_else(|| Datum::word(OFF[0].name), T::to_datum)
     }
 
+    #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
         match (kind, self) {
             (Kind::Either(_, other), Some(value)) => value.plainly_fits(other),
-            (Kind::Either(words, _), None) => words.iter().any(|it| it.name == OFF[0].name),
+            (Kind::Either(words, _), None) => {
+                std::ptr::eq(*words, OFF) || words.iter().any(|it| it.name == OFF[0].name)
+            }
             _ => false,
         }
     }
@@ -166,7 +176,7 @@ impl<T: Value> Value for Vec<(String, T)> {
 
 /// Implements a wrapper around a number by its kind.
 macro_rules! wrapper {
-    ($name:ident, $get:ident, $put:ident, $kind:expr) => {
+    ($name:ident, $get:ident, $put:ident, $fits:ident, $kind:expr) => {
         impl Value for $name {
             const KIND: Kind = $kind;
 
@@ -176,6 +186,11 @@ macro_rules! wrapper {
 
             fn to_datum(&self) -> Datum {
                 Datum::$put(self.0.into())
+            }
+
+            #[inline]
+            fn plainly_fits(&self, kind: &Kind) -> bool {
+                kind.$fits(self.0.into())
             }
         }
     };
@@ -191,6 +206,7 @@ wrapper!(
     Limit,
     whole,
     Whole,
+    has_whole,
     Kind::Count {
         least: 0,
         most: 1_000_000
@@ -207,6 +223,7 @@ wrapper!(
     Span,
     whole,
     Whole,
+    has_whole,
     Kind::Duration {
         least: 1,
         most: LONGEST
@@ -223,6 +240,7 @@ wrapper!(
     Pause,
     whole,
     Whole,
+    has_whole,
     Kind::Duration {
         least: 0,
         most: LONGEST
@@ -239,6 +257,7 @@ wrapper!(
     Factor,
     number,
     Real,
+    has_number,
     Kind::Number {
         least: 0.0,
         most: 1_000.0,
@@ -257,6 +276,7 @@ wrapper!(
     Fraction,
     number,
     Real,
+    has_number,
     Kind::Number {
         least: 0.0,
         most: 1.0,
@@ -312,5 +332,10 @@ impl Value for Amount {
             Amount::Bytes(bytes) => Datum::Whole(*bytes),
             Amount::Segments(count) => Datum::Segments(*count),
         }
+    }
+
+    #[inline]
+    fn plainly_fits(&self, kind: &Kind) -> bool {
+        kind.has_amount(*self)
     }
 }

@@ -161,6 +161,12 @@ pub const VARIANTS: &[Variant] = &[
 impl Value for AllocationKind {
     const KIND: Kind = Kind::Variant(|| VARIANTS.to_vec());
 
+    #[inline]
+    fn plainly_fits(&self, kind: &Kind) -> bool {
+        // It is in the one list of them, and has no parameters.
+        matches!((self, kind), (Self::Negotiated, Kind::Variant(_)))
+    }
+
     fn from_datum(datum: &Datum) -> Option<Self> {
         let Datum::Variant { kind, parameters } = datum else {
             return None;

@@ -1,6 +1,6 @@
 //! What a switch can be set to.
 
-use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
+use anabranch_settings::{Amount, Choice, Datum, Kind, Value, spelled};
 
 /// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +245,22 @@ impl Value for InitialCwnd {
             InitialCwnd::Bytes(bytes) => Datum::Whole(*bytes),
             InitialCwnd::Rfc4960 => Datum::word("rfc4960"),
             InitialCwnd::Rfc9260 => Datum::word("rfc9260"),
+        }
+    }
+
+    #[inline]
+    fn plainly_fits(&self, kind: &Kind) -> bool {
+        match (kind, self) {
+            (Kind::Either(_, amount), InitialCwnd::Units(units)) => {
+                amount.has_amount(Amount::Segments(*units))
+            }
+            (Kind::Either(_, amount), InitialCwnd::Bytes(bytes)) => {
+                amount.has_amount(Amount::Bytes(*bytes))
+            }
+            (Kind::Either(words, _), InitialCwnd::Rfc9260) => {
+                words.iter().any(|it| it.name == "rfc9260")
+            }
+            _ => false,
         }
     }
 }
