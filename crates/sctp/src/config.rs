@@ -16,7 +16,7 @@ use anabranch_wire::chunk::kind;
 
 pub use crate::scheduling::{SchedulerKind, StreamValues};
 pub use buffer_split::BufferSplit;
-pub use check::ConfigError;
+pub use check::{CheckedConfig, ConfigError};
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
 pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
 

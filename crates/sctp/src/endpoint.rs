@@ -28,7 +28,7 @@ pub use table::AssociationId;
 
 use crate::address::{is_unicast, unspecified_like};
 use crate::association::{Association, Ports};
-use crate::config::{Config, ConfigError};
+use crate::config::{CheckedConfig, Config, ConfigError};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
 use crate::error::ConnectError;
@@ -101,11 +101,16 @@ impl Endpoint {
     /// # Errors
     /// A setting that no association could work with; see [`Config::check`].
     pub fn new(config: Config, port: u16, seed: [u8; 32]) -> Result<Self, ConfigError> {
-        config.check()?;
+        Ok(Self::sharing(config.checked()?, port, seed))
+    }
+
+    /// As [`Endpoint::new`], with settings that may be other endpoints', too: for who makes many endpoints, each of which else checks
+    /// settings of its own and keeps them.
+    pub fn sharing(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
         let mut random = Random::new(seed);
         let jar = CookieJar::new(&mut random);
-        Ok(Self {
-            config: Arc::new(config),
+        Self {
+            config: config.0,
             port,
             random,
             jar,
@@ -121,7 +126,7 @@ impl Endpoint {
             discards: Discards::default(),
             taken: false,
             latest: 0,
-        })
+        }
     }
 
     /// The time, which never goes back here: where the driver's clock does, it stands still until that has caught up.
@@ -145,8 +150,7 @@ impl Endpoint {
             it.preferred_address = it.preferred_address.filter(|it| addresses.contains(it));
             it.addresses = addresses;
         });
-        config.check()?;
-        self.config = Arc::new(config);
+        self.config = config.checked()?.0;
         Ok(())
     }
 

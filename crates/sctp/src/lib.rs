@@ -49,7 +49,7 @@ mod zero_checksum;
 pub use address_changes::{AddressChange, AddressChangeError, AddressChangeOutcome};
 pub use association::Association;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
-pub use config::{Config, ConfigError};
+pub use config::{CheckedConfig, Config, ConfigError};
 pub use discard::{Discard, Discards};
 pub use endpoint::{AssociationId, Endpoint, Gone, Incoming, Outgoing, Refusal};
 pub use error::{CloseError, ConnectError};

@@ -1,6 +1,7 @@
 //! Which settings an endpoint accepts.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use anabranch_settings::SettingError;
 use anabranch_settings::units::show_time;
@@ -66,7 +67,28 @@ fn span(
     Err(refuse(field, show_time(found), allowed))
 }
 
+/// Settings that were checked, for any number of endpoints ([`Endpoint::sharing`](crate::Endpoint::sharing)). A clone is the same
+/// settings, not a copy of them.
+#[derive(Clone, Debug)]
+pub struct CheckedConfig(pub(crate) Arc<Config>);
+
+impl CheckedConfig {
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.0
+    }
+}
+
 impl Config {
+    /// The settings, once they are [checked](Self::check), to be shared.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn checked(self) -> Result<CheckedConfig, ConfigError> {
+        self.check()?;
+        Ok(CheckedConfig(Arc::new(self)))
+    }
+
     /// Checks every setting and switch against its range, and how they agree. [`Endpoint::new`](crate::Endpoint::new) does.
     ///
     /// # Errors
@@ -95,9 +117,11 @@ impl Config {
         span("rto_min", self.rto_min, (LEAST_RTO, self.rto_max))?;
         // A profile's own is cut to the bounds (RFC 9260 §6.3.1); one that was asked for must lie between them.
         let initial = self.profile.rto_initial;
-        let own = Profile::by_name(self.profile.name).map(|profile| profile.rto_initial);
-        if own != Some(initial) {
-            span("rto_initial", initial.0, (self.rto_min, self.rto_max))?;
+        let own = || Profile::by_name(self.profile.name).map(|profile| profile.rto_initial);
+        if let Err(error) = span("rto_initial", initial.0, (self.rto_min, self.rto_max))
+            && own() != Some(initial)
+        {
+            return Err(error);
         }
         // RFC 7829 §5, rule 1: a primary that has not failed keeps its office.
         let least = self.least_primary_switch();
