@@ -2,6 +2,7 @@
 //! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. Those
 //! that begin with `rsctp` stand by themselves in `profile/rsctp.rs`.
 
+mod parts;
 mod rsctp;
 mod values;
 
@@ -9,6 +10,7 @@ pub use anabranch_congestion::binomial::Exponent;
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
+pub(crate) use parts::{OfReceiver, OfSender};
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Htna, IdleDecay,
     InitialCwnd, MaxBurst, RecoveryWaits, RetransmissionPath, WhenFull, WindowUnit,

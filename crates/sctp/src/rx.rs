@@ -37,7 +37,7 @@ pub(crate) use next::Next;
 
 use crate::config::Config;
 use crate::path::PathId;
-use crate::profile::{Profile, WhenFull};
+use crate::profile::{OfReceiver, WhenFull};
 use crate::queue::Queue;
 use crate::stats::ReceiverStatistics;
 use assembly::Assembly;
@@ -102,7 +102,7 @@ impl Abandoned {
 /// The receiving half of an association.
 #[derive(Debug)]
 pub struct Receiver {
-    profile: Profile,
+    profile: OfReceiver,
     /// Chunks may be common ones, by the settings.
     common: bool,
     streams: u16,
@@ -137,7 +137,7 @@ impl Receiver {
     /// A receiver of chunks from `peer_initial_tsn` on, on streams below `inbound_streams`.
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
-            profile: config.profile.clone(),
+            profile: OfReceiver::of(&config.profile),
             common: next::may_come(config),
             streams: inbound_streams,
             initial_tsn: peer_initial_tsn,

@@ -44,7 +44,7 @@ use crate::config::Config;
 use crate::mtu::DATA_HEADER;
 use crate::partial::{Abandoning, Course};
 use crate::path::{PathEntry, PathId, PathState, Paths};
-use crate::profile::Profile;
+use crate::profile::OfSender;
 use crate::scheduling::Turn;
 use crate::stats::SenderStatistics;
 use ack::PathAck;
@@ -91,7 +91,7 @@ pub enum SendError {
 /// The sending half of an association.
 #[derive(Debug)]
 pub struct Sender {
-    profile: Profile,
+    profile: OfSender,
     bundling: bool,
     /// Packets are spread over the round trip.
     paced: bool,
@@ -177,7 +177,7 @@ impl Sender {
             outstanding.use_paths_at_once();
         }
         Self {
-            profile: config.profile.clone(),
+            profile: OfSender::of(&config.profile),
             bundling: config.bundling,
             paced: config.pacing.is_some(),
             fill_packets: config.fill_packets,

@@ -1,0 +1,66 @@
+//! What a sender and a receiver need of the profile, copied out of it: they look at it several times a packet, and each has its own
+//! in less than a cache line, where the whole is three.
+
+use super::{
+    Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, Profile, RecoveryWaits, WhenFull,
+};
+
+/// Declares a part of the profile: switches by the names and with the types that they have there.
+macro_rules! part {
+    ($(#[$meta:meta])* $part:ident: $($switch:ident: $type:ty),+ $(,)?) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub(crate) struct $part {
+            $(pub(crate) $switch: $type,)+
+        }
+
+        impl $part {
+            /// That of `profile`.
+            pub(crate) fn of(profile: &Profile) -> Self {
+                Self {
+                    $($switch: profile.$switch,)+
+                }
+            }
+        }
+    };
+}
+
+part! {
+    /// The switches of a sender.
+    OfSender:
+    ambiguous_answer_clears_errors: bool,
+    answer_after_timeout_clears_errors: bool,
+    bundle_new_with_retransmissions: bool,
+    confirm_paths_before_data: bool,
+    cumulative_restarts_t3: bool,
+    cwnd_counts: Counts,
+    fast_recovery: FastRecovery,
+    fast_retransmit_ignores_cwnd: bool,
+    fast_retransmit_in_recovery_waits: RecoveryWaits,
+    fast_retransmit_once: bool,
+    fast_retransmit_restarts_idle_t3: bool,
+    flight_counts_marked: bool,
+    htna: Htna,
+    idle_decay: IdleDecay,
+    initial_cwnd: InitialCwnd,
+    loss_cancels_rtt: bool,
+    max_burst: u32,
+    max_burst_applies: MaxBurst,
+    missing_reports: u32,
+    retransmission_cancels_rtt: bool,
+    retransmissions_wait_for_sack: bool,
+    rtt_once_per_round_trip: bool,
+    rwnd_counts: Counts,
+    sack_immediately: bool,
+    window_probe_waits: bool,
+    withdrawn_at_once: bool,
+}
+
+part! {
+    /// The switches of a receiver.
+    OfReceiver:
+    rwnd_counts: Counts,
+    sack_when_gap_fills: bool,
+    when_full: WhenFull,
+    window_counts_deliverable: bool,
+}
