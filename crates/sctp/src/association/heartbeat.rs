@@ -9,7 +9,6 @@ use super::Association;
 use crate::discard::{Discard, Discards};
 use crate::path::{Answered, Heartbeat, PathEntry, PathId, PathState, Role};
 use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
-use crate::random::Random;
 use crate::rsctp::{Claim, Report};
 
 /// How many HEARTBEATs went to unconfirmed addresses within the current RTO (HB.Max.Burst, RFC 9260 §5.4).
@@ -77,7 +76,7 @@ impl Association {
         let wait = match (self.rsctp_interval(path), interval) {
             (Some(interval), _) => Some(interval),
             (None, Some(interval)) => {
-                let jittered = self.random.draw(|it| it.jittered_by_half(rto));
+                let jittered = self.random.jittered_by_half(rto);
                 Some(interval.saturating_add(jittered))
             }
             (None, None) => None,
@@ -151,7 +150,7 @@ impl Association {
     /// The info of the HEARTBEAT now being sent to `path`.
     pub(crate) fn send_heartbeat(&mut self, now: Nanos, path: PathId) -> Bytes {
         self.forget_probes();
-        let nonce = self.random.draw(Random::next_u64);
+        let nonce = self.random.next_u64();
         let role = self.role_of_heartbeat(path);
         let entry = self.paths.get_mut(path);
         let rto = entry.rto.rto();

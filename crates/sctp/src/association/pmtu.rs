@@ -10,7 +10,6 @@ use bytes::BytesMut;
 use super::Association;
 use super::heartbeat::own_info;
 use crate::path::{PathEntry, PathId, PathState, mtu};
-use crate::random::Random;
 
 /// What was sent so often and is still not acknowledged may have vanished in a black hole.
 const SENT_IN_VAIN: u32 = 3;
@@ -83,7 +82,7 @@ impl Association {
         out: &mut BytesMut,
     ) -> Transmit {
         self.forget_probes();
-        let nonce = self.random.draw(Random::next_u64);
+        let nonce = self.random.next_u64();
         let header = self.header_to_peer();
         let encapsulation = self.config.encapsulation;
         let entry = self.paths.get_mut(path);
