@@ -23,6 +23,8 @@ use crate::random::Random;
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 const MAC_LEN: usize = 32;
+/// Bytes of a cookie's body without addresses.
+const FIXED_LEN: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2 + 1 + 2;
 /// With remarks of the peer's it is one more, and they stand at the end.
 const FORMAT: u8 = 3;
 /// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
@@ -86,6 +88,14 @@ impl Cookie {
     pub(crate) fn staleness(&self, now: Nanos) -> Option<Nanos> {
         let expired_at = self.created_at.saturating_add(self.lifespan);
         (now > expired_at).then(|| now - expired_at)
+    }
+
+    /// Bytes that [`Self::encode`] writes where there are neither remarks nor AUTH.
+    fn usual_len(&self) -> usize {
+        let of = |address: &IpAddr| if address.is_ipv4() { 5 } else { 17 };
+        let paths = of(&self.path.local) + of(&self.path.remote);
+        let addresses: usize = self.peer_addresses.iter().map(of).sum();
+        (FIXED_LEN + paths + addresses).next_multiple_of(4)
     }
 
     fn encode(&self, out: &mut BytesMut) {
@@ -247,7 +257,7 @@ impl CookieJar {
             self.previous = Some(std::mem::replace(&mut self.current, Secret::draw(random)));
             self.changed_at = now;
         }
-        let mut out = BytesMut::with_capacity(128);
+        let mut out = BytesMut::with_capacity(cookie.usual_len() + MAC_LEN);
         cookie.encode(&mut out);
         let mac = self.current.hmac(&out).finalize();
         out.put_slice(&mac.into_bytes());
@@ -297,6 +307,8 @@ mod tests {
     fn what_is_sealed_opens() {
         let mut random = Random::new([1; 32]);
         let mut jar = CookieJar::new(&mut random);
+        let usual = jar.seal(0, &sample(), &mut random);
+        assert_eq!(usual.len(), sample().usual_len() + MAC_LEN);
         let remarked = |adaptation, primary| Cookie {
             remarks: Remarks {
                 adaptation,

@@ -105,30 +105,25 @@ discards! {
     Overload = "overload",
 }
 
-/// How often each reason occurred.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discards([u64; Discard::ALL.len()]);
-
-impl Default for Discards {
-    fn default() -> Self {
-        Self([0; Discard::ALL.len()])
-    }
-}
+/// How often each reason occurred. Takes memory once one did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discards(Option<Box<[u64; Discard::ALL.len()]>>);
 
 impl Discards {
     /// Counts one.
     pub(crate) fn count(&mut self, reason: Discard) {
-        self.0[reason as usize] += 1;
+        let none = || Box::new([0; Discard::ALL.len()]);
+        self.0.get_or_insert_with(none)[reason as usize] += 1;
     }
 
     /// How often `reason` occurred.
     pub fn of(&self, reason: Discard) -> u64 {
-        self.0[reason as usize]
+        self.0.as_ref().map_or(0, |counts| counts[reason as usize])
     }
 
     /// How often any reason occurred.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.as_ref().map_or(0, |counts| counts.iter().sum())
     }
 
     /// Reasons that occurred, with their counts.

@@ -21,7 +21,9 @@ use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::checksum;
 use anabranch_wire::chunk::kind;
 use anabranch_wire::encode::Encode;
-use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder, PacketError};
+use anabranch_wire::packet::{
+    COMMON_HEADER, Checksum, CommonHeader, Packet, PacketBuilder, PacketError,
+};
 use bytes::{Bytes, BytesMut};
 
 pub use table::AssociationId;
@@ -217,7 +219,7 @@ impl Endpoint {
         let mut association =
             Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
         association.set_udp_port(udp_port);
-        let id = self.table.insert(Box::new(association));
+        let id = self.table.insert(association);
         self.table.await_init_ack(id, tag);
         self.table.touch(id.slot);
         Ok(id)
@@ -329,17 +331,20 @@ impl Endpoint {
             verification_tag,
         };
         let mut out = BytesMut::new();
-        let mut packet = PacketBuilder::new(
-            &mut out,
-            header,
-            self.config.max_packet(arrival.path.remote),
-        );
+        let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        // No more memory than it takes: it may wait.
+        let limit = self.config.max_packet(arrival.path.remote);
+        let mut packet = PacketBuilder::new(&mut out, header, limit.min(COMMON_HEADER + all));
         for chunk in chunks {
             if chunk.push_to(&mut packet).is_err() {
                 return self.discards.count(Discard::Overload);
             }
         }
         packet.finish(self.config.checksum);
+        // Mostly one waits; a queue that grows by itself makes room for four.
+        if self.answers.is_empty() {
+            self.answers.reserve_exact(1);
+        }
         self.answers
             .push_back((arrival.path, arrival.udp_port, out.freeze()));
     }
@@ -347,10 +352,17 @@ impl Endpoint {
 
 /// A chunk to be pushed whatever its type.
 trait DynEncode {
+    /// Bytes with padding.
+    fn len(&self) -> usize;
+
     fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full>;
 }
 
 impl<T: Encode> DynEncode for T {
+    fn len(&self) -> usize {
+        self.encoded_len()
+    }
+
     fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full> {
         packet.push(self)
     }

@@ -27,7 +27,8 @@ impl Events {
     /// For events that hold so many bytes of user data, and messages given up together beyond it.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
-            waiting: VecDeque::new(),
+            // Mostly one waits; a queue that grows by itself makes room for four.
+            waiting: VecDeque::with_capacity(1),
             missed: 0,
             bytes: 0,
             most_bytes,

@@ -63,6 +63,9 @@ impl Extensions {
 
     /// `extension` is offered, or is not, by what tells of it elsewhere.
     pub(crate) fn set(&mut self, extension: &Extension, offered: bool) {
+        if self.0 == 0 && !offered {
+            return;
+        }
         let bit = Self::those(|it| std::ptr::eq(it, extension)).0;
         self.0 = if offered { self.0 | bit } else { self.0 & !bit };
     }
@@ -81,7 +84,7 @@ impl Extensions {
 
     /// Whether `extension` is among them.
     pub(crate) fn has(self, extension: &Extension) -> bool {
-        self.iter().any(|it| std::ptr::eq(it, extension))
+        self.0 != 0 && self.iter().any(|it| std::ptr::eq(it, extension))
     }
 
     /// Whether chunks of type `kind` belong to one of them. All others are unknown (RFC 9260 §3.2).

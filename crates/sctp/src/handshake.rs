@@ -11,7 +11,7 @@ pub(crate) use remarks::Remarks;
 use anabranch_wire::chunk::Init;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::{TlvWriter, U16List};
+use anabranch_wire::tlv::{HEADER, TlvWriter, U16List};
 use bytes::Bytes;
 
 use crate::authentication::RANDOM_LEN;
@@ -53,16 +53,10 @@ pub(crate) fn init(
     if config.bare_init {
         return assemble(config, own, parameters.finish());
     }
-    let mut families = Vec::with_capacity(2);
-    for (family, is_of) in [
-        (kind::IPV4_ADDRESS, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
-        (kind::IPV6_ADDRESS, IpAddr::is_ipv6),
-    ] {
-        if is_of(&remote) || config.addresses.iter().any(is_of) {
-            families.push(family);
-        }
+    let families = Bytes::from_static(families(config, remote));
+    if let Some(families) = U16List::from_bytes(families) {
+        let _ = parameters.push(&Parameter::SupportedAddressTypes(families));
     }
-    let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
     let offered = Extensions::of(config);
     offered.push(&mut parameters);
     Remarks::push(config, offered, &mut parameters);
@@ -75,6 +69,19 @@ pub(crate) fn init(
     assemble(config, own, parameters.finish())
 }
 
+/// The families of addresses that an endpoint which calls `remote` has, as the numbers of a list.
+fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
+    const V4: [u8; 2] = kind::IPV4_ADDRESS.to_be_bytes();
+    const V6: [u8; 2] = kind::IPV6_ADDRESS.to_be_bytes();
+    const BOTH: [u8; 4] = [V4[0], V4[1], V6[0], V6[1]];
+    let has = |is_of: fn(&IpAddr) -> bool| is_of(&remote) || config.addresses.iter().any(is_of);
+    match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
+        (true, true) => &BOTH,
+        (true, false) => &V4,
+        (false, _) => &V6,
+    }
+}
+
 /// The INIT ACK that carries `cookie`, answers `offer` by the extensions that `both` speak and reports the parameters that were not recognised
 /// (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
@@ -85,7 +92,9 @@ pub(crate) fn init_ack(
     offer: &Offer,
     both: Extensions,
 ) -> Init {
-    let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
+    // Mostly there is nothing else.
+    let room = HEADER + cookie.len();
+    let mut parameters = TlvWriter::with_capacity(room_for_parameters(config, remote), room);
     let _ = parameters.push(&Parameter::StateCookie(cookie));
     both.push(&mut parameters);
     Remarks::push(config, both, &mut parameters);

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::address_changes::AddressChanges;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
+use crate::path::PathId;
 use crate::reconfig::Reconfiguration;
 pub(crate) use crate::retry::Retry;
 use crate::rx::Receiver;
@@ -95,6 +96,18 @@ pub(crate) struct CookieWait {
     pub(crate) stale_cookies: u32,
     /// The user asked to close before the association was up.
     pub(crate) shutdown_when_open: bool,
+}
+
+impl CookieWait {
+    /// To send the first INIT over the first path.
+    pub(crate) fn first() -> Self {
+        Self {
+            init: Retry::new(PathId(0)),
+            cookie_preservative: None,
+            stale_cookies: 0,
+            shutdown_when_open: false,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -296,6 +296,14 @@ impl TlvWriter {
         }
     }
 
+    /// As [`TlvWriter::new`], with memory for so many bytes at first.
+    pub fn with_capacity(limit: usize, bytes: usize) -> Self {
+        Self {
+            bytes: BytesMut::with_capacity(bytes.min(limit)),
+            ..Self::new(limit)
+        }
+    }
+
     /// Bytes that may still be written, padding included.
     pub fn room(&self) -> usize {
         self.limit - self.bytes.len()

@@ -28,27 +28,27 @@ use crate::random::Random;
 use crate::reconfig::Reconfiguration;
 use crate::runtime::SendDefaults;
 use crate::rx::{Abandoned, Receiver};
-use crate::state::{Closed, CookieWait, Known, Peer, Retry, Stage, State};
+use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlStatistics;
 use crate::tx::Sender;
 use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
     pub(crate) peer: Peer,
     pub(crate) peer_a_rwnd: u32,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
-    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) addresses: &'a [IpAddr],
     /// What both ends offered beyond the RFC.
     pub(crate) extensions: Extensions,
     /// What they said of AUTH, where it is among that.
-    pub(crate) auth: Option<Box<AuthTerms>>,
+    pub(crate) auth: Option<&'a AuthTerms>,
 }
 
-impl Terms {
-    pub(crate) fn of_cookie(cookie: &Cookie) -> Self {
+impl<'a> Terms<'a> {
+    pub(crate) fn of_cookie(cookie: &'a Cookie) -> Self {
         Self {
             peer: Peer {
                 tag: cookie.peer_tag,
@@ -59,16 +59,16 @@ impl Terms {
             peer_a_rwnd: cookie.peer_a_rwnd,
             outbound_streams: cookie.outbound_streams,
             inbound_streams: cookie.inbound_streams,
-            addresses: cookie.peer_addresses.clone(),
+            addresses: &cookie.peer_addresses,
             extensions: cookie.extensions,
-            auth: cookie.auth.clone(),
+            auth: cookie.auth.as_deref(),
         }
     }
 }
 
 impl Known {
     /// What the handshake has settled; it is up.
-    fn new(config: &Config, terms: &Terms) -> Self {
+    fn new(config: &Config, terms: &Terms<'_>) -> Self {
         let mut rx = Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams);
         let gives_up = terms.extensions.give_up();
         rx.expect_abandoned(gives_up);
@@ -100,22 +100,8 @@ impl Association {
         local_tag: u32,
         paths: &[Path],
         random: Random,
-    ) -> Self {
-        let wait = CookieWait {
-            init: Retry::new(PathId(0)),
-            cookie_preservative: None,
-            stale_cookies: 0,
-            shutdown_when_open: false,
-        };
-        let mut association = Self::new(
-            config,
-            ports,
-            local_tag,
-            None,
-            paths[0],
-            State::CookieWait(wait),
-            random,
-        );
+    ) -> Box<Self> {
+        let mut association = Self::new(config, ports, local_tag, None, paths[0], random);
         let config = Arc::clone(&association.config);
         for &path in &paths[1..] {
             association.paths.add(&config, path, PathState::Active);
@@ -129,46 +115,36 @@ impl Association {
         cookie: &Cookie,
         path: Path,
         random: Random,
-    ) -> Self {
+    ) -> Box<Self> {
         let ports = Ports {
             local: cookie.local_port,
             remote: cookie.remote_port,
         };
         let tsn = Some(cookie.local_initial_tsn);
         let first = Path::new(path.local, cookie.path.remote);
-        let terms = Terms::of_cookie(cookie);
-        let known = Known::new(&config, &terms);
-        let mut association = Self::new(
-            config,
-            ports,
-            cookie.local_tag,
-            tsn,
-            first,
-            State::Known(known),
-            random,
-        );
-        association.adopt_and_know(path.local, &terms);
+        let mut association = Self::new(config, ports, cookie.local_tag, tsn, first, random);
+        association.adopt(path.local, &Terms::of_cookie(cookie));
         association
     }
 
+    /// One of which nothing is known but where it begins; `initial_tsn`: what a cookie says, where the peer began.
     fn new(
         config: Arc<Config>,
         ports: Ports,
         local_tag: u32,
         initial_tsn: Option<Tsn>,
         first: Path,
-        state: State,
         mut random: Random,
-    ) -> Self {
+    ) -> Box<Self> {
+        let begins = initial_tsn.is_none();
         let local_initial_tsn = initial_tsn.unwrap_or_else(|| Tsn(random.next_u32()));
-        let begins = matches!(state, State::CookieWait(_));
         let offers_auth = begins && (AUTH.wanted)(&config);
         let auth = offers_auth.then(|| {
             let keys = config.auth_keys.clone();
             let own = config.auth_offer(random.key());
             Box::new(Authenticator::new(own, keys))
         });
-        Self {
+        Box::new(Self {
             auth,
             sums: Sums::new(&config, begins),
             local_port: ports.local,
@@ -178,7 +154,7 @@ impl Association {
             local_initial_tsn,
             outbound_streams: config.outbound_streams,
             inbound_streams: config.inbound_streams,
-            state,
+            state: State::CookieWait(CookieWait::first()),
             // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
             paths: Paths::new(&config, first, PathState::Active),
             tx: Sender::new(&config, local_initial_tsn),
@@ -209,14 +185,12 @@ impl Association {
             random: random.into(),
             trace: Trace::default(),
             config,
-        }
+        })
     }
 
-    /// Takes over what the handshake settled. Addresses that were not known yet are unconfirmed (RFC 9260 §5.4).
-    /// What was received under the peer's former tag stays readable. Gives what is known of the peer now, for the state that
-    /// the caller sets.
-    #[must_use]
-    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms) -> Known {
+    /// Takes over what the handshake settled, and is up: the caller sets another stage where it is not. Addresses that were not known yet
+    /// are unconfirmed (RFC 9260 §5.4). What was received under the peer's former tag stays readable.
+    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms<'_>) {
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
         let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
@@ -242,9 +216,10 @@ impl Association {
             let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
             Box::new(AddressChanges::new(ours, peers))
         });
+        self.state = State::Known(known);
         self.errands = Errands::default();
         let config = Arc::clone(&self.config);
-        for &remote in &terms.addresses {
+        for &remote in terms.addresses {
             if let Some(local) = config.local_address_for(remote, Some(local)) {
                 self.paths
                     .add(&config, Path::new(local, remote), PathState::Unconfirmed);
@@ -253,19 +228,14 @@ impl Association {
         self.addresses_changed = true;
         self.marks = terms.extensions.has(&ECN).then(Marks::default);
         self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
-        self.settle_auth(terms.auth.as_deref());
+        self.settle_auth(terms.auth);
         self.settle_rsctp(terms.extensions.has(&RSCTP));
-        known
-    }
-
-    fn adopt_and_know(&mut self, local: IpAddr, terms: &Terms) {
-        self.state = State::Known(self.adopt(local, terms));
     }
 
     /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).
     pub(crate) fn begin_anew(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let shutdown = self.state.shutdown_when_open().copied();
-        self.adopt_and_know(local, &Terms::of_cookie(cookie));
+        self.adopt(local, &Terms::of_cookie(cookie));
         self.open(now, shutdown);
         self.prefer(now, cookie.remarks.primary);
     }
@@ -365,7 +335,7 @@ impl Association {
         self.known_primary = PathId(0);
         self.tx = self.new_sender();
         self.sums = Sums::new(&self.config, false);
-        self.adopt_and_know(local, &terms);
+        self.adopt(local, &terms);
         self.paths.set_as(&former);
         self.sack_path = PathId(0);
         self.replies.clear();

@@ -18,7 +18,7 @@ use crate::extensions::{ASCONF, AUTH, Extensions};
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::rx::Receiver;
-use crate::state::{CookieEchoed, CookieWait, Known, Peer, Retry, Stage, State};
+use crate::state::{CookieEchoed, CookieWait, Peer, Retry, Stage, State};
 use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
@@ -351,15 +351,15 @@ impl Association {
             peer_a_rwnd: offer.a_rwnd,
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
             inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
-            addresses: offer.addresses,
+            addresses: &offer.addresses,
             extensions,
-            auth,
+            auth: auth.as_deref(),
         };
         let preferred = offer.remarks.primary;
-        let known = self.adopt(path.local, &terms);
+        self.adopt(path.local, &terms);
         // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).
         if terms.addresses.len() < MAX_PEER_ADDRESSES {
-            self.keep_only(&terms.addresses);
+            self.keep_only(terms.addresses);
         }
         self.error_count = 0;
         // To where the INIT ACK came from, unless nobody has verified that address: a COOKIE ECHO would have to share its
@@ -370,16 +370,13 @@ impl Association {
             .filter(|&from| self.paths.get(from).is_verified())
             .unwrap_or(self.paths.verified(wait.init.path));
         self.paths.record_answer(now, to, &mut self.trace);
-        self.state = State::Known(Known {
-            stage: Stage::CookieEchoed(CookieEchoed {
-                echo: Retry::new(to),
-                cookie,
-                unrecognized: offer.unrecognized,
-                stale_cookies: wait.stale_cookies,
-                shutdown_when_open: wait.shutdown_when_open,
-            }),
-            ..known
-        });
+        self.set_stage(Stage::CookieEchoed(CookieEchoed {
+            echo: Retry::new(to),
+            cookie,
+            unrecognized: offer.unrecognized,
+            stale_cookies: wait.stale_cookies,
+            shutdown_when_open: wait.shutdown_when_open,
+        }));
         self.prefer(now, preferred);
     }
 

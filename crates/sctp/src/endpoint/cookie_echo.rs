@@ -154,7 +154,7 @@ impl Endpoint {
         association.establish(arrival.now);
         association.prefer(arrival.now, cookie.remarks.primary);
         association.acknowledge_cookie(arrival.path.remote);
-        let id = self.table.insert(Box::new(association));
+        let id = self.table.insert(association);
         if let Some(undecided) = &mut self.undecided {
             undecided.note_accepted(id);
         }

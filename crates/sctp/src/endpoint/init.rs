@@ -49,7 +49,7 @@ impl Endpoint {
         let ours = Extensions::of(&self.config);
         let offer = Offer::read(&init, arrival.path.remote, ours)
             .and_then(|offer| offer.with_what_is_required(&self.config));
-        let offer = match offer {
+        let mut offer = match offer {
             Ok(offer) => offer,
             Err(error) => {
                 self.discards.count(Discard::BadInit);
@@ -65,7 +65,7 @@ impl Endpoint {
             .iter()
             .find_map(|&address| self.live(port, address))
         else {
-            return self.on_first_init(arrival, &offer);
+            return self.on_first_init(arrival, &mut offer);
         };
         let Some(association) = self.table.get_mut(slot) else {
             return;
@@ -73,7 +73,7 @@ impl Endpoint {
         match collision(association, &offer, &arrival) {
             Collision::SameTag(tie_tags) => {
                 let own = association.own();
-                self.send_init_ack(arrival, &offer, own, tie_tags);
+                self.send_init_ack(arrival, &mut offer, own, tie_tags);
             }
             Collision::SameTagTo(remote) => {
                 let own = association.own();
@@ -85,12 +85,12 @@ impl Endpoint {
                     udp_port: association.paths().udp_port_to(remote),
                     ..arrival
                 };
-                self.send_init_ack(arrival, &offer, own, TieTags::NONE);
+                self.send_init_ack(arrival, &mut offer, own, TieTags::NONE);
             }
             Collision::NewTag(tie_tags) => {
                 // In place of a life that may have been lost.
                 let own = self.draw_own(&offer);
-                self.send_init_ack(arrival, &offer, own, tie_tags);
+                self.send_init_ack(arrival, &mut offer, own, tie_tags);
             }
             Collision::ShutdownAck => {
                 association.repeat_control();
@@ -115,7 +115,7 @@ impl Endpoint {
         }
     }
 
-    fn on_first_init(&mut self, arrival: Arrival, offer: &Offer) {
+    fn on_first_init(&mut self, arrival: Arrival, offer: &mut Offer) {
         if !self.listening {
             self.discards.count(Discard::OutOfTheBlue);
             return self.refuse_init(arrival, offer.initiate_tag, &[]);
@@ -148,14 +148,14 @@ impl Endpoint {
         }
     }
 
-    /// INIT ACK, to where the INIT came from and nowhere else (RFC 5062 §2.3).
-    fn send_init_ack(&mut self, arrival: Arrival, offer: &Offer, own: Own, tie_tags: TieTags) {
+    /// INIT ACK, to where the INIT came from and nowhere else (RFC 5062 §2.3). What the cookie tells is taken out of `offer`.
+    fn send_init_ack(&mut self, arrival: Arrival, offer: &mut Offer, own: Own, tie_tags: TieTags) {
         let valid_cookie_life = self.config.valid_cookie_life;
         // A peer may double the life of its cookie, not more (RFC 9260 §3.3.2.1.3 leaves the bound to us).
         let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
         let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
         let mut extensions = offer.extensions.and(Extensions::of(&self.config));
-        let auth = own.auth_random.zip(offer.auth.clone());
+        let auth = own.auth_random.zip(offer.auth.take());
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
         let unsigned = self.config.profile.asconf_without_auth;
@@ -176,7 +176,7 @@ impl Endpoint {
             outbound_streams,
             inbound_streams: own.inbound_streams.min(offer.outbound_streams),
             path: arrival.path,
-            peer_addresses: offer.addresses.clone(),
+            peer_addresses: std::mem::take(&mut offer.addresses),
             extensions,
             auth,
             remarks: offer.remarks,

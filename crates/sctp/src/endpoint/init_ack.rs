@@ -10,6 +10,15 @@ use crate::event::{CloseReason, Violation};
 use crate::handshake::MIN_A_RWND;
 use crate::state::StateName;
 
+/// Whether an INIT ACK has a tag or a window that is not taken, by the first two fields of its value.
+fn is_refused(ack: Frame<'_>) -> bool {
+    let field = |at: usize| {
+        let bytes = ack.value().get(at..)?.first_chunk();
+        bytes.copied().map(u32::from_be_bytes)
+    };
+    field(0) == Some(0) || field(4).is_some_and(|window| window < MIN_A_RWND)
+}
+
 impl Endpoint {
     /// Whether `first` is an INIT ACK that is waited for and has a tag of 0, which ends the attempt, or a window below 1,500
     /// bytes, which changes nothing. Either is told to its sender by an ABORT: under the tag that it gave, or where it gave
@@ -20,7 +29,7 @@ impl Endpoint {
         arrival: Arrival,
         first: Frame<'_>,
     ) -> bool {
-        if first.kind != kind::INIT_ACK {
+        if first.kind != kind::INIT_ACK || !is_refused(first) {
             return false;
         }
         let Some(association) = self.table.get_mut(slot) else {

@@ -12,6 +12,7 @@ use anabranch_transport::Path;
 use anabranch_wire::packet::CommonHeader;
 
 use crate::association::Association;
+use crate::path::PathId;
 
 /// Names an association of an endpoint. It is not reused after the association was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +80,10 @@ impl Table {
     /// Takes in an association and makes it findable.
     pub(super) fn insert(&mut self, association: Box<Association>) -> AssociationId {
         let slot = self.free.pop().unwrap_or_else(|| {
+            // An endpoint that calls has one mostly; a list that grows by itself makes room for four.
+            if self.slots.is_empty() {
+                self.slots.reserve_exact(1);
+            }
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
@@ -106,23 +111,14 @@ impl Table {
             association.local_tag(),
             association.peer_tag().unwrap_or_default(),
         ];
-        let addresses: Vec<_> = association
-            .paths()
-            .iter()
-            .filter(|(_, entry)| !entry.disowned)
-            .map(|(_, entry)| (entry.path.remote, entry.verified))
-            .collect();
-        let mut keys = std::mem::take(&mut self.slots[slot as usize].keys);
-        keys.retain(|key| {
-            let kept = addresses.contains(&(key.1, true));
-            if !kept {
-                self.by_peer.remove(key);
-                self.last = None;
-            }
-            kept
-        });
-        self.slots[slot as usize].keys = keys;
-        for (address, verified) in addresses {
+        let paths = association.paths().len();
+        self.forget_lost_keys(slot);
+        for path in (0..paths).filter_map(|path| u8::try_from(path).ok()) {
+            let entry = self.get(slot).map(|it| it.paths().get(PathId(path)));
+            let Some(entry) = entry.filter(|entry| !entry.disowned) else {
+                continue;
+            };
+            let (address, verified) = (entry.path.remote, entry.verified);
             let key = (port, address);
             match self.owner(key) {
                 Some(owner) if owner == slot => {}
@@ -132,6 +128,26 @@ impl Table {
                 None => self.claim(slot, key, tags),
             }
         }
+    }
+
+    /// What finds the association no more: addresses that are not its verified ones any longer.
+    fn forget_lost_keys(&mut self, slot: u32) {
+        let Slot {
+            keys, association, ..
+        } = &mut self.slots[slot as usize];
+        let Some(association) = association else {
+            return;
+        };
+        keys.retain(|key| {
+            let entries = &mut association.paths().iter();
+            let kept =
+                entries.any(|(_, it)| it.path.remote == key.1 && it.verified && !it.disowned);
+            if !kept {
+                self.by_peer.remove(key);
+                self.last = None;
+            }
+            kept
+        });
     }
 
     /// Who has verified the address. An association that is over has nothing.

@@ -151,6 +151,7 @@ impl Carried {
 
 impl PathEntry {
     pub(super) fn new(config: &Config, path: Path, state: PathState) -> Self {
+        let cc = config.new_congestion_control(path.remote);
         Self {
             path,
             udp_port: 0,
@@ -160,7 +161,8 @@ impl PathEntry {
             settings: PathSettings::of(config),
             error_count: 0,
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
-            cc: config.new_congestion_control(path.remote),
+            sampler: cc.wants_rate_samples().then(Box::default),
+            cc,
             pacer: Pacer::new(config.pacing).with_burst(config.pacing_burst),
             delivery: DeliveryMeter::default(),
             estimator: config.new_path_estimator(),
@@ -188,7 +190,6 @@ impl PathEntry {
             decay_at: None,
             rack: config.rack.then(Box::default),
             prr: None,
-            sampler: config.samples_rates().then(Box::default),
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_congestion::CongestionControl;
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::sctp_newreno::{SctpNewReno, SctpParameters};
+use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
 
@@ -81,7 +81,9 @@ impl Config {
 
     /// Whether controllers ask for rate samples.
     pub(crate) fn samples_rates(&self) -> bool {
+        // What nearly all use does not, and need not be made to be asked.
+        let plain = std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM);
         let anywhere = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-        self.new_congestion_control(anywhere).wants_rate_samples()
+        !plain && self.new_congestion_control(anywhere).wants_rate_samples()
     }
 }

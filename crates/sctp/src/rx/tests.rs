@@ -7,6 +7,7 @@ use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Ssn};
 use bytes::{Bytes, BytesMut};
 
 use super::*;
+use crate::profile::Profile;
 
 struct Rig {
     now: Nanos,

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::config::SchedulerKind;
-use crate::profile::{FastRecovery, MaxBurst, RecoveryWaits, RetransmissionPath};
+use crate::profile::{FastRecovery, MaxBurst, Profile, RecoveryWaits, RetransmissionPath};
 
 mod concurrent;
 mod forward;
