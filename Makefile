@@ -55,6 +55,7 @@ bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-capi
 	$(BENCH) memory -- 7 --write
 	$(BENCH) many -- --write
+	$(BENCH) many -- time 7 --write
 	$(BENCH) pings -- 5 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write

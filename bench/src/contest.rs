@@ -5,9 +5,11 @@
 pub mod crowd;
 pub mod dcsctp;
 pub mod dcsctp_silent;
+pub mod gathered;
 pub mod limit;
 pub mod many;
 pub mod ours;
+pub mod rtc_gathered;
 pub mod rtc_sctp;
 pub mod sctp_proto;
 

@@ -1,24 +1,34 @@
 //! What an association costs beside its messages, ours and others': instructions of a handshake and of a message of 100 bytes to and
 //! fro, both ends, by `valgrind --tool=callgrind`; memory of idle pairs; and what a message costs one of many associations. None of it depends
-//! on the machine's load.
+//! on the machine's load. A handshake is counted twice: of a new pair of endpoints, and between two endpoints of many associations.
 //!
 //! `many [--write]`: `--write` also puts the tables into `bench/README.md`.
+//! `many time [ROUNDS] [--write]`: handshakes by processor time, seven rounds unless told otherwise; with `--write` the ratios to dcsctp go
+//! into `bench/standing.json`, too.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
 use std::error::Error;
 use std::process::Command;
 
-use anabranch_bench::callgrind;
 use anabranch_bench::contest::dcsctp_silent::DcSctp as Silent;
+use anabranch_bench::contest::gathered::{OursGathered, RtcGathered, gathered};
 use anabranch_bench::contest::many::{handshakes, idle, pings};
 use anabranch_bench::contest::ours::Ours;
 use anabranch_bench::contest::rtc_sctp::RtcSctp;
 use anabranch_bench::contest::{Conditions, crowd};
 use anabranch_bench::page::{self, Page};
+use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::{callgrind, median};
+use cpu_time::ThreadTime;
 
-/// Pairs of the shorter count of handshakes, exchanges of the shorter count of pings, and idle pairs.
+/// Pairs of the shorter count of handshakes.
 const HANDSHAKES: u64 = 100;
+/// Associations of the shorter count of two endpoints, more of which need larger tables.
+const GATHERED: u64 = 500;
+/// Handshakes that are timed together.
+const RACED: u64 = 10_000;
+/// Exchanges of the shorter count of pings, and idle pairs.
 const PINGS: u64 = 1_000;
 const IDLE: usize = 2_000;
 /// Associations of one endpoint.
@@ -29,51 +39,70 @@ const TURNS: usize = 500;
 type Work = fn(&Conditions, u64) -> Result<(), Box<dyn Error>>;
 type Idle = fn(&Conditions, usize) -> Result<f64, Box<dyn Error>>;
 
-const STACKS: [(&str, Work, Work, Idle); 3] = [
-    (
-        "anabranch",
-        handshakes::<Ours<true>>,
-        pings::<Ours<true>>,
-        idle::<Ours<true>>,
-    ),
-    (
-        "rtc-sctp",
-        handshakes::<RtcSctp>,
-        pings::<RtcSctp>,
-        idle::<RtcSctp>,
-    ),
-    (
-        "dcsctp, no log",
-        handshakes::<Silent<true>>,
-        pings::<Silent<true>>,
-        idle::<Silent<true>>,
-    ),
+struct Stack {
+    name: &'static str,
+    handshakes: Work,
+    /// Of one endpoint with one other, where the API has endpoints of several associations.
+    gathered: Option<Work>,
+    pings: Work,
+    idle: Idle,
+}
+
+const OURS: usize = 0;
+const STACKS: [Stack; 3] = [
+    Stack {
+        name: "anabranch",
+        handshakes: handshakes::<Ours<true>>,
+        gathered: Some(gathered::<OursGathered>),
+        pings: pings::<Ours<true>>,
+        idle: idle::<Ours<true>>,
+    },
+    Stack {
+        name: "rtc-sctp",
+        handshakes: handshakes::<RtcSctp>,
+        gathered: Some(gathered::<RtcGathered>),
+        pings: pings::<RtcSctp>,
+        idle: idle::<RtcSctp>,
+    },
+    Stack {
+        name: "dcsctp, no log",
+        handshakes: handshakes::<Silent<true>>,
+        gathered: None,
+        pings: pings::<Silent<true>>,
+        idle: idle::<Silent<true>>,
+    },
 ];
+/// Whose socket is an association: it has handshakes of new pairs only.
+const DCSCTP: usize = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (arguments, write) = page::arguments();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         [] => tables(write),
+        ["time"] => time(7, write),
+        ["time", rounds] => time(rounds.parse()?, write),
         ["crowd", many, turns] => crowd::work(&Conditions::PINGS, many.parse()?, turns.parse()?),
         ["memory", many] => {
             println!("{}", crowd::idle(&Conditions::PINGS, many.parse()?)?);
             Ok(())
         }
         [what, stack, number] => one(what, stack, number.parse()?),
-        _ => Err("many [--write]".into()),
+        _ => Err("many [time [ROUNDS]] [--write]".into()),
     }
 }
 
 /// One measure of one stack, in a process of its own.
 fn one(what: &str, stack: &str, number: u64) -> Result<(), Box<dyn Error>> {
-    let named = STACKS.iter().find(|it| it.0 == stack);
-    let &(_, handshakes, pings, idle) = named.ok_or("no such stack")?;
+    let named = STACKS.iter().find(|it| it.name == stack);
+    let stack = named.ok_or("no such stack")?;
     match what {
-        "handshakes" => handshakes(&Conditions::PINGS, number),
-        "pings" => pings(&Conditions::PINGS, number),
+        "handshakes" => (stack.handshakes)(&Conditions::PINGS, number),
+        "gathered" => (stack.gathered.ok_or("it has none")?)(&Conditions::PINGS, number),
+        "pings" => (stack.pings)(&Conditions::PINGS, number),
         "idle" => {
-            println!("{}", idle(&Conditions::PINGS, usize::try_from(number)?)?);
+            let idle = (stack.idle)(&Conditions::PINGS, usize::try_from(number)?)?;
+            println!("{idle}");
             Ok(())
         }
         _ => Err("no such measure".into()),
@@ -98,14 +127,19 @@ fn told(words: &[&str]) -> Result<f64, Box<dyn Error>> {
 
 fn tables(write: bool) -> Result<(), Box<dyn Error>> {
     let mut page = Page::open("many", write)?;
-    page.line("| stack | instructions a handshake | instructions a message to and fro | idle pair, bytes |");
-    page.line("|---|---|---|---|");
-    for (stack, ..) in STACKS {
+    page.line("| stack | instructions a handshake, new pair of endpoints | the same, one pair for all | instructions a message to and fro | idle pair, bytes |");
+    page.line("|---|---|---|---|---|");
+    for stack in &STACKS {
+        let gathered = match stack.gathered {
+            Some(_) => format!("{:.0}", count(&["gathered", stack.name], GATHERED)?),
+            None => "-".to_string(),
+        };
         page.line(&format!(
-            "| {stack} | {:.0} | {:.0} | {:.0} |",
-            count(&["handshakes", stack], HANDSHAKES)?,
-            count(&["pings", stack], PINGS)?,
-            told(&["idle", stack, &IDLE.to_string()])?,
+            "| {} | {:.0} | {gathered} | {:.0} | {:.0} |",
+            stack.name,
+            count(&["handshakes", stack.name], HANDSHAKES)?,
+            count(&["pings", stack.name], PINGS)?,
+            told(&["idle", stack.name, &IDLE.to_string()])?,
         ));
     }
     page.line("\n| associations of one endpoint | instructions a message | idle pair and the client's endpoint, bytes |");
@@ -120,4 +154,65 @@ fn tables(write: bool) -> Result<(), Box<dyn Error>> {
         page.line(&format!("| {many} | {each:.0} | {idle} |"));
     }
     page.close()
+}
+
+/// Handshakes in a second of processor time: every stack has each kind once in a round, one after the other.
+fn time(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
+    let mut new = STACKS.each_ref().map(|_| Vec::new());
+    let mut one = STACKS.each_ref().map(|_| Vec::new());
+    for _ in 0..rounds {
+        for (at, stack) in STACKS.iter().enumerate() {
+            new[at].push(rate(stack.handshakes)?);
+            // Who has none of the second kind is compared by what it has.
+            let rate = stack
+                .gathered
+                .map_or(Ok(new[at][new[at].len() - 1]), rate)?;
+            one[at].push(rate);
+        }
+    }
+    let ratio = |rates: &[Vec<f64>; 3], at: usize| {
+        let both = rates[OURS].iter().zip(&rates[at]);
+        median(both.map(|(ours, theirs)| ours / theirs))
+    };
+    let mut page = Page::open("handshakes", write)?;
+    page.line(&format!("Median of {rounds} rounds of {RACED} handshakes."));
+    page.line("");
+    page.line("| stack | handshakes/s, new pair of endpoints | ours by it | the same, one pair for all | ours by it |");
+    page.line("|---|---|---|---|---|");
+    for (at, stack) in STACKS.iter().enumerate() {
+        let of_one = match stack.gathered {
+            Some(_) => format!("{:.0}", median(one[at].iter().copied())),
+            None => "-".to_string(),
+        };
+        page.line(&format!(
+            "| {} | {:.0} | {:.2} | {of_one} | {:.2} |",
+            stack.name,
+            median(new[at].iter().copied()),
+            ratio(&new, at),
+            ratio(&one, at),
+        ));
+    }
+    page.close()?;
+    if write {
+        let figures = [
+            (
+                "handshakes a second, new pairs, by dcsctp's",
+                ratio(&new, DCSCTP),
+            ),
+            (
+                "handshakes a second, one pair of endpoints, by dcsctp's",
+                ratio(&one, DCSCTP),
+            ),
+        ];
+        let figures = figures.map(|(what, now)| (what.to_string(), Figure::ratio(now, None, 1.0)));
+        standing::note(figures.into())?;
+    }
+    Ok(())
+}
+
+/// Handshakes a second of this thread.
+fn rate(work: Work) -> Result<f64, Box<dyn Error>> {
+    let begin = ThreadTime::now();
+    work(&Conditions::PINGS, RACED)?;
+    Ok(RACED as f64 / begin.elapsed().as_secs_f64())
 }

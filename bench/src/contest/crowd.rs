@@ -115,9 +115,9 @@ fn address_of(client: usize) -> IpAddr {
 
 impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
-        let config =
-            |address: IpAddr| config(conditions, true).with(|it| it.addresses = vec![address]);
-        let mut server = Endpoint::new(config(SERVER.into()), PORT, [1; 32])?;
+        // The address of each is that of its packets, so that all have the same settings.
+        let settings = config(conditions, true).checked()?;
+        let mut server = Endpoint::sharing(settings.clone(), PORT, [1; 32]);
         server.listen(true);
         let mut crowd = Self {
             server,
@@ -129,7 +129,7 @@ impl Crowd {
         };
         for number in 0..many {
             let address = address_of(number);
-            let mut client = Endpoint::new(config(address), PORT, [2; 32])?;
+            let mut client = Endpoint::sharing(settings.clone(), PORT, [2; 32]);
             let id = client.connect(0, &[SERVER.into()], PORT)?;
             let path = Path::new(address, SERVER.into());
             crowd.clients.push((client, id, path));

@@ -1,12 +1,14 @@
 //! This project's own stack.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::error::Error;
+use std::mem;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, Config, Endpoint, Event, Message, ReceivedMessage,
+    Association, AssociationId, CheckedConfig, Config, Endpoint, Event, Message, ReceivedMessage,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -18,6 +20,11 @@ const BUFFER: usize = 64 * 1024;
 /// Of IPv4, which the stack counts in its MTU.
 const IP_HEADER: usize = 20;
 const PORT: u16 = 5000;
+
+thread_local! {
+    /// Buffers for packets that no end has: as a driver's, which serves its endpoints with one.
+    static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+}
 
 /// One end, with or without CRC32c.
 pub struct Ours<const CHECKSUM: bool> {
@@ -49,17 +56,26 @@ pub fn paths() -> [Path; 2] {
 }
 
 impl<const CHECKSUM: bool> Ours<CHECKSUM> {
-    fn new(conditions: &Conditions, path: Path, seed: u8) -> Result<Self, Box<dyn Error>> {
-        let config = config(conditions, CHECKSUM).with(|it| it.addresses = vec![path.local]);
-        Ok(Self {
-            endpoint: Endpoint::new(config, PORT, [seed; 32])?,
+    fn new(conditions: &Conditions, config: CheckedConfig, path: Path, seed: u8) -> Self {
+        Self {
+            endpoint: Endpoint::sharing(config, PORT, [seed; 32]),
             association: None,
             path,
             up: false,
             send_buffer: conditions.window,
             message: conditions.message,
-            out: BytesMut::with_capacity(BUFFER),
-        })
+            out: SPARE
+                .with_borrow_mut(Vec::pop)
+                .unwrap_or_else(|| BytesMut::with_capacity(BUFFER)),
+        }
+    }
+}
+
+impl<const CHECKSUM: bool> Drop for Ours<CHECKSUM> {
+    fn drop(&mut self) {
+        if self.out.capacity() > 0 {
+            self.rest();
+        }
     }
 }
 
@@ -68,8 +84,13 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     type Message = ReceivedMessage;
 
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
+        // Both ends have the same settings, and so check them once and keep them once; their addresses are those of the packets.
+        let config = config(conditions, CHECKSUM).checked()?;
         let [a, z] = paths();
-        let mut ends = [Self::new(conditions, a, 1)?, Self::new(conditions, z, 2)?];
+        let mut ends = [
+            Self::new(conditions, config.clone(), a, 1),
+            Self::new(conditions, config, z, 2),
+        ];
         ends[0].association = Some(ends[0].endpoint.connect(0, &[a.remote], PORT)?);
         ends[1].endpoint.listen(true);
         Ok(ends)
@@ -147,7 +168,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     }
 
     fn rest(&mut self) {
-        self.out = BytesMut::new();
+        SPARE.with_borrow_mut(|it| it.push(mem::take(&mut self.out)));
     }
 
     fn deadline(&self) -> Option<Nanos> {

@@ -38,6 +38,13 @@ pub struct Adapter {
     message: usize,
 }
 
+/// The settings of an endpoint, which any number may share.
+pub fn settings(conditions: &Conditions) -> Arc<EndpointConfig> {
+    let mut settings = EndpointConfig::new();
+    settings.max_payload_size((conditions.packet - HEADERS) as u32 & !3);
+    Arc::new(settings)
+}
+
 impl Adapter {
     fn at(&self, now: Nanos) -> Instant {
         self.begin + Duration::from_nanos(now)
@@ -53,9 +60,7 @@ impl End for Adapter {
             return Err("this contestant has one stream".into());
         }
         let begin = Instant::now();
-        let mut settings = EndpointConfig::new();
-        settings.max_payload_size((conditions.packet - HEADERS) as u32 & !3);
-        let settings = Arc::new(settings);
+        let settings = settings(conditions);
         let addresses: [SocketAddr; 2] =
             [([10, 0, 0, 1], 5000).into(), ([10, 0, 0, 2], 5000).into()];
         let end = |local: usize, server| Self {

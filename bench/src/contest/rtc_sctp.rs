@@ -10,9 +10,10 @@ use rtc_sctp as stack;
 mod adapter;
 
 pub use adapter::Adapter as RtcSctp;
+pub(super) use adapter::settings;
 
 /// What the two crates call in ways of their own.
-mod differ {
+pub(super) mod differ {
     use std::error::Error;
     use std::net::SocketAddr;
     use std::sync::Arc;
