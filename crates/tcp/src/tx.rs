@@ -353,7 +353,11 @@ impl Sender {
                 self.recovery.on_app_limited();
             }
         }
-        self.judge_reduction(now, ack, twice, advanced, stats, trace);
+        let seen = Acknowledgement {
+            duplicate: duplicate || outcome.duplicate,
+            ..seen
+        };
+        self.judge_reduction(ack, &seen, twice, stats, trace);
         if ack.marked
             && self
                 .flow

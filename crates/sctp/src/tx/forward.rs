@@ -206,7 +206,7 @@ impl Sender {
         let Some(forward) = self.end_forward() else {
             return;
         };
-        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682 §3.1, step 4).
+        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682 §3.1, end).
         let point = self.outstanding.cumulative_point();
         if let Some(recovery) = self.forward_recovery() {
             recovery.recover = Some(point);

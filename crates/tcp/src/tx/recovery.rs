@@ -92,10 +92,8 @@ pub(crate) trait Recovery: Debug + Send {
         true
     }
 
-    /// What the last timeout took for lost was not.
-    fn on_spurious_timeout(&mut self, now: Nanos) {
-        let _ = now;
-    }
+    /// What the last timeout took for lost was not: losses from `una` on begin a recovery again.
+    fn on_spurious_timeout(&mut self, now: Nanos, una: u64);
 
     /// When it wants [`Recovery::on_timer`] to be called.
     fn deadline(&self) -> Option<Nanos> {

@@ -10,7 +10,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Nanos, Trace};
 
 use super::flow::Flow;
-use super::recovery::Next;
+use super::recovery::{Acknowledgement, Next};
 use super::{Ack, Sender};
 use crate::profile::Profile;
 use crate::stats::Stats;
@@ -32,6 +32,15 @@ pub(crate) struct Undo {
     overflowed: bool,
 }
 
+/// What showed that a reduction answered no loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evidence {
+    /// An original transmission was acknowledged (RFC 4015, `SPUR_TO`): what else was sent before is on its way, too.
+    Original,
+    /// All that went again came twice, after it was acknowledged (`LATE_SPUR_TO`).
+    Duplicates,
+}
+
 /// How far F-RTO has come after a timeout (RFC 5682 §2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Frto {
@@ -51,7 +60,8 @@ pub(crate) struct Spurious {
     forward: bool,
     undo: Option<Undo>,
     pub frto: Frto,
-    /// Behind the highest sent at the last timeout.
+    /// Behind the highest sent when the first acknowledgement after a timeout came, and at a timeout within the recovery of another
+    /// (`recover`).
     recover: u64,
 }
 
@@ -160,67 +170,69 @@ pub(crate) fn duplicate_of(to: u64, blocks: &[Range<u64>]) -> (Option<Range<u64>
 }
 
 impl Sender {
-    /// A retransmission timer expired: F-RTO begins, unless the last timeout is not over (RFC 5682 §2.1, step 1).
+    /// A retransmission timer expired: F-RTO begins (RFC 5682 §2.1, step 1), anew if nothing came since the last timeout. It does not while
+    /// the recovery of another timeout, or a fast recovery, is under way: what was sent again there tells nothing of this timeout.
     pub(super) fn begin_forward(&mut self) {
         let spurious = &mut self.flow.spurious;
-        let over = self.flow.una >= spurious.recover;
-        spurious.frto = match spurious.forward && over && self.timeouts == 1 {
+        let alone = self.flow.una >= spurious.recover && !self.recovery.recovering();
+        spurious.frto = match spurious.forward && alone {
             true => Frto::Asked,
             false => Frto::Off,
         };
-        spurious.recover = self.flow.max;
+        if !alone {
+            spurious.recover = self.flow.max;
+        }
     }
 
     /// After a recovery was told of an acknowledgement: what it says of a reduction that answered no loss.
     pub(super) fn judge_reduction(
         &mut self,
-        now: Nanos,
         ack: &Ack<'_>,
-        duplicate: Option<Range<u64>>,
-        advanced: u64,
+        seen: &Acknowledgement<'_>,
+        twice: Option<Range<u64>>,
         stats: &mut Stats,
         trace: &mut Trace,
     ) {
         let una = self.flow.una;
         let spurious = &mut self.flow.spurious;
-        let twice = duplicate.is_some_and(|range| spurious.all_came_twice(&range));
-        let original = advanced > 0 && spurious.original_came(una, ack.echoed);
-        let forward = self.step_forward(advanced);
-        if twice || original || forward {
-            self.undo_reduction(now, advanced, stats, trace);
-        }
+        let twice = twice.is_some_and(|range| spurious.all_came_twice(&range));
+        let original = seen.advanced > 0 && spurious.original_came(una, ack.echoed);
+        let forward = self.step_forward(seen);
+        let evidence = match (original || forward, twice) {
+            (true, _) => Evidence::Original,
+            (false, true) => Evidence::Duplicates,
+            (false, false) => return,
+        };
+        self.undo_reduction(evidence, ack.marked, seen, stats, trace);
     }
 
-    /// The second and third step of F-RTO. Whether the timeout was spurious.
-    fn step_forward(&mut self, advanced: u64) -> bool {
+    /// The second and third step of F-RTO. Whether the timeout was spurious. An acknowledgement that is neither new nor a duplicate is no step.
+    fn step_forward(&mut self, seen: &Acknowledgement<'_>) -> bool {
         let flow = &mut self.flow;
+        if flow.spurious.frto == Frto::Off || (seen.advanced == 0 && !seen.duplicate) {
+            return false;
+        }
         let all_of_first = flow.spurious.first_again_end() <= flow.una;
         match flow.spurious.frto {
-            Frto::Off => false,
-            // Step 2 b: it acknowledges all that went again, and not all that was outstanding.
-            Frto::Asked
-                if advanced > 0
-                    && all_of_first
-                    && flow.una < flow.spurious.recover
-                    && flow.can_send_new() =>
-            {
-                flow.nxt = flow.max;
-                flow.spurious.frto = Frto::Probing(2 * flow.mss);
-                false
-            }
             Frto::Asked => {
-                flow.spurious.frto = Frto::Off;
+                flow.spurious.recover = flow.max;
+                let new = seen.advanced > 0 && all_of_first && flow.una < flow.max;
+                flow.spurious.frto = match new && flow.can_send_new() {
+                    // Step 2 b: it acknowledges all that went again, and not all that was outstanding.
+                    true => Frto::Probing(2 * flow.mss),
+                    false => Frto::Off,
+                };
+                if flow.spurious.frto != Frto::Off {
+                    flow.nxt = flow.max;
+                }
                 false
             }
-            Frto::Probing(_) => {
+            Frto::Off | Frto::Probing(_) => {
                 flow.spurious.frto = Frto::Off;
-                if advanced > 0 {
-                    // Step 3 b: the next timeout may be spurious, too, whatever was outstanding at this one.
-                    flow.spurious.recover = flow.una;
-                } else if self.recovery.goes_back() {
+                if seen.advanced == 0 && self.recovery.goes_back() {
                     flow.nxt = flow.una;
                 }
-                advanced > 0
+                seen.advanced > 0
             }
         }
     }
@@ -236,29 +248,50 @@ impl Sender {
         }
     }
 
-    /// Restores the window (RFC 4015 §3.2): after a timeout no more than what is in flight and what was just acknowledged, so that no
-    /// burst follows. The timer stays backed off until a round trip is measured: it was too short.
-    fn undo_reduction(&mut self, now: Nanos, advanced: u64, stats: &mut Stats, trace: &mut Trace) {
+    /// Restores the window (RFC 4015 §3.1, step 9): after a timeout no more than what is in flight and what was just acknowledged, so that no
+    /// burst follows, and nothing where the acknowledgement tells of a mark. The timer stays backed off until a round trip is measured: it was
+    /// too short.
+    fn undo_reduction(
+        &mut self,
+        evidence: Evidence,
+        marked: bool,
+        seen: &Acknowledgement<'_>,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) {
+        let now = seen.moment.now;
         let flow: &mut Flow = &mut self.flow;
-        flow.spurious.frto = Frto::Off;
-        let Some(undo) = flow.spurious.undo.take() else {
+        let undo = flow.spurious.undo.take();
+        let timed_out = undo
+            .as_ref()
+            .is_none_or(|it| it.cause == LossCause::Timeout);
+        if evidence == Evidence::Original {
+            flow.spurious.frto = Frto::Off;
+            if timed_out {
+                // Step 8. Duplicates that come now tell of a loss, not of what went again: neither the next fast retransmit waits for what was
+                // outstanding at the timeout (RFC 4015 §4, RFC 5682 §2.2) nor the next F-RTO.
+                flow.nxt = flow.max;
+                flow.spurious.recover = flow.una;
+                self.recovery.on_spurious_timeout(now, flow.una);
+            }
+        }
+        let Some(undo) = undo else {
             return;
         };
+        stats.spurious_timeouts += u64::from(timed_out);
+        if marked && flow.ecn.is_capable() {
+            return;
+        }
         let cwnd = match undo.cause {
             LossCause::FastRetransmit => undo.cwnd,
             LossCause::Timeout => {
                 let initial = self.profile.initial_window.segments(flow.mss) * flow.mss as f64;
-                let acknowledged = (advanced as f64).min(initial);
+                let acknowledged = (seen.advanced as f64).min(initial);
                 undo.cwnd.min(flow.flightsize() as f64 + acknowledged)
             }
         };
         flow.control.on_undo(cwnd, undo.ssthresh);
         flow.end_reduction();
-        if undo.cause == LossCause::Timeout {
-            flow.nxt = flow.max;
-            self.recovery.on_spurious_timeout(now);
-            stats.spurious_timeouts += 1;
-        }
         stats.reductions_undone += 1;
         self.trace_windows(now, trace);
     }

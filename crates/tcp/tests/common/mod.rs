@@ -48,6 +48,8 @@ pub enum Fate {
     Drop,
     /// It arrives so much later.
     Late(Nanos),
+    /// That, and a router marks it, if it may be marked.
+    LateMarked(Nanos),
     Twice,
     /// A router marks it, if it may be marked.
     Mark,
@@ -154,7 +156,7 @@ impl World {
         let packet = match fate {
             Fate::Drop => return,
             Fate::Pass | Fate::Mark => packet,
-            Fate::Late(by) => {
+            Fate::Late(by) | Fate::LateMarked(by) => {
                 at += by;
                 packet
             }
@@ -169,7 +171,7 @@ impl World {
                 bytes.freeze()
             }
         };
-        let ecn = if fate == Fate::Mark {
+        let ecn = if matches!(fate, Fate::Mark | Fate::LateMarked(_)) {
             ecn.marked()
         } else {
             ecn

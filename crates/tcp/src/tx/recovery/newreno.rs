@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use anabranch_congestion::LossCause;
+use anabranch_transport::Nanos;
 
 use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery};
 
@@ -93,6 +94,11 @@ impl Recovery for NewReno {
             ..Self::default()
         };
         flow.duplicates = 0;
+    }
+
+    fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
+        // It begins above `recover`.
+        self.recover = una - 1;
     }
 
     fn next(&self, flow: &Flow) -> Option<Next> {

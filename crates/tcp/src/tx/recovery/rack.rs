@@ -325,7 +325,7 @@ impl Recovery for Rack {
     }
 
     /// What is missing is on its way, whatever was sent after it has arrived: it counts as sent now.
-    fn on_spurious_timeout(&mut self, now: Nanos) {
+    fn on_spurious_timeout(&mut self, now: Nanos, _una: u64) {
         self.lost.clear();
         self.sent.clear();
         self.pipe = 0;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use anabranch_congestion::LossCause;
+use anabranch_transport::Nanos;
 
 use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
@@ -110,6 +111,10 @@ impl Recovery for Rfc6675 {
         flow.duplicates = 0;
         flow.board.clear();
         flow.end_reduction();
+    }
+
+    fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
+        self.not_before = una;
     }
 
     fn next(&self, flow: &Flow) -> Option<Next> {

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use anabranch_congestion::LossCause;
+use anabranch_transport::Nanos;
 
 use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
@@ -131,6 +132,11 @@ impl Recovery for Sack1 {
         };
         flow.duplicates = 0;
         flow.board.clear();
+    }
+
+    fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
+        // It begins above `recover`.
+        self.recover = una - 1;
     }
 
     fn next(&self, flow: &Flow) -> Option<Next> {
