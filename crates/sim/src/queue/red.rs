@@ -85,6 +85,13 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
                 fallback: Fallback::Is("false"),
             },
             Setting {
+                name: "spare",
+                about: " Drop and mark nothing while at most one packet waits, whatever the average is. Off: the average alone decides, as in the paper.",
+                clause: "ns-2, red.cc (qlen > 1)",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            Setting {
                 name: "ecn",
                 about: " Mark packets of senders that use ECN instead of dropping them, while the probability is below 1.",
                 clause: "RFC 3168 §7",
@@ -107,6 +114,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             packet_time: parameters.get("packet_time")?,
             gentle: parameters.get("gentle")?,
             wait: parameters.get("wait")?,
+            spare: parameters.get("spare")?,
             ecn: parameters.get("ecn")?,
             limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
         });
@@ -131,6 +139,8 @@ pub struct RedConfig {
     pub gentle: bool,
     /// Between two that go lie at least as many packets as the probability leaves between two of them on average.
     pub wait: bool,
+    /// While at most one packet waits, the one in transmission not counted, none goes.
+    pub spare: bool,
     /// Marks packets of senders that use ECN instead of dropping them.
     pub ecn: bool,
     /// What is dropped at the tail, the packet in transmission included.
@@ -138,7 +148,7 @@ pub struct RedConfig {
 }
 
 impl Default for RedConfig {
-    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no minimum distance, no ECN, no limit.
+    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no minimum distance, short queues not spared, no ECN, no limit.
     fn default() -> Self {
         Self {
             min: 5,
@@ -148,6 +158,7 @@ impl Default for RedConfig {
             packet_time: MILLISECOND,
             gentle: true,
             wait: false,
+            spare: false,
             ecn: false,
             limit: Limit::Unlimited,
         }
@@ -195,6 +206,12 @@ impl Red {
         self.average = (1.0 - weight) * self.average + weight * packets as f64;
     }
 
+    /// The queue is too short for a drop. Its average falls by 0.2 % a packet, so that it is above `min` long after senders backed off, and
+    /// drops would leave the link idle.
+    fn spares(&self) -> bool {
+        self.config.spare && self.waiting.occupancy().packets <= 1
+    }
+
     /// The probability by the average alone (`p_b`), and whether packets of ECN are dropped, too.
     fn base(&self) -> (f64, bool) {
         let RedConfig {
@@ -221,7 +238,7 @@ impl Red {
     /// p_b / (1 - count p_b) (§4); with `wait` none goes before count p_b is 1, and then with p_b / (2 - count p_b) (ns-2, `wait_`).
     fn chooses(&mut self, rng: &mut Rng) -> Option<bool> {
         let (base, surely) = self.base();
-        if base <= 0.0 {
+        if base <= 0.0 || self.spares() {
             self.count = None;
             return None;
         }

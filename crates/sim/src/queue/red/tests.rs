@@ -37,6 +37,23 @@ fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
 }
 
+/// The average is above twice `max`, so that all go. A queue of at most one packet is spared: of three that come two join, and one more after one of
+/// them has gone.
+#[test]
+fn a_short_queue_is_spared() {
+    for (spare, refused, then) in [(true, 1, 0), (false, 3, 1)] {
+        let mut red = red(RedConfig {
+            spare,
+            ..RedConfig::default()
+        });
+        red.average = 100.0;
+        let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+        assert_eq!(bench.come(0, 3, 0), refused);
+        bench.go([0]);
+        assert_eq!(bench.come(0, 1, 0), then);
+    }
+}
+
 #[test]
 fn the_probability_rises_in_two_slopes() {
     let mut gentle = red(RedConfig::default());
