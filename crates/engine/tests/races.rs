@@ -1,5 +1,5 @@
 //! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind every discipline
-//! that needs no parameters: none stands still, and the link carries a fifth of its rate at least.
+//! that needs no parameters: none stands still, and the link carries two fifths of its rate at least.
 
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
@@ -52,11 +52,10 @@ transport = {{ {transport} }}
     )
 }
 
-/// Goodputs of both in Mbit/s; `None` for what a spec may not ask for: a discipline without its parameters, a control without its
-/// recovery.
-fn race(queue: &str, transport: &str) -> Option<[f64; 2]> {
+/// Goodputs of both in Mbit/s; an error where a spec may not ask for it.
+fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
     let request = Request::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
-    let plan = Plan::new(request).ok()?;
+    let plan = Plan::new(request).map_err(|error| error.to_string())?;
     let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
     assert_eq!(
         record.failures,
@@ -67,7 +66,7 @@ fn race(queue: &str, transport: &str) -> Option<[f64; 2]> {
         let found = record.metrics.iter().find(|it| it.series == flow);
         found.expect("its goodput").value / 1e6
     };
-    Some([of("first"), of("second")])
+    Ok([of("first"), of("second")])
 }
 
 /// Senders of a protocol.
@@ -84,9 +83,19 @@ fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
     both.collect()
 }
 
+/// What a message says where a spec may not ask for a pair: two disciplines need a setting, one control needs marks.
+fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
+    match queue {
+        "token-bucket" => Some("the key `rate` is missing"),
+        "priority" => Some("the key `order` is missing"),
+        _ if transport.contains("congestion = \"dctcp\"") => Some("this control works by marks"),
+        _ => None,
+    }
+}
+
 #[test]
 fn no_flow_stands_still() {
-    let mut raced = 0;
+    let (mut raced, mut refused) = (0, 0);
     let transports = [
         senders(
             Protocol::Tcp,
@@ -105,16 +114,23 @@ fn no_flow_stands_still() {
     for queue in anabranch_sim::queue::kinds().variants() {
         let queue = queue.name;
         for transport in &transports {
-            let Some([first, second]) = race(queue, transport) else {
+            let outcome = race(queue, transport);
+            if let Some(reason) = refusal(queue, transport) {
+                let error = outcome.expect_err("no spec may ask for it");
+                assert!(error.contains(reason), "{queue}, {transport}: {error}");
+                refused += 1;
                 continue;
-            };
+            }
+            let [first, second] =
+                outcome.unwrap_or_else(|error| panic!("{queue}, {transport}: {error}"));
             raced += 1;
+            // The slowest has 0.09, of Hybla behind RED, whose sum is 5.1; the least sum is 4.4, of Hybla behind PIE.
             assert!(
-                first > 0.01 && second > 0.01 && first + second > 2.0,
+                first > 0.05 && second > 0.05 && first + second > 4.0,
                 "{queue}, {transport}: {first} and {second} Mbit/s"
             );
         }
     }
     // Six disciplines have all they need, and each protocol some ten controls.
-    assert!(raced > 300, "{raced}");
+    assert!(raced > 300 && refused > 100, "{raced}, {refused}");
 }
