@@ -3,7 +3,8 @@
 //   ./run                prints ns3.csv: means of runs with their 95 % intervals
 //   dumbbell alone       its first part; `others`: the rest
 //   dumbbell once ...    one run, for looking at it
-//   dumbbell means ...   all runs of one case, with recoveries and timeouts from 10 to 60 s; control, rival or -, queue, loss
+//   dumbbell means ...   all runs of one case, with recoveries and timeouts from 10 to 60 s; control, rival or -, queue, loss, and
+//                        attributes of ns-3 that are to differ, as CoDelQueueDisc::Target=6200us
 //
 // Two senders and two receivers, 100 Mbit/s and 2.5 ms to each; between the routers 10 Mbit/s and 20 ms: a round trip takes 50 ms,
 // and the pipe holds 42 packets.
@@ -99,6 +100,145 @@ class TcpStrictReno : public TcpLinuxReno
 
 NS_OBJECT_ENSURE_REGISTERED(TcpStrictReno);
 
+// TcpWestwood, whose window grows as that of TcpLinuxReno: by what is acknowledged, not by acknowledgements, of which there are half as many.
+class TcpCountingWestwood : public TcpWestwood
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId type = TypeId("ns3::TcpCountingWestwood")
+                                 .SetParent<TcpWestwood>()
+                                 .AddConstructor<TcpCountingWestwood>();
+        return type;
+    }
+
+    TcpCountingWestwood() = default;
+
+    TcpCountingWestwood(const TcpCountingWestwood& other)
+        : TcpWestwood(other)
+    {
+    }
+
+    std::string GetName() const override
+    {
+        return "TcpCountingWestwood";
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<TcpCountingWestwood>(this);
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t acknowledged) override
+    {
+        reno->IncreaseWindow(state, acknowledged);
+    }
+
+  private:
+    Ptr<TcpLinuxReno> reno = CreateObject<TcpLinuxReno>();
+};
+
+NS_OBJECT_ENSURE_REGISTERED(TcpCountingWestwood);
+
+// TcpStrictReno, which counts anew towards the next segment after a loss.
+class TcpFreshReno : public TcpStrictReno
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId type =
+            TypeId("ns3::TcpFreshReno").SetParent<TcpStrictReno>().AddConstructor<TcpFreshReno>();
+        return type;
+    }
+
+    TcpFreshReno() = default;
+
+    TcpFreshReno(const TcpFreshReno& other)
+        : TcpStrictReno(other)
+    {
+    }
+
+    std::string GetName() const override
+    {
+        return "TcpFreshReno";
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<TcpFreshReno>(this);
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t acknowledged) override
+    {
+        if (state->m_cWnd < state->m_ssThresh)
+        {
+            TcpLinuxReno::IncreaseWindow(state, acknowledged);
+            return;
+        }
+        if (acknowledged > 2)
+        {
+            return;
+        }
+        const uint32_t window = std::max<uint32_t>(state->m_cWnd / state->m_segmentSize, 1);
+        count += acknowledged;
+        if (count >= window)
+        {
+            count -= window;
+            state->m_cWnd += state->m_segmentSize;
+        }
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> state, uint32_t flight) override
+    {
+        count = 0;
+        return TcpStrictReno::GetSsThresh(state, flight);
+    }
+
+  private:
+    uint32_t count = 0;
+};
+
+NS_OBJECT_ENSURE_REGISTERED(TcpFreshReno);
+
+// TcpIllinois, whose loss reduces the window and not what is in flight.
+class TcpWindowIllinois : public TcpIllinois
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId type =
+            TypeId("ns3::TcpWindowIllinois").SetParent<TcpIllinois>().AddConstructor<TcpWindowIllinois>();
+        return type;
+    }
+
+    TcpWindowIllinois() = default;
+
+    TcpWindowIllinois(const TcpWindowIllinois& other)
+        : TcpIllinois(other)
+    {
+    }
+
+    std::string GetName() const override
+    {
+        return "TcpWindowIllinois";
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<TcpWindowIllinois>(this);
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> state, uint32_t) override
+    {
+        return TcpIllinois::GetSsThresh(state, state->m_cWnd);
+    }
+};
+
+NS_OBJECT_ENSURE_REGISTERED(TcpWindowIllinois);
+
+// Attributes of ns-3 that the command line changes, and what they are to be.
+static std::vector<std::pair<std::string, std::string>> changed;
+
 // Of all flows of a run, from BEGIN on.
 static uint64_t recoveries, timeouts;
 
@@ -184,6 +324,11 @@ Run(const Case& what, uint32_t seed)
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
     Config::SetDefault("ns3::TcpSocketBase::MinRto", StringValue("1s"));
     Config::SetDefault("ns3::TcpWestwood::ProtocolType", EnumValue(TcpWestwood::WESTWOODPLUS));
+
+    for (const auto& [attribute, value] : changed)
+    {
+        Config::SetDefault("ns3::" + attribute, StringValue(value));
+    }
 
     const size_t flows = what.rival.empty() ? 1 : 2;
     NodeContainer routers;
@@ -345,8 +490,19 @@ main(int argc, char** argv)
         std::printf("%.0f %.0f %.0f %.5f\n", outcome.goodput, outcome.rival, outcome.together, outcome.delay);
         return 0;
     }
-    if (argc == 6 && !std::strcmp(argv[1], "means"))
+    if (argc >= 6 && !std::strcmp(argv[1], "means"))
     {
+        for (int argument = 6; argument < argc; ++argument)
+        {
+            const std::string text = argv[argument];
+            const size_t equals = text.find('=');
+            if (equals == std::string::npos)
+            {
+                std::fprintf(stderr, "%s: not ATTRIBUTE=VALUE\n", argv[argument]);
+                return 2;
+            }
+            changed.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+        }
         Measure(argv[2], argv[4], Named(argv), true);
         return 0;
     }
