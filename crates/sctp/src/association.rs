@@ -383,7 +383,21 @@ impl Association {
     /// [`Config::max_message`] ends the association with [`CloseReason::MessageTooLong`]; to read such, use
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let message = match self.state.rx_mut()?.poll_message() {
+        let rx = self.state.rx_mut()?;
+        if let Some(message) = rx.poll_whole() {
+            return Some(message);
+        }
+        if rx.has_nothing() {
+            self.readable_told = false;
+            return None;
+        }
+        self.poll_assembled()
+    }
+
+    /// As [`Self::poll_message`], where no message waits whole.
+    #[inline(never)]
+    fn poll_assembled(&mut self) -> Option<ReceivedMessage> {
+        let message = match self.state.rx_mut()?.poll_assembled() {
             Ok(message) => message,
             Err(TooLong) => {
                 let most = self.config.max_message;

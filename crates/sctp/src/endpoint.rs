@@ -285,8 +285,14 @@ impl Endpoint {
     /// The next notification and whose it is.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
-        self.table.next_to_tell()?;
-        self.next_event()
+        loop {
+            let slot = self.table.next_to_tell()?;
+            // Most are here because they were used, and have nothing to tell.
+            if self.table.get(slot).is_some_and(Association::has_events) {
+                return self.next_event();
+            }
+            self.table.told();
+        }
     }
 
     #[inline(never)]

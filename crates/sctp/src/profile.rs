@@ -11,6 +11,7 @@ pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRul
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
 pub(crate) use parts::{OfReceiver, OfSender};
+pub(crate) use values::Summed;
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Htna, IdleDecay,
     InitialCwnd, MaxBurst, RecoveryWaits, RetransmissionPath, WhenFull, WindowUnit,

@@ -34,39 +34,75 @@ impl<T> Queue<T> {
     /// Appends an element. A queue that gave its memory back takes at once what it needed the last time.
     #[inline(always)]
     pub fn push_back(&mut self, item: T) {
-        if self.items.len() == self.items.capacity() {
-            self.grow();
+        // Apart, so that where there is room the element is made in its place and moved no more.
+        if self.is_full() {
+            return self.push_full(item);
         }
+        self.items.push_back(item);
+        // Seldom more than before: most elements need no write here.
+        if self.items.len() > self.most as usize {
+            self.most = self.items.len() as u32;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_full(&mut self, item: T) {
+        self.make_room();
         self.items.push_back(item);
         self.most = self.most.max(self.items.len() as u32);
     }
 
-    #[cold]
-    fn grow(&mut self) {
+    /// Whether there is no room for one more element.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.items.len() == self.items.capacity()
+    }
+
+    /// Makes room for at least one more element.
+    pub fn make_room(&mut self) {
         match self.items.capacity() {
             0 => self.items.reserve(self.before as usize),
             // By a quarter, so that there is never much more room than is needed.
             much if much > MUCH => self.items.reserve_exact(much / 4),
             _ => {}
         }
+        self.items.reserve(1);
     }
 
     /// Takes the first element; with the last one the memory goes, if it is much.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
-        if self.items.len() == 1 {
-            return self.pop_last();
-        }
+        let item = self.items.pop_front()?;
+        self.end_run();
+        Some(item)
+    }
+
+    /// As [`Self::pop_front`], one of several in a row: [`Self::end_run`] follows.
+    #[inline(always)]
+    pub fn pop_of_run(&mut self) -> Option<T> {
         self.items.pop_front()
     }
 
-    fn pop_last(&mut self) -> Option<T> {
-        let item = self.items.pop_front();
-        self.before = std::mem::take(&mut self.most);
+    /// Elements were taken by [`Self::pop_of_run`]: if none are left the memory goes, if it is much.
+    #[inline(always)]
+    pub fn end_run(&mut self) {
+        if self.items.is_empty() {
+            self.ran_empty();
+        }
+    }
+
+    /// The last element was taken.
+    #[inline(never)]
+    fn ran_empty(&mut self) {
+        let most = std::mem::take(&mut self.most);
+        // It may have been empty before.
+        if most > 0 {
+            self.before = most;
+        }
         if self.items.capacity() * size_of::<T>() > KEPT {
             self.items = VecDeque::new();
         }
-        item
     }
 
     /// Takes all elements.
@@ -114,6 +150,21 @@ mod tests {
         assert!(little >= 4, "kept for the next packet");
         fill_and_drain(&mut queue, 10_000);
         assert_eq!(queue.capacity(), 0);
+    }
+
+    #[test]
+    fn a_run_that_empties_the_queue_gives_the_memory_back() {
+        let mut queue = Queue::default();
+        (0..1_000_u64).for_each(|number| queue.push_back(number));
+        (0..999).for_each(|number| assert_eq!(queue.pop_of_run(), Some(number)));
+        queue.end_run();
+        assert!(queue.capacity() >= 1_000, "one is left");
+        assert_eq!((queue.pop_of_run(), queue.pop_of_run()), (Some(999), None));
+        queue.end_run();
+        queue.end_run();
+        assert_eq!(queue.capacity(), 0);
+        queue.push_back(0);
+        assert!(queue.capacity() >= 1_000, "as much as before");
     }
 
     #[test]

@@ -462,7 +462,7 @@ impl Receiver {
     /// Takes what can be read next: it is held no longer.
     #[inline(always)]
     fn take_first(&mut self) -> Option<ReceivedPart> {
-        if self.ready.is_empty() && self.window.to_advertise() == 0 {
+        if self.ready.is_empty() && !self.has_nothing() {
             self.relieve_reader();
         }
         let Readable { part, bytes, .. } = self.ready.pop_front()?;
@@ -476,17 +476,28 @@ impl Receiver {
     /// # Errors
     /// A message is longer than that. What was gathered of it is gone.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
-        // Most messages wait whole: they are accounted for where they lie, and moved once.
-        if let Some(Readable { part, bytes, .. }) = self.ready.front()
-            && part.begins
-            && part.ends
-        {
-            let (stream, bytes) = (part.stream, *bytes);
-            let (length, chunks) = (part.payload.len(), part.payload.chunks());
-            self.is_read(stream, bytes, length, chunks);
-            let first = self.ready.pop_front();
-            return Ok(first.map(|readable| readable.part.into_message()));
+        match self.poll_whole() {
+            None => self.poll_assembled(),
+            whole => Ok(whole),
         }
+    }
+
+    /// As [`Receiver::poll_message`], if what comes first waits whole, as most messages do: it is accounted for where it lies, and moved once.
+    #[inline(always)]
+    pub(crate) fn poll_whole(&mut self) -> Option<ReceivedMessage> {
+        let Readable { part, bytes, .. } = self.ready.front()?;
+        if !part.begins || !part.ends {
+            return None;
+        }
+        let (stream, bytes) = (part.stream, *bytes);
+        let (length, chunks) = (part.payload.len(), part.payload.chunks());
+        self.is_read(stream, bytes, length, chunks);
+        Some(self.ready.pop_front()?.part.into_message())
+    }
+
+    /// As [`Receiver::poll_message`], where [`Self::poll_whole`] has none.
+    #[inline(always)]
+    pub(crate) fn poll_assembled(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
         while let Some(part) = self.take_first() {
             if part.begins && part.ends {
                 return Ok(Some(part.into_message()));
@@ -496,6 +507,12 @@ impl Receiver {
             }
         }
         Ok(None)
+    }
+
+    /// Whether nothing can be read, and nothing could be if it were asked for: where the window is closed part of a message may be.
+    #[inline(always)]
+    pub(crate) fn has_nothing(&self) -> bool {
+        self.ready.is_empty() && self.window.to_advertise() > 0
     }
 
     #[inline(never)]

@@ -69,6 +69,11 @@ pub(crate) trait Discipline {
     /// The queue whose turn it was has been served. Whether it has the next turn, too, which need not be told.
     fn served(&mut self, served: Served) -> bool;
 
+    /// The queue that has every turn as long as it has messages and no other has. [`Discipline::served`] need then only be told of what empties it.
+    fn only(&self) -> Option<Turn> {
+        None
+    }
+
     /// A further piece of a message of `turn` goes out, which was counted when it began.
     fn went_on(&mut self, turn: Turn) {
         let _ = turn;
@@ -171,6 +176,14 @@ macro_rules! schedulers {
                 match self {
                     Self::RoundRobin(it) => it.served(served),
                     _ => self.any_served(served),
+                }
+            }
+
+            #[inline(always)]
+            fn only(&self) -> Option<Turn> {
+                match self {
+                    Self::RoundRobin(it) => it.only(),
+                    _ => None,
                 }
             }
 

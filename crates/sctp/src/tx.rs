@@ -239,7 +239,7 @@ impl Sender {
     #[inline]
     pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
-        self.queue_message(Turn::Stream(stream), message, false, None)
+        self.queue_here(Turn::Stream(stream), message, false, None)
     }
 
     fn check_stream(&self, stream: u16) -> Result<(), SendError> {
@@ -278,8 +278,20 @@ impl Sender {
         self.queue_message(Turn::Spread, message, false, None)
     }
 
-    #[inline]
+    /// Queues a message in any way that is asked for less often than [`Sender::send`], which has all of this as part of itself.
+    #[inline(never)]
     fn queue_message(
+        &mut self,
+        turn: Turn,
+        message: Message,
+        immediate: bool,
+        course: Option<Box<Course>>,
+    ) -> Result<(), SendError> {
+        self.queue_here(turn, message, immediate, course)
+    }
+
+    #[inline(always)]
+    fn queue_here(
         &mut self,
         turn: Turn,
         message: Message,
@@ -445,7 +457,7 @@ impl Sender {
 
     /// The path that the next packet with DATA takes, if one may go now: retransmissions before new data
     /// (RFC 9260 §6.1 C).
-    #[inline]
+    #[inline(always)]
     pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if self.outstanding.takes_a_look() {
             return self.wants_to_send_some(now, paths);
@@ -454,6 +466,12 @@ impl Sender {
         if self.queue.is_empty() {
             return None;
         }
+        self.wants_to_send_new(now, paths)
+    }
+
+    /// As [`Self::wants_to_send`], where there is new data and nothing else.
+    #[inline(never)]
+    fn wants_to_send_new(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let path = self.path_for_new(paths);
         self.may_send_new(now, path, paths).then_some(path)
     }

@@ -323,12 +323,14 @@ impl Table {
     }
 
     /// Notes that `slot` may have something to send, and may have something to tell.
+    #[inline]
     pub(super) fn touch(&mut self, slot: u32) {
         self.sends(slot);
         self.tells(slot);
     }
 
     /// Notes that `slot` may have something to send.
+    #[inline(always)]
     pub(super) fn sends(&mut self, slot: u32) {
         if let Some(entry) = self.slots.get_mut(slot as usize)
             && !std::mem::replace(&mut entry.waits_to_transmit, true)
@@ -338,6 +340,7 @@ impl Table {
     }
 
     /// Notes that `slot` has something to tell.
+    #[inline(always)]
     pub(super) fn tells(&mut self, slot: u32) {
         if let Some(entry) = self.slots.get_mut(slot as usize)
             && !std::mem::replace(&mut entry.waits_to_tell, true)

@@ -140,6 +140,35 @@ impl Counts {
             Counts::PaddedChunk => (user_data as u64 + 16 + 3) & !3,
         }
     }
+
+    /// What several chunks count as together.
+    #[inline]
+    pub(crate) const fn of_all(self, chunks: Summed) -> u64 {
+        match self {
+            Counts::UserData => chunks.user_data,
+            Counts::Chunk => chunks.user_data + 16 * chunks.count as u64,
+            Counts::PaddedChunk => chunks.padded,
+        }
+    }
+}
+
+/// Several chunks, summed up before it is asked as what they count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Summed {
+    pub(crate) count: u32,
+    pub(crate) user_data: u64,
+    /// Whole chunks with header and padding.
+    pub(crate) padded: u64,
+}
+
+impl Summed {
+    /// One chunk more.
+    #[inline(always)]
+    pub(crate) const fn add(&mut self, user_data: usize) {
+        self.count += 1;
+        self.user_data += user_data as u64;
+        self.padded += Counts::PaddedChunk.bytes(user_data);
+    }
 }
 
 /// See [`Profile::idle_decay`](super::Profile::idle_decay).

@@ -48,9 +48,13 @@ impl Receiver {
             return (0, Next::Other(frame));
         }
         let mut last = self.tracker.cumulative();
-        let mut taken = 0;
+        let (mut taken, mut wholes) = (0, 0);
         let (mut user_data, mut bytes_taken) = (0, 0);
         let mut plenty = self.window.plenty();
+        // Neither a whole message nor a piece that goes on changes any of these.
+        let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
+        let takes_wholes = takes_wholes && self.order.waits_for_nothing();
+        let least = self.nearly_full();
         let next = loop {
             let Ok(data) = Data::view(&frame) else {
                 break Next::Other(frame);
@@ -67,16 +71,19 @@ impl Receiver {
             {
                 break Next::Other(frame);
             }
+            let fills = 8 * length >= least;
             let is_taken = if data.beginning {
-                self.take_whole(&data, bytes, &frame)
+                takes_wholes && self.take_whole(&data, bytes, fills, &frame)
             } else {
-                self.take_piece(&data, &frame)
+                // What waits stays a slice only of a packet that it nearly fills; the others are copied where they always are.
+                fills && self.take_piece(&data, &frame)
             };
             if !is_taken {
                 break Next::Other(frame);
             }
             last = data.tsn;
             taken += 1;
+            wholes += u64::from(data.beginning);
             user_data += length;
             bytes_taken += bytes;
             match rest.next_frame() {
@@ -93,6 +100,8 @@ impl Receiver {
             self.tracker.advance(last);
             self.sack.saw_data();
             self.window.take_over(bytes_taken, user_data, taken);
+            self.sliced += user_data;
+            self.statistics.messages += wholes;
             self.statistics.chunks += taken as u64;
             self.statistics.bytes += user_data as u64;
         }
@@ -110,15 +119,16 @@ impl Receiver {
 
     /// A whole message, if it can be read at once.
     #[inline(always)]
-    fn take_whole(&mut self, data: &Data<&[u8]>, bytes: u64, source: &impl Source) -> bool {
-        if !self.reassembly.is_empty()
-            || !self.long.is_empty()
-            || !self.order.passes(data.stream_id, data.unordered, data.ssn)
-        {
+    fn take_whole(
+        &mut self,
+        data: &Data<&[u8]>,
+        bytes: u64,
+        compact: bool,
+        source: &impl Source,
+    ) -> bool {
+        if !data.unordered && !self.order.passes(data.stream_id, data.ssn) {
             return false;
         }
-        let (payload, compact) = self.hold(data.user_data, false, source);
-        self.statistics.messages += 1;
         self.ready.push_back(Readable {
             part: ReceivedPart {
                 stream: data.stream_id,
@@ -128,7 +138,7 @@ impl Receiver {
                 ssn: data.ssn,
                 begins: true,
                 ends: true,
-                payload: MessageBytes::One(payload),
+                payload: MessageBytes::One(source.user_data()),
             },
             bytes,
             compact,
@@ -139,16 +149,10 @@ impl Receiver {
     /// A piece that is neither the first nor the last of the only message that is not whole.
     #[inline(always)]
     fn take_piece(&mut self, data: &Data<&[u8]>, source: &impl Source) -> bool {
-        let fills = self.nearly_fills(data.user_data.len());
         let Some(run) = self.reassembly.only(data) else {
             return false;
         };
-        // What waits stays a slice only of a packet that it nearly fills; the others are copied where they always are.
-        if !fills {
-            return false;
-        }
         run.append(data.with(source.user_data()));
-        self.sliced += data.user_data.len();
         true
     }
 }

@@ -147,16 +147,16 @@ impl Order {
         self.waiting.insert(ByTsn(whole.last), waiting);
     }
 
-    /// Lets a message pass that is unordered or the next of its stream, where nothing waits for others and no message is delivered in
-    /// parts, so that nothing follows from it; whether it passed.
+    /// Whether no ordered message waits for others and none is delivered in parts, so that nothing follows from one that is delivered.
     #[inline(always)]
-    pub fn passes(&mut self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
-        if !self.numbers.is_empty() || !self.open.is_empty() {
-            return false;
-        }
-        if unordered {
-            return true;
-        }
+    pub fn waits_for_nothing(&self) -> bool {
+        self.numbers.is_empty() && self.open.is_empty()
+    }
+
+    /// Lets an ordered message pass that is the next of its stream, where [`Self::waits_for_nothing`]; whether it passed.
+    #[inline(always)]
+    pub fn passes(&mut self, stream: u16, ssn: Ssn) -> bool {
+        debug_assert!(self.waits_for_nothing(), "that was asked");
         match self.next.get_mut(stream) {
             Some(next) if *next == ssn => {
                 *next = ssn.next();

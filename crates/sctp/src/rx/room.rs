@@ -199,8 +199,13 @@ impl Receiver {
     /// Seven eighths of the packet, or more. Without a packet nobody knows, and small slices are taken for wasteful.
     #[inline]
     pub(super) fn nearly_fills(&self, length: usize) -> bool {
-        let packet = self.packet.max(1024);
-        8 * length >= 7 * packet
+        8 * length >= self.nearly_full()
+    }
+
+    /// Eight times the bytes that nearly fill the packet.
+    #[inline]
+    pub(super) fn nearly_full(&self) -> usize {
+        7 * self.packet.max(1024)
     }
 
     /// Notes what the packet at hand keeps alive, and copies what is held out of its packets if that is too much.

@@ -14,6 +14,16 @@ impl Ring {
         self.0.front().copied()
     }
 
+    /// The front one, if there is no other.
+    #[inline]
+    pub fn only(&self) -> Option<Turn> {
+        if self.0.len() == 1 {
+            self.front()
+        } else {
+            None
+        }
+    }
+
     #[inline]
     pub fn join(&mut self, turn: Turn) {
         self.0.push_back(turn);

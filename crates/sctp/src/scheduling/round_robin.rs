@@ -26,6 +26,11 @@ impl Discipline for RoundRobin {
         self.0.rotate(served.turn, served.waiting)
     }
 
+    #[inline]
+    fn only(&self) -> Option<Turn> {
+        self.0.only()
+    }
+
     fn queues(&self) -> Vec<Turn> {
         self.0.iter().collect()
     }

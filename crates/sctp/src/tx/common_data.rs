@@ -11,6 +11,7 @@ use super::outstanding::Outgoing;
 use super::{MOST_OUTSTANDING, Sender};
 use crate::association::UNCOMMON;
 use crate::path::{PathId, Paths};
+use crate::profile::Summed;
 
 impl Sender {
     /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`] has just named.
@@ -49,38 +50,20 @@ impl Sender {
         self.keys.begin_packet();
         let was_quiet = self.in_flight_for_window() == 0;
         let begins = self.outstanding.next_tsn();
-        let (mut length, mut count) = (length, 0);
-        let at = packet.len();
-        let (mut user_data, mut rwnd_sent, mut cwnd_sent) = (0, 0, 0);
-        loop {
-            let rwnd = rwnd_counts.bytes(length);
-            if length == 0
-                || self.outstanding.len() >= MOST_OUTSTANDING
-                || packet.room() < (length + self.header).next_multiple_of(4)
-                || rwnd > self.peer_rwnd
-            {
-                break;
-            }
-            self.send_plainly(now, id, length, count == 0, packet);
-            self.peer_rwnd -= rwnd;
-            user_data += length as u64;
-            rwnd_sent += rwnd;
-            cwnd_sent += self.profile.cwnd_counts.bytes(length);
-            count += 1;
-            if !self.bundling {
-                break;
-            }
-            length = self.next_piece(most, packet.room(), true);
+        let mut sent = Summed::default();
+        if !self.bundling || self.fill_wholes(now, id, most, &mut sent, packet) {
+            self.fill_pieces(now, id, most, &mut sent, packet);
         }
-        if count == 0 {
+        if sent.count == 0 {
             return 0;
         }
-        self.statistics.chunks_sent += count as u64;
-        self.statistics.bytes_sent += user_data;
-        self.rwnd_in_flight += rwnd_sent;
-        let carried = packet.len() - at; // whole chunks with their padding
-        entry.carried.count_all(count as u32, carried as u64);
-        entry.flightsize += cwnd_sent;
+        self.statistics.chunks_sent += u64::from(sent.count);
+        self.statistics.bytes_sent += sent.user_data;
+        self.rwnd_in_flight += rwnd_counts.of_all(sent);
+        let cwnd = self.profile.cwnd_counts.of_all(sent);
+        let entry = paths.get_mut(id);
+        entry.carried.count_all(sent.count, sent.padded);
+        entry.flightsize += cwnd;
         entry.earliest.get_or_insert(begins);
         entry.timed.get_or_insert(begins); // RFC 9260 §6.3.1 C4
         self.count_burst(now, id, paths);
@@ -91,8 +74,75 @@ impl Sender {
         self.in_use.record(now, trace);
         let entry = paths.get_mut(id);
         entry.last_sent = now;
-        self.note_packet(now, cwnd_sent, entry);
-        count
+        self.note_packet(now, cwnd, entry);
+        sent.count as usize
+    }
+
+    /// Puts messages in the packet that fit a chunk each, as long as all that wait are of one stream. Whether there may be more for the
+    /// packet that must go otherwise.
+    #[inline(always)]
+    fn fill_wholes(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        most: usize,
+        sent: &mut Summed,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let Some(mut wholes) = self.queue.wholes() else {
+            return true;
+        };
+        let rwnd_counts = self.profile.rwnd_counts;
+        while let Some(length) = wholes.next_len() {
+            let rwnd = rwnd_counts.bytes(length);
+            if length > most
+                || self.outstanding.len() >= MOST_OUTSTANDING
+                || packet.room() < (length + self.header).next_multiple_of(4)
+                || rwnd > self.peer_rwnd
+            {
+                break;
+            }
+            let Some(fragment) = wholes.take() else {
+                break;
+            };
+            let (tsn, at) = (self.outstanding.next_tsn(), packet.len());
+            let chunk = Outgoing::first(fragment, id, now, sent.count == 0);
+            let pushed = packet.push(&self.outstanding.push(chunk).to_data(tsn));
+            debug_assert!(pushed.is_ok(), "the room was asked for");
+            self.last_data_at = at;
+            self.peer_rwnd -= rwnd;
+            sent.add(length);
+        }
+        wholes.end(most)
+    }
+
+    /// Puts chunks in the packet, of whatever goes next.
+    #[inline(always)]
+    fn fill_pieces(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        most: usize,
+        sent: &mut Summed,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        loop {
+            let length = self.next_piece(most, packet.room(), sent.count > 0);
+            let rwnd = self.profile.rwnd_counts.bytes(length);
+            if length == 0
+                || self.outstanding.len() >= MOST_OUTSTANDING
+                || packet.room() < (length + self.header).next_multiple_of(4)
+                || rwnd > self.peer_rwnd
+            {
+                return;
+            }
+            self.send_plainly(now, id, length, sent.count == 0, packet);
+            self.peer_rwnd -= rwnd;
+            sent.add(length);
+            if !self.bundling {
+                return;
+            }
+        }
     }
 
     /// The next chunk goes into the packet.

@@ -10,7 +10,7 @@ use anabranch_wire::chunk::Sack;
 use super::Sender;
 use super::ack::{PathAck, SackOutcome};
 use crate::path::{PathId, Paths};
-use crate::profile::{IdleDecay, MaxBurst};
+use crate::profile::{IdleDecay, MaxBurst, Summed};
 
 impl Sender {
     /// As [`Sender::handle_sack`], if the SACK is a common one.
@@ -95,12 +95,9 @@ impl Sender {
         };
         let (cwnd_counts, rwnd_counts) = (self.profile.cwnd_counts, self.profile.rwnd_counts);
         let each_measures = !self.profile.rtt_once_per_round_trip;
-        let (mut rwnd, mut user_data, mut resent) = (0, 0, false);
+        let (mut chunks, mut resent) = (Summed::default(), false);
         self.outstanding.pop_in_flight(count, |tsn, chunk| {
-            let length = chunk.fragment.user_data.len();
-            user_data += length as u64;
-            ack.bytes += cwnd_counts.bytes(length);
-            rwnd += rwnd_counts.bytes(length);
+            chunks.add(chunk.fragment.user_data.len());
             ack.packets += u32::from(chunk.begins_packet);
             resent |= chunk.fast_retransmitted;
             // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
@@ -118,9 +115,10 @@ impl Sender {
             }
         });
         ack.highest = self.outstanding.cumulative_point();
+        ack.bytes = cwnd_counts.of_all(chunks);
         entry.flightsize -= ack.bytes;
-        self.rwnd_in_flight -= rwnd;
-        self.statistics.bytes_acknowledged += user_data;
+        self.rwnd_in_flight -= rwnd_counts.of_all(chunks);
+        self.statistics.bytes_acknowledged += chunks.user_data;
         // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
         self.burst.armed |= resent;
         ack

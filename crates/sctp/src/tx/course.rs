@@ -67,7 +67,7 @@ impl Sender {
     }
 
     /// Where new data goes: where the user of the next message wants it, while that path is active, as Linux does; else as ever.
-    #[inline]
+    #[inline(always)]
     pub(super) fn path_for_new(&self, paths: &Paths) -> PathId {
         let wanted = self.queue.next_course().and_then(|it| it.address);
         let found = wanted.and_then(|address| paths.find(address));

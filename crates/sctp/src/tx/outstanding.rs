@@ -142,6 +142,8 @@ pub(super) struct Outstanding {
     first_marked: Tsn,
     gap_acked: usize,
     abandoned: usize,
+    /// Chunks whose missing reports count for nothing until they are sent again.
+    judged: u32,
 }
 
 impl Outstanding {
@@ -155,6 +157,7 @@ impl Outstanding {
             first_marked: initial_tsn,
             gap_acked: 0,
             abandoned: 0,
+            judged: 0,
         }
     }
 
@@ -200,18 +203,26 @@ impl Outstanding {
     /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`]. Gives it where it lies now.
     #[inline(always)]
     pub fn push(&mut self, chunk: Outgoing) -> &Outgoing {
+        if self.ring.is_full() {
+            return self.push_full(chunk);
+        }
         let (tsn, path) = (self.next_tsn(), chunk.path);
         let at = self.ring.len();
         self.ring.push_back(chunk);
-        if self.ring.len() > self.sets.capacity() {
-            // As many as the ring has room for.
-            self.sets.grow(self.ring.capacity(), self.first, tsn);
-        }
-        let (word, bit) = self.sets.word(tsn);
-        word.unacked |= bit;
-        word.reportable |= bit;
         self.sets.put_on(path, tsn);
         &self.ring[at]
+    }
+
+    /// As [`Self::push`], where there is no room. The sets have room for as many chunks as the ring has.
+    #[cold]
+    #[inline(never)]
+    fn push_full(&mut self, chunk: Outgoing) -> &Outgoing {
+        self.ring.make_room();
+        if self.ring.capacity() > self.sets.capacity() {
+            let next = self.next_tsn();
+            self.sets.grow(self.ring.capacity(), self.first, next);
+        }
+        self.push(chunk)
     }
 
     /// Lets go of the chunk after the cumulative point, if its TSN is not past `up_to`, and tells how it stood.
@@ -225,9 +236,9 @@ impl Outstanding {
         self.ring.pop_front();
         let tsn = self.first;
         self.first = tsn.next();
-        let (word, bit) = self.sets.word(tsn);
-        word.reportable &= !bit;
-        word.unacked &= !bit;
+        if self.judged > 0 {
+            self.judged -= self.sets.forget_judged(tsn, 1);
+        }
         if chunk.state == ChunkState::InFlight {
             self.sets.take_off(chunk.path, tsn);
         } else {
@@ -251,13 +262,16 @@ impl Outstanding {
         let begin = self.first;
         for _ in 0..count {
             step();
-            let Some(chunk) = self.ring.pop_front() else {
+            let Some(chunk) = self.ring.pop_of_run() else {
                 break;
             };
             each(self.first, &chunk);
             self.first = self.first.next();
         }
-        self.sets.acknowledged(begin, count);
+        self.ring.end_run();
+        if self.judged > 0 {
+            self.judged -= self.sets.forget_judged(begin, count);
+        }
         if self.ring.is_empty() && self.sets.capacity() > KEPT {
             self.sets.release();
         }
@@ -266,7 +280,10 @@ impl Outstanding {
     /// The chunk `tsn`, which was not in flight, is let go of.
     fn no_longer_out(&mut self, tsn: Tsn, chunk: &Standing) {
         match chunk.state {
-            ChunkState::GapAcked => self.gap_acked -= 1,
+            ChunkState::GapAcked => {
+                self.gap_acked -= 1;
+                self.no_longer_acked(tsn);
+            }
             ChunkState::Abandoned => self.no_longer_abandoned(tsn),
             ChunkState::InFlight => self.sets.take_off(chunk.path, tsn),
             ChunkState::Marked { .. } => {
@@ -276,8 +293,14 @@ impl Outstanding {
         }
     }
 
+    fn no_longer_acked(&mut self, tsn: Tsn) {
+        let (word, bit) = self.sets.word(tsn);
+        word.acked &= !bit;
+    }
+
     #[cold]
     fn no_longer_abandoned(&mut self, tsn: Tsn) {
+        self.no_longer_acked(tsn);
         let (word, bit) = self.sets.word(tsn);
         word.abandoned &= !bit;
         self.abandoned -= 1;
@@ -295,8 +318,8 @@ impl Outstanding {
         self.gap_acked -= 1;
         self.get_mut(tsn)?.state = ChunkState::Abandoned;
         self.abandoned += 1;
+        self.set_reportable(tsn, false);
         let (word, bit) = self.sets.word(tsn);
-        word.reportable &= !bit;
         word.abandoned |= bit;
         Some(before)
     }
@@ -314,13 +337,12 @@ impl Outstanding {
             (false, true) => {
                 self.gap_acked += 1;
                 let (word, bit) = self.sets.word(tsn);
-                word.unacked &= !bit;
+                word.acked |= bit;
                 self.sets.take_off(path, tsn);
             }
             (true, false) => {
                 self.gap_acked -= 1;
-                let (word, bit) = self.sets.word(tsn);
-                word.unacked |= bit;
+                self.no_longer_acked(tsn);
                 self.sets.put_on(path, tsn);
             }
             _ => {}
@@ -359,11 +381,17 @@ impl Outstanding {
 
     /// Whether missing reports of a chunk count for something from now on.
     pub fn set_reportable(&mut self, tsn: Tsn, counts: bool) {
+        if self.index(tsn).is_none() {
+            return;
+        }
         let (word, bit) = self.sets.word(tsn);
-        if counts {
-            word.reportable |= bit;
-        } else {
-            word.reportable &= !bit;
+        let was = word.judged & bit != 0;
+        if counts && was {
+            word.judged &= !bit;
+            self.judged -= 1;
+        } else if !counts && !was {
+            word.judged |= bit;
+            self.judged += 1;
         }
     }
 
@@ -440,13 +468,14 @@ impl Outstanding {
 
     /// The lowest TSN from `from` to before `end` that no Gap Ack Block has reported.
     pub fn next_unacked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.sets.next(from, end, |word| word.unacked)
+        debug_assert!(end.le(self.next_tsn()), "what was never sent is in no set");
+        self.sets.next(from, end, |word| !word.acked)
     }
 
     /// The lowest TSN from `from` to before `end` that a Gap Ack Block has reported.
     pub fn next_gap_acked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.sets
-            .next(from, end, |word| !word.unacked & !word.abandoned)
+            .next(from, end, |word| word.acked & !word.abandoned)
     }
 
     /// As [`Outstanding::next_reportable`], of those last sent on `path`.
@@ -460,141 +489,9 @@ impl Outstanding {
         let next_tsn = self.next_tsn();
         let end = if end.lt(next_tsn) { end } else { next_tsn };
         self.sets
-            .next(self.at_least_first(from), end, |word| word.reportable)
+            .next(self.at_least_first(from), end, |word| !word.judged)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use anabranch_wire::serial::{Fsn, Mid, Ssn};
-    use bytes::Bytes;
-
-    use super::*;
-
-    fn chunk(path: u8) -> Outgoing {
-        let user_data = Bytes::from_static(b"x");
-        let fragment = Fragment {
-            stream: 0,
-            ssn: Ssn(0),
-            mid: Mid(0),
-            fsn: Fsn(0),
-            ppid: 0,
-            unordered: false,
-            beginning: true,
-            ending: true,
-            immediate: false,
-            user_data,
-        };
-        Outgoing {
-            fragment,
-            state: ChunkState::InFlight,
-            path: PathId(path),
-            moved: false,
-            sent_at: 0,
-            transmissions: 1,
-            begins_packet: true,
-            missing_reports: 0,
-            fast_retransmitted: false,
-        }
-    }
-
-    #[test]
-    fn marks_are_found_lowest_first_across_the_wrap() {
-        let start = Tsn(u32::MAX - 2);
-        let mut ring = Outstanding::new(start);
-        for _ in 0..8 {
-            ring.push(chunk(0));
-        }
-        assert_eq!(ring.next_tsn(), Tsn(5));
-        let marked = ChunkState::Marked { timed_out: false };
-        for offset in [6, 2, 4] {
-            ring.set_state(start.add(offset), marked);
-        }
-        assert_eq!(ring.first_marked(), Some(start.add(2)));
-        assert_eq!(
-            ring.set_state(start.add(2), ChunkState::InFlight),
-            Some(marked)
-        );
-        assert_eq!(ring.first_marked(), Some(start.add(4)));
-        while ring.pop_up_to(start.add(4)).is_some() {}
-        assert_eq!(
-            (ring.cumulative_point(), ring.first_marked()),
-            (start.add(4), Some(start.add(6)))
-        );
-        assert_eq!(ring.highest_unmarked(), Some(start.add(7)));
-        assert_eq!(ring.set_state(start, marked), None, "already acknowledged");
-        ring.pop_up_to(Tsn(4));
-        ring.pop_up_to(Tsn(4));
-        assert_eq!(ring.first_marked(), None);
-    }
-
-    /// The sets and counts against a look at every chunk, after each of many steps drawn at random.
-    #[test]
-    fn the_sets_agree_with_the_chunks() {
-        let mut random = 0x9e37_79b9_u32;
-        let mut draw = |below: usize| {
-            random ^= random << 13;
-            random ^= random >> 17;
-            random ^= random << 5;
-            random as usize % below
-        };
-        let mut ring = Outstanding::new(Tsn(u32::MAX - 200));
-        for round in 0..20_000 {
-            let len = ring.len();
-            let any = ring.first.add(draw(len.max(1)) as u32);
-            match draw(8) {
-                0..=2 if len < 900 => {
-                    ring.push(chunk(draw(3) as u8));
-                }
-                3 if round % 500 < 50 => {
-                    ring.pop_up_to(ring.first.add(2));
-                }
-                4 => drop(ring.set_state(any, ChunkState::GapAcked)),
-                5 => drop(ring.set_state(any, ChunkState::Marked { timed_out: true })),
-                6 => drop(ring.set_state(any, ChunkState::InFlight)),
-                _ if ring
-                    .get(any)
-                    .is_some_and(|it| it.state != ChunkState::GapAcked) =>
-                {
-                    ring.move_to(any, PathId(draw(3) as u8));
-                }
-                _ => {}
-            }
-            let all =
-                || (0..ring.len()).map(|index| (ring.first.add(index as u32), &ring.ring[index]));
-            let marked = |it: &Outgoing| matches!(it.state, ChunkState::Marked { .. });
-            let first = |wanted: &dyn Fn(&Outgoing) -> bool| {
-                all().find(|(_, it)| wanted(it)).map(|(tsn, _)| tsn)
-            };
-            assert_eq!(ring.first_marked(), first(&marked), "round {round}");
-            let unmarked = all().rfind(|(_, it)| !marked(it));
-            assert_eq!(ring.highest_unmarked(), unmarked.map(|(tsn, _)| tsn));
-            let gap_acked = |it: &Outgoing| it.state == ChunkState::GapAcked;
-            assert_eq!(
-                ring.gap_acked(),
-                all().filter(|(_, it)| gap_acked(it)).count()
-            );
-            let (begin, end) = (ring.first, ring.next_tsn());
-            assert_eq!(ring.next_gap_acked(begin, end), first(&gap_acked));
-            assert_eq!(ring.next_unacked(begin, end), first(&|it| !gap_acked(it)));
-            for path in (0..3).map(PathId) {
-                let on = |it: &Outgoing| it.path == path && !gap_acked(it);
-                assert_eq!(ring.earliest_on(path, begin), first(&on), "round {round}");
-                let marked_on = |it: &Outgoing| on(it) && marked(it);
-                assert_eq!(ring.next_marked_on(path, begin), first(&marked_on));
-            }
-        }
-    }
-
-    #[test]
-    fn the_earliest_of_each_path_skips_what_gaps_acknowledge() {
-        let mut ring = Outstanding::new(Tsn(10));
-        for path in [0, 1, 0, 1] {
-            ring.push(chunk(path));
-        }
-        assert_eq!(ring.earliest_on(PathId(1), Tsn(0)), Some(Tsn(11)));
-        ring.set_state(Tsn(11), ChunkState::GapAcked);
-        assert_eq!(ring.earliest_on(PathId(1), Tsn(11)), Some(Tsn(13)));
-        assert_eq!(ring.earliest_on(PathId(2), Tsn(10)), None);
-    }
-}
+mod tests;

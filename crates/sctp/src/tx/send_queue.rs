@@ -3,6 +3,7 @@
 mod course;
 mod holding;
 mod interleaved;
+mod wholes;
 
 use anabranch_wire::serial::{Fsn, Mid, Ssn};
 use bytes::Bytes;

@@ -7,15 +7,16 @@ use anabranch_wire::serial::Tsn;
 use crate::path::PathId;
 use crate::work;
 
-/// One bit for each of 64 TSNs in each of four sets.
+/// One bit for each of 64 TSNs in each of four sets. A chunk that is in flight and of which nothing else is known is in none of
+/// them, and neither is a TSN that is not outstanding: so most chunks come and go without a change here.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Word {
-    /// Not reported by any Gap Ack Block so far.
-    pub unacked: u64,
+    /// Reported by a Gap Ack Block, or given up.
+    pub acked: u64,
     /// Waits to be sent again.
     pub marked: u64,
-    /// Missing reports still count for something.
-    pub reportable: u64,
+    /// Missing reports count for nothing until it is sent again.
+    pub judged: u64,
     /// Given up.
     pub abandoned: u64,
 }
@@ -64,9 +65,9 @@ impl TsnSets {
             let (old, bit) = (before.index(tsn), bit_of(tsn));
             let new = self.index(tsn);
             let (from, to) = (&before.words[old], &mut self.words[new]);
-            to.unacked |= from.unacked & bit;
+            to.acked |= from.acked & bit;
             to.marked |= from.marked & bit;
-            to.reportable |= from.reportable & bit;
+            to.judged |= from.judged & bit;
             to.abandoned |= from.abandoned & bit;
             for (to, from) in self.elsewhere.iter_mut().zip(&before.elsewhere) {
                 to[new] |= from[old] & bit;
@@ -91,21 +92,21 @@ impl TsnSets {
         (&mut self.words[index], bit_of(tsn))
     }
 
-    /// So many TSNs from `from` on, all of which were last sent on path 0, are acknowledged, and nothing is to be reported of them.
-    #[inline]
-    pub fn acknowledged(&mut self, from: Tsn, count: u32) {
-        let (mut at, mut left) = (from, count);
+    /// Missing reports of so many TSNs from `from` on are to count again, since they are no longer outstanding. Gives of how many they did not.
+    pub fn forget_judged(&mut self, from: Tsn, count: u32) -> u32 {
+        let (mut at, mut left, mut were) = (from, count, 0);
         while left > 0 {
             step();
             let shift = at.0 & 63;
             let here = left.min(64 - shift);
             let bits = (u64::MAX >> (64 - here)) << shift;
             let (word, _) = self.word(at);
-            word.unacked &= !bits;
-            word.reportable &= !bits;
+            were += (word.judged & bits).count_ones();
+            word.judged &= !bits;
             at = at.add(here);
             left -= here;
         }
+        were
     }
 
     /// An unacknowledged TSN was sent on path `path`.
@@ -139,7 +140,7 @@ impl TsnSets {
         match usize::from(path.0) {
             0 => {
                 let elsewhere = self.elsewhere.iter().map(|set| set[index]);
-                elsewhere.fold(self.words[index].unacked, |here, there| here & !there)
+                elsewhere.fold(!self.words[index].acked, |here, there| here & !there)
             }
             path => self.elsewhere.get(path - 1).map_or(0, |set| set[index]),
         }
@@ -160,7 +161,7 @@ impl TsnSets {
     /// As [`TsnSets::next_on`], of those whose missing reports count.
     pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| {
-            self.on_path(path, index) & self.words[index].reportable
+            self.on_path(path, index) & !self.words[index].judged
         })
     }
 
@@ -243,7 +244,6 @@ mod tests {
                 let tsn = first.add(offset as u32);
                 *member = [draw(density) == 0, draw(2) == 0];
                 let (word, bit) = sets.word(tsn);
-                word.unacked |= bit;
                 word.marked |= if member[0] { bit } else { 0 };
                 if member[1] {
                     sets.put_on(PathId(2), tsn);

@@ -234,3 +234,101 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
         }
     }
 }
+
+/// Takes what goes in a row by [`SendQueue::wholes`], three at a time, and all else one by one; how many went in a row.
+fn pop_in_rows(queue: &mut SendQueue, most: usize, popped: &mut Vec<Fragment>) -> usize {
+    let before = popped.len();
+    let Some(mut wholes) = queue.wholes() else {
+        popped.extend(queue.pop(most, none));
+        return 0;
+    };
+    while popped.len() - before < 3
+        && let Some(length) = wholes.next_len().filter(|length| *length <= most)
+    {
+        let fragment = wholes.take().expect("it was told of");
+        assert_eq!(fragment.user_data.len(), length);
+        popped.push(fragment);
+    }
+    let goes_otherwise = wholes.end(most);
+    assert_eq!(
+        goes_otherwise,
+        queue.next > most || queue.next_terms().is_some()
+    );
+    let taken = popped.len() - before;
+    if goes_otherwise {
+        popped.extend(queue.pop(most, none));
+    }
+    taken
+}
+
+#[test]
+fn messages_taken_in_a_row_come_out_as_one_by_one() {
+    let fill = |kind, streams: u16| {
+        let mut queue = SendQueue::new(kind);
+        for (at, length) in [10, 20, 30, 40, 250, 60, 70, 101, 100].iter().enumerate() {
+            let message = Message {
+                unordered: at % 3 == 1,
+                ppid: at as u32,
+                ..message(*length)
+            };
+            let stream = 5 + at as u16 % streams;
+            queue.push(Turn::Stream(stream), message, at % 2 == 0, None, None);
+        }
+        queue
+    };
+    for (kind, streams, in_rows) in [
+        (SchedulerKind::RoundRobin, 1, 7),
+        // The last message of each of two streams is the only one that waits, once the other has none.
+        (SchedulerKind::RoundRobin, 2, 1),
+        (SchedulerKind::Fcfs, 1, 0),
+    ] {
+        let (mut rows, mut single) = (fill(kind, streams), fill(kind, streams));
+        let (mut popped, mut expected, mut taken) = (Vec::new(), Vec::new(), 0);
+        while !rows.is_empty() {
+            taken += pop_in_rows(&mut rows, 100, &mut popped);
+            while expected.len() < popped.len() {
+                expected.extend(single.pop(100, none));
+            }
+            assert_eq!(popped, expected);
+            let sums = |it: &SendQueue| (it.bytes(), it.messages(), it.next_len(usize::MAX));
+            assert_eq!(sums(&rows), sums(&single));
+            assert_eq!(
+                [5, 6].map(|stream| rows.bytes_of(stream)),
+                [5, 6].map(|stream| single.bytes_of(stream))
+            );
+        }
+        assert_eq!(taken, in_rows, "{kind:?}, {streams}");
+        assert!(single.is_empty() && rows.wholes().is_none());
+        // The stream is taken up anew.
+        rows.push(Turn::Stream(5), message(9), false, None, None);
+        assert_eq!(rows.next_len(usize::MAX), 9);
+        assert_eq!(
+            pop_in_rows(&mut rows, 100, &mut popped),
+            usize::from(kind == SchedulerKind::RoundRobin)
+        );
+    }
+}
+
+#[test]
+fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
+    let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
+    let terms = Terms {
+        receipt: Some(3),
+        ..Terms::default()
+    };
+    queue.push(Turn::Stream(0), message(10), false, None, None);
+    queue.push(
+        Turn::Stream(0),
+        message(20),
+        false,
+        Some(Box::new(terms)),
+        None,
+    );
+    let mut popped = Vec::new();
+    assert_eq!(pop_in_rows(&mut queue, 100, &mut popped), 1);
+    let wholes = queue.wholes().expect("of one stream");
+    assert_eq!(wholes.next_len(), None);
+    assert!(wholes.end(100), "it goes otherwise");
+    assert_eq!(queue.pop(100, none).map(|it| it.user_data.len()), Some(20));
+    assert_eq!(queue.take_ended(), Some(3));
+}
