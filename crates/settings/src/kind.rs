@@ -7,7 +7,6 @@ use crate::error::Misfit;
 use crate::expression::{Shown, constant, is_compound};
 use crate::setting::{Fallback, Setting, Variant};
 use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
-use crate::value::Amount;
 
 /// A word that a setting takes, and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,18 +249,16 @@ impl Kind {
         }
     }
 
-    /// Whether it is of amounts, and `amount` lies in its range.
+    /// Whether it is of amounts, and so many bytes lie in its range.
     #[inline]
-    pub fn has_amount(&self, amount: Amount) -> bool {
-        match (self, amount) {
-            (Kind::Amount { bytes, .. }, Amount::Bytes(number)) => {
-                (bytes[0]..=bytes[1]).contains(&number)
-            }
-            (Kind::Amount { segments, .. }, Amount::Segments(number)) => {
-                (segments[0]..=segments[1]).contains(&number)
-            }
-            _ => false,
-        }
+    pub(crate) fn has_bytes(&self, number: u64) -> bool {
+        matches!(self, Kind::Amount { bytes, .. } if (bytes[0]..=bytes[1]).contains(&number))
+    }
+
+    /// The same for segments.
+    #[inline]
+    pub(crate) fn has_segments(&self, number: u64) -> bool {
+        matches!(self, Kind::Amount { segments, .. } if (segments[0]..=segments[1]).contains(&number))
     }
 
     /// Whether it has the word `word`.
@@ -284,10 +281,8 @@ impl Kind {
                 Kind::Count { .. } | Kind::Duration { .. } | Kind::Bytes { .. } | Kind::Rate { .. },
                 Datum::Whole(number),
             ) => self.has_whole(*number),
-            (Kind::Amount { .. }, Datum::Whole(number)) => self.has_amount(Amount::Bytes(*number)),
-            (Kind::Amount { .. }, Datum::Segments(number)) => {
-                self.has_amount(Amount::Segments(*number))
-            }
+            (Kind::Amount { .. }, Datum::Whole(number)) => self.has_bytes(*number),
+            (Kind::Amount { .. }, Datum::Segments(number)) => self.has_segments(*number),
             (Kind::Number { .. }, _) => {
                 datum.number().is_some_and(|number| self.has_number(number))
             }

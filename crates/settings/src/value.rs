@@ -336,6 +336,9 @@ impl Value for Amount {
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
-        kind.has_amount(*self)
+        match *self {
+            Amount::Bytes(number) => kind.has_bytes(number),
+            Amount::Segments(number) => kind.has_segments(number),
+        }
     }
 }
