@@ -251,13 +251,13 @@ impl Kind {
 
     /// Whether it is of amounts, and so many bytes lie in its range.
     #[inline]
-    pub(crate) fn has_bytes(&self, number: u64) -> bool {
+    pub fn has_bytes(&self, number: u64) -> bool {
         matches!(self, Kind::Amount { bytes, .. } if (bytes[0]..=bytes[1]).contains(&number))
     }
 
     /// The same for segments.
     #[inline]
-    pub(crate) fn has_segments(&self, number: u64) -> bool {
+    pub fn has_segments(&self, number: u64) -> bool {
         matches!(self, Kind::Amount { segments, .. } if (segments[0]..=segments[1]).contains(&number))
     }
 

@@ -1,6 +1,6 @@
 //! What a switch can be set to.
 
-use anabranch_settings::{Amount, Choice, Datum, Kind, Value, spelled};
+use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
 /// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,12 +280,8 @@ impl Value for InitialCwnd {
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
         match (kind, self) {
-            (Kind::Either(_, amount), InitialCwnd::Units(units)) => {
-                amount.has_amount(Amount::Segments(*units))
-            }
-            (Kind::Either(_, amount), InitialCwnd::Bytes(bytes)) => {
-                amount.has_amount(Amount::Bytes(*bytes))
-            }
+            (Kind::Either(_, amount), InitialCwnd::Units(units)) => amount.has_segments(*units),
+            (Kind::Either(_, amount), InitialCwnd::Bytes(bytes)) => amount.has_bytes(*bytes),
             (Kind::Either(words, _), InitialCwnd::Rfc9260) => {
                 words.iter().any(|it| it.name == "rfc9260")
             }
