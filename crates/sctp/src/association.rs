@@ -42,7 +42,7 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::TlvList;
 use bytes::Bytes;
 
-pub(crate) use common_in::{Common, UNCOMMON};
+pub(crate) use common_in::Common;
 use ecn::Marks;
 use errands::{Errand, Errands};
 use heartbeat::Verifying;

@@ -42,6 +42,7 @@ pub mod stats;
 mod stream_table;
 mod timer;
 pub mod tx;
+mod uncommon;
 #[doc(hidden)]
 pub mod work;
 mod zero_checksum;

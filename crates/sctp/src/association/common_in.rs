@@ -3,7 +3,7 @@
 //! They are taken by ways of their own, which ask less: of the association once a packet, and of the receiver once for all its chunks. What
 //! is done is what [`Association::handle_chunks`] would do, no less; where any answer is another, that does it.
 
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet};
+use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::{Sack, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
@@ -12,15 +12,6 @@ use crate::discard::{Discard, Discards};
 use crate::path::PathId;
 use crate::rx::Next;
 use crate::state::{Known, Stage, State};
-
-/// Probes of which no common packet leaves a sample, whether it comes or goes: who wants these alone asks nothing of it.
-pub(crate) const UNCOMMON: ProbeSet = ProbeSet::NONE
-    .with(Probe::Retransmitted)
-    .with(Probe::DuplicateAck)
-    .with(Probe::FastRetransmit)
-    .with(Probe::MarkAnswered)
-    .with(Probe::Timeout)
-    .with(Probe::Duplicate);
 
 /// How much of a packet was common.
 pub(crate) enum Common<'a> {

@@ -1,7 +1,7 @@
 //! The common chunk: the next TSN, of a message that can be read at once or a further piece of the one that is coming.
 //!
-//! While nothing is missing, nothing waits, nobody records what is common, and there is plenty of room, most questions that DATA raises have their answer
-//! before they are asked. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
+//! While nothing is missing, nothing waits, nobody records what is common, and there is plenty of room, most questions that DATA raises
+//! have their answer before they are asked. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
 
 use anabranch_transport::Trace;
 use anabranch_wire::chunk::{Data, kind};
@@ -11,10 +11,10 @@ use super::Receiver;
 use super::delivery::Readable;
 use super::message::{MessageBytes, ReceivedPart};
 use super::room::Source;
-use crate::association::UNCOMMON;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::WhenFull;
+use crate::uncommon::UNCOMMON;
 
 /// Whether the settings leave room for common chunks: what they ask for else is asked of every chunk.
 pub(super) fn may_come(config: &Config) -> bool {

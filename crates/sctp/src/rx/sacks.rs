@@ -5,8 +5,8 @@ use anabranch_wire::chunk::{OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder};
 
 use super::Receiver;
-use crate::association::UNCOMMON;
 use crate::path::PathId;
+use crate::uncommon::UNCOMMON;
 
 impl Receiver {
     /// The path on which DATA came last: where its SACK goes (RFC 9260 §6.4).

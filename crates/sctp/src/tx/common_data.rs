@@ -1,7 +1,7 @@
 //! A packet of new DATA alone, from a sender of which nothing else is asked.
 //!
-//! While nothing waits to be sent again, nothing is watched or given up, and nobody records what is common, most questions that a packet raises have their
-//! answer before they are asked. What is done here is what [`Sender::fill`] would do, no less; where any answer is another, that does it.
+//! While nothing waits to be sent again, nothing is watched or given up, and nobody records what is common, most questions that a packet
+//! raises have their answer before they are asked. What is done here is what [`Sender::fill`] would do, no less; where any answer is another, that does it.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::PacketBuilder;
@@ -9,9 +9,9 @@ use anabranch_wire::chunk::Data;
 
 use super::outstanding::Outgoing;
 use super::{MOST_OUTSTANDING, Sender};
-use crate::association::UNCOMMON;
 use crate::path::{PathId, Paths};
 use crate::profile::Summed;
+use crate::uncommon::UNCOMMON;
 
 impl Sender {
     /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`] has just named.

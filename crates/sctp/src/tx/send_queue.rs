@@ -48,6 +48,23 @@ impl Fragment {
     pub fn message(&self) -> MessageId {
         (self.stream, self.unordered, self.mid.0)
     }
+
+    /// All of a message, with its numbers in its stream.
+    #[inline(always)]
+    fn whole(stream: u16, (ssn, mid): (Ssn, Mid), message: Message, immediate: bool) -> Self {
+        Self {
+            stream,
+            ssn,
+            mid,
+            fsn: Fsn(0),
+            ppid: message.ppid,
+            unordered: message.unordered,
+            beginning: true,
+            ending: true,
+            immediate,
+            user_data: message.payload,
+        }
+    }
 }
 
 /// A message that waits, and whether its user wants it acknowledged at once.
@@ -388,7 +405,7 @@ impl SendQueue {
             self.begun = Some(Box::new((*terms, message.payload.clone())));
         }
         entry.bytes -= length;
-        let (ssn, mid) = entry.number(message.unordered);
+        let numbers = entry.number(message.unordered);
         let after = entry.messages.front();
         let after = after.map(|queued| queued.message.payload.len());
         let again = self.scheduler.served(Served {
@@ -403,18 +420,7 @@ impl SendQueue {
             Some(after) if again => after,
             _ => self.find_next(),
         };
-        Some(Fragment {
-            stream,
-            ssn,
-            mid,
-            fsn: Fsn(0),
-            ppid: message.ppid,
-            unordered: message.unordered,
-            beginning: true,
-            ending: true,
-            immediate,
-            user_data: message.payload,
-        })
+        Some(Fragment::whole(stream, numbers, message, immediate))
     }
 
     /// Nothing more goes into the packet.

@@ -109,8 +109,8 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     play_anyhow(bytes, HOMES, held, None);
 }
 
-/// As [`play`], with so many addresses of each host and `probes` recorded, those of `compared` to be part of the account. Gives one number for all packets that were sent, all that was
-/// counted, and how every path stood after each step.
+/// As [`play`], with so many addresses of each host and `probes` recorded. Gives one number for all packets that were sent, the samples of
+/// `compared`, all that was counted, and how every path stood after each step.
 pub fn play_recorded(bytes: &[u8], homes: u8, probes: ProbeSet, compared: ProbeSet) -> u64 {
     play_anyhow(bytes, homes, None, Some((probes, compared)))
 }

@@ -2,8 +2,6 @@
 //!
 //! What is the same for all of them is asked once, and the queue's sums are moved once.
 
-use anabranch_wire::serial::Fsn;
-
 use super::{Fragment, OutStream, Queued, SendQueue};
 use crate::scheduling::{Discipline, Scheduler, Served, Turn};
 
@@ -63,19 +61,8 @@ impl Wholes<'_> {
         self.last = message.payload.len();
         self.taken += self.last;
         self.count += 1;
-        let (ssn, mid) = self.of.number(message.unordered);
-        Some(Fragment {
-            stream: self.stream,
-            ssn,
-            mid,
-            fsn: Fsn(0),
-            ppid: message.ppid,
-            unordered: message.unordered,
-            beginning: true,
-            ending: true,
-            immediate,
-            user_data: message.payload,
-        })
+        let numbers = self.of.number(message.unordered);
+        Some(Fragment::whole(self.stream, numbers, message, immediate))
     }
 
     /// No more are taken now. Whether the next message is one that must go otherwise.
