@@ -209,25 +209,24 @@ impl Sender {
     /// The second and third step of F-RTO. Whether the timeout was spurious. An acknowledgement that is neither new nor a duplicate is no step.
     fn step_forward(&mut self, seen: &Acknowledgement<'_>) -> bool {
         let flow = &mut self.flow;
-        if flow.spurious.frto == Frto::Off || (seen.advanced == 0 && !seen.duplicate) {
+        if seen.advanced == 0 && !seen.duplicate {
             return false;
         }
-        let all_of_first = flow.spurious.first_again_end() <= flow.una;
         match flow.spurious.frto {
+            Frto::Off => false,
             Frto::Asked => {
                 flow.spurious.recover = flow.max;
+                flow.spurious.frto = Frto::Off;
+                let all_of_first = flow.spurious.first_again_end() <= flow.una;
                 let new = seen.advanced > 0 && all_of_first && flow.una < flow.max;
-                flow.spurious.frto = match new && flow.can_send_new() {
+                if new && flow.can_send_new() {
                     // Step 2 b: it acknowledges all that went again, and not all that was outstanding.
-                    true => Frto::Probing(2 * flow.mss),
-                    false => Frto::Off,
-                };
-                if flow.spurious.frto != Frto::Off {
                     flow.nxt = flow.max;
+                    flow.spurious.frto = Frto::Probing(2 * flow.mss);
                 }
                 false
             }
-            Frto::Off | Frto::Probing(_) => {
+            Frto::Probing(_) => {
                 flow.spurious.frto = Frto::Off;
                 if seen.advanced == 0 && self.recovery.goes_back() {
                     flow.nxt = flow.una;
