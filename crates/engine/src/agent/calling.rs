@@ -21,7 +21,7 @@ pub trait Caller: 'static {
     /// Tells what has become of the connection since the last time.
     fn observe(&mut self, now: Nanos, connection: &mut Self::Connection, feed: &mut Feed);
 
-    /// Takes what came: the connection's packet, unless it travels in others.
+    /// Takes a packet that came: it is the connection's, unless that travels in another.
     fn take(
         &mut self,
         connection: &mut Self::Connection,
@@ -33,7 +33,7 @@ pub trait Caller: 'static {
         connection.handle_datagram(now, path, ecn, datagram);
     }
 
-    /// The next packet, as [`Caller::take`] has it.
+    /// The next packet to send: the connection's, unless it travels in another.
     fn give(
         &mut self,
         connection: &mut Self::Connection,
