@@ -498,4 +498,25 @@ mod tests {
         assert!(amount("0").is_err() && message_size("0").is_err());
         assert!(message_size("16M").is_ok() && message_size("16385K").is_err());
     }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        wire: Wire,
+    }
+
+    /// Packets are filled, as the library does, unless the line says otherwise or chunks are not bundled.
+    #[test]
+    fn packets_are_filled_unless_the_line_says_otherwise() {
+        for (set, filled) in [
+            (None, true),
+            (Some("fill_packets=false"), false),
+            (Some("bundling=false"), false),
+        ] {
+            let words = set.iter().flat_map(|set| ["--set", set]);
+            let line = <Line as clap::Parser>::parse_from(["perf"].into_iter().chain(words));
+            let sctp = line.wire.sctp().expect("sound settings");
+            assert_eq!(sctp.config.fill_packets, filled, "{set:?}");
+        }
+    }
 }
