@@ -29,10 +29,12 @@ const LOSSES: [(&str, &str); 4] = [
     ("0.05", "5 %"),
     ("0", "by the queue"),
 ];
-/// At these losses a race carries some 150 packets a second, chance makes more of it than the stack does, and two processors carry many
-/// races at once: so many for one round of the others, half of them at once.
+/// Losses at which a race carries at most 150 packets a second. Chance decides more there than the stack does, and two processors carry
+/// many such races at once.
 const SLOW: [&str; 2] = ["0.01", "0.05"];
+/// How many of these are run for each round of the others, and how many of them at once.
 const SLOW_ROUNDS: u64 = 20;
+const AT_ONCE: u64 = 10;
 /// How long a race sends.
 const SECONDS: u32 = 20;
 /// A message that fills a packet of all stacks, bytes: pion's headers are the longest, since it interleaves.
@@ -214,7 +216,7 @@ fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outc
     page.line("|---|---|---|---|---|---|---|---|");
     for (loss, words) in LOSSES {
         let (rounds, at_once) = match SLOW.contains(&loss) {
-            true => (rounds * SLOW_ROUNDS, SLOW_ROUNDS / 2),
+            true => (rounds * SLOW_ROUNDS, AT_ONCE),
             false => (rounds, 1),
         };
         let mut pairs = Vec::new();
