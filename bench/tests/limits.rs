@@ -75,22 +75,22 @@ fn holds(what: &str, each: f64, limit: f64) {
 
 #[test]
 fn messages_of_100_bytes() {
-    core(100, 1, 41.0);
+    core(100, 1, 33.0);
 }
 
 #[test]
 fn messages_of_1_kib() {
-    core(1024, 1, 6.1);
+    core(1024, 1, 5.75);
 }
 
 #[test]
 fn messages_of_1_kib_in_batches() {
-    core(1024, 64, 3.8);
+    core(1024, 64, 3.55);
 }
 
 #[test]
 fn messages_of_16_kib() {
-    core(16 * 1024, 1, 7.2);
+    core(16 * 1024, 1, 6.95);
 }
 
 #[test]
@@ -100,15 +100,15 @@ fn messages_of_16_kib_in_batches() {
 
 #[test]
 fn two_wires() {
-    hops(false, 1_355.0);
+    hops(false, 1_330.0);
 }
 
 #[test]
 fn a_wire_and_the_air() {
-    hops(true, 6_430.0);
+    hops(true, 6_230.0);
 }
 
 #[test]
 fn a_geo_dumbbell() {
-    geo(3_270.0);
+    geo(3_130.0);
 }
