@@ -43,6 +43,9 @@ pub struct SctpParameters {
     pub floor_units: u64,
     /// cwnd == ssthresh is still slow start (RFC 9260 §7.2.1; TCP leaves the choice open).
     pub slow_start_at_ssthresh: bool,
+    /// By how many units one acknowledgement may let cwnd grow in slow start: L of RFC 9260 §7.2.1, at least 1. After a timeout it is
+    /// one until slow start is over (RFC 3465 §2.3).
+    pub slow_start_limit: u64,
     /// cwnd grows only if the flight was at least cwnd before the acknowledgement (RFC 9260 §7.2.1, §7.2.2).
     pub growth_needs_full_cwnd: bool,
     /// cwnd grows only if the cumulative point advanced (RFC 9260 §7.2.1).
@@ -67,6 +70,7 @@ impl Default for SctpParameters {
             initial_ssthresh: 1 << 30,
             floor_units: 4,
             slow_start_at_ssthresh: true,
+            slow_start_limit: 1,
             growth_needs_full_cwnd: true,
             growth_needs_cumulative_advance: false,
             unfilled_credit: UnfilledCredit::Cap,
@@ -86,6 +90,8 @@ pub struct SctpNewReno {
     partial_bytes_acked: u64,
     /// Idle time has shrunk the window since data was last sent.
     decayed: bool,
+    /// The last loss was found by a timeout, and slow start is not over yet.
+    timed_out: bool,
 }
 
 impl SctpNewReno {
@@ -97,6 +103,7 @@ impl SctpNewReno {
             ssthresh: parameters.initial_ssthresh,
             partial_bytes_acked: 0,
             decayed: false,
+            timed_out: false,
         }
     }
 
@@ -112,7 +119,18 @@ impl SctpNewReno {
         self.parameters.floor_units * self.parameters.unit
     }
 
+    /// What one acknowledgement may add to cwnd in slow start, bytes.
+    fn most_growth(&self) -> u64 {
+        let limit = if self.timed_out {
+            1
+        } else {
+            self.parameters.slow_start_limit
+        };
+        limit * self.parameters.unit
+    }
+
     fn avoid_congestion(&mut self, ack: &AckSample, full: bool) {
+        self.timed_out = false;
         let discard = self.parameters.unfilled_credit == UnfilledCredit::Discard;
         if full || !discard {
             self.partial_bytes_acked += ack.bytes_acked;
@@ -142,7 +160,7 @@ impl CongestionControl for SctpNewReno {
             if !self.in_slow_start() {
                 self.avoid_congestion(ack, full);
             } else if full && !ack.in_recovery {
-                self.cwnd += ack.bytes_acked.min(self.parameters.unit);
+                self.cwnd += ack.bytes_acked.min(self.most_growth());
             }
         }
         if ack.flightsize_after == 0 {
@@ -168,9 +186,11 @@ impl CongestionControl for SctpNewReno {
             LossCause::Timeout => self.parameters.unit,
         };
         self.partial_bytes_acked = 0;
+        self.timed_out = cause == LossCause::Timeout;
     }
 
     fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+        self.timed_out = false;
         self.cwnd = self.cwnd.max(cwnd as u64);
         self.ssthresh = self.ssthresh.max(ssthresh);
     }

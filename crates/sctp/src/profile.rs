@@ -105,6 +105,10 @@ with_rsctp! {
     ssthresh_floor: u64, "RFC 9260 §7.2.3";
     /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1";
+    /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260: 1, and more is allowed. At 1 a
+    /// receiver that delays SACKs makes cwnd grow by half per round trip, at 2 or more it doubles. After a timeout it is 1 (RFC 3465
+    /// §2.3). Bursts grow with it: with `pacing` they are spread.
+    slow_start_limit: u32, "RFC 9260 §7.2.1";
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1";
     /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off: whenever the
@@ -227,6 +231,7 @@ impl Profile {
             initial_ssthresh: Amount::Bytes(1 << 30),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
+            slow_start_limit: 1,
             growth_needs_full_cwnd: true,
             growth_needs_cumulative_advance: false,
             unfilled_credit: UnfilledCredit::Cap,
@@ -333,6 +338,7 @@ impl Profile {
             initial_ssthresh: Amount::Bytes(65_536),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
+            slow_start_limit: 1,
             growth_needs_full_cwnd: true,
             growth_needs_cumulative_advance: true,
             unfilled_credit: UnfilledCredit::Discard,

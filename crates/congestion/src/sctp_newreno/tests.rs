@@ -44,6 +44,37 @@ fn slow_start_grows_by_the_bytes_acknowledged_up_to_one_unit() {
     assert_eq!(cc.cwnd(), 5892);
 }
 
+/// RFC 9260 §7.2.1 with L = 2, and RFC 3465 §2.3: one unit after a timeout, until slow start is over.
+#[test]
+fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
+    let mut cc = SctpNewReno::new(SctpParameters {
+        unit: 1448,
+        initial_cwnd: 2 * 1448,
+        slow_start_limit: 2,
+        ..SctpParameters::default()
+    });
+    cc.on_ack(&ack(2 * 1448, 2 * 1448));
+    assert_eq!(cc.cwnd(), 4 * 1448);
+    cc.on_ack(&ack(3 * 1448, 4 * 1448)); // three segments at once earn two units
+    assert_eq!(cc.cwnd(), 6 * 1448);
+    cc.on_ack(&ack(100, 6 * 1448));
+    assert_eq!(cc.cwnd(), 6 * 1448 + 100);
+
+    cc.on_loss(0, LossCause::Timeout, 6 * 1448);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (1448, 4 * 1448));
+    for units in 2..=5 {
+        cc.on_ack(&ack(2 * 1448, 6 * 1448));
+        assert_eq!(cc.cwnd(), units * 1448);
+    }
+    // Above ssthresh: congestion avoidance. The next loss leaves the window at ssthresh, which is slow start.
+    cc.on_ack(&ack(1448, 5 * 1448));
+    assert_eq!(cc.cwnd(), 5 * 1448);
+    cc.on_loss(0, LossCause::FastRetransmit, 5 * 1448);
+    assert_eq!(cc.cwnd(), 4 * 1448);
+    cc.on_ack(&ack(2 * 1448, 4 * 1448));
+    assert_eq!(cc.cwnd(), 6 * 1448);
+}
+
 #[test]
 fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recovery() {
     let mut cc = paper();

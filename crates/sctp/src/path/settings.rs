@@ -28,6 +28,7 @@ impl Config {
             initial_ssthresh: profile.initial_ssthresh.bytes(self.largest_chunk(remote)),
             floor_units: profile.ssthresh_floor,
             slow_start_at_ssthresh: profile.slow_start_at_ssthresh,
+            slow_start_limit: profile.slow_start_limit.into(),
             growth_needs_full_cwnd: profile.growth_needs_full_cwnd,
             growth_needs_cumulative_advance: profile.growth_needs_cumulative_advance,
             unfilled_credit: profile.unfilled_credit,
