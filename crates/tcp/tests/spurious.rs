@@ -316,6 +316,56 @@ fn no_forward_recovery_begins_within_the_recovery_of_another_timeout() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 0);
 }
 
+/// What the client sends passes, but for the first segments that begin at these numbers of whole ones.
+fn all_but(world: &World, numbers: &[u64]) -> common::Weather {
+    let number = |packet: &[u8]| u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]]);
+    let first = number(&world.sent[0][0].1).wrapping_add(1);
+    let mut left = numbers.to_vec();
+    Box::new(move |end, _, packet| {
+        let begin = u64::from(number(packet).wrapping_sub(first));
+        match left.iter().position(|it| end == 0 && it * MSS == begin) {
+            Some(place) => {
+                left.remove(place);
+                Fate::Drop
+            }
+            None => Fate::Pass,
+        }
+    })
+}
+
+/// The same losses, and 12. The second timeout, within the recovery of the first, makes `recover` what has been sent by then (step 1): 14 segments. What
+/// goes from 4 s on arrives but for 12 and 15, once each, so the timer expires a third time, for 12: it is below `recover`, and F-RTO does not begin. When 12
+/// is acknowledged, 15 goes again before anything new.
+#[test]
+fn a_timeout_within_the_recovery_of_another_moves_recover() {
+    let drops = some(
+        0,
+        &[1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 14],
+        Fate::Drop,
+        Fate::Pass,
+    );
+    let mut world = opened(&["frto", "initial_window=10 segments"], drops);
+    write(&mut world, &[40 * MSS]);
+    world.run_until(2199 * MILLISECOND);
+    assert_eq!(sent_at(&world, 2100), whole(&[12, 13]));
+    world.fate = Box::new(|_, _, _| Fate::Drop);
+    let mut now = 2199;
+    while world.ends[0].stats().timeouts < 3 {
+        now += 1;
+        assert!(now < 30_000, "no third timeout");
+        if now == 4_000 {
+            world.fate = all_but(&world, &[12, 15]);
+        }
+        world.run_until(now * MILLISECOND);
+    }
+    assert_eq!(sent_at(&world, now), whole(&[12]));
+    write(&mut world, &[8 * MSS]); // so that there is something new
+    world.run_until((now + 150) * MILLISECOND);
+    let then = sent_at(&world, now + 100);
+    assert_eq!(then.first(), Some(&(15 * MSS, MSS as usize)), "{then:?}");
+    assert_eq!(world.ends[0].stats().spurious_timeouts, 0);
+}
+
 /// Text of the peer arrives between the timeout and its first acknowledgement: neither new nor a duplicate, it is no step (RFC 5682 §2.1).
 #[test]
 fn forward_recovery_waits_for_what_is_new_or_a_duplicate() {
