@@ -60,6 +60,7 @@ bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
 	$(BENCH) losses -- 3 --write
+	$(BENCH) sweep -- 7 --write
 	$(BENCH) gigabit -- 1 --write
 	$(BENCH) loopback -- 3 --write
 	$(BENCH) iperf -- 5 --write

@@ -1,23 +1,36 @@
-//! A sweep of many short runs: what a run costs beside what it simulates, and how memory grows with their number.
+//! A sweep of many short runs: what a run costs beside what it simulates, how memory grows with their number, what a second processor
+//! brings, and what the command costs before it does anything.
 //!
-//!     cargo run --release -p anabranch-bench --bin sweep [-- RUNS...]
+//!     cargo run --profile fair -p anabranch-bench --bin sweep [-- ROUNDS] [--write]
 //!
-//! RUNS are numbers of runs, multiples of 100 (100, 1000 and 10000 if left out), each of one simulated second. For each number the
-//! command is measured as a whole process, with one job: making the runs, resuming when all of them are there, and in one run
-//! of a sweep with a tenth of the length of its runs, from which the cost of what is not simulation follows.
+//! The runs are of one simulated second. Each number of them is measured as a whole process with one job: making the runs, resuming
+//! when all of them are there, and in one run of a sweep with a tenth of the length of its runs, from which the cost of what is not
+//! simulation follows. In each of ROUNDS rounds (7 if left out) one job and as many as there are processors take the same sweep, one
+//! after the other, and the command starts in several ways.
 //!
-//! Wants the release build of `anabranch` beside this program.
+//! Wants `anabranch` built with the same profile beside this program, and `valgrind`.
 
-use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anabranch_bench::{Cost, beside_this_program, measure};
+use anabranch_bench::callgrind;
+use anabranch_bench::page::{self, Page};
+use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::{Cost, beside_this_program, measure, median};
 
 /// Points of the sweep.
 const POINTS: u32 = 100;
+/// Replications of each point.
+const REPLICATIONS: [u32; 3] = [1, 10, 100];
+/// Starts of a command in one round.
+const STARTS: u32 = 20;
+/// What a start may take of the processor, milliseconds.
+const START: f64 = 2.0;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+type Figures = Vec<(String, Figure)>;
 
 fn main() -> ExitCode {
     match bench() {
@@ -29,41 +42,45 @@ fn main() -> ExitCode {
     }
 }
 
-fn bench() -> Result<(), Box<dyn Error>> {
-    let asked: Result<Vec<u32>, _> = env::args().skip(1).map(|text| text.parse()).collect();
-    let mut counts = asked?;
-    if counts.is_empty() {
-        counts = vec![100, 1000, 10_000];
-    }
+fn bench() -> Outcome<()> {
+    let (arguments, write) = page::arguments();
+    let rounds: u32 = arguments.first().map_or(Ok(7), |text| text.parse())?;
     let program = beside_this_program("anabranch")?;
     let scratch = tempfile::tempdir()?;
-    println!(
-        "{:>7} {:>9} {:>9} {:>12} {:>14} {:>12} {:>10} {:>10}",
-        "runs",
-        "wall s",
-        "cpu s",
-        "cpu us/run",
-        "overhead us/run",
-        "resume s",
-        "peak MiB",
-        "disk MiB"
+    let mut page = Page::open("sweep", write)?;
+    costs(&program, scratch.path(), &mut page)?;
+    let mut figures = scaling(&program, scratch.path(), rounds, &mut page)?;
+    figures.extend(starts(&program, scratch.path(), rounds, &mut page)?);
+    page.close()?;
+    if write {
+        standing::note(figures)?;
+    }
+    Ok(())
+}
+
+/// What a run costs, by their number.
+fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
+    page.line("One job, once each:");
+    page.line("");
+    page.line(
+        "| runs | wall, s | processor, s | processor, us a run | of it not simulation | resume, wall, s | peak, MiB | on disk, MiB |",
     );
-    for runs in counts {
-        let replications = (runs / POINTS).max(1);
+    page.line("|---|---|---|---|---|---|---|---|");
+    for replications in REPLICATIONS {
         let runs = replications * POINTS;
-        let whole = scratch.path().join("whole");
-        let made = sweep(&program, replications, "1 s", &whole)?;
-        let resumed = sweep(&program, replications, "1 s", &whole)?;
+        let whole = scratch.join("whole");
+        let made = sweep(program, replications, "1 s", 1, &whole)?;
+        let resumed = sweep(program, replications, "1 s", 1, &whole)?;
         let disk = size(&whole)?;
         fs::remove_dir_all(&whole)?;
-        let short = scratch.path().join("short");
-        let shorter = sweep(&program, replications, "0.1 s", &short)?;
+        let short = scratch.join("short");
+        let shorter = sweep(program, replications, "0.1 s", 1, &short)?;
         fs::remove_dir_all(&short)?;
         // cpu = overhead + simulated seconds * cost of a second: two lengths give the overhead.
         let second = (made.cpu - shorter.cpu) / 0.9;
         let each = 1e6 / f64::from(runs);
-        println!(
-            "{runs:>7} {:>9.2} {:>9.2} {:>12.0} {:>14.0} {:>12.2} {:>10.1} {:>10.1}",
+        page.line(&format!(
+            "| {runs} | {:.2} | {:.2} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} |",
             made.wall,
             made.cpu,
             made.cpu * each,
@@ -71,27 +88,124 @@ fn bench() -> Result<(), Box<dyn Error>> {
             resumed.wall,
             made.peak_kib as f64 / 1024.0,
             disk as f64 / f64::from(1 << 20),
-        );
+        ));
     }
+    page.line("");
     Ok(())
+}
+
+/// What all processors bring, by one job in the same round.
+fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
+    let processors = u32::try_from(std::thread::available_parallelism()?.get())?;
+    let [.., most] = REPLICATIONS;
+    let mut all = Vec::new();
+    for _ in 0..rounds {
+        let of = |jobs| -> Outcome<Cost> {
+            let out = scratch.join("jobs");
+            let cost = sweep(program, most, "1 s", jobs, &out)?;
+            fs::remove_dir_all(&out)?;
+            Ok(cost)
+        };
+        all.push((of(1)?, of(processors)?));
+    }
+    let faster = median(all.iter().map(|(one, many)| one.wall / many.wall));
+    page.line(&format!(
+        "{} runs, medians of {rounds} alternating rounds:",
+        most * POINTS
+    ));
+    page.line("");
+    page.line("| jobs | wall, s | processor, s | times as fast as one |");
+    page.line("|---|---|---|---|");
+    let mut row = |jobs: u32, of: &dyn Fn(&(Cost, Cost)) -> Cost, faster: f64| {
+        page.line(&format!(
+            "| {jobs} | {:.2} | {:.2} | {faster:.2} |",
+            median(all.iter().map(|round| of(round).wall)),
+            median(all.iter().map(|round| of(round).cpu)),
+        ));
+    };
+    row(1, &|(one, _)| *one, 1.0);
+    row(processors, &|(_, many)| *many, faster);
+    page.line("");
+    // Asked: 1.94 on two processors.
+    let goal = 0.97 * f64::from(processors);
+    Ok(vec![(
+        format!("a sweep, {processors} jobs by one"),
+        Figure::ratio(faster, None, goal),
+    )])
+}
+
+/// What the command costs where it does nothing else, or hardly anything.
+fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
+    let spec = spec();
+    let spec = spec.to_string_lossy();
+    let out = scratch.join("start");
+    let out = out.to_string_lossy();
+    let own = ["run", &spec, "--out", &out, "--jobs", "1"];
+    let shortest = ["--replications", "1", "--set", "world.duration=1 ms"];
+    let ways = [
+        ("`--version`", vec!["--version"]),
+        ("`papers`", vec!["papers"]),
+        (
+            "`run`, 100 runs of 1 ms",
+            [&own[..], &shortest[..]].concat(),
+        ),
+    ];
+    page.line(&format!("Starts, medians of {}:", rounds * STARTS));
+    page.line("");
+    page.line("| command | processor, ms | wall, ms | instructions |");
+    page.line("|---|---|---|---|");
+    let mut figures = Vec::new();
+    for (what, words) in ways {
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        let fresh = || match fs::remove_dir_all(&*out) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        let mut all = Vec::new();
+        for _ in 0..rounds * STARTS {
+            fresh()?;
+            all.push(measure(Command::new(program).args(&words))?);
+        }
+        fresh()?;
+        let count = callgrind::instructions(program, &words)?;
+        let processor = 1e3 * median(all.iter().map(|it| it.cpu));
+        page.line(&format!(
+            "| {what} | {processor:.2} | {:.2} | {count} |",
+            1e3 * median(all.iter().map(|it| it.wall)),
+        ));
+        if !what.contains("run") {
+            let figure = Figure {
+                unit: "ms of processor".to_owned(),
+                more: false,
+                ..Figure::ratio(processor, None, START)
+            };
+            figures.push((format!("start of the command, {what}"), figure));
+        }
+    }
+    Ok(figures)
+}
+
+fn spec() -> std::path::PathBuf {
+    page::folder().join("sweep/sweep.toml")
 }
 
 fn sweep(
     program: &Path,
     replications: u32,
     duration: &str,
+    jobs: u32,
     out: &Path,
-) -> Result<Cost, Box<dyn Error>> {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("sweep/sweep.toml");
+) -> Outcome<Cost> {
     let mut command = Command::new(program);
-    command.arg("run").arg(spec).arg("--out").arg(out);
-    command.args(["--jobs", "1", "--replications", &replications.to_string()]);
+    command.arg("run").arg(spec()).arg("--out").arg(out);
+    command.args(["--jobs", &jobs.to_string()]);
+    command.args(["--replications", &replications.to_string()]);
     command.args(["--set", &format!("world.duration={duration}")]);
     measure(&mut command)
 }
 
 /// Bytes of all files below a directory.
-fn size(directory: &Path) -> Result<u64, Box<dyn Error>> {
+fn size(directory: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
