@@ -1,9 +1,14 @@
 //! The scheduler: which source of events is next.
 //!
-//! A source is a link direction or an agent, and shows only its earliest event: a link delivers in order, and an agent
-//! has one next deadline. The agenda is therefore as large as the topology, whatever is in flight. It is a winner tree
-//! over the sources, so that setting, moving and cancelling a source's event are one operation of logarithmic cost
-//! without allocation, and no cancelled entry is ever met later.
+//! A source is a link direction, a medium or an agent, and shows only its earliest event: a link delivers in order, and an agent
+//! has one next deadline. The agenda is therefore as large as the topology, whatever is in flight.
+//!
+//! Most events are set a little ahead of the present, by the source whose event has just come; most others are deadlines that are put off
+//! again and again before they come. So each source has a *mark*, which stands in order among the others and is never later than the
+//! source's event. What is next to happen is in a short sorted list, where a new mark passes the few that are earlier; all later marks wait
+//! in a set. An event that is put off or cancelled leaves its mark where it is; the mark moves when it has become the first.
+
+use std::collections::BTreeSet;
 
 use anabranch_transport::Nanos;
 
@@ -33,31 +38,45 @@ impl Key {
     }
 }
 
-/// How many nodes of the tree are compared together: a group is a cache line, and a tree of fours has half the levels of one of twos.
-const GROUP: usize = 4;
+/// The event of a source, with its number in the lowest bits; all bits are set where there is none.
+type Mark = u128;
 
-/// The earliest event of every source.
+/// No mark.
+const NONE: Mark = Mark::MAX;
+
+/// Room of the sorted list. A new mark passes those that are earlier, so it is short.
+const NEAR: usize = 32;
+
+/// A source's next event, and its mark, which is not later.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    event: Mark,
+    mark: Mark,
+}
+
+/// What is next to happen, of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// How many sources there are.
-    sources: usize,
-    /// The first group of each level; the level of the sources comes first, that of the root last.
-    levels: Vec<usize>,
-    /// A node is the earliest event below it, with its source in the lowest bits; below a source there is its own. The nodes of a group
-    /// have one parent.
-    groups: Vec<[u128; GROUP]>,
-    /// The root.
-    first: u128,
+    sources: Vec<Source>,
+    /// The earliest mark, which is its source's event.
+    first: Mark,
+    /// The next marks, the earliest last. Below them, at 0, stands the earliest of `far`.
+    near: [Mark; NEAR],
+    /// How many are in use of `near`; at least 1.
+    len: usize,
+    /// All later marks.
+    far: BTreeSet<Mark>,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
         let mut agenda = Self {
-            sources: 0,
-            levels: Vec::new(),
-            groups: Vec::new(),
-            first: u128::MAX,
+            sources: Vec::new(),
+            first: NONE,
+            near: [NONE; NEAR],
+            len: 1,
+            far: BTreeSet::new(),
         };
         agenda.grow(sources);
         agenda
@@ -65,27 +84,13 @@ impl Agenda {
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        if sources.max(1) <= self.sources {
-            return;
-        }
         debug_assert!(sources as u128 <= SOURCE);
-        let events: Vec<Key> = (0..self.sources).map(|source| self.get(source)).collect();
-        self.levels.clear();
-        let (mut nodes, mut groups) = (sources.max(1), 0);
-        loop {
-            self.levels.push(groups);
-            nodes = nodes.div_ceil(GROUP);
-            groups += nodes;
-            if nodes == 1 {
-                break;
-            }
-        }
-        // Room for the rest of the last group of sources, so that many that come one by one cost little.
-        self.sources = sources.max(1).next_multiple_of(GROUP);
-        self.groups = vec![[u128::MAX; GROUP]; groups];
-        self.first = u128::MAX;
-        for (source, key) in events.into_iter().enumerate() {
-            self.set(source, key);
+        if sources > self.sources.len() {
+            let without = Source {
+                event: NONE,
+                mark: NONE,
+            };
+            self.sources.resize(sources, without);
         }
     }
 
@@ -93,57 +98,156 @@ impl Agenda {
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
         // The bits of no event are all set, its source's among them.
-        let mut earliest = key.0 | source as u128;
-        let mut node = source;
-        for first in &self.levels {
-            let group = &mut self.groups[first + node / GROUP];
-            let before = std::mem::replace(&mut group[node % GROUP], earliest);
-            // Nothing changes above. Events differ in their numbers, so the lower half tells.
-            if before as u64 == earliest as u64 {
+        let event = key.0 | source as Mark;
+        let known = &mut self.sources[source];
+        known.event = event;
+        let mark = known.mark;
+        if event < mark {
+            known.mark = event;
+            self.bring_forward(mark, event);
+        } else if mark == self.first && event != mark {
+            self.settle();
+        }
+    }
+
+    /// An event is earlier than the mark of its source.
+    fn bring_forward(&mut self, mark: Mark, event: Mark) {
+        if mark == self.first {
+            // It stays the first; or there was none.
+            self.first = event;
+            return;
+        }
+        if mark != NONE {
+            self.remove(mark);
+        }
+        if event < self.first {
+            let second = std::mem::replace(&mut self.first, event);
+            self.insert(second);
+        } else {
+            self.insert(event);
+        }
+    }
+
+    /// Moves the first mark until it is its source's event.
+    fn settle(&mut self) {
+        loop {
+            let known = &mut self.sources[(self.first & SOURCE) as usize];
+            let event = known.event;
+            if event == self.first {
                 return;
             }
-            let [a, b, c, d] = *group;
-            earliest = a.min(b).min(c.min(d));
-            node /= GROUP;
-        }
-        self.first = earliest;
-    }
-
-    /// The earliest event of all sources but `source`.
-    pub fn rival(&self, source: usize) -> Key {
-        let mut earliest = u128::MAX;
-        let mut node = source;
-        for first in &self.levels {
-            let group = self.groups[first + node / GROUP];
-            for (place, other) in group.into_iter().enumerate() {
-                if place != node % GROUP {
-                    earliest = earliest.min(other);
-                }
+            known.mark = event;
+            let next = self.near[(self.len - 1) % NEAR];
+            if event <= next {
+                self.first = event;
+                return;
             }
-            node /= GROUP;
+            if self.len == 1 {
+                self.fetch(event);
+                continue;
+            }
+            self.first = next;
+            self.len -= 1;
+            if event != NONE {
+                self.insert(event);
+            }
         }
-        Self::key(earliest)
     }
 
-    /// The event of a node.
-    fn key(node: u128) -> Key {
-        match node {
-            u128::MAX => Key::NEVER,
-            node => Key(node & !SOURCE),
+    /// Puts a mark that is not the first where it belongs.
+    #[inline(always)]
+    fn insert(&mut self, mark: Mark) {
+        if mark > self.near[0] || self.len == NEAR {
+            return self.insert_far(mark);
+        }
+        let mut place = self.len;
+        self.len += 1;
+        // What stands at 0 is not earlier.
+        loop {
+            let later = self.near[(place - 1) % NEAR];
+            if later >= mark {
+                break;
+            }
+            self.near[place % NEAR] = later;
+            place -= 1;
+        }
+        self.near[place % NEAR] = mark;
+    }
+
+    /// A mark is late, or there are many.
+    #[inline(never)]
+    fn insert_far(&mut self, mark: Mark) {
+        if mark < self.near[0] {
+            let later = 1..NEAR / 2;
+            self.far.extend(&self.near[later.clone()]);
+            self.near.copy_within(later.end.., 1);
+            self.len -= later.len();
+        }
+        self.far.insert(mark);
+        self.near[0] = self.far.first().copied().unwrap_or(NONE);
+        // It may be earlier than those that stayed.
+        if self.near[0] == mark {
+            self.far.remove(&mark);
+            self.near[0] = self.far.first().copied().unwrap_or(NONE);
+            self.insert(mark);
+        }
+    }
+
+    /// Takes out a mark that is not the first.
+    #[inline(never)]
+    fn remove(&mut self, mark: Mark) {
+        let near = &self.near[1..self.len];
+        if let Some(place) = near.iter().rposition(|it| *it == mark) {
+            self.near.copy_within(place + 2..self.len, place + 1);
+            self.len -= 1;
+        } else {
+            self.far.remove(&mark);
+            self.near[0] = self.far.first().copied().unwrap_or(NONE);
+        }
+    }
+
+    /// The list is empty, and the first mark moves to `event`, beyond others: what comes next is in the set.
+    #[cold]
+    fn fetch(&mut self, event: Mark) {
+        if event != NONE {
+            self.far.insert(event);
+        }
+        self.first = self.far.pop_first().unwrap_or(NONE);
+        let next = std::iter::from_fn(|| self.far.pop_first());
+        let next: Vec<Mark> = next.take(NEAR / 2).collect();
+        self.len = 1 + next.len();
+        for (place, mark) in self.near[1..].iter_mut().zip(next.into_iter().rev()) {
+            *place = mark;
+        }
+        self.near[0] = self.far.first().copied().unwrap_or(NONE);
+    }
+
+    /// No event of any source but that of the earliest event is earlier than this.
+    #[inline]
+    pub fn rival(&self) -> Key {
+        Self::key(self.near[self.len - 1])
+    }
+
+    /// The event of a mark.
+    #[inline]
+    fn key(mark: Mark) -> Key {
+        match mark {
+            NONE => Key::NEVER,
+            mark => Key(mark & !SOURCE),
         }
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        Self::key(self.groups[source / GROUP][source % GROUP])
+        Self::key(self.sources[source].event)
     }
 
     /// When the earliest event is, and its source; `None` when nothing is left to happen.
     #[inline]
     pub fn earliest(&self) -> Option<(Nanos, usize)> {
         match self.first {
-            u128::MAX => None,
+            NONE => None,
             first => Some((Key(first).at(), (first & SOURCE) as usize)),
         }
     }
@@ -154,19 +258,37 @@ mod tests {
     use super::*;
     use crate::rng::Seed;
 
+    impl Agenda {
+        /// How many marks there are.
+        fn len(&self) -> usize {
+            usize::from(self.first != NONE) + (self.len - 1) + self.far.len()
+        }
+    }
+
     #[test]
     fn the_earliest_of_random_changes_is_the_minimum() {
-        for seed in 0..50 {
+        for seed in 0..60 {
             let mut rng = Seed::new(seed, 0).stream("agenda");
-            let sources = 1 + rng.below(40) as usize;
+            // Some fit the list, some do not.
+            let sources = 1 + rng.below(100) as usize;
+            // Some spread over long, some happen at the same instants.
+            let span = [50, 1_000_000][seed as usize % 2];
             let mut agenda = Agenda::new(sources);
             let mut model = vec![Key::NEVER; sources];
-            for sequence in 0..2000 {
-                let source = rng.below(sources as u64) as usize;
+            let mut now = 0;
+            for sequence in 0..3000 {
+                // Half the changes are of the source whose event comes, as in a world.
+                let source = match agenda.earliest() {
+                    Some((at, source)) if rng.below(2) == 0 => {
+                        now = at;
+                        source
+                    }
+                    _ => rng.below(sources as u64) as usize,
+                };
                 let key = if rng.below(4) == 0 {
                     Key::NEVER
                 } else {
-                    Key::new(rng.below(50), sequence)
+                    Key::new(now + rng.below(span), sequence)
                 };
                 agenda.set(source, key);
                 model[source] = key;
@@ -177,15 +299,39 @@ mod tests {
                 let first = first.map(|(source, key)| (key.at(), source));
                 assert_eq!(agenda.earliest(), first, "seed {seed}");
                 assert_eq!(agenda.get(source), model[source], "seed {seed}");
-                let others = model.iter().enumerate().filter(|(it, _)| *it != source);
-                let rival = others.map(|(_, key)| *key).min();
-                assert_eq!(
-                    agenda.rival(source),
-                    rival.unwrap_or(Key::NEVER),
-                    "seed {seed}"
-                );
+                if let Some((_, first)) = first {
+                    let others = model.iter().enumerate().filter(|(it, _)| *it != first);
+                    let rival = others.map(|(_, key)| *key).min();
+                    assert!(
+                        Some(agenda.rival()) <= rival.or(Some(Key::NEVER)),
+                        "seed {seed}"
+                    );
+                }
+                assert!(agenda.len() <= sources, "seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn a_deadline_put_off_leaves_one_mark() {
+        let mut agenda = Agenda::new(2);
+        agenda.set(0, Key::new(10, 0));
+        agenda.set(1, Key::new(1_000, 1));
+        for put_off in 2..1_000 {
+            agenda.set(1, Key::new(1_000 + put_off, put_off));
+            // A deadline that is nearer for a while leaves nothing behind.
+            agenda.set(1, Key::new(500, put_off));
+            agenda.set(1, Key::new(1_000 + put_off, put_off));
+        }
+        assert_eq!(agenda.len(), 2);
+        assert_eq!(agenda.earliest(), Some((10, 0)));
+        assert_eq!(agenda.rival().at(), 500);
+        agenda.set(0, Key::NEVER);
+        assert_eq!(agenda.earliest(), Some((1_999, 1)));
+        assert_eq!(agenda.rival(), Key::NEVER);
+        agenda.set(1, Key::NEVER);
+        assert_eq!(agenda.earliest(), None);
+        assert_eq!(agenda.len(), 0);
     }
 
     #[test]

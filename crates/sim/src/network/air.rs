@@ -83,7 +83,8 @@ impl Network {
     /// when the last of it did, and how many instants there were beside the first. [`Network::poll_arrived`] has what came
     /// out of the medium.
     pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> (Nanos, u64) {
-        let others = self.agenda.rival(self.lanes.len() + cell).at();
+        // The event that runs is the earliest; no other comes before this.
+        let others = self.agenda.rival().at();
         let end = end.min(others).min(self.next_route_change());
         let (mut now, mut instants) = (now, 0);
         loop {
