@@ -149,28 +149,30 @@ impl Network {
     }
 
     /// Gives `packet` to the interface `via` for sending.
-    #[inline]
+    #[inline(never)] // Agents and routers both come here.
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
+        let Some(lane) = self.lanes[via as usize]
+            .short()
+            .filter(|_| self.captures.is_empty() && packet.header == 0)
+        else {
+            return self.offer_otherwise(now, via, packet);
+        };
+        match lane.pass(now, packet, &mut self.sequence) {
+            Ok(false) => {}
+            Ok(true) => self.agenda.set(via as usize, lane.next()),
+            Err((packet, reason)) => {
+                lane.account.stats.dropped.add(reason);
+                drop(self.parcels.unwrap(packet));
+            }
+        }
+    }
+
+    /// The same where somebody captures, where the packet is from outside, and on other links.
+    #[inline(never)]
+    fn offer_otherwise(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if packet.header != 0 {
             self.check_size(now, via, &packet);
         }
-        if !self.captures.is_empty() {
-            return self.offer_captured(now, via, packet);
-        }
-        let lane = &mut self.lanes[via as usize];
-        if let Lane::Air(_) = lane {
-            return self.offer_to_air(now, via, packet);
-        }
-        let offered = lane.offer(now, packet, &mut self.sequence);
-        if offered.next_changed {
-            self.agenda.set(via as usize, lane.next());
-        }
-        self.tell(via as usize);
-    }
-
-    /// The same where somebody captures.
-    #[cold]
-    fn offer_captured(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if let Lane::Air(_) = self.lanes[via as usize] {
             return self.offer_to_air(now, via, packet);
         }
@@ -185,7 +187,9 @@ impl Network {
                 capture.sends(now, at, via, packet.clone());
             }
         }
-        self.tell_captures(now, via as usize);
+        if !self.captures.is_empty() {
+            self.tell_captures(now, via as usize);
+        }
         self.tell(via as usize);
     }
 
@@ -218,6 +222,21 @@ impl Network {
     /// Runs the next event of a lane: the packet and its node, if one reached its destination.
     #[inline]
     pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+        let arrived = match self.lanes[index].short() {
+            Some(lane) => {
+                let arrived = lane.arrive();
+                self.agenda.set(index, lane.next());
+                arrived
+            }
+            None => self.step_lane_otherwise(now, index),
+        };
+        let (interface, packet) = arrived?;
+        self.arrive(now, interface, packet)
+    }
+
+    /// The same up to the far end of a lane that has no short way.
+    #[inline(never)]
+    fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(u32, Parcel)> {
         let lane = &mut self.lanes[index];
         let arrived = lane.step(now, &mut self.sequence);
         self.agenda.set(index, lane.next());
@@ -225,8 +244,7 @@ impl Network {
             self.tell_captures(now, index);
         }
         self.tell(index);
-        let (interface, packet) = arrived?;
-        self.arrive(now, interface, packet)
+        arrived
     }
 
     /// Takes in a packet at an interface: it, and its node, if this is its destination.

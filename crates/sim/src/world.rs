@@ -312,6 +312,8 @@ impl World {
             return Err(BuildError::EmptyBin);
         }
         let lane = self.network.lane(link, direction)?;
+        // What has happened before is not theirs to tell.
+        self.network.lanes[lane].settle(self.now);
         self.network
             .set_probes(lane, LaneProbes::new(probes, link, direction));
         Ok(())

@@ -107,8 +107,8 @@ struct Outcome {
     capture: Vec<Vec<u8>>,
 }
 
-/// Four hosts at two routers, and traffic between all of them that meets on the link in the middle.
-fn run(seed: u64, stepwise: bool) -> Outcome {
+/// Four hosts at two routers, and traffic between all of them that meets on the link in the middle. Somebody looks from `watched` on.
+fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
     let mut rng = Seed::new(seed, 0).stream("world");
     let mut topology = Topology::new();
     let names = ["a", "b", "left", "right", "c", "d"];
@@ -146,27 +146,17 @@ fn run(seed: u64, stepwise: bool) -> Outcome {
         }
     }
     let samples = Rc::new(RefCell::new(Vec::new()));
-    let told = Rc::clone(&samples);
-    world.set_recorder(Box::new(move |sample: LinkSample| {
-        told.borrow_mut().push(sample);
-    }));
-    let probes = LinkProbes {
-        throughput: Some(50 * MS),
-        queue: true,
-        sojourn: true,
-        drops: true,
-        marks: true,
-    };
-    for &link in &links {
-        for direction in Direction::BOTH {
-            world.probe(link, direction, probes).unwrap();
-        }
-    }
     let capture = Shared::default();
-    let interfaces = [(left, links[2]), (right, links[2])];
-    world
-        .capture(Box::new(capture.clone()), &interfaces)
-        .unwrap();
+    if let Some(from) = watched {
+        if from > 0 {
+            world.run_until(from).unwrap();
+        }
+        look(&mut world, &links, Rc::clone(&samples));
+        let interfaces = [(left, links[2]), (right, links[2])];
+        world
+            .capture(Box::new(capture.clone()), &interfaces)
+            .unwrap();
+    }
     while world.step().unwrap() {}
     world.run_until(10 * SECOND).unwrap();
     world.finish().unwrap();
@@ -185,6 +175,25 @@ fn run(seed: u64, stepwise: bool) -> Outcome {
             .collect(),
         samples,
         capture,
+    }
+}
+
+/// Turns on every probe of every direction.
+fn look(world: &mut World, links: &[LinkId], samples: Rc<RefCell<Vec<LinkSample>>>) {
+    world.set_recorder(Box::new(move |sample: LinkSample| {
+        samples.borrow_mut().push(sample);
+    }));
+    let probes = LinkProbes {
+        throughput: Some(50 * MS),
+        queue: true,
+        sojourn: true,
+        drops: true,
+        marks: true,
+    };
+    for &link in links {
+        for direction in Direction::BOTH {
+            world.probe(link, direction, probes).unwrap();
+        }
     }
 }
 
@@ -225,8 +234,8 @@ fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
 fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
     let mut drops = 0;
     for seed in 0..150 {
-        let at_once = run(seed, false);
-        let stepwise = run(seed, true);
+        let at_once = run(seed, false, Some(0));
+        let stepwise = run(seed, true, Some(0));
         // In pieces, to see which differs.
         assert_eq!(at_once.ledger, stepwise.ledger, "seed {seed}");
         assert_eq!(at_once.arrivals, stepwise.arrivals, "seed {seed}");
@@ -236,6 +245,33 @@ fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
         drops += at_once.ledger.dropped.total();
     }
     assert!(drops > 10_000, "{drops}: the worlds are hard enough");
+}
+
+/// A plain wire that nobody looks at takes a shorter way, until somebody looks.
+#[test]
+fn what_nobody_looks_at_is_the_same() {
+    for seed in 0..150 {
+        let watched = run(seed, false, Some(0));
+        for from in [None, Some(100 * MS), Some(301 * MS)] {
+            let other = run(seed, false, from);
+            assert_eq!(watched.ledger, other.ledger, "seed {seed}, {from:?}");
+            assert_eq!(watched.arrivals, other.arrivals, "seed {seed}, {from:?}");
+            assert_eq!(watched.stats, other.stats, "seed {seed}, {from:?}");
+            let Some(from) = from else { continue };
+            // Bins begin elsewhere, and a drop may have been decided before it happens.
+            let later = |outcome: &Outcome| {
+                let samples = outcome.samples.iter();
+                let later = samples.filter(|(at, _, what)| {
+                    *at > from && !what.starts_with("Throughput") && !what.starts_with("Dropped")
+                });
+                later.cloned().collect::<Vec<_>>()
+            };
+            assert_eq!(later(&watched), later(&other), "seed {seed}, {from}");
+            let mut told = other.samples.iter();
+            let early = told.find(|(at, _, what)| *at < from && !what.starts_with("Throughput"));
+            assert_eq!(early, None, "seed {seed}, {from}");
+        }
+    }
 }
 
 /// 1500 bytes at 1.2 Mbit/s take 10 ms. 100 packets at once stand in the queue: as the hand trace of the discipline itself.

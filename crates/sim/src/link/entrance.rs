@@ -54,7 +54,17 @@ pub(super) struct Entrance {
     mtu: usize,
     mtu_changes: VecDeque<(Nanos, usize)>,
     outages: Outages,
+    /// Any size may enter at any time.
+    open: bool,
     losses: Vec<Losing>,
+}
+
+/// A packet that may come to the losses before the queue.
+pub(super) struct Entered {
+    /// Bytes of it on the wire.
+    pub size: usize,
+    /// When the link goes down next; [`Nanos::MAX`] for never.
+    pub until: Nanos,
 }
 
 impl Entrance {
@@ -64,25 +74,45 @@ impl Entrance {
         losses: Vec<Losing>,
         link: &str,
     ) -> Result<Self, BuildError> {
+        let always_up = config.outages.is_empty();
         let outages = Outages::new(std::mem::take(&mut config.outages))
             .ok_or_else(|| BuildError::Outages(link.to_owned()))?;
+        let mtu_changes: VecDeque<_> = std::mem::take(&mut config.mtu_changes).into();
         Ok(Self {
             mtu: config.mtu.unwrap_or(usize::MAX),
-            mtu_changes: std::mem::take(&mut config.mtu_changes).into(),
+            open: always_up && config.mtu.is_none() && mtu_changes.is_empty(),
+            mtu_changes,
             outages,
             losses,
         })
     }
 
-    /// Whether the packet is no larger than the link carries now, or made so; and how many bytes it has on the wire.
+    /// Whether a packet of any size may enter at any time: [`Entrance::enter`] need not be asked.
     #[inline]
-    pub fn fits(&mut self, now: Nanos, packet: &mut Packet) -> (bool, usize) {
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether the link is up, and carries the packet or what is made of it; else why not, and the size.
+    #[inline(never)]
+    pub fn enter(
+        &mut self,
+        now: Nanos,
+        packet: &mut Packet,
+    ) -> Result<Entered, (usize, DropReason)> {
+        let fits = self.fits(now, packet);
         let size = packet.wire_size();
-        if self.mtu == usize::MAX && self.mtu_changes.is_empty() {
-            return (true, size);
+        if !fits {
+            return Err((size, DropReason::TooBig));
         }
-        let fits = self.fits_mtu(now, packet);
-        (fits, packet.wire_size())
+        let until = self.next_outage(now).map_err(|reason| (size, reason))?;
+        Ok(Entered { size, until })
+    }
+
+    /// Whether one of the losses takes a packet that has entered.
+    #[inline]
+    pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {
+        lost(&mut self.losses, now, packet)
     }
 
     /// The largest packet that the link carries at `now`.
@@ -91,7 +121,7 @@ impl Entrance {
         begun.last().map_or(self.mtu, |&(_, mtu)| mtu)
     }
 
-    fn fits_mtu(&mut self, now: Nanos, packet: &mut Packet) -> bool {
+    fn fits(&mut self, now: Nanos, packet: &mut Packet) -> bool {
         while let Some(&(from, mtu)) = self.mtu_changes.front()
             && from <= now
         {
@@ -99,19 +129,6 @@ impl Entrance {
             self.mtu_changes.pop_front();
         }
         packet.fits(self.mtu)
-    }
-
-    /// Why the packet may not come to the queue, or else when the link goes down next.
-    #[inline]
-    pub fn admits(&mut self, now: Nanos, packet: &Packet, fits: bool) -> Result<Nanos, DropReason> {
-        if !fits {
-            return Err(DropReason::TooBig);
-        }
-        let next_outage = self.next_outage(now)?;
-        if lost(&mut self.losses, now, packet) {
-            return Err(DropReason::Loss);
-        }
-        Ok(next_outage)
     }
 
     /// When the link goes down next, or that it is down.

@@ -86,6 +86,11 @@ impl Flight {
         self.in_order
     }
 
+    /// Whether packets may be lost on their way.
+    pub fn has_losses(&self) -> bool {
+        !self.losses.is_empty()
+    }
+
     /// Whether the air lets a packet through whose last bit leaves at `finish`.
     #[inline]
     pub fn takes(&mut self, finish: Nanos, packet: &Packet, account: &mut Account) -> bool {

@@ -122,8 +122,16 @@ impl Lane {
         }
     }
 
-    /// Takes a packet from an interface. `sequence` numbers the events of the world.
+    /// A wire that takes its short ways now.
     #[inline]
+    pub fn short(&mut self) -> Option<&mut PointToPoint> {
+        match self {
+            Lane::PointToPoint(lane) if lane.is_short() => Some(lane),
+            _ => None,
+        }
+    }
+
+    /// Takes a packet from an interface. `sequence` numbers the events of the world.
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
             Lane::PointToPoint(lane) => lane.offer(now, packet, sequence),

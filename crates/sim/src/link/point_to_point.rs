@@ -11,13 +11,13 @@ use std::fmt;
 use anabranch_transport::Nanos;
 
 use super::account::{Account, Departure};
-use super::entrance::{Entrance, losses};
+use super::entrance::{Entered, Entrance, losses};
 use super::flight::Flight;
 use super::transmitter::serialisation;
 use super::{DirectionConfig, LinkStats, Offered};
 use crate::agenda::Key;
 use crate::error::BuildError;
-use crate::packet::{DropReason, Packet, Parcel};
+use crate::packet::{DropReason, Parcel};
 use crate::queue::Limit;
 use crate::rng::Seed;
 
@@ -60,7 +60,11 @@ pub(crate) struct PointToPoint {
     next: Key,
     /// The delay, where all that are on their way are kept there.
     in_order: Option<Nanos>,
+    /// The same where there is one.
+    delay: Nanos,
     flight: Flight,
+    /// What most wires are: packets of any size enter at any time, and all that is admitted arrives, in its order.
+    plain: bool,
     pub(crate) account: Account,
 }
 
@@ -79,6 +83,7 @@ impl PointToPoint {
         let entrance = Entrance::new(&mut config, before_queue, link)?;
         let flight = Flight::new(&mut config, after_queue, name, seed);
         Ok(Self {
+            plain: entrance.is_open() && flight.in_order().is_some() && !flight.has_losses(),
             rate,
             to,
             entrance,
@@ -89,23 +94,107 @@ impl PointToPoint {
             left: 0,
             next: Key::NEVER,
             in_order: flight.in_order(),
+            delay: flight.in_order().unwrap_or(0),
             flight,
             account: Account::default(),
         })
     }
 
+    /// Whether nobody looks at it and it is plain: the short ways, [`PointToPoint::pass`] and [`PointToPoint::arrive`], come to the
+    /// same as the others.
     #[inline]
+    pub fn is_short(&self) -> bool {
+        self.plain && self.account.probes.is_none()
+    }
+
+    /// [`PointToPoint::offer`], the short way: whether the next event has changed.
+    ///
+    /// # Errors
+    /// The packet back, and why it is dropped: the caller counts it, and has a use for its parcel.
+    #[inline(always)] // Once, where the network is offered a packet.
+    pub fn pass(
+        &mut self,
+        now: Nanos,
+        mut packet: Parcel,
+        sequence: &mut u64,
+    ) -> Result<bool, (Parcel, DropReason)> {
+        while let Some(Passage { departure, .. }) = self.passages.get(self.left)
+            && departure.at <= now
+        {
+            self.account.occupancy.remove(departure.size);
+            self.left += 1;
+        }
+        let size = packet.wire_size();
+        self.account.stats.offered.add(size);
+        if self.entrance.loses(now, &packet) {
+            return Err((packet, DropReason::Loss));
+        }
+        if !self.limit.admits(self.account.occupancy, size) {
+            return Err((packet, DropReason::QueueFull));
+        }
+        let start = self.busy_until.max(now);
+        packet.departed = packet.departed.min(start);
+        let transmission = self.transmission(size);
+        let finish = start.saturating_add(transmission);
+        self.busy_until = finish;
+        let (stats, occupancy) = (&mut self.account.stats, &mut self.account.occupancy);
+        occupancy.add(size);
+        stats.longest_queue = stats.longest_queue.max(occupancy.packets);
+        let departure = Departure {
+            at: finish,
+            admitted: now,
+            transmission: Some(transmission),
+            size,
+        };
+        departure.count(stats);
+        let arrival = Key::new(finish.saturating_add(self.delay), *sequence);
+        *sequence += 1;
+        self.passages.push_back(Passage {
+            arrival,
+            packet: Some(packet),
+            departure,
+        });
+        let changed = self.next == Key::NEVER;
+        if changed {
+            self.next = arrival;
+        }
+        Ok(changed)
+    }
+
+    /// [`PointToPoint::step`], the short way.
+    #[inline(always)] // Once, where the event of a lane is run.
+    pub fn arrive(&mut self) -> Option<(u32, Parcel)> {
+        let Passage {
+            packet, departure, ..
+        } = self.passages.pop_front()?;
+        match self.left {
+            0 => self.account.occupancy.remove(departure.size),
+            _ => self.left -= 1,
+        }
+        let first = self.passages.front();
+        self.next = first.map_or(Key::NEVER, |first| first.arrival);
+        self.account.stats.delivered.add(departure.size);
+        Some((self.to, packet?))
+    }
+
+    /// Takes a packet from an interface.
+    #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         self.release(now);
-        let (fits, size) = self.entrance.fits(now, &mut packet);
-        self.account.stats.offered.add(size);
-        let next_outage = match self.refused(now, &packet, size, fits) {
-            Ok(next_outage) => next_outage,
-            Err(reason) => {
-                self.account.dropped(now, reason);
-                return Offered::REFUSED;
-            }
+        let (size, next_outage) = match self.entrance.is_open() {
+            true => (packet.wire_size(), Nanos::MAX),
+            false => match self.entrance.enter(now, &mut packet) {
+                Ok(Entered { size, until }) => (size, until),
+                Err((size, reason)) => return self.refuse(now, size, reason),
+            },
         };
+        if self.entrance.loses(now, &packet) {
+            return self.refuse(now, size, DropReason::Loss);
+        }
+        if !self.limit.admits(self.account.occupancy, size) {
+            return self.refuse(now, size, DropReason::QueueFull);
+        }
+        self.account.stats.offered.add(size);
         let start = self.busy_until.max(now);
         packet.departed = packet.departed.min(start);
         let transmission = self.transmission(size);
@@ -122,56 +211,48 @@ impl PointToPoint {
         departure.count(&mut self.account.stats);
         if flushed {
             self.account.dropped(next_outage, DropReason::LinkDown);
+            self.passages.push_back(Passage::without_packet(departure));
+            return Offered::REFUSED;
         }
-        let arrival = match self.in_order {
-            _ if flushed => None,
-            Some(delay) if self.flight.takes(finish, &packet, &mut self.account) => {
+        let (flight, account) = (&mut self.flight, &mut self.account);
+        let (next_changed, passage) = match self.in_order {
+            None => (
+                flight.depart(finish, packet, size, sequence, account),
+                Passage::without_packet(departure),
+            ),
+            Some(_) if !flight.takes(finish, &packet, account) => {
+                (false, Passage::without_packet(departure))
+            }
+            Some(delay) => {
                 let arrival = Key::new(finish.saturating_add(delay), *sequence);
                 *sequence += 1;
-                Some(arrival)
+                let next_changed = self.next == Key::NEVER;
+                if next_changed {
+                    self.next = arrival;
+                }
+                let packet = Some(packet);
+                (
+                    next_changed,
+                    Passage {
+                        arrival,
+                        packet,
+                        departure,
+                    },
+                )
             }
-            Some(_) => None,
-            None => return self.fly_apart(start, finish, departure, packet, sequence),
         };
-        let Some(arrival) = arrival else {
-            self.passages.push_back(Passage::without_packet(departure));
-            return Offered {
-                transmission: (!flushed).then_some(start),
-                next_changed: false,
-            };
-        };
-        let next_changed = self.next == Key::NEVER;
-        if next_changed {
-            self.next = arrival;
-        }
-        self.passages.push_back(Passage {
-            arrival,
-            packet: Some(packet),
-            departure,
-        });
+        self.passages.push_back(passage);
         Offered {
             transmission: Some(start),
             next_changed,
         }
     }
 
-    /// A packet leaves for an air that changes the order of packets, or packets.
-    #[inline(never)]
-    fn fly_apart(
-        &mut self,
-        start: Nanos,
-        finish: Nanos,
-        departure: Departure,
-        packet: Parcel,
-        sequence: &mut u64,
-    ) -> Offered {
-        let (flight, account) = (&mut self.flight, &mut self.account);
-        let next_changed = flight.depart(finish, packet, departure.size, sequence, account);
-        self.passages.push_back(Passage::without_packet(departure));
-        Offered {
-            transmission: Some(start),
-            next_changed,
-        }
+    /// A packet does not join the queue.
+    fn refuse(&mut self, now: Nanos, size: usize, reason: DropReason) -> Offered {
+        self.account.stats.offered.add(size);
+        self.account.dropped(now, reason);
+        Offered::REFUSED
     }
 
     /// How long the transmitter works on so many bytes. Most packets of a direction are of one size, and a division is slow.
@@ -186,24 +267,7 @@ impl PointToPoint {
         self.last.1
     }
 
-    /// Why the packet may not join the queue, or else when the link goes down next.
-    #[inline]
-    fn refused(
-        &mut self,
-        now: Nanos,
-        packet: &Packet,
-        size: usize,
-        fits: bool,
-    ) -> Result<Nanos, DropReason> {
-        let next_outage = self.entrance.admits(now, packet, fits)?;
-        if !self.limit.admits(self.account.occupancy, size) {
-            return Err(DropReason::QueueFull);
-        }
-        Ok(next_outage)
-    }
-
     /// Counts what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
-    #[inline]
     fn release(&mut self, now: Nanos) {
         while let Some(passage) = self.passages.get(self.left)
             && passage.departure.at <= now
@@ -231,10 +295,12 @@ impl PointToPoint {
         }
     }
 
-    #[inline]
+    /// Runs the next event: a packet arrives.
+    #[inline(never)]
     pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         if self.in_order.is_none() {
-            return self.step_apart(now);
+            let packet = self.flight.land(now, &mut self.account)?;
+            return Some((self.to, packet));
         }
         // What arrives has left before, and so has what was admitted before it.
         if self.left == 0 {
@@ -261,12 +327,6 @@ impl PointToPoint {
         let mut others = self.passages.iter();
         let next = others.find(|it| it.packet.is_some());
         next.map_or(Key::NEVER, |it| it.arrival)
-    }
-
-    #[inline(never)]
-    fn step_apart(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
-        let packet = self.flight.land(now, &mut self.account)?;
-        Some((self.to, packet))
     }
 
     pub fn settle(&mut self, now: Nanos) {

@@ -84,17 +84,21 @@ impl Stepwise {
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         // What ends at this instant has ended before the packet comes.
         self.advance(now);
-        let (fits, size) = self.entrance.fits(now, &mut packet);
+        let (size, refused) = match self.entrance.enter(now, &mut packet) {
+            Ok(it) if self.entrance.loses(now, &packet) => (it.size, Some(DropReason::Loss)),
+            Ok(it) => (it.size, None),
+            Err((size, reason)) => (size, Some(reason)),
+        };
         self.account.stats.offered.add(size);
-        match self.entrance.admits(now, &packet, fits) {
-            Ok(_) => {
+        match refused {
+            None => {
                 let queued = Queued::new(packet, now, size, *sequence);
                 // One for its arrival, and one for that of a second copy: as if all were decided now.
                 *sequence += 2;
                 self.enqueue(now, queued);
                 self.advance(now);
             }
-            Err(reason) => self.account.dropped(now, reason),
+            Some(reason) => self.account.dropped(now, reason),
         }
         self.schedule(now, sequence);
         Offered {
