@@ -260,6 +260,28 @@ fn a_run_is_a_function_of_its_seed_and_its_ledger_balances_at_every_event() {
     assert!(first.0.iter().all(|arrivals| arrivals.len() > 200));
 }
 
+/// Stepped through, every edge of a frame is an event; run at length, frames that nothing disturbs pass at once, and are counted alike.
+#[test]
+fn a_run_is_the_same_event_by_event() {
+    for seed in 0..20 {
+        let [stepped, at_length, in_pieces] = [0, 1, 2].map(|way| {
+            let (mut world, sinks) = busy(seed);
+            match way {
+                0 => while world.step().unwrap() {},
+                1 => world.run_until(20 * SECOND).unwrap(),
+                _ => (1..20_000).for_each(|piece| world.run_until(piece * MS).unwrap()),
+            }
+            let all: Vec<_> = sinks.iter().map(|&sink| arrivals(&world, sink)).collect();
+            let links = world.topology().links();
+            let of = |link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap());
+            let stats: Vec<_> = links.map(of).collect();
+            (all, stats, world.ledger(), world.progress())
+        });
+        assert_eq!(stepped, at_length, "seed {seed}");
+        assert_eq!(stepped, in_pieces, "seed {seed}");
+    }
+}
+
 #[test]
 fn probes_see_the_queue_the_drops_and_the_throughput_of_a_link() {
     let cell = cell(Parameters::rafiq2007(), None, &[30.0]);

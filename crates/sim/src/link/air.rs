@@ -206,17 +206,26 @@ impl Cell {
         waiting(&self.leaving).unwrap_or(Nanos::MAX).min(entering)
     }
 
-    /// Lets what is next on the air happen, instant by instant, before `end` and before a packet comes or goes: the last
-    /// instant that happened, and how many did.
-    pub fn advance_quietly(&mut self, now: Nanos, end: Nanos) -> (Nanos, u64) {
-        self.medium
-            .advance_quietly(now, end.min(self.next_packet()))
+    /// Lets what is next on the air happen, instant by instant, before `end` and before a packet comes or goes.
+    pub fn advance_quietly(&mut self, end: Nanos) {
+        self.medium.advance_quietly(end.min(self.next_packet()));
+    }
+
+    /// The last instant that the medium has reached, and how many it has had.
+    pub fn reached(&self) -> (Nanos, u64) {
+        self.medium.reached()
     }
 
     /// Takes a packet from the layer above.
     pub fn enter(&mut self, now: Nanos, aloft: Aloft) {
         self.entering
             .push_back((now + self.link_layer_delay, aloft));
+    }
+
+    /// Whether a packet is due to join an interface queue.
+    #[inline]
+    pub fn is_entering(&self, now: Nanos) -> bool {
+        self.entering.front().is_some_and(|(at, _)| *at <= now)
     }
 
     /// The next packet that is due to join an interface queue.
@@ -246,9 +255,9 @@ impl Cell {
             .map_err(|refused| (refused.payload, reason(refused.reason)))
     }
 
-    /// Lets everything happen on the air up to `now`.
-    pub fn advance(&mut self, now: Nanos) {
-        self.medium.advance(now);
+    /// Lets everything happen on the air up to `now`, and what follows from it before `end` and before a packet comes or goes.
+    pub fn advance(&mut self, now: Nanos, end: Nanos) {
+        self.medium.advance_ahead(now, end.min(self.next_packet()));
     }
 
     /// The next packet that the medium delivered or gave up. A delivered one is kept for the layer above.

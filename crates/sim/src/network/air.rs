@@ -86,14 +86,16 @@ impl Network {
         // The event that runs is the earliest; no other comes before this.
         let others = self.agenda.rival().at();
         let end = end.min(others).min(self.next_route_change());
-        let (mut now, mut instants) = (now, 0);
+        let mut now = now;
+        let mut instants = 0;
         loop {
-            self.run_cell(now, cell);
-            if !self.arrived.is_empty() {
-                break;
+            let (_, before) = self.cells[cell].reached();
+            self.run_cell(now, cell, end);
+            if self.arrived.is_empty() {
+                self.cells[cell].advance_quietly(end);
             }
-            let (reached, more) = self.cells[cell].advance_quietly(now, end);
-            instants += more;
+            let (reached, after) = self.cells[cell].reached();
+            instants += after - before;
             if reached == now {
                 break;
             }
@@ -104,8 +106,8 @@ impl Network {
     }
 
     /// Runs everything that is due at a medium.
-    fn run_cell(&mut self, now: Nanos, cell: usize) {
-        self.cells[cell].advance(now);
+    fn run_cell(&mut self, now: Nanos, cell: usize, end: Nanos) {
+        self.cells[cell].advance(now, end);
         self.take_entering(now, cell);
         while let Some(landing) = self.cells[cell].poll_landing() {
             let lane = self.account(landing);
@@ -125,7 +127,15 @@ impl Network {
     }
 
     /// Lets the packets that are due join their interface queues.
+    #[inline]
     fn take_entering(&mut self, now: Nanos, cell: usize) {
+        if self.cells[cell].is_entering(now) {
+            self.take_all_entering(now, cell);
+        }
+    }
+
+    #[inline(never)]
+    fn take_all_entering(&mut self, now: Nanos, cell: usize) {
         while let Some(aloft) = self.cells[cell].poll_entering(now) {
             let via = aloft.lane;
             let captured = self.copy_if_captured(via, &aloft.packet);

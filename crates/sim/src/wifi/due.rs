@@ -45,7 +45,11 @@ impl Deadlines {
     /// Sets a station's deadline.
     #[inline]
     pub fn set(&mut self, station: usize, deadline: Nanos) {
-        self.of[station] = deadline;
+        let of = &mut self.of[station];
+        if *of == deadline {
+            return;
+        }
+        *of = deadline;
         let new = (deadline, station);
         if new <= self.earliest {
             self.earliest = new;

@@ -1,5 +1,7 @@
 //! The shared medium: stations, what is on the air between them, and what becomes of their packets.
 
+mod clear;
+
 use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
@@ -103,6 +105,8 @@ pub struct Medium<P> {
     air: Air,
     next_transmission: TransmissionId,
     now: Nanos,
+    /// Instants at which something happened.
+    instants: u64,
     events: u64,
     ledger: Ledger,
     outcomes: VecDeque<Outcome<P>>,
@@ -129,6 +133,7 @@ impl<P> Medium<P> {
             air: Air::default(),
             next_transmission: 0,
             now: 0,
+            instants: 0,
             events: 0,
             ledger: Ledger::default(),
             outcomes: VecDeque::new(),
@@ -255,28 +260,34 @@ impl<P> Medium<P> {
     /// Lets everything happen up to and at `now`; what came of it waits in [`poll_outcome`](Self::poll_outcome).
     pub fn advance(&mut self, now: Nanos) {
         while self.earliest() <= now && self.earliest() != NEVER {
-            self.pass_next();
+            self.pass_next(now.saturating_add(1));
         }
         self.now = self.now.max(now);
     }
 
-    /// Lets one instant after the other happen that is before `end`, until one gives an outcome: the last that
-    /// happened, and how many did. `now` is returned where none did.
-    pub fn advance_quietly(&mut self, now: Nanos, end: Nanos) -> (Nanos, u64) {
-        let (mut reached, mut instants) = (now, 0);
+    /// The same where nothing else happens to the medium after `now` and before `end`: a frame that begins may have passed its
+    /// listeners already, if it has before `end`. An outcome is then told later than it came, but by less than the link layer's delay.
+    pub fn advance_ahead(&mut self, now: Nanos, end: Nanos) {
+        self.now = self.now.max(now);
+        while self.earliest() <= now && self.earliest() != NEVER {
+            self.pass_next(end);
+        }
+    }
+
+    /// In the same way, lets one instant after the other happen that is before `end`, until an outcome is there.
+    pub fn advance_quietly(&mut self, end: Nanos) {
         loop {
             let next = self.earliest();
-            if instants == 0 || next > reached {
-                if next >= end || !self.outcomes.is_empty() {
-                    break;
-                }
-                reached = next;
-                instants += 1;
+            if next > self.now && (next >= end || !self.outcomes.is_empty()) {
+                break;
             }
-            self.pass_next();
+            self.pass_next(end);
         }
-        self.now = self.now.max(reached);
-        (reached, instants)
+    }
+
+    /// The last instant that has been reached, and how many were that had something to happen.
+    pub fn reached(&self) -> (Nanos, u64) {
+        (self.now, self.instants)
     }
 
     /// When something next happens; [`NEVER`] if nothing does.
@@ -285,18 +296,29 @@ impl<P> Medium<P> {
         self.deadlines.earliest.0.min(self.air.earliest.0)
     }
 
-    /// Lets the next thing happen; there must be one.
+    /// Lets the next thing happen, and what follows from it before `limit` without a choice; there must be one.
     #[inline(always)] // Once for each of the two that go from one to the next.
-    fn pass_next(&mut self) {
+    fn pass_next(&mut self, limit: Nanos) {
         let (deadline, station) = self.deadlines.earliest;
         let (edge, index) = self.air.earliest;
         // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
         if edge <= deadline {
+            self.reach(edge);
             self.pass_edge(edge, index);
         } else {
-            self.expire(deadline, StationId(station as u16));
+            self.reach(deadline);
+            self.expire(deadline, StationId(station as u16), limit);
         }
         self.events += 1;
+    }
+
+    /// Something happens at `now`.
+    #[inline]
+    fn reach(&mut self, now: Nanos) {
+        if now > self.now {
+            self.now = now;
+            self.instants += 1;
+        }
     }
 
     /// The next packet that was delivered or given up, in the order of time.
@@ -358,6 +380,7 @@ impl<P> Medium<P> {
     }
 
     /// Works out `station`'s deadline and keeps it where the earliest is looked for.
+    #[inline]
     fn rearm(&mut self, station: StationId, now: Nanos) {
         let dcf = &mut self.stations[station.index()].dcf;
         dcf.arm(now, &self.rules);
@@ -365,34 +388,25 @@ impl<P> Medium<P> {
     }
 
     /// `station`'s deadline has come.
-    fn expire(&mut self, now: Nanos, station: StationId) {
+    fn expire(&mut self, now: Nanos, station: StationId, limit: Nanos) {
         let Station { dcf, receiver, .. } = &mut self.stations[station.index()];
         match dcf.expire(now, receiver.is_following(), &self.rules) {
             Expired::Transmit(frame) => {
                 receiver.transmit(now + frame.air_time);
                 self.deadlines.set(station.index(), dcf.deadline());
-                self.put_on_air(now, frame);
+                self.transmit(now, frame, limit);
             }
             Expired::Failed(finished) => self.settle(now, station, finished),
             Expired::Waiting => self.deadlines.set(station.index(), dcf.deadline()),
         }
     }
 
-    fn put_on_air(&mut self, start: Nanos, frame: Frame) {
+    fn transmit(&mut self, start: Nanos, frame: Frame, limit: Nanos) {
         if let Some(sightings) = &mut self.sightings {
             sightings.push(Sighting { at: start, frame });
         }
-        if let Some(nearest) = self.stations[frame.from.index()].listeners.first() {
-            let next = start + nearest.delay;
-            self.air.begin(Transmission {
-                id: self.next_transmission,
-                frame,
-                start,
-                begun: 0,
-                ended: 0,
-                next,
-            });
-            self.next_transmission += 1;
+        if !self.stations[frame.from.index()].listeners.is_empty() {
+            self.send(&frame, start, limit);
         }
     }
 
@@ -441,6 +455,19 @@ impl<P> Medium<P> {
         if !receiver.is_busy() {
             dcf.carrier_ends(now);
         }
+        let following = receiver.is_following();
+        self.heard(now, station, (ending, following), frame);
+    }
+
+    /// A frame has ended so at `station`, whose receiver is `following` another.
+    fn heard(
+        &mut self,
+        now: Nanos,
+        station: StationId,
+        (ending, following): (Ending, bool),
+        frame: &Frame,
+    ) {
+        let dcf = &mut self.stations[station.index()].dcf;
         let (fresh, mut finished) = match ending {
             Ending::Decoded => {
                 let decoded = dcf.decoded(now, frame, &self.rules);
@@ -452,13 +479,16 @@ impl<P> Medium<P> {
             }
             Ending::Ignored => (false, None),
         };
-        if !receiver.is_following() {
+        if !following {
             finished = finished.or(dcf.nothing_followed(now, &self.rules));
         }
         if fresh {
             self.deliver(now, frame);
         }
-        self.settle(now, station, finished);
+        match finished {
+            None => self.rearm(station, now),
+            finished => self.settle(now, station, finished),
+        }
     }
 
     /// The packet of a data frame has arrived.

@@ -142,6 +142,11 @@ impl Receiver {
         self.lock.is_some()
     }
 
+    /// Whether the station transmits at `now`, and hears nothing.
+    pub fn is_transmitting(&self, now: Nanos) -> bool {
+        now < self.transmitting_until
+    }
+
     /// The station transmits until `until`: what it was following is lost to it. Returns whether there was such a frame.
     pub fn transmit(&mut self, until: Nanos) -> bool {
         self.transmitting_until = until;
@@ -165,7 +170,7 @@ impl Receiver {
             .iter()
             .filter(|signal| Some(signal.transmission) != followed);
         let others: f64 = disturbing.map(|signal| signal.power).sum();
-        let arrival = if now < self.transmitting_until {
+        let arrival = if self.is_transmitting(now) {
             Arrival::WhileTransmitting
         } else if let Some(lock) = &mut self.lock {
             if lock.power >= radio.capture_ratio * (others + power) {
@@ -174,7 +179,7 @@ impl Receiver {
                 lock.spoiled = true;
                 Arrival::Collided
             }
-        } else if power < radio.receive_threshold {
+        } else if !radio.decodes(power) {
             Arrival::Weak
         } else if power >= radio.capture_ratio * others {
             self.lock = Some(Lock {

@@ -73,6 +73,11 @@ pub struct Radio {
 }
 
 impl Radio {
+    /// Whether a frame that arrives with `power` watts can be decoded, if nothing disturbs it.
+    pub fn decodes(&self, power: f64) -> bool {
+        power >= self.receive_threshold
+    }
+
     /// Metres of one wave.
     pub fn wavelength(&self) -> f64 {
         SPEED_OF_LIGHT / self.frequency

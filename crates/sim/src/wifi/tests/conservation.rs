@@ -7,6 +7,12 @@ use rand_pcg::Pcg64;
 
 /// A random medium under random load, told by its seed: the outcomes, and every frame.
 fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
+    let (outcomes, sightings, _) = run(seed, false);
+    (outcomes, sightings)
+}
+
+/// The same with what the stations have counted, and how much happened; `edge_by_edge`, or with whole frames at once.
+fn run(seed: u64, edge_by_edge: bool) -> (Vec<Outcome<u32>>, Vec<Sighting>, Counted) {
     let mut rng = Pcg64::new(seed.into(), 99);
     let mut below = |bound: u32| rng.next_u32() % bound;
     let mut parameters = if below(2) == 0 {
@@ -16,6 +22,7 @@ fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
     };
     parameters.rts_threshold = [0, 500, 2347][below(3) as usize];
     parameters.queue_limit = 1 + below(20) as usize;
+    parameters.link_layer_delay = [0, 25 * US][below(2) as usize];
     let stations = 2 + below(10);
     let side = [20, 400, 1500][below(3) as usize];
     let places: Vec<(f64, f64)> = (0..stations)
@@ -37,6 +44,9 @@ fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
         let to = (from + 1 + below(stations - 1)) % stations;
         let (from, to) = (ids[from as usize], ids[to as usize]);
         sent.push((from, to));
+        while edge_by_edge && let Some(at) = medium.next_event().filter(|&at| at <= now) {
+            medium.advance(at);
+        }
         if let Err(dropped) = medium.enqueue(now, from, to, 1 + below(2000), number) {
             assert_eq!(
                 (dropped.reason, dropped.payload),
@@ -86,7 +96,19 @@ fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
         );
     }
     let sightings = medium.drain_sightings().collect();
-    (outcomes, sightings)
+    let counted = ids.iter().map(|&id| medium.stats(id)).collect();
+    (outcomes, sightings, (counted, medium.events()))
+}
+
+/// What each station has counted, and the events of the medium.
+type Counted = (Vec<StationStats>, u64);
+
+/// Frames that nothing disturbs pass all their listeners at once.
+#[test]
+fn whole_frames_are_as_their_edges() {
+    for seed in 0..300 {
+        assert_eq!(run(seed, false), run(seed, true), "seed {seed}");
+    }
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! A frame that nothing disturbs: its passage at once, instead of edge by edge.
+//!
+//! While one frame alone is on the air and no station has a deadline, nothing can happen but that the frame begins at each listener, and
+//! then ends there. What a receiver does with it follows from its power alone. So the frame is not put on the air at all: the stations
+//! are told of the carrier, and then of the frame, in the same order and at the same times as edge by edge. Where something
+//! comes between, the frame goes on the air as far as it has come, and the rest is passed edge by edge.
+
+use anabranch_transport::Nanos;
+
+use super::{Listener, Medium, Station};
+use crate::wifi::due::Transmission;
+use crate::wifi::frame::Frame;
+use crate::wifi::phy::{Arrival, Ending, TransmissionId};
+
+/// At how many of its listeners a frame has begun, and at how many it has ended: the nearest first.
+#[derive(Clone, Copy, Default)]
+struct Passed {
+    begun: usize,
+    ended: usize,
+}
+
+impl<P> Medium<P> {
+    /// Puts a frame on the air that has listeners, or lets it pass at once as far as nothing comes between before `limit`.
+    pub(super) fn send(&mut self, frame: &Frame, start: Nanos, limit: Nanos) {
+        let id = self.next_transmission;
+        self.next_transmission += 1;
+        let alone = self.air.transmissions.is_empty();
+        let passed = match alone && self.may_pass(frame, start, limit) {
+            true => self.pass(frame, start),
+            false => Passed::default(),
+        };
+        if passed.ended < self.stations[frame.from.index()].listeners.len() {
+            self.put_on_air(id, frame, start, passed);
+        }
+    }
+
+    /// Whether a frame that is alone begins everywhere before anything else happens, and has ended before `limit`.
+    fn may_pass(&self, frame: &Frame, start: Nanos, limit: Nanos) -> bool {
+        let (nearest, farthest) = self.reach_of(frame);
+        farthest - nearest < frame.air_time
+            && start + frame.air_time + farthest < limit
+            && start + farthest <= self.deadlines.earliest.0
+    }
+
+    /// The least and the greatest delay to a listener.
+    fn reach_of(&self, frame: &Frame) -> (Nanos, Nanos) {
+        match &self.stations[frame.from.index()].listeners[..] {
+            [nearest, .., farthest] => (nearest.delay, farthest.delay),
+            [only] => (only.delay, only.delay),
+            [] => (0, 0),
+        }
+    }
+
+    /// Lets a frame pass its listeners until something comes between.
+    fn pass(&mut self, frame: &Frame, start: Nanos) -> Passed {
+        let mut passed = Passed::default();
+        let from = frame.from.index();
+        while let Some(&listener) = self.stations[from].listeners.get(passed.begun) {
+            if !self.begins_alone(start + listener.delay, listener) {
+                return passed;
+            }
+            passed.begun += 1;
+        }
+        let end = start + frame.air_time;
+        // A packet that arrives is told when the frame has passed everybody, if that is before its receiver hands it on.
+        let (nearest, farthest) = self.reach_of(frame);
+        let in_time = farthest - nearest < self.rules.parameters.link_layer_delay;
+        while let Some(&listener) = self.stations[from].listeners.get(passed.ended) {
+            let now = end + listener.delay;
+            let told = in_time || self.outcomes.is_empty() || now == self.now;
+            if self.deadlines.earliest.0 < now || !told {
+                break;
+            }
+            self.ends_alone(now, listener, frame);
+            passed.ended += 1;
+        }
+        passed
+    }
+
+    /// The frame begins at a listener that hears nothing else; whether that is so.
+    #[inline]
+    fn begins_alone(&mut self, now: Nanos, listener: Listener) -> bool {
+        let index = listener.station.index();
+        let Station { dcf, receiver, .. } = &mut self.stations[index];
+        if receiver.is_transmitting(now) {
+            return false;
+        }
+        if !self.rules.parameters.radio.decodes(listener.power) {
+            dcf.stats.heard(Arrival::Weak);
+        }
+        dcf.carrier_begins(now, &self.rules);
+        self.deadlines.set(index, dcf.deadline());
+        self.reach(now);
+        self.events += 1;
+        true
+    }
+
+    /// The frame ends at a listener that has heard nothing else.
+    #[inline]
+    fn ends_alone(&mut self, now: Nanos, listener: Listener, frame: &Frame) {
+        let ending = match self.rules.parameters.radio.decodes(listener.power) {
+            true => Ending::Decoded,
+            false => Ending::Spoiled,
+        };
+        self.reach(now);
+        self.events += 1;
+        self.stations[listener.station.index()]
+            .dcf
+            .carrier_ends(now);
+        self.heard(now, listener.station, (ending, false), frame);
+    }
+
+    /// What is left of a passage goes on edge by edge.
+    #[inline(never)]
+    fn put_on_air(&mut self, id: TransmissionId, frame: &Frame, start: Nanos, passed: Passed) {
+        let Passed { begun, ended } = passed;
+        let from = frame.from.index();
+        for place in ended..begun {
+            let Listener {
+                station,
+                delay,
+                power,
+            } = self.stations[from].listeners[place];
+            let receiver = &mut self.stations[station.index()].receiver;
+            receiver.begin(start + delay, id, power, &self.rules.parameters.radio);
+        }
+        let listeners = &self.stations[from].listeners;
+        let begins = listeners.get(begun).map(|it| start + it.delay);
+        let ends = listeners
+            .get(ended)
+            .map(|it| start + frame.air_time + it.delay);
+        if let Some(next) = begins.into_iter().chain(ends).min() {
+            self.air.begin(Transmission {
+                id,
+                frame: *frame,
+                start,
+                begun,
+                ended,
+                next,
+            });
+        }
+    }
+}
