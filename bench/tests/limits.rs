@@ -100,15 +100,15 @@ fn messages_of_16_kib_in_batches() {
 
 #[test]
 fn two_wires() {
-    hops(false, 1_330.0);
+    hops(false, 1_225.0);
 }
 
 #[test]
 fn a_wire_and_the_air() {
-    hops(true, 6_230.0);
+    hops(true, 4_680.0);
 }
 
 #[test]
 fn a_geo_dumbbell() {
-    geo(3_130.0);
+    geo(2_900.0);
 }
