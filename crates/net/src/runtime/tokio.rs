@@ -1,17 +1,24 @@
 //! Endpoints on tokio.
 
+#[cfg(unix)]
+mod watched;
+
 use std::future::Future;
 use std::io;
 use std::net::UdpSocket;
 use std::pin::Pin;
+#[cfg(not(unix))]
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+#[cfg(not(unix))]
 use tokio::io::Interest;
 use tokio::runtime::Handle;
 use tokio::time::Sleep;
 
-use super::{AsyncSocket, Left, Readiness, Runtime, Timer};
+use super::{AsyncSocket, Runtime, Timer};
+#[cfg(not(unix))]
+use super::{Left, Readiness};
 
 /// tokio, with its drivers for I/O and time. Its clock is tokio's, too: where a test has paused that, the protocol lives in virtual time.
 #[derive(Clone, Debug)]
@@ -51,6 +58,12 @@ impl Runtime for TokioRuntime {
 
     fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
         let _here = self.handle.enter();
+        #[cfg(unix)]
+        return Ok(Box::new(watched::Watched::new(
+            socket,
+            self.handle.clone(),
+        )?));
+        #[cfg(not(unix))]
         Ok(Box::new(tokio::net::UdpSocket::from_std(socket)?))
     }
 }
@@ -61,6 +74,7 @@ impl Timer for Sleep {
     }
 }
 
+#[cfg(not(unix))]
 impl AsyncSocket for tokio::net::UdpSocket {
     fn poll_io(
         &self,
