@@ -9,6 +9,7 @@ mod speaks;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use anabranch_sctp::{
@@ -21,6 +22,7 @@ use crate::event::AssociationEvent;
 use crate::message::{Message, MessagePart};
 use crate::shared::{Phase, Shared, Signals, State};
 use crate::status::Status;
+use crate::waiters::Place;
 
 /// An SCTP association. Clones are handles of the same association and may be used from different tasks: one sends, one
 /// receives, one looks at events.
@@ -83,7 +85,8 @@ impl Association {
 
     /// The next message, if there is one now.
     pub fn try_recv(&self) -> Option<Message> {
-        self.poll_message().and_then(|result| result.ok().flatten())
+        let message = self.poll_message(&mut self.shared.lock());
+        message.and_then(|result| result.ok().flatten())
     }
 
     /// The next message, or part of a message whose end has not come yet (RFC 9260 §6.9): for messages larger than one wants
@@ -108,7 +111,8 @@ impl Association {
 
     /// The next message or part, if there is one now.
     pub fn try_recv_part(&self) -> Option<MessagePart> {
-        self.poll_part().and_then(|result| result.ok().flatten())
+        let part = self.poll_part(&mut self.shared.lock());
+        part.and_then(|result| result.ok().flatten())
     }
 
     /// As [`Association::recv_part`], of `stream` alone: what comes on other streams waits for others, in the receive buffer that all
@@ -119,13 +123,14 @@ impl Association {
     /// # Errors
     /// As [`Association::recv_part`].
     pub async fn recv_part_on(&self, stream: u16) -> Result<Option<MessagePart>, Lost> {
-        self.next_read(|it| it.poll_part_on(stream)).await
+        self.next_read(|it, state| it.poll_part_on(state, stream))
+            .await
     }
 
     /// The next message or part of `stream`, if there is one now.
     pub fn try_recv_part_on(&self, stream: u16) -> Option<MessagePart> {
-        self.poll_part_on(stream)
-            .and_then(|result| result.ok().flatten())
+        let part = self.poll_part_on(&mut self.shared.lock(), stream);
+        part.and_then(|result| result.ok().flatten())
     }
 
     /// The largest message that may be sent, bytes ([`Config::max_message_size`](crate::Config::max_message_size)).
@@ -149,22 +154,29 @@ impl Association {
     }
 
     /// Waits until `poll` has something to say.
-    async fn next_read<T>(&self, poll: impl Fn(&Self) -> Option<T>) -> T {
-        if let Some(result) = poll(self) {
-            return result;
-        }
-        loop {
-            let mut notified = std::pin::pin!(self.signals.readable.notified());
-            notified.as_mut().enable();
-            if let Some(result) = poll(self) {
-                return result;
+    async fn next_read<T>(&self, poll: impl Fn(&Self, &mut State) -> Option<T>) -> T {
+        let mut reader = Reader {
+            association: self,
+            place: None,
+        };
+        std::future::poll_fn(move |cx| {
+            let mut guard = self.shared.lock();
+            let state: &mut State = &mut guard;
+            let result = poll(self, state);
+            // Where there is no entry any more there always is a result: nothing more will come.
+            if let Some(entry) = state.entries.get_mut(&self.id) {
+                match &result {
+                    Some(_) => entry.readers.leave(&mut reader.place),
+                    None => entry.readers.wait(&mut reader.place, cx.waker()),
+                }
             }
-            notified.await;
-        }
+            result.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 
-    fn poll_message(&self) -> Option<Result<Option<Message>, Lost>> {
-        let received = self.poll_read(Protocol::poll_message)?;
+    fn poll_message(&self, state: &mut State) -> Option<Result<Option<Message>, Lost>> {
+        let received = self.poll_read(state, Protocol::poll_message)?;
         Some(received.map(|received| {
             received.map(|it| Message {
                 stream: it.stream,
@@ -175,15 +187,19 @@ impl Association {
         }))
     }
 
-    fn poll_part(&self) -> Option<Result<Option<MessagePart>, Lost>> {
-        self.poll_read(|it| {
+    fn poll_part(&self, state: &mut State) -> Option<Result<Option<MessagePart>, Lost>> {
+        self.poll_read(state, |it| {
             let part = it.poll_part()?;
             Some(MessagePart::new(part, it.cumulative_tsn()))
         })
     }
 
-    fn poll_part_on(&self, stream: u16) -> Option<Result<Option<MessagePart>, Lost>> {
-        self.poll_read(|it| {
+    fn poll_part_on(
+        &self,
+        state: &mut State,
+        stream: u16,
+    ) -> Option<Result<Option<MessagePart>, Lost>> {
+        self.poll_read(state, |it| {
             let part = it.poll_part_on(stream)?;
             Some(MessagePart::new(part, it.cumulative_tsn()))
         })
@@ -192,10 +208,9 @@ impl Association {
     /// What the protocol has to read, or that nothing more will come.
     fn poll_read<T>(
         &self,
+        state: &mut State,
         read: impl Fn(&mut Protocol) -> Option<T>,
     ) -> Option<Result<Option<T>, Lost>> {
-        let mut guard = self.shared.lock();
-        let state: &mut State = &mut guard;
         let received = match state.endpoint.association_mut(self.id) {
             Some(association) => {
                 let received = read(association);
@@ -414,6 +429,23 @@ impl Association {
     pub fn status(&self) -> Option<Status> {
         let state = self.shared.lock();
         state.endpoint.association(self.id).map(Status::of)
+    }
+}
+
+/// Somebody who reads, and leaves its place when it is dropped.
+struct Reader<'a> {
+    association: &'a Association,
+    place: Place,
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        if self.place.is_some() {
+            let mut state = self.association.shared.lock();
+            if let Some(entry) = state.entries.get_mut(&self.association.id) {
+                entry.readers.leave(&mut self.place);
+            }
+        }
     }
 }
 

@@ -16,7 +16,6 @@ use crate::inbox::{Arrival, Inbox};
 use crate::io::Io;
 use crate::port::{Port, Round};
 use crate::runtime::Timer;
-use crate::socket::Sockets;
 use crate::turns::{Budget, Turns};
 
 /// Rounds of receiving and sending before other tasks have their turn.
@@ -44,7 +43,6 @@ pub(crate) struct Driver {
     /// What the last call received.
     arrivals: VecDeque<Arrival>,
     turns: Turns,
-    io: Io,
     sleep: Pin<Box<dyn Timer>>,
     /// When `sleep` ends; `None`: nobody looks at it.
     alarm: Option<Nanos>,
@@ -58,7 +56,7 @@ struct Whole {
 }
 
 impl Driver {
-    pub fn new(ground: Arc<Ground>, sockets: Sockets) -> Self {
+    pub fn new(ground: Arc<Ground>) -> Self {
         let sleep = ground.clock.runtime().timer(ground.clock.instant(0));
         Self {
             ground,
@@ -69,16 +67,15 @@ impl Driver {
             inbox: Inbox::new(),
             arrivals: VecDeque::new(),
             turns: Turns::default(),
-            io: Io::new(sockets),
             sleep,
             alarm: None,
         }
     }
 
     /// Receives from each socket, as far as a round goes. Whether more may be there: where not, each socket wakes this task when something comes.
-    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+    fn receive(&mut self, cx: &mut Context<'_>, io: &mut Io) -> bool {
         let mut more = false;
-        for socket in self.io.sockets.iter() {
+        for socket in io.sockets.iter() {
             let mut bytes = 0;
             let mut empty = false;
             for _ in 0..MOST_CALLS {
@@ -87,8 +84,8 @@ impl Driver {
                 }
                 match self.inbox.poll_receive(cx, socket, &mut self.arrivals) {
                     Poll::Ready(Ok(broken)) => {
-                        self.io.receive_calls += 1;
-                        self.io.broken += broken;
+                        io.receive_calls += 1;
+                        io.broken += broken;
                     }
                     // An error that a former packet drew (ICMP), reported now; nothing was received.
                     Poll::Ready(Err(_)) => {}
@@ -104,18 +101,18 @@ impl Driver {
             }
             more |= !empty;
         }
-        self.io.dropped = self.turns.dropped();
+        io.dropped = self.turns.dropped();
         more
     }
 
     /// Receives what the network says of packets from here, and tells the port that sent them. Whether anything came.
-    fn receive_icmp(&mut self, cx: &mut Context<'_>) -> bool {
+    fn receive_icmp(&mut self, cx: &mut Context<'_>, io: &Io) -> bool {
         let mut came = false;
-        if self.io.sockets.icmp().next().is_none() {
+        if io.sockets.icmp().next().is_none() {
             return came;
         }
         let mut buffer = [0; MOST_ICMP];
-        for socket in self.io.sockets.icmp() {
+        for socket in io.sockets.icmp() {
             for _ in 0..MOST_NEWS {
                 let Poll::Ready(Ok(message)) = socket.poll_receive(cx, &mut buffer) else {
                     break;
@@ -134,7 +131,7 @@ impl Driver {
 
     /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due; the next one first
     /// each time, so that none that sends much leaves the others no room.
-    fn run_protocol(&mut self, waker: &Waker) -> Whole {
+    fn run_protocol(&mut self, waker: &Waker, io: &mut Io) -> Whole {
         self.rounds.clear();
         self.rounds.resize(self.ports.len(), None);
         let mut drained = true;
@@ -146,7 +143,7 @@ impl Driver {
             let claims = &self.claims;
             let mine = |next: (IpAddr, &[u8])| owner(claims, next) == index;
             let port = &mut self.ports[index];
-            let round = port.run(waker, &mut self.turns, &mut budget, mine, &mut self.io);
+            let round = port.run(waker, &mut self.turns, &mut budget, mine, io);
             self.rounds[index] = Some(round);
             drained = round.drained;
             next = match self.turns.peek().filter(|_| !budget.is_spent()) {
@@ -198,8 +195,8 @@ impl Driver {
     }
 
     /// Sends what was gathered, as far as the sockets take it.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let flushed = self.io.poll_flush(cx);
+    fn poll_flush(&mut self, cx: &mut Context<'_>, io: &mut Io) -> Poll<()> {
+        let flushed = io.poll_flush(cx);
         if flushed.is_ready() {
             self.ports.iter_mut().for_each(Port::flushed);
         }
@@ -212,23 +209,27 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        for port in this.ground.take_joining(cx.waker()) {
+        let ground = Arc::clone(&this.ground);
+        let (joining, opened) = ground.take_new(cx.waker());
+        for port in joining {
             this.claims.push(Arc::clone(port.claim()));
             this.ports.push(port);
         }
-        for socket in this.ground.take_opened() {
-            this.io.sockets.add(socket);
+        let mut held = ground.io();
+        let io = &mut *held;
+        for socket in opened {
+            io.sockets.add(socket);
         }
         for _ in 0..MOST_ROUNDS {
             // While a socket takes no more, nothing else is done: what arrives waits in the system's bounded buffers.
-            if this.poll_flush(cx).is_pending() {
+            if this.poll_flush(cx, io).is_pending() {
                 return Poll::Pending;
             }
             // Only a socket that has nothing left wakes this task when something comes.
-            let mut more = this.receive(cx);
-            more |= this.receive_icmp(cx);
-            let round = this.run_protocol(cx.waker());
-            if this.poll_flush(cx).is_pending() {
+            let mut more = this.receive(cx, io);
+            more |= this.receive_icmp(cx, io);
+            let round = this.run_protocol(cx.waker(), io);
+            if this.poll_flush(cx, io).is_pending() {
                 return Poll::Pending;
             }
             if this.ports.is_empty() && this.ground.close_unless_held() {

@@ -119,6 +119,7 @@ impl Endpoint {
             linger,
             driver: None,
             driver_sleeps: false,
+            driver_comes: None,
             handles: 1,
             stopped: false,
             observer,

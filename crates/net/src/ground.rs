@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
 use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
+use crate::io::Io;
 use crate::port::Port;
 use crate::random::any_port;
 use crate::runtime::Runtime;
-use crate::socket::Socket;
+use crate::socket::{Socket, Sockets};
 
 /// What the handles and the driver of some sockets share.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub(crate) struct Ground {
     config: Config,
     /// The sockets are the caller's: none is opened beside them.
     given: bool,
+    /// The sockets, which the driver holds while it runs. Whoever holds this may wait for the state of an endpoint; nobody who holds that
+    /// waits for this.
+    io: Mutex<Io>,
     state: Mutex<GroundState>,
 }
 
@@ -56,14 +60,15 @@ impl GroundState {
 
 impl Ground {
     /// The state of sockets that were opened as `config` says, with one handle.
-    pub fn new(config: &Config, runtime: Arc<dyn Runtime>, local: Vec<SocketAddr>) -> Self {
+    pub fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             clock: Clock::start(runtime),
-            local,
+            local: sockets.locals(),
             carrier: config.carrier,
             addresses: config.addresses.clone(),
             config: config.clone(),
             given: false,
+            io: Mutex::new(Io::new(sockets)),
             state: Mutex::new(GroundState {
                 handles: 1,
                 ..GroundState::default()
@@ -72,15 +77,31 @@ impl Ground {
     }
 
     /// As [`Ground::new`], for sockets of the caller's.
-    pub fn given(config: &Config, runtime: Arc<dyn Runtime>, local: Vec<SocketAddr>) -> Self {
+    pub fn given(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             given: true,
-            ..Self::new(config, runtime, local)
+            ..Self::new(config, runtime, sockets)
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, GroundState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sockets, for the driver.
+    pub fn io(&self) -> MutexGuard<'_, Io> {
+        self.io.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sockets, for another task that would send by them; `None`: the driver is busy with them, has something to send, or alone may use
+    /// them.
+    pub fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
+        let io = match self.io.try_lock() {
+            Ok(io) => io,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        (io.outbox.is_empty() && io.sockets.are_the_systems()).then_some(io)
     }
 
     /// One more handle.
@@ -197,18 +218,16 @@ impl Ground {
         Ok(())
     }
 
-    /// The sockets that were opened since the last time.
-    pub fn take_opened(&self) -> Vec<Socket> {
-        std::mem::take(&mut self.lock().opened)
-    }
-
-    /// The endpoints that came since the last time. Another will wake the driver.
-    pub fn take_joining(&self, waker: &Waker) -> Vec<Port> {
+    /// The endpoints, and the sockets, that came since the last time. Another will wake the driver.
+    pub fn take_new(&self, waker: &Waker) -> (Vec<Port>, Vec<Socket>) {
         let mut state = self.lock();
         if !state.driver.as_ref().is_some_and(|it| it.will_wake(waker)) {
             state.driver = Some(waker.clone());
         }
-        std::mem::take(&mut state.joining)
+        (
+            std::mem::take(&mut state.joining),
+            std::mem::take(&mut state.opened),
+        )
     }
 
     /// Whether it is all over: no handle, and no endpoint to come. Then none can come any more.
@@ -226,5 +245,6 @@ impl Ground {
             std::mem::take(&mut state.joining)
         };
         drop(joining);
+        self.io().sockets.close();
     }
 }

@@ -6,6 +6,7 @@ use crate::outbox::{Outbox, Sent};
 use crate::socket::Sockets;
 
 /// The sending side, and what is counted of both.
+#[derive(Debug)]
 pub(crate) struct Io {
     pub sockets: Sockets,
     pub outbox: Outbox,
@@ -32,6 +33,14 @@ impl Io {
 
     /// Sends what was gathered, as far as the sockets take it. Ready when nothing waits any more.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.outbox.is_empty() {
+            return Poll::Ready(());
+        }
         self.outbox.poll_flush(cx, &self.sockets, &mut self.sent)
+    }
+
+    /// The same in another task than the driver's, as far as the sockets take it at once. Whether nothing waits any more.
+    pub fn try_flush(&mut self) -> bool {
+        self.outbox.try_flush(&self.sockets, &mut self.sent)
     }
 }

@@ -99,6 +99,7 @@ mod socket;
 mod status;
 mod streams;
 mod turns;
+mod waiters;
 
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,

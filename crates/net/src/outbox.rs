@@ -9,7 +9,8 @@ use anabranch_transport::{Ecn, Transmit};
 use bytes::BytesMut;
 use quinn_udp::EcnCodepoint;
 
-use crate::socket::Sockets;
+use crate::socket::{Socket, Sockets};
+use crate::status::EndpointStatistics;
 
 /// Bytes gathered before they are sent.
 const MOST_BYTES: usize = 256 * 1024;
@@ -39,6 +40,15 @@ pub(crate) struct Sent {
     pub packets: u64,
     pub calls: u64,
     pub errors: u64,
+}
+
+impl Sent {
+    /// Puts the counts where an endpoint shows them.
+    pub fn publish(&self, statistics: &mut EndpointStatistics) {
+        statistics.packets_sent = self.packets;
+        statistics.send_calls = self.calls;
+        statistics.send_errors = self.errors;
+    }
 }
 
 /// Packets that wait for their sockets.
@@ -105,6 +115,11 @@ impl Runs {
 }
 
 impl Outbox {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.runs.0.is_empty()
+    }
+
     /// Whether so many bytes are to be sent before more are gathered.
     pub fn is_full(bytes: usize) -> bool {
         bytes >= MOST_BYTES
@@ -116,6 +131,22 @@ impl Outbox {
         cx: &mut Context<'_>,
         sockets: &Sockets,
         sent: &mut Sent,
+    ) -> Poll<()> {
+        self.flush_by(sockets, sent, |socket, transmit| {
+            socket.poll_send(cx, transmit)
+        })
+    }
+
+    /// Sends what the sockets take at once. Whether nothing waits any more: nobody is told when they take the rest.
+    pub fn try_flush(&mut self, sockets: &Sockets, sent: &mut Sent) -> bool {
+        self.flush_by(sockets, sent, Socket::try_send).is_ready()
+    }
+
+    fn flush_by(
+        &mut self,
+        sockets: &Sockets,
+        sent: &mut Sent,
+        mut send: impl FnMut(&Socket, &quinn_udp::Transmit<'_>) -> Poll<io::Result<()>>,
     ) -> Poll<()> {
         while let Some(run) = self.runs.0.front_mut() {
             let single = run.packets > sockets.get(run.socket).most_segments();
@@ -136,7 +167,7 @@ impl Outbox {
             if run.may_fragment {
                 socket.let_fragment(true);
             }
-            let result = socket.poll_send(cx, &transmit);
+            let result = send(socket, &transmit);
             if run.may_fragment {
                 socket.let_fragment(false);
             }

@@ -5,8 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
 
-use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, PathState};
+use anabranch_sctp::{
+    Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, PathState,
+};
 use anabranch_transport::{Nanos, Path, Transport};
+use bytes::BytesMut;
 use tracing::Span;
 
 use crate::claim::Claim;
@@ -14,9 +17,10 @@ use crate::config::Carrier;
 use crate::event::AssociationEvent;
 use crate::io::Io;
 use crate::observer::{Direction, Seen};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Runs, Sent};
 use crate::receipt::Undelivered;
 use crate::shared::{Entry, Phase, Shared, State};
+use crate::socket::Sockets;
 use crate::turns::{Budget, Turn, Turns};
 
 /// Packets of one call that the protocol takes before it is asked what they cause, where so many came by that call, or more are left of
@@ -99,7 +103,7 @@ impl Port {
         let mut guard = shared.lock();
         let state = &mut *guard;
         let now = shared.now();
-        if std::mem::take(&mut self.flushed) {
+        if std::mem::take(&mut self.flushed) && !self.ended.is_empty() {
             self.tell_ends(state);
         }
         self.handle_arrivals(state, now, (turns, budget), mine, io);
@@ -107,26 +111,29 @@ impl Port {
             state.endpoint.handle_timeout(now);
         }
         let mut settled = drain_transmits(state, now, io);
-        self.drain_events(state, now);
+        self.drained = settled;
+        if self.drain_events(state, now) {
+            self.drained = drain_transmits(state, now, io);
+        }
         if state.endpoint.has_incoming() {
             self.shared.acceptable.notify_one();
         }
         drain_samples(state);
-        // What an event set off may have something to send.
-        self.drained = drain_transmits(state, now, io);
         settled &= self.drained && self.ended.is_empty();
-        self.forget_leaving(state);
+        if !(self.leaving.is_empty() && state.dropped.is_empty()) {
+            self.forget_leaving(state);
+        }
         tell_writers(state);
         self.publish(state, io);
-        let unheld = state.handles == 0 && state.entries.values().all(|entry| entry.handles == 0);
-        let over = unheld && state.entries.is_empty() && settled;
+        let over = state.handles == 0 && state.entries.is_empty() && settled;
+        let timeout = state.endpoint.poll_timeout();
         if settled {
-            state.let_sleep(waker);
+            state.let_sleep(waker, timeout);
         }
         Round {
             settled,
             drained: self.drained,
-            timeout: state.endpoint.poll_timeout(),
+            timeout,
             over,
         }
     }
@@ -189,10 +196,13 @@ impl Port {
         }
     }
 
-    fn drain_events(&mut self, state: &mut State, now: Nanos) {
+    /// Tells what happened. Whether that may have set off something to send.
+    fn drain_events(&mut self, state: &mut State, now: Nanos) -> bool {
+        let mut set_off = false;
         while let Some((id, event)) = state.endpoint.poll_event() {
             if !state.entries.contains_key(&id) {
                 self.welcome(state, id, now);
+                set_off = true;
             }
             let entry = state.entries.get_mut(&id);
             if let Event::Closed(reason) = event {
@@ -213,9 +223,10 @@ impl Port {
                 }
                 Event::Readable => {
                     let held = entry.handles > 0 || state.waiting.contains(&id);
-                    entry.signals.readable.notify_waiters();
+                    entry.readers.wake_all();
                     if !held {
                         state.orphan(id, now);
+                        set_off = true;
                     }
                 }
                 Event::Receipt { number, delivery } => entry.receipts.answer(number, delivery),
@@ -230,6 +241,7 @@ impl Port {
                 }
             }
         }
+        set_off
     }
 
     /// An association that a peer began.
@@ -286,9 +298,7 @@ impl Port {
 
     fn publish(&mut self, state: &mut State, io: &Io) {
         let statistics = &mut state.statistics;
-        statistics.packets_sent = io.sent.packets;
-        statistics.send_calls = io.sent.calls;
-        statistics.send_errors = io.sent.errors;
+        io.sent.publish(statistics);
         statistics.receive_calls = io.receive_calls;
         statistics.packets_dropped = io.dropped;
         statistics.foreign = self.foreign + io.broken;
@@ -322,7 +332,7 @@ impl Drop for Port {
         state.stopped = true;
         for entry in state.entries.values_mut() {
             match &entry.phase {
-                Phase::Closed(_) => entry.signals.all(),
+                Phase::Closed(_) => entry.wake_all(),
                 _ => entry.end(CloseReason::AbortedHere),
             }
         }
@@ -342,9 +352,6 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
     state.endpoint.poll_all(now, bytes, |outgoing, bytes| {
         let transmit = outgoing.transmit;
         let (path, len) = (transmit.path, transmit.len);
-        let to = io
-            .sockets
-            .destination(SocketAddr::new(path.remote, outgoing.udp_port));
         if let Some(observer) = observer {
             let start = bytes.len() - len;
             observer.packet(&Seen {
@@ -357,9 +364,7 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
                 packet: &bytes[start..],
             });
         }
-        if !runs.push(bytes, &io.sockets, to, &transmit) {
-            io.sent.errors += 1;
-        }
+        gather(outgoing, bytes, runs, &io.sockets, &mut io.sent);
         full = Outbox::is_full(bytes.len());
         if full {
             ControlFlow::Break(())
@@ -368,6 +373,36 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
         }
     });
     !full
+}
+
+/// Notes where a packet goes, which is the last of `bytes`.
+fn gather(
+    outgoing: Outgoing,
+    bytes: &mut BytesMut,
+    runs: &mut Runs,
+    sockets: &Sockets,
+    sent: &mut Sent,
+) {
+    let transmit = outgoing.transmit;
+    let to = SocketAddr::new(transmit.path.remote, outgoing.udp_port);
+    if !runs.push(bytes, sockets, sockets.destination(to), &transmit) {
+        sent.errors += 1;
+    }
+}
+
+/// Gathers what one association has to send, which has just been given a message in the caller's task. Whether the driver may sleep on: all is
+/// gathered, nothing is to be told, and the driver looks at the endpoint before its next timeout anyway.
+pub(crate) fn gather_one(state: &mut State, id: AssociationId, now: Nanos, io: &mut Io) -> bool {
+    let Outbox { bytes, runs } = &mut io.outbox;
+    let (endpoint, sockets, sent) = (&mut state.endpoint, &io.sockets, &mut io.sent);
+    let settled = endpoint.poll_all_of(id, now, bytes, |outgoing, bytes| {
+        gather(outgoing, bytes, runs, sockets, sent);
+        match Outbox::is_full(bytes.len()) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    settled == Some(true) && !state.oversleeps()
 }
 
 fn drain_samples(state: &mut State) {

@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Endpoint};
-use anabranch_transport::Nanos;
+use anabranch_transport::{Nanos, Transport};
 use tokio::sync::Notify;
 use tracing::Span;
 
@@ -20,6 +20,7 @@ use crate::ground::Ground;
 use crate::observer::Observer;
 use crate::receipt::{Receipts, Undelivered};
 use crate::status::EndpointStatistics;
+use crate::waiters::Waiters;
 
 /// Events of an association that wait to be taken; beyond it the oldest go.
 const MOST_EVENTS: usize = 64;
@@ -65,6 +66,8 @@ pub(crate) struct State {
     /// What wakes the driver, and whether that sleeps.
     pub driver: Option<Waker>,
     pub driver_sleeps: bool,
+    /// When the driver looks at this endpoint at the latest, if it sleeps; `None`: when it is woken.
+    pub driver_comes: Option<Nanos>,
     /// Handles of the endpoint itself.
     pub handles: usize,
     /// Peers may begin associations.
@@ -96,7 +99,6 @@ pub(crate) enum Phase {
 /// What wakes an association's users.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    pub readable: Notify,
     pub writable: Notify,
     pub event: Notify,
     pub phase: Notify,
@@ -104,7 +106,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub fn all(&self) {
-        for signal in [&self.readable, &self.writable, &self.event, &self.phase] {
+        for signal in [&self.writable, &self.event, &self.phase] {
             signal.notify_waiters();
         }
     }
@@ -114,6 +116,8 @@ impl Signals {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub signals: Arc<Signals>,
+    /// Who waits for something to read.
+    pub readers: Waiters,
     pub phase: Phase,
     pub events: VecDeque<AssociationEvent>,
     pub missed: u64,
@@ -127,6 +131,7 @@ impl Entry {
     pub fn new(phase: Phase, handles: usize, span: Span) -> Self {
         Self {
             signals: Arc::default(),
+            readers: Waiters::default(),
             phase,
             events: VecDeque::new(),
             missed: 0,
@@ -142,6 +147,12 @@ impl Entry {
         let lost = Undelivered::Lost(Lost(reason.clone()));
         self.receipts.answer_all(&lost);
         self.phase = Phase::Closed(reason);
+        self.wake_all();
+    }
+
+    /// Lets everybody who waits for anything look again.
+    pub fn wake_all(&mut self) {
+        self.readers.wake_all();
         self.signals.all();
     }
 
@@ -202,12 +213,19 @@ impl State {
         }
     }
 
-    /// The driver sleeps until `waker` wakes it.
-    pub fn let_sleep(&mut self, waker: &Waker) {
+    /// The driver sleeps until `waker` wakes it, or until `timeout`.
+    pub fn let_sleep(&mut self, waker: &Waker, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker)) {
             self.driver = Some(waker.clone());
         }
         self.driver_sleeps = true;
+        self.driver_comes = timeout;
+    }
+
+    /// Whether something is due before the driver comes.
+    pub fn oversleeps(&self) -> bool {
+        let due = self.endpoint.poll_timeout();
+        due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
 
     /// Lets the driver tell the association's users when there is room to send.

@@ -41,8 +41,7 @@ impl SharedSockets {
     pub fn open(config: &Config) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
         let sockets = Sockets::open(config, &*runtime)?;
-        let ground = Ground::new(config, runtime, sockets.locals());
-        Ok(Self::start(ground, sockets))
+        Ok(Self::start(Ground::new(config, runtime, sockets)))
     }
 
     /// As [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its own, inherited, or passed by another process.
@@ -94,13 +93,12 @@ impl SharedSockets {
         }
         let config = config.clone().with(|it| it.addresses = addresses);
         config.check_sockets()?;
-        let ground = Ground::given(&config, runtime, local);
-        Ok(Self::start(ground, sockets))
+        Ok(Self::start(Ground::given(&config, runtime, sockets)))
     }
 
-    fn start(ground: Ground, sockets: Sockets) -> Self {
+    fn start(ground: Ground) -> Self {
         let ground = Arc::new(ground);
-        let driver = Driver::new(Arc::clone(&ground), sockets);
+        let driver = Driver::new(Arc::clone(&ground));
         ground.clock.runtime().spawn(Box::pin(driver));
         Self { ground }
     }

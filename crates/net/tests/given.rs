@@ -164,3 +164,30 @@ fn no_socket_is_no_endpoint() {
         assert!(matches!(refused, BindError::Config(_)), "{refused}");
     });
 }
+
+/// A caller's socket is called from the endpoint's task alone, also for a message that could leave at once.
+#[tokio::test(start_paused = true)]
+async fn a_send_does_not_call_the_socket_of_the_caller() {
+    let [here, there] = link();
+    let config = without_timers(Config::default());
+    let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
+    let client = Endpoint::bind_on(&client, config.clone()).expect("free");
+    let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
+    let listening = Config::server(7).with(|it| it.carrier = config.carrier);
+    let server = Endpoint::bind_on(&server, without_timers(listening)).expect("free");
+    let held = client
+        .connect(([10, 0, 0, 2], 7))
+        .await
+        .expect("it listens");
+    let served = server.accept().await.expect("it came");
+    let sent = served.send(0, "first", SendOptions::default());
+    sent.await.expect("up");
+    held.recv().await.expect("up").expect("open");
+    let before = client.statistics().packets_sent;
+    held.try_send(0, "second", SendOptions::default())
+        .expect("room");
+    assert_eq!(client.statistics().packets_sent, before, "nobody has run");
+    let message = served.recv().await.expect("up").expect("open");
+    assert_eq!(&message.bytes[..], b"second");
+    assert!(client.statistics().packets_sent > before);
+}

@@ -1,13 +1,20 @@
 //! Sending: messages are queued with the protocol, with a receipt or without.
 
+use std::sync::MutexGuard;
+
 use anabranch_sctp::{Association as Protocol, SendError as Refusal, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
 use super::Association;
 use crate::error::{SendError, TrySendError};
+use crate::port::gather_one;
 use crate::receipt::{Receipt, Receipts};
 use crate::shared::State;
+
+/// Bytes of the largest message that is sent in the caller's task: what takes longer to put into packets than to wake the driver is the
+/// driver's, beside which the caller may go on.
+const MOST_AT_ONCE: usize = 4_096;
 
 /// A message to be queued.
 struct Given<'a> {
@@ -209,6 +216,8 @@ impl Association {
         else {
             return Err(SendError::Closing.into());
         };
+        // Nothing is on the way and nothing waits: what is queued now leaves at once, alone, so that nothing is gained by a wait for more.
+        let idle = association.buffered() == 0 && association.outstanding_chunks() == 0;
         let no_room = association.buffered() > 0 && association.held_to_send() + size > most_held;
         // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
         let queued = if no_room && !association.is_closed() {
@@ -224,7 +233,11 @@ impl Association {
         };
         match queued {
             Ok(queued) => {
-                state.wake_driver();
+                if idle && size <= MOST_AT_ONCE {
+                    self.send_at_once(guard, now);
+                } else {
+                    state.wake_driver();
+                }
                 Ok(queued)
             }
             Err(Refusal::BufferFull) => {
@@ -237,6 +250,27 @@ impl Association {
             Err(Refusal::Empty) => Err(SendError::Empty.into()),
             Err(Refusal::Closing) => Err(SendError::Closing.into()),
             Err(other) => Err(SendError::Refused(other).into()),
+        }
+    }
+
+    /// Sends what was just queued in the task of the caller, which costs less than to wake the driver for it. That is woken where it has to
+    /// do more: to send what the socket does not take, to set its timer, to tell what happened.
+    fn send_at_once(&self, mut guard: MutexGuard<'_, State>, now: Nanos) {
+        let state: &mut State = &mut guard;
+        let may = state.driver_sleeps && state.observer.is_none();
+        let Some(mut io) = may.then(|| self.shared.ground.try_io()).flatten() else {
+            return state.wake_driver();
+        };
+        if !gather_one(state, self.id, now, &mut io) {
+            state.wake_driver();
+        }
+        // The call of the system is made without the endpoint's lock.
+        drop(guard);
+        let flushed = io.try_flush();
+        let mut state = self.shared.lock();
+        io.sent.publish(&mut state.statistics);
+        if !flushed {
+            state.wake_driver();
         }
     }
 }

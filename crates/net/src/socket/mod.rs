@@ -84,6 +84,21 @@ impl Socket {
         }
     }
 
+    /// Sends if the socket takes it at once; `Pending` does not tell when it will. A caller's socket is left to the driver's task, as
+    /// [`PacketSocket`] says.
+    ///
+    /// # Errors
+    /// What the system says; the packets are lost then.
+    pub fn try_send(&self, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::System(socket) => match socket.try_send(transmit) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                result => Poll::Ready(result),
+            },
+            Self::Given(_) => Poll::Pending,
+        }
+    }
+
     /// Lets IP fragment what is sent from now on, or forbids it.
     pub fn let_fragment(&self, allowed: bool) {
         if let Self::System(socket) = self {
@@ -244,9 +259,20 @@ impl Sockets {
         self.icmp.iter()
     }
 
+    /// Whether any task may send by them: they are the system's.
+    pub fn are_the_systems(&self) -> bool {
+        !matches!(self.all.first(), Some(Socket::Given(_)))
+    }
+
     /// One more, for an address that came later.
     pub fn add(&mut self, socket: Socket) {
         self.all.push(socket);
+    }
+
+    /// Closes them all.
+    pub fn close(&mut self) {
+        self.all.clear();
+        self.icmp.clear();
     }
 
     /// The addresses that they are bound to.

@@ -144,7 +144,11 @@ impl SystemSocket {
         self.io.poll_io(cx, Readiness::Write, &mut call)
     }
 
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+    /// Sends, or fails with `WouldBlock`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.dscp != 0 {
             match marked::send(&self.io, transmit, self.dscp) {

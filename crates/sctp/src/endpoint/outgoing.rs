@@ -7,7 +7,8 @@ use anabranch_transport::Transport;
 use anabranch_transport::{Ecn, Nanos, Transmit};
 use bytes::BytesMut;
 
-use super::Endpoint;
+use super::{AssociationId, Endpoint};
+use crate::association::Association;
 use crate::event::CloseReason;
 
 /// A packet to be sent, and how it is wrapped.
@@ -66,22 +67,59 @@ impl Endpoint {
             }
         }
         while let Some(slot) = self.table.next_to_transmit() {
-            if let Some(association) = self.table.get_mut(slot) {
-                if association.poll_all(now, out, &mut each).is_break() {
-                    return;
-                }
-                let (deadline, tells) = (association.deadline(), association.has_events());
-                let ended = association.is_closed();
-                if tells {
-                    self.table.tells(slot);
-                }
-                self.timers.set(slot, deadline);
-                if ended {
-                    self.retire(now, slot);
-                }
+            if self.poll_slot(now, slot, out, &mut each).is_break() {
+                return;
             }
             self.table.transmitted();
         }
+    }
+
+    /// As [`Endpoint::poll_all`], of one association, whatever the others have to send: for a caller that has just given it a message. `None`
+    /// where there is none of that name; else whether all that it may send now is in `out`, and it has nothing to tell.
+    pub fn poll_all_of(
+        &mut self,
+        id: AssociationId,
+        now: Nanos,
+        out: &mut BytesMut,
+        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+    ) -> Option<bool> {
+        let now = self.at(now);
+        let slot = self.table.slot_of(id)?;
+        let mut each =
+            |udp_port, transmit, out: &mut BytesMut| each(Outgoing { transmit, udp_port }, out);
+        if self.poll_slot(now, slot, out, &mut each).is_break() {
+            return Some(false);
+        }
+        if self.table.next_to_transmit() == Some(slot) {
+            self.table.transmitted();
+        }
+        let association = self.table.get(slot);
+        Some(!association.is_some_and(Association::has_events))
+    }
+
+    /// What one association has to send. After [`ControlFlow::Break`] there may be more.
+    #[inline(always)]
+    fn poll_slot(
+        &mut self,
+        now: Nanos,
+        slot: u32,
+        out: &mut BytesMut,
+        each: &mut impl FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(association) = self.table.get_mut(slot) else {
+            return ControlFlow::Continue(());
+        };
+        association.poll_all(now, out, &mut *each)?;
+        let (deadline, tells) = (association.deadline(), association.has_events());
+        let ended = association.is_closed();
+        if tells {
+            self.table.tells(slot);
+        }
+        self.timers.set(slot, deadline);
+        if ended {
+            self.retire(now, slot);
+        }
+        ControlFlow::Continue(())
     }
 
     /// Packets of the peer's find a closed association no more; its tag is remembered for a while.
