@@ -10,7 +10,9 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,7 @@ use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 use cpu_time::ProcessTime;
+use rustix::event::epoll;
 
 /// Messages that an end sends before anything is measured, and while it is.
 const WARM_UP: u32 = 500;
@@ -46,7 +49,7 @@ struct Score {
     processor: f64,
 }
 
-const CONTESTANTS: [(&str, Race); 6] = [
+const CONTESTANTS: [(&str, Race); 7] = [
     ("anabranch, its driver", |pings| by_the_driver(pings, true)),
     ("anabranch, its driver, in `block_on`", |pings| {
         by_the_driver(pings, false)
@@ -55,6 +58,7 @@ const CONTESTANTS: [(&str, Race); 6] = [
     ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
     ("rtc-sctp, plain loop", by_a_loop::<RtcSctp>),
     ("UDP alone", udp_alone),
+    ("UDP alone, waiting by `epoll`", udp_by_epoll),
 ];
 
 /// Which of them is dcsctp.
@@ -187,6 +191,62 @@ fn udp_alone(pings: u32) -> Outcome<Score> {
             Ok(())
         },
     )
+}
+
+/// As [`udp_alone`], by ends that wait for all that they watch and then receive what is there, as every driver of more than one socket, or of a
+/// socket and timers, has to.
+fn udp_by_epoll(pings: u32) -> Outcome<Score> {
+    between(
+        |socket, to| {
+            let watched = Watched::new(&socket)?;
+            let mut buffer = [0; 2048];
+            let mut watch = Watch::of(pings);
+            loop {
+                socket.send_to(&[0x5a; 100], to)?;
+                watched.receive(&mut buffer)?;
+                if let Some(score) = watch.answered() {
+                    return Ok(score);
+                }
+            }
+        },
+        move |socket, to| {
+            let watched = Watched::new(&socket)?;
+            let mut buffer = [0; 2048];
+            for _ in 0..WARM_UP + pings {
+                let length = watched.receive(&mut buffer)?;
+                socket.send_to(&buffer[..length], to)?;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// A socket that `epoll` watches for what comes, and tells of it once.
+struct Watched<'a> {
+    socket: &'a UdpSocket,
+    epoll: OwnedFd,
+}
+
+impl<'a> Watched<'a> {
+    fn new(socket: &'a UdpSocket) -> Outcome<Self> {
+        socket.set_nonblocking(true)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&epoll, socket, epoll::EventData::new_u64(0), flags)?;
+        Ok(Self { socket, epoll })
+    }
+
+    /// Waits, and receives.
+    fn receive(&self, buffer: &mut [u8]) -> Outcome<usize> {
+        let mut events = [MaybeUninit::uninit(); 4];
+        loop {
+            epoll::wait(&self.epoll, &mut events, None)?;
+            match self.socket.recv(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                received => return Ok(received?),
+            }
+        }
+    }
 }
 
 fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
