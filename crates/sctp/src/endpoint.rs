@@ -110,12 +110,12 @@ impl Endpoint {
     /// settings of its own and keeps them.
     pub fn sharing(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
         let mut random = Random::new(seed);
-        let jar = CookieJar::new(&mut random);
+        let [cookies, _] = random.keys();
         Self {
             config: config.0,
             port,
             random,
-            jar,
+            jar: CookieJar::new(cookies),
             listening: false,
             answers_for_other_ports: false,
             max_associations: DEFAULT_MAX_ASSOCIATIONS,

@@ -28,6 +28,13 @@ impl Random {
         key
     }
 
+    /// Two secrets of 16 bytes.
+    pub(crate) fn keys(&mut self) -> [[u8; 16]; 2] {
+        let mut keys = [[0; 16]; 2];
+        self.0.fill_bytes(keys.as_flattened_mut());
+        keys
+    }
+
     /// Any number.
     pub(crate) fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
