@@ -8,6 +8,7 @@ mod icmp;
 mod incoming;
 mod init;
 mod init_ack;
+mod keyed;
 mod out_of_the_blue;
 mod racing;
 mod table;
@@ -110,7 +111,7 @@ impl Endpoint {
     /// settings of its own and keeps them.
     pub fn sharing(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
         let mut random = Random::new(seed);
-        let [cookies, _] = random.keys();
+        let [cookies, peers] = random.keys();
         Self {
             config: config.0,
             port,
@@ -121,7 +122,7 @@ impl Endpoint {
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
             undecided: None,
             racers: Racers::default(),
-            table: Table::default(),
+            table: Table::new(peers),
             timers: Timers::default(),
             answers: VecDeque::new(),
             retired: RetiredTags::default(),

@@ -4,13 +4,15 @@
 //! only their own packets, told by their tags, come to them from there, so that nobody who lists an address keeps its owner
 //! out or is taken for it (RFC 5062 §2).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use anabranch_transport::Path;
 use anabranch_wire::packet::CommonHeader;
 
+use super::keyed::Keyed;
 use crate::association::Association;
 use crate::path::PathId;
 
@@ -29,7 +31,26 @@ impl fmt::Display for AssociationId {
 }
 
 /// The peer's port and one of its addresses.
-type Key = (u16, IpAddr);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    port: u16,
+    address: IpAddr,
+}
+
+impl Hash for Key {
+    /// As few words as tell keys apart: one for IPv4. Keys of the two families differ in length, which is hashed, too.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.address {
+            IpAddr::V4(address) => {
+                state.write_u64(u64::from(address.to_bits()) << 16 | u64::from(self.port));
+            }
+            IpAddr::V6(address) => {
+                state.write_u128(address.to_bits());
+                state.write_u16(self.port);
+            }
+        }
+    }
+}
 
 /// Claims to one address under one tag that are looked at. Tags that are drawn here differ; those that peers choose, and
 /// reflect in an ABORT, may be made alike, to the harm of those who make them so.
@@ -57,11 +78,11 @@ struct Slot {
 }
 
 /// All associations, and the queues of those that have something to send or to tell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_peer: BTreeMap<Key, u32>,
+    by_peer: Keyed<Key>,
     /// Associations that list an address which nobody has verified: by the address and each of their two tags.
     claims: BTreeSet<(Key, u32, u32)>,
     /// The peer that was looked for and found last: packets come in rows.
@@ -71,12 +92,27 @@ pub(super) struct Table {
     way: Option<(Way, u32)>,
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
-    by_tag: BTreeMap<u32, u32>,
+    by_tag: Keyed<u32>,
     to_transmit: VecDeque<u32>,
     to_tell: VecDeque<u32>,
 }
 
 impl Table {
+    /// `key`: a secret under which it arranges what peers choose.
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_peer: Keyed::new(key),
+            claims: BTreeSet::new(),
+            last: None,
+            way: None,
+            by_tag: Keyed::new(key),
+            to_transmit: VecDeque::new(),
+            to_tell: VecDeque::new(),
+        }
+    }
+
     /// Takes in an association and makes it findable.
     pub(super) fn insert(&mut self, association: Box<Association>) -> AssociationId {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -119,7 +155,7 @@ impl Table {
                 continue;
             };
             let (address, verified) = (entry.path.remote, entry.verified);
-            let key = (port, address);
+            let key = Key { port, address };
             match self.owner(key) {
                 Some(owner) if owner == slot => {}
                 Some(_) if verified => debug_assert!(false, "two have verified {address}"),
@@ -141,7 +177,7 @@ impl Table {
         keys.retain(|key| {
             let entries = &mut association.paths().iter();
             let kept =
-                entries.any(|(_, it)| it.path.remote == key.1 && it.verified && !it.disowned);
+                entries.any(|(_, it)| it.path.remote == key.address && it.verified && !it.disowned);
             if !kept {
                 self.by_peer.remove(key);
                 self.last = None;
@@ -152,7 +188,7 @@ impl Table {
 
     /// Who has verified the address. An association that is over has nothing.
     fn owner(&mut self, key: Key) -> Option<u32> {
-        let owner = self.by_peer.get(&key).copied()?;
+        let owner = self.by_peer.get(&key)?;
         if self.get(owner).is_some_and(|it| !it.is_closed()) {
             return Some(owner);
         }
@@ -169,7 +205,7 @@ impl Table {
         let all = (key, 0, 0)..=(key, u32::MAX, u32::MAX);
         let others: BTreeSet<u32> = self.claims.range(all).map(|&(_, _, slot)| slot).collect();
         for other in others {
-            self.disown(other, key.1);
+            self.disown(other, key.address);
             self.touch(other);
         }
     }
@@ -188,7 +224,7 @@ impl Table {
         let (gone, left) = entry
             .claims
             .drain(..)
-            .partition(|((_, claimed), _)| *claimed == address);
+            .partition(|(claimed, _)| claimed.address == address);
         entry.claims = left;
         let gone: Vec<(Key, u32)> = gone;
         for (key, tag) in gone {
@@ -215,7 +251,7 @@ impl Table {
         address: IpAddr,
         tag: u32,
     ) -> impl Iterator<Item = u32> + '_ {
-        let key = (port, address);
+        let key = Key { port, address };
         let alike = self.claims.range((key, tag, 0)..=(key, tag, u32::MAX));
         alike.take(MOST_ALIKE).map(|&(_, _, slot)| slot)
     }
@@ -226,18 +262,18 @@ impl Table {
     }
 
     pub(super) fn tag_in_use(&self, tag: u32) -> bool {
-        self.by_tag.contains_key(&tag)
+        self.by_tag.get(&tag).is_some()
     }
 
     /// The association whose peer has been shown to be at `address` and `port`.
     pub(super) fn find(&mut self, port: u16, address: IpAddr) -> Option<u32> {
-        let key = (port, address);
+        let key = Key { port, address };
         if let Some((last, slot)) = self.last
             && last == key
         {
             return Some(slot);
         }
-        let slot = self.by_peer.get(&key).copied()?;
+        let slot = self.by_peer.get(&key)?;
         self.last = Some((key, slot));
         Some(slot)
     }
@@ -256,7 +292,7 @@ impl Table {
 
     /// The association whose INIT carried `tag`.
     pub(super) fn find_waiting(&self, tag: u32) -> Option<u32> {
-        self.by_tag.get(&tag).copied()
+        self.by_tag.get(&tag)
     }
 
     pub(super) fn slot_of(&self, id: AssociationId) -> Option<u32> {
@@ -294,7 +330,7 @@ impl Table {
         }
         self.last = None;
         if let Some(association) = &entry.association
-            && self.by_tag.get(&association.local_tag()) == Some(&slot)
+            && self.by_tag.get(&association.local_tag()) == Some(slot)
         {
             self.by_tag.remove(&association.local_tag());
         }
