@@ -93,7 +93,7 @@ pub struct Association {
     replies: VecDeque<Reply>,
     /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
     reply_room: Option<u16>,
-    parting: Option<Parting>,
+    parting: Option<Box<Parting>>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     error_count: u32,
     /// The packet at hand had a SACK.
@@ -125,7 +125,8 @@ pub struct Association {
     auth: Option<Box<Authenticator>>,
     errands: Errands,
     readable_told: bool,
-    send_defaults: SendDefaults,
+    /// How messages are sent of which nothing else is said, once the user has said it.
+    send_defaults: Option<Box<SendDefaults>>,
     /// Values of streams that the user has set.
     stream_values: BTreeMap<u16, u16>,
     events: Events,
@@ -183,6 +184,12 @@ impl Reply {
 pub(crate) struct Parting {
     peer_tag: u32,
     chunk: LastChunk,
+}
+
+impl Parting {
+    fn new(peer_tag: u32, chunk: LastChunk) -> Box<Self> {
+        Box::new(Self { peer_tag, chunk })
+    }
 }
 
 /// Its chunk.

@@ -14,6 +14,7 @@ mod lowest;
 mod message;
 mod next;
 mod order;
+mod page;
 mod parts;
 mod reading;
 mod reassembly;

@@ -117,7 +117,7 @@ macro_rules! schedulers {
 
         spelled!(SchedulerKind: $(SchedulerKind::$variant = $name),+);
 
-        /// One of them at work.
+        /// One of them at work. Those that keep more than a queue keep it apart.
         #[derive(Debug)]
         pub(crate) enum Scheduler {
             $($variant($made),)+
@@ -230,11 +230,11 @@ schedulers! {
     /// Messages in the order in which they were given (§3.1).
     Fcfs = "fcfs": fcfs::Fcfs;
     /// One stream in each packet, in turn (§3.3).
-    RoundRobinPerPacket = "round_robin_per_packet": round_robin_per_packet::RoundRobinPerPacket;
+    RoundRobinPerPacket = "round_robin_per_packet": Box<round_robin_per_packet::RoundRobinPerPacket>;
     /// The stream of the smallest value; those of one value in turn (§3.4).
-    Priority = "priority": priority::Priority;
+    Priority = "priority": Box<priority::Priority>;
     /// As many bytes of each stream (§3.5).
-    FairCapacity = "fair_capacity": fair_capacity::FairCapacity;
+    FairCapacity = "fair_capacity": Box<fair_capacity::FairCapacity>;
     /// Bytes of each stream in proportion to its value (§3.6).
-    WeightedFair = "weighted_fair": weighted_fair::WeightedFair;
+    WeightedFair = "weighted_fair": Box<weighted_fair::WeightedFair>;
 }

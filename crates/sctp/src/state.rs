@@ -70,21 +70,22 @@ pub(crate) struct Closed {
     pub(crate) sent: SenderStatistics,
 }
 
-/// The states of RFC 9260 §4 in which the peer is known.
+/// The states of RFC 9260 §4 in which the peer is known. What only those hold that pass is apart: an association is established nearly all
+/// its life.
 #[derive(Clone, Debug)]
 #[repr(u8)] // as `State`
 pub(crate) enum Stage {
     /// The cookie went back to the peer.
-    CookieEchoed(CookieEchoed),
+    CookieEchoed(Box<CookieEchoed>),
     Established,
     /// The user asked to close; outstanding data is being finished.
     ShutdownPending,
     /// SHUTDOWN was sent.
-    ShutdownSent(Closing),
+    ShutdownSent(Box<Closing>),
     /// The peer asked to close; outstanding data is being finished.
     ShutdownReceived,
     /// SHUTDOWN ACK was sent.
-    ShutdownAckSent(Closing),
+    ShutdownAckSent(Box<Closing>),
 }
 
 #[derive(Clone, Debug)]

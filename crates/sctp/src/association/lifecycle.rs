@@ -26,7 +26,6 @@ use crate::extensions::{
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::reconfig::Reconfiguration;
-use crate::runtime::SendDefaults;
 use crate::rx::{Abandoned, Receiver};
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlStatistics;
@@ -179,7 +178,7 @@ impl Association {
             marks: None,
             errands: Errands::default(),
             readable_told: false,
-            send_defaults: SendDefaults::of(&config),
+            send_defaults: None,
             stream_values: BTreeMap::new(),
             events: Events::new(config.send_buffer),
             random: random.into(),
@@ -435,10 +434,9 @@ impl Association {
     pub(crate) fn count_association_error(&mut self) {
         self.error_count += 1;
         if self.error_count > self.config.association_max_retrans {
-            self.parting = self.state.peer_tag().map(|peer_tag| Parting {
-                peer_tag,
-                chunk: LastChunk::Abort(Causes::empty()),
-            });
+            let tag = self.state.peer_tag();
+            self.parting =
+                tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::Abort(Causes::empty())));
             self.close(CloseReason::PeerUnreachable);
         }
     }

@@ -370,13 +370,13 @@ impl Association {
             .filter(|&from| self.paths.get(from).is_verified())
             .unwrap_or(self.paths.verified(wait.init.path));
         self.paths.record_answer(now, to, &mut self.trace);
-        self.set_stage(Stage::CookieEchoed(CookieEchoed {
+        self.set_stage(Stage::CookieEchoed(Box::new(CookieEchoed {
             echo: Retry::new(to),
             cookie,
             unrecognized: offer.unrecognized,
             stale_cookies: wait.stale_cookies,
             shutdown_when_open: wait.shutdown_when_open,
-        }));
+        })));
         self.prefer(now, preferred);
     }
 

@@ -157,7 +157,7 @@ impl Association {
             carries_data,
             peer_window: self.tx.advertised_rwnd(),
         };
-        entry.receiver.on_feedback(now, &feedback);
+        entry.receiver_mut(&self.config).on_feedback(now, &feedback);
         entry.feed_back(now, path, &feedback, &mut self.trace);
         let index = path.0.into();
         if let Some(bandwidth) = feedback.available_bandwidth {
@@ -199,7 +199,9 @@ impl Association {
         let Some(rsctp) = &mut self.rsctp else { return };
         // What came before, over whatever time, says nothing of the path under load.
         rsctp.marked = false;
-        self.paths.get_mut(path).receiver.forget_losses();
+        if let Some(receiver) = &mut self.paths.get_mut(path).receiver {
+            receiver.forget_losses();
+        }
         if self.state.probes_paths() {
             self.heartbeat_mut(path).send_now();
             self.schedule_heartbeat(now, before);

@@ -82,7 +82,10 @@ impl Association {
 
     /// How messages are sent of which nothing else is said.
     pub fn send_defaults(&self) -> SendDefaults {
-        self.send_defaults
+        match self.send_defaults.as_deref() {
+            Some(defaults) => *defaults,
+            None => SendDefaults::of(&self.config),
+        }
     }
 
     /// Changes how messages are sent of which nothing else is said, from the next one on.
@@ -99,7 +102,7 @@ impl Association {
                 most: self.outbound_streams - 1,
             });
         }
-        self.send_defaults = defaults;
+        self.send_defaults = Some(Box::new(defaults));
         Ok(())
     }
 
@@ -108,7 +111,7 @@ impl Association {
     /// # Errors
     /// As [`Association::send`].
     pub fn send_default(&mut self, now: Nanos, payload: Bytes) -> Result<(), SendError> {
-        let SendDefaults { stream, options } = self.send_defaults;
+        let SendDefaults { stream, options } = self.send_defaults();
         self.send_with(now, Some(stream), payload, &options)
     }
 

@@ -120,10 +120,8 @@ impl Association {
 
     /// As [`Self::abort_with`], under a tag that the peer has just named.
     pub(crate) fn abort_under(&mut self, tag: Option<u32>, cause: Cause, reason: CloseReason) {
-        self.parting = tag.map(|peer_tag| Parting {
-            peer_tag,
-            chunk: LastChunk::Abort(Causes::of(&[cause])),
-        });
+        self.parting =
+            tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::Abort(Causes::of(&[cause]))));
         self.close(reason);
     }
 
@@ -154,11 +152,11 @@ impl Association {
             return;
         }
         let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);
-        let closing = Closing {
+        let closing = Box::new(Closing {
             retry: Retry::new(path),
             guard: closes.then_some(guard),
             overdue: false,
-        };
+        });
         self.set_stage(if closes {
             Stage::ShutdownSent(closing)
         } else {
@@ -188,9 +186,9 @@ impl Association {
             Some(Stage::ShutdownSent(closing)) => {
                 let closing = Closing {
                     retry: Retry::new(from),
-                    ..*closing
+                    ..**closing
                 };
-                self.set_stage(Stage::ShutdownAckSent(closing));
+                self.set_stage(Stage::ShutdownAckSent(Box::new(closing)));
             }
             // Our SHUTDOWN ACK was lost.
             Some(Stage::ShutdownAckSent(closing)) => {
@@ -217,10 +215,9 @@ impl Association {
         if self.state.closing().is_none() {
             return discards.count(Discard::Unexpected);
         }
-        self.parting = self.state.peer_tag().map(|peer_tag| Parting {
-            peer_tag,
-            chunk: LastChunk::ShutdownComplete(from),
-        });
+        let tag = self.state.peer_tag();
+        self.parting =
+            tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::ShutdownComplete(from)));
         self.close(CloseReason::Shutdown);
     }
 

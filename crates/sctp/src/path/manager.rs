@@ -77,8 +77,8 @@ pub struct PathEntry {
     pub(crate) delivery: DeliveryMeter,
     /// What is learnt of the rate here, where it is asked for.
     pub(crate) estimator: Option<Box<dyn PathEstimator>>,
-    /// What the receiver reports of this path, where it speaks RSCTP.
-    pub(crate) receiver: ReceiverEstimate,
+    /// What the receiver reports of this path, once it has: where it speaks RSCTP.
+    pub(crate) receiver: Option<Box<ReceiverEstimate>>,
     /// DATA put on this path so far.
     pub(crate) carried: Carried,
     /// And what of it was taken for lost.
@@ -95,7 +95,7 @@ pub struct PathEntry {
     /// What of each packet is kept for an AUTH, and not in `max_packet`.
     pub(super) reserved: usize,
     /// What finds the path MTU, where that is wanted.
-    pub(crate) discovery: Option<Discovery>,
+    pub(crate) discovery: Option<Box<Discovery>>,
     /// When T3-rtx expires; `None` while stopped.
     pub t3_deadline: Option<Nanos>,
     /// When DATA was last sent here for the first time: what a round trip can be measured by. A path that carries
@@ -119,7 +119,7 @@ pub struct PathEntry {
     /// Where losses are found by time.
     pub(crate) rack: Option<Box<PathRack>>,
     /// While a recovery reduces in proportion to what arrives.
-    pub(crate) prr: Option<Prr>,
+    pub(crate) prr: Option<Box<Prr>>,
     /// Where the controller asks for rate samples.
     pub(crate) sampler: Option<Box<RateSampler>>,
 }
@@ -166,7 +166,7 @@ impl PathEntry {
             pacer: Pacer::new(config.pacing).with_burst(config.pacing_burst),
             delivery: DeliveryMeter::default(),
             estimator: config.new_path_estimator(),
-            receiver: ReceiverEstimate::new(config.profile.rsctp_loss_gain.0),
+            receiver: None,
             carried: Carried::default(),
             losses: Losses::default(),
             rtt_min: None,
@@ -178,7 +178,7 @@ impl PathEntry {
                 config.encapsulation,
             ),
             reserved: 0,
-            discovery: config.new_discovery(path.remote),
+            discovery: config.new_discovery(path.remote).map(Box::new),
             t3_deadline: None,
             last_sent: 0,
             heartbeat: Heartbeat::default(),

@@ -59,9 +59,9 @@ impl PathEntry {
         self.marked_bytes
     }
 
-    /// What the receiver reports of this path, where it speaks RSCTP.
-    pub fn receiver(&self) -> &ReceiverEstimate {
-        &self.receiver
+    /// What the receiver reports of this path, once it has: where it speaks RSCTP.
+    pub fn receiver(&self) -> Option<&ReceiverEstimate> {
+        self.receiver.as_deref()
     }
 
     /// Retransmission timeout and what it is made of.

@@ -3,11 +3,13 @@
 use std::any::Any;
 
 use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
 use anabranch_congestion::rsctp::{Rsctp, Verdict};
 use anabranch_congestion::{Base, Feedback};
 use anabranch_transport::{Nanos, Probe, Trace};
 
 use super::{PathEntry, PathId, PathState, Paths};
+use crate::config::Config;
 use crate::profile::Profile;
 
 /// When a loss changes the primary path.
@@ -48,9 +50,20 @@ impl PathEntry {
         }
     }
 
+    /// What the receiver reports, from now on kept.
+    pub(crate) fn receiver_mut(&mut self, config: &Config) -> &mut ReceiverEstimate {
+        let fresh = || Box::new(ReceiverEstimate::new(config.profile.rsctp_loss_gain.0));
+        self.receiver.get_or_insert_with(fresh)
+    }
+
+    /// The rate that the receiver reports.
+    fn rate_reported(&self) -> Option<f64> {
+        self.receiver.as_ref()?.rate()
+    }
+
     /// What a loss here is put down to; before the window is cut.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.receiver.rate())
+        Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.rate_reported())
     }
 
     /// Records what a loss here is put down to, before the window is cut: by the congestion control if it judges, and
@@ -79,7 +92,8 @@ impl Paths {
         let entry = self.get(id);
         let lossy = entry
             .receiver
-            .loss_rate()
+            .as_ref()
+            .and_then(|it| it.loss_rate())
             .is_some_and(|rate| rate > rules.max_loss_rate);
         if id != self.primary() || !lossy {
             return;
@@ -96,7 +110,7 @@ impl Paths {
 
     /// The active path but `id` with the most bandwidth, and with more than `id` if so asked.
     fn best_other(&self, id: PathId, more_bandwidth: bool) -> Option<PathId> {
-        let bandwidth = |entry: &PathEntry| entry.receiver.rate().unwrap_or(0.0);
+        let bandwidth = |entry: &PathEntry| entry.rate_reported().unwrap_or(0.0);
         let here = bandwidth(self.get(id));
         let mut best: Option<(PathId, f64)> = None;
         for (other, entry) in self.iter() {
@@ -140,7 +154,7 @@ mod tests {
                 carries_data: true,
                 peer_window: 0,
             };
-            entry.receiver.on_feedback(0, &feedback);
+            entry.receiver_mut(&config).on_feedback(0, &feedback);
         }
         paths
     }

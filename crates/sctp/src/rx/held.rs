@@ -14,8 +14,10 @@ struct InStream {
 /// Bytes held by stream, as the receive window counts them. A change is recorded when the time is next known. Only where
 /// somebody wants to know: nothing is decided by it.
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    wanted: bool,
+pub(super) struct Held(Option<Box<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
     streams: StreamTable<InStream>,
     /// The stream that changed last, and what it holds: kept here, not in the table, while no other one changes.
     last: u16,
@@ -31,36 +33,45 @@ impl Held {
     #[inline]
     pub fn follow(&mut self, trace: &Trace) {
         let wanted = trace.wants(Probe::Buffered);
-        if wanted != self.wanted {
-            *self = Self {
-                wanted,
-                ..Self::default()
-            };
+        if wanted == self.is_off() {
+            self.0 = wanted.then(Box::default);
         }
     }
 
     /// Whether nobody wanted it when it was last asked.
     #[inline]
     pub fn is_off(&self) -> bool {
-        !self.wanted
+        self.0.is_none()
     }
 
     #[inline]
     pub fn take(&mut self, stream: u16, bytes: u64) {
-        if self.wanted {
-            self.change(stream).bytes += bytes;
+        if let Some(counts) = &mut self.0 {
+            counts.change(stream).bytes += bytes;
         }
     }
 
     #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
         // What the window gave back before changes nothing here.
-        if self.wanted && bytes > 0 {
-            let held = self.change(stream);
+        if let Some(counts) = &mut self.0
+            && bytes > 0
+        {
+            let held = counts.change(stream);
             held.bytes = held.bytes.saturating_sub(bytes);
         }
     }
 
+    /// Records what changed: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
+    #[inline]
+    pub fn record(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
+        if let Some(counts) = &mut self.0 {
+            counts.record_changed(now, sum, trace);
+        }
+    }
+}
+
+impl Counts {
     fn change(&mut self, stream: u16) -> &mut InStream {
         if stream != self.last {
             self.turn_to(stream);
@@ -82,14 +93,6 @@ impl Held {
             &mut self.of_last
         } else {
             self.streams.entry(stream)
-        }
-    }
-
-    /// Records what changed: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
-    #[inline]
-    pub fn record(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
-        if self.wanted {
-            self.record_changed(now, sum, trace);
         }
     }
 

@@ -4,14 +4,14 @@ use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
 use super::lowest::{Lowest, Run};
+use super::page::{Page, WORDS};
 use super::steps;
 
 /// A Gap Ack Block names a TSN by 16 bits of offset, so nothing further on can be reported, and nothing is taken.
 const REACH: u32 = u16::MAX as u32;
 /// Duplicates kept for the next SACK; a peer that repeats more is told of the first.
 const MOST_DUPLICATES: usize = 64;
-/// Words of a page, and pages that cover every TSN within reach.
-const WORDS: usize = 64;
+/// Pages that cover every TSN within reach.
 const PAGES: usize = (REACH as usize + 1) / (64 * WORDS);
 
 /// What a TSN is to the tracker.
@@ -32,35 +32,6 @@ pub(super) struct Neighbours {
     pub after: bool,
 }
 
-/// 4,096 TSNs, a bit each.
-#[derive(Debug)]
-struct Page {
-    words: [u64; WORDS],
-    /// Words with a bit set, and words with no bit clear.
-    some: u64,
-    full: u64,
-}
-
-impl Page {
-    fn set(&mut self, word: usize, bit: u32) {
-        self.words[word] |= 1 << bit;
-        self.some |= 1 << word;
-        if self.words[word] == u64::MAX {
-            self.full |= 1 << word;
-        }
-    }
-
-    /// Clears the bits of `mask`; whether the page is empty now.
-    fn clear(&mut self, word: usize, mask: u64) -> bool {
-        self.words[word] &= !mask;
-        self.full &= !(1 << word);
-        if self.words[word] == 0 {
-            self.some &= !(1 << word);
-        }
-        self.some == 0
-    }
-}
-
 /// Page, word and bit of a TSN: the lower 16 bits are enough, since no more are within reach.
 #[inline]
 fn place(tsn: Tsn) -> (usize, usize, u32) {
@@ -78,6 +49,9 @@ fn above(count: usize) -> u64 {
     u64::MAX.checked_shl(count as u32).unwrap_or(0)
 }
 
+/// By their numbers.
+type Pages = [Option<Box<Page>>; PAGES];
+
 /// TSNs received. What is past the cumulative point is kept as bits, on pages that are there while one of theirs is set: no
 /// order of arrival makes a chunk cost more than another, and no peer makes it more than 13 KiB.
 #[derive(Debug)]
@@ -88,7 +62,7 @@ pub(super) struct TsnTracker {
     runs: usize,
     /// As many of the lowest runs as most SACKs name.
     lowest: Lowest,
-    pages: [Option<Box<Page>>; PAGES],
+    pages: Option<Box<Pages>>,
     duplicates: Vec<Tsn>,
 }
 
@@ -99,7 +73,7 @@ impl TsnTracker {
             highest: initial_tsn.prev(),
             runs: 0,
             lowest: Lowest::default(),
-            pages: Default::default(),
+            pages: None,
             duplicates: Vec::new(),
         }
     }
@@ -122,12 +96,17 @@ impl TsnTracker {
         self.runs
     }
 
+    /// A page, if it is there.
+    #[inline]
+    fn page(&self, number: usize) -> Option<&Page> {
+        self.pages.as_ref()?[number].as_deref()
+    }
+
     /// Whether a TSN past the cumulative point, or just beyond reach, has arrived.
     #[inline]
     fn has(&self, tsn: Tsn) -> bool {
         let (page, word, bit) = place(tsn);
-        self.pages[page]
-            .as_ref()
+        self.page(page)
             .is_some_and(|page| page.words[word] >> bit & 1 == 1)
     }
 
@@ -158,14 +137,8 @@ impl TsnTracker {
         }
         let beside = self.beside(tsn);
         let (page, word, bit) = place(tsn);
-        let fresh = || {
-            Box::new(Page {
-                words: [0; WORDS],
-                some: 0,
-                full: 0,
-            })
-        };
-        self.pages[page].get_or_insert_with(fresh).set(word, bit);
+        let pages = self.pages.get_or_insert_default();
+        pages[page].get_or_insert_default().set(word, bit);
         if !self.lowest.ends_before(tsn, self.cumulative) {
             // The last of the lowest may join the first of the others.
             let last = if beside.after {
@@ -289,11 +262,11 @@ impl TsnTracker {
             let count = left.min(64 - bit);
             steps::count(1);
             let mask = above(bit as usize) & !above((bit + count) as usize);
-            if self.pages[number]
-                .as_mut()
-                .is_some_and(|page| page.clear(word, mask))
+            if let Some(pages) = &mut self.pages
+                && let Some(page) = &mut pages[number]
+                && page.clear(word, mask)
             {
-                self.pages[number] = None;
+                pages[number] = None;
             }
             if count == left {
                 return;
@@ -312,7 +285,7 @@ impl TsnTracker {
         // Once round, and what is left of the first page.
         for _ in 0..=PAGES {
             steps::count(1);
-            match &self.pages[number] {
+            match self.page(number) {
                 Some(page) => {
                     let bits = (page.words[word] ^ flip) & mask;
                     if bits != 0 {
@@ -342,7 +315,7 @@ impl TsnTracker {
         let mut mask = !above(bit as usize);
         for _ in 0..=PAGES {
             steps::count(1);
-            if let Some(page) = &self.pages[number] {
+            if let Some(page) = self.page(number) {
                 let bits = page.words[word] & mask;
                 let words = page.some & !above(word);
                 let found = match (bits, words) {

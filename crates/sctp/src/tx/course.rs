@@ -10,43 +10,57 @@ use crate::scheduling::SchedulerKind;
 
 /// The keys of chunks: one packet has one AUTH, and so one key.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct Keys(Option<Box<Chosen>>);
+
+/// Once a user has chosen a key.
+#[derive(Debug, Default)]
+struct Chosen {
     /// Of the packet at hand; `None`: the active one.
     packet: Option<u16>,
     /// Of chunks in flight that were signed by another than the active one, in the order of their TSNs: they are when they go again, too.
-    chosen: VecDeque<(Tsn, u16)>,
+    chunks: VecDeque<(Tsn, u16)>,
 }
 
 impl Keys {
     /// A packet begins.
     pub fn begin_packet(&mut self) {
-        self.packet = None;
+        if let Some(chosen) = &mut self.0 {
+            chosen.packet = None;
+        }
     }
 
     /// Whether a chunk with this key may go into the packet; its `first` decides.
     pub fn join(&mut self, key: Option<u16>, first: bool) -> bool {
-        if first {
-            self.packet = key;
+        if self.0.is_none() && key.is_none() {
+            return true;
         }
-        self.packet == key
+        let chosen = self.0.get_or_insert_default();
+        if first {
+            chosen.packet = key;
+        }
+        chosen.packet == key
     }
 
     /// A new chunk went into the packet.
     #[inline]
     pub fn note(&mut self, tsn: Tsn, cumulative: Tsn) {
+        let Some(chosen) = &mut self.0 else {
+            return;
+        };
         let acknowledged = |it: &(Tsn, u16)| it.0.le(cumulative);
-        while self.chosen.front().is_some_and(acknowledged) {
-            self.chosen.pop_front();
+        while chosen.chunks.front().is_some_and(acknowledged) {
+            chosen.chunks.pop_front();
         }
-        if let Some(key) = self.packet {
-            self.chosen.push_back((tsn, key));
+        if let Some(key) = chosen.packet {
+            chosen.chunks.push_back((tsn, key));
         }
     }
 
     /// The key of a chunk in flight.
     pub fn of(&self, tsn: Tsn) -> Option<u16> {
-        let at = self.chosen.partition_point(|(chunk, _)| chunk.lt(tsn));
-        let found = self.chosen.get(at).filter(|(chunk, _)| *chunk == tsn);
+        let chunks = &self.0.as_ref()?.chunks;
+        let at = chunks.partition_point(|(chunk, _)| chunk.lt(tsn));
+        let found = chunks.get(at).filter(|(chunk, _)| *chunk == tsn);
         found.map(|(_, key)| *key)
     }
 }
@@ -54,7 +68,7 @@ impl Keys {
 impl Sender {
     /// The key that the packet which was filled last is to be signed by; `None`: the active one.
     pub(crate) fn packet_key(&self) -> Option<u16> {
-        self.keys.packet
+        self.keys.0.as_ref()?.packet
     }
 
     /// Another scheduler decides from now on, with these values of streams.

@@ -243,7 +243,7 @@ impl Sender {
             state.cut_at = now;
         }
         if proportional {
-            entry.prr = Some(Prr::new(flight));
+            entry.prr = Some(Box::new(Prr::new(flight)));
         }
     }
 }

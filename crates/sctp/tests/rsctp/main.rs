@@ -307,7 +307,8 @@ fn the_estimate_of_a_full_path_is_its_rate() {
     let paths = of(&world, A, a).paths();
     let entry = paths.get(PathId(1));
     let srtt = entry.rto().srtt().expect("measured") as f64 / SECOND as f64;
-    let expected = (entry.receiver().rate().expect("measured") * srtt).max(4_404.0);
+    let reported = entry.receiver().expect("reported");
+    let expected = (reported.rate().expect("measured") * srtt).max(4_404.0);
     assert_eq!(entry.cwnd(), expected as u64);
     all_arrived(&mut world, z, &mut got, next);
 }

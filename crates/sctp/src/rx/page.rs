@@ -1,0 +1,44 @@
+//! TSNs past the cumulative point, as bits.
+
+/// Words of a page.
+pub(super) const WORDS: usize = 64;
+
+/// 4,096 TSNs, a bit each.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub words: [u64; WORDS],
+    /// Words with a bit set, and words with no bit clear.
+    pub some: u64,
+    pub full: u64,
+}
+
+impl Default for Page {
+    /// None has arrived.
+    fn default() -> Self {
+        Self {
+            words: [0; WORDS],
+            some: 0,
+            full: 0,
+        }
+    }
+}
+
+impl Page {
+    pub fn set(&mut self, word: usize, bit: u32) {
+        self.words[word] |= 1 << bit;
+        self.some |= 1 << word;
+        if self.words[word] == u64::MAX {
+            self.full |= 1 << word;
+        }
+    }
+
+    /// Clears the bits of `mask`; whether the page is empty now.
+    pub fn clear(&mut self, word: usize, mask: u64) -> bool {
+        self.words[word] &= !mask;
+        self.full &= !(1 << word);
+        if self.words[word] == 0 {
+            self.some &= !(1 << word);
+        }
+        self.some == 0
+    }
+}
