@@ -2,6 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use smallvec::SmallVec;
+
+/// Addresses of a host, of which most have one.
+pub(crate) type Addresses = SmallVec<[IpAddr; 1]>;
+
 /// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
 pub(crate) fn is_unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());

@@ -9,6 +9,8 @@ mod fixed;
 mod judgement;
 mod setting;
 
+use std::ops::{Deref, DerefMut};
+
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
 
@@ -109,12 +111,43 @@ impl AllocationKind {
         matches!(self, Self::Adaptive { .. } | Self::AdaptiveStep { .. })
     }
 
-    fn build(&self) -> Box<dyn StreamAllocation> {
+    fn build(&self) -> Allocation {
         match *self {
-            Self::Negotiated => Box::new(Negotiated::default()),
-            Self::Fixed(streams) => Box::new(Fixed::new(streams)),
-            Self::Adaptive { streams, judgement } => Box::new(Adaptive::new(streams, judgement)),
-            Self::AdaptiveStep { judgement } => Box::new(AdaptiveStep::new(judgement)),
+            Self::Negotiated => Allocation::Negotiated(Negotiated::default()),
+            Self::Fixed(streams) => Allocation::Other(Box::new(Fixed::new(streams))),
+            Self::Adaptive { streams, judgement } => {
+                Allocation::Other(Box::new(Adaptive::new(streams, judgement)))
+            }
+            Self::AdaptiveStep { judgement } => {
+                Allocation::Other(Box::new(AdaptiveStep::new(judgement)))
+            }
+        }
+    }
+}
+
+/// What decides, which takes no memory of its own where it is the usual one.
+#[derive(Debug)]
+enum Allocation {
+    Negotiated(Negotiated),
+    Other(Box<dyn StreamAllocation>),
+}
+
+impl Deref for Allocation {
+    type Target = dyn StreamAllocation;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Allocation::Negotiated(it) => it,
+            Allocation::Other(it) => &**it,
+        }
+    }
+}
+
+impl DerefMut for Allocation {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Allocation::Negotiated(it) => it,
+            Allocation::Other(it) => &mut **it,
         }
     }
 }
@@ -122,7 +155,7 @@ impl AllocationKind {
 /// The streams in use, and whose turn it is among them.
 #[derive(Debug)]
 pub(crate) struct StreamsInUse {
-    allocation: Box<dyn StreamAllocation>,
+    allocation: Allocation,
     /// 0 before the handshake.
     negotiated: u16,
     in_use: u16,

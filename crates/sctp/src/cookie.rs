@@ -18,6 +18,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use subtle::ConstantTimeEq;
 
+use crate::address::Addresses;
 use crate::authentication::AuthTerms;
 use crate::extensions::{AUTH, Extensions};
 use crate::handshake::Remarks;
@@ -62,7 +63,7 @@ pub(crate) struct Cookie {
     /// Where the INIT came from and arrived.
     pub(crate) path: Path,
     /// Every address of the peer, the INIT's source first; at most [`MAX_PEER_ADDRESSES`].
-    pub(crate) peer_addresses: Vec<IpAddr>,
+    pub(crate) peer_addresses: Addresses,
     /// What both ends offered beyond the RFC.
     pub(crate) extensions: Extensions,
     /// What they said of AUTH, where it is among that.
@@ -141,8 +142,8 @@ impl Cookie {
 
     /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
     /// trusts its input is one bug away from trusting a stranger's.
-    fn decode(mut body: Bytes) -> Option<Self> {
-        let body = &mut body;
+    fn decode(whole: &Bytes) -> Option<Self> {
+        let body = &mut &whole[..];
         let remarked = match body.try_get_u8().ok()?.checked_sub(FORMAT)? {
             0 => false,
             1 => true,
@@ -165,7 +166,7 @@ impl Cookie {
             outbound_streams: body.try_get_u16().ok()?,
             inbound_streams: body.try_get_u16().ok()?,
             path: Path::new(take_address(body)?, take_address(body)?),
-            peer_addresses: Vec::new(),
+            peer_addresses: Addresses::new(),
             extensions: Extensions::default(),
             auth: None,
             remarks: Remarks::default(),
@@ -179,10 +180,14 @@ impl Cookie {
         }
         cookie.extensions = Extensions::from_bits(body.try_get_u16().ok()?)?;
         if cookie.extensions.has(&AUTH) {
-            cookie.auth = Some(Box::new(AuthTerms::decode(body)?));
+            let mut rest = whole.slice_ref(body);
+            cookie.auth = Some(Box::new(AuthTerms::decode(&mut rest)?));
+            body.advance(body.len() - rest.len());
         }
         if remarked {
-            cookie.remarks = Remarks::decode(body)?;
+            let mut rest = whole.slice_ref(body);
+            cookie.remarks = Remarks::decode(&mut rest)?;
+            body.advance(body.len() - rest.len());
         }
         (body.len() < 4).then_some(cookie)
     }
@@ -201,7 +206,7 @@ pub(crate) fn put_address(out: &mut BytesMut, address: IpAddr) {
     }
 }
 
-pub(crate) fn take_address(body: &mut Bytes) -> Option<IpAddr> {
+pub(crate) fn take_address(body: &mut impl Buf) -> Option<IpAddr> {
     match body.try_get_u8().ok()? {
         4 => Some(Ipv4Addr::from(body.try_get_u32().ok()?).into()),
         6 => Some(Ipv6Addr::from(body.try_get_u128().ok()?).into()),
@@ -271,7 +276,7 @@ impl CookieJar {
         if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
             return None;
         }
-        Cookie::decode(sealed.slice(..body_len))
+        Cookie::decode(&sealed.slice(..body_len))
     }
 }
 
@@ -300,7 +305,7 @@ mod tests {
             outbound_streams: 10,
             inbound_streams: 20,
             path: Path::new([10, 0, 0, 2].into(), peer),
-            peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
+            peer_addresses: Addresses::from_slice(&[peer, Ipv6Addr::LOCALHOST.into()]),
             extensions: Extensions::from_bits(1).expect("a bit"),
             auth: None,
             remarks: Remarks::default(),
@@ -376,19 +381,19 @@ mod tests {
         let mut whole = BytesMut::new();
         sample().encode(&mut whole);
         let whole = whole.freeze();
-        assert_eq!(Cookie::decode(whole.clone()), Some(sample()));
+        assert_eq!(Cookie::decode(&whole), Some(sample()));
         let said = whole.len() / 4 * 4;
         for len in 0..said - 3 {
-            assert_eq!(Cookie::decode(whole.slice(..len)), None, "{len} bytes");
+            assert_eq!(Cookie::decode(&whole.slice(..len)), None, "{len} bytes");
         }
         let mut longer = whole.to_vec();
         longer.extend_from_slice(&[0; 4]);
-        assert_eq!(Cookie::decode(longer.into()), None);
+        assert_eq!(Cookie::decode(&longer.into()), None);
         let count = whole.windows(2).rposition(|it| it == [2, 4]).expect("two");
         for addresses in (0..=255).filter(|&it| it != 2) {
             let mut wrong = whole.to_vec();
             wrong[count] = addresses;
-            assert_eq!(Cookie::decode(wrong.into()), None, "{addresses} addresses");
+            assert_eq!(Cookie::decode(&wrong.into()), None, "{addresses} addresses");
         }
     }
 
@@ -416,7 +421,7 @@ mod tests {
         let mut random = Random::new([1; 32]);
         let mut jar = fresh(&mut random);
         let mut cookie = sample();
-        cookie.peer_addresses = vec![Ipv6Addr::LOCALHOST.into(); 5_000];
+        cookie.peer_addresses = Addresses::from_elem(Ipv6Addr::LOCALHOST.into(), 5_000);
         let sealed = jar.seal(0, &cookie, &mut random);
         assert!(sealed.len() < 300, "{} bytes", sealed.len());
         assert_eq!(

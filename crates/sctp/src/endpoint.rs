@@ -26,6 +26,7 @@ use anabranch_wire::packet::{
     COMMON_HEADER, Checksum, CommonHeader, Packet, PacketBuilder, PacketError,
 };
 use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
 
 pub use table::AssociationId;
 
@@ -216,9 +217,9 @@ impl Endpoint {
             local: self.port,
             remote: port,
         };
-        let random = self.random.fork();
+        let seed = self.random.key();
         let mut association =
-            Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
+            Association::connecting(Arc::clone(&self.config), ports, tag, &paths, seed);
         association.set_udp_port(udp_port);
         let id = self.table.insert(association);
         self.table.await_init_ack(id, tag);
@@ -226,14 +227,18 @@ impl Endpoint {
         Ok(id)
     }
 
-    fn paths_to(&mut self, remote: &[IpAddr], port: u16) -> Result<Vec<Path>, ConnectError> {
+    fn paths_to(
+        &mut self,
+        remote: &[IpAddr],
+        port: u16,
+    ) -> Result<SmallVec<[Path; 1]>, ConnectError> {
         if remote.is_empty() {
             return Err(ConnectError::NoAddress);
         }
         if port == 0 {
             return Err(ConnectError::Port);
         }
-        let mut paths = Vec::with_capacity(remote.len());
+        let mut paths = SmallVec::with_capacity(remote.len());
         for &remote in remote {
             if !is_unicast(remote) {
                 return Err(ConnectError::NotUnicast(remote));

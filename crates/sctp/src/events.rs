@@ -13,7 +13,9 @@ const MOST_WAITING: usize = 256;
 /// Events in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Events {
-    waiting: VecDeque<Event>,
+    /// The first that waits: mostly there is no other. None waits behind none.
+    first: Option<Event>,
+    others: VecDeque<Event>,
     /// Events that found no room since the last that did.
     missed: u64,
     /// Bytes of abandoned messages that wait, and that may.
@@ -27,8 +29,8 @@ impl Events {
     /// For events that hold so many bytes of user data, and messages given up together beyond it.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
-            // Mostly one waits; a queue that grows by itself makes room for four.
-            waiting: VecDeque::with_capacity(1),
+            first: None,
+            others: VecDeque::new(),
             missed: 0,
             bytes: 0,
             most_bytes,
@@ -74,12 +76,12 @@ impl Events {
             if self.missed > 0 {
                 self.tell_missed();
             }
-            self.waiting.push_back(Event::Readable);
+            self.append(Event::Readable);
         }
     }
 
     fn is_full(&self) -> bool {
-        self.waiting.len() >= MOST_WAITING || self.bytes > self.most_bytes
+        self.others.len() >= MOST_WAITING - 1 || self.bytes > self.most_bytes
     }
 
     fn put(&mut self, event: Event) {
@@ -87,7 +89,15 @@ impl Events {
             self.tell_missed();
         }
         self.bytes += user_data(&event);
-        self.waiting.push_back(event);
+        self.append(event);
+    }
+
+    #[inline]
+    fn append(&mut self, event: Event) {
+        match self.first {
+            None => self.first = Some(event),
+            Some(_) => self.others.push_back(event),
+        }
     }
 
     pub(crate) fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
@@ -98,13 +108,16 @@ impl Events {
     fn tell_missed(&mut self) {
         let events = std::mem::take(&mut self.missed);
         if events > 0 {
-            self.waiting.push_back(Event::Missed { events });
+            self.append(Event::Missed { events });
         }
     }
 
     #[inline(always)]
     pub(crate) fn pop_front(&mut self) -> Option<Event> {
-        let event = self.waiting.pop_front()?;
+        let event = self.first.take()?;
+        if !self.others.is_empty() {
+            self.first = self.others.pop_front();
+        }
         if self.bytes > 0 || self.missed > 0 {
             self.let_go(&event);
         }
@@ -117,18 +130,18 @@ impl Events {
     #[cold]
     fn let_go(&mut self, event: &Event) {
         self.bytes -= user_data(event);
-        if self.waiting.is_empty() {
+        if self.is_empty() {
             self.tell_missed();
         }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.first.is_none()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Event> {
-        self.waiting.iter()
+        self.first.iter().chain(&self.others)
     }
 }
 
@@ -164,7 +177,7 @@ mod tests {
         }
         events.push_back(key(300));
         events.push_back(Event::Closed(CloseReason::Shutdown));
-        assert!(events.waiting.len() <= MOST_WAITING + 4);
+        assert!(events.iter().count() <= MOST_WAITING + 4);
         let told = told(&mut events);
         let expected: Vec<Event> = (0..256)
             .map(key)

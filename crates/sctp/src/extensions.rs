@@ -116,6 +116,9 @@ impl Extensions {
 
     /// Adds the parameters of INIT or INIT ACK that say so.
     pub(crate) fn push(self, parameters: &mut TlvWriter) {
+        if self.0 == 0 {
+            return;
+        }
         let mut chunks = Vec::new();
         for extension in self.iter() {
             if let Some(parameter) = (extension.parameter)() {

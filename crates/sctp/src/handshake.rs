@@ -23,6 +23,8 @@ use crate::extensions::{AUTH, Extensions};
 const MAX_PARAMETERS: usize = 1_024;
 /// The most bytes of the parameters of extensions, but for those of AUTH.
 const EXTENSIONS: usize = 100;
+/// Bytes of the parameters of most INITs: the families of addresses.
+const USUAL_PARAMETERS: usize = 8;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = 12 + 20;
 
@@ -49,7 +51,8 @@ pub(crate) fn init(
     remote: IpAddr,
     cookie_preservative: Option<u32>,
 ) -> Init {
-    let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
+    let room = room_for_parameters(config, remote);
+    let mut parameters = TlvWriter::with_capacity(room, USUAL_PARAMETERS);
     if config.bare_init {
         return assemble(config, own, parameters.finish());
     }

@@ -16,12 +16,8 @@ impl Random {
         Self(ChaCha12Rng::from_seed(seed))
     }
 
-    /// A generator of its own for an association, so that what one association draws never moves another's numbers.
-    pub(crate) fn fork(&mut self) -> Self {
-        Self::new(self.key())
-    }
-
-    /// 32 secret bytes.
+    /// 32 secret bytes; also the seed of a generator of its own for an association, so that what one association draws never moves another's
+    /// numbers.
     pub(crate) fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
         self.0.fill_bytes(&mut key);
@@ -68,6 +64,15 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// The rest of the stream.
+    pub(crate) fn of(random: &mut Random) -> Self {
+        Self {
+            seed: random.0.get_seed(),
+            drawn: random.0.get_word_pos() as u64,
+            next: Some(random.next_u64()),
+        }
+    }
+
     /// Lets `draw` go on with the stream.
     pub(crate) fn draw<T>(&mut self, draw: impl FnOnce(&mut Random) -> T) -> T {
         let mut random = Random::new(self.seed);
@@ -99,16 +104,6 @@ impl Kept {
     }
 }
 
-impl From<Random> for Kept {
-    fn from(mut random: Random) -> Self {
-        Self {
-            seed: random.0.get_seed(),
-            drawn: random.0.get_word_pos() as u64,
-            next: Some(random.next_u64()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +112,7 @@ mod tests {
     fn the_same_seed_gives_the_same_stream_and_a_fork_leaves_it_alone() {
         let mut one = Random::new([7; 32]);
         let mut two = Random::new([7; 32]);
-        let mut fork = two.fork();
+        let mut fork = Random::new(two.key());
         one.key();
         for _ in 0..100 {
             fork.next_u64();
@@ -131,7 +126,7 @@ mod tests {
 
     #[test]
     fn jitter_stays_within_half_of_the_centre() {
-        let mut random = Kept::from(Random::new([1; 32]));
+        let mut random = Kept::of(&mut Random::new([1; 32]));
         for _ in 0..1_000 {
             let span = random.jittered_by_half(1_000);
             assert!((500..1_500).contains(&span), "{span}");
@@ -142,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_kept_goes_on_where_it_was() {
         let mut one = Random::new([7; 32]);
-        let mut kept = Kept::from(one.clone());
+        let mut kept = Kept::of(&mut one.clone());
         for number in 0..200 {
             // A number of 64 bits then lies across the blocks of the stream.
             if number % 3 == 0 {
@@ -152,7 +147,7 @@ mod tests {
             // Once more, with nothing at hand.
             assert_eq!(kept.next_u64(), one.next_u64());
             if number % 2 == 0 {
-                kept = Kept::from(one.clone());
+                kept = Kept::of(&mut one.clone());
             }
         }
     }

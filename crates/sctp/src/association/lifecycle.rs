@@ -24,7 +24,7 @@ use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
 use crate::path::{PathId, PathState, Paths};
-use crate::random::Random;
+use crate::random::{Kept, Random};
 use crate::reconfig::Reconfiguration;
 use crate::rx::{Abandoned, Receiver};
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
@@ -98,9 +98,9 @@ impl Association {
         ports: Ports,
         local_tag: u32,
         paths: &[Path],
-        random: Random,
+        seed: [u8; 32],
     ) -> Box<Self> {
-        let mut association = Self::new(config, ports, local_tag, None, paths[0], random);
+        let mut association = Self::new(config, ports, local_tag, None, paths[0], seed);
         let config = Arc::clone(&association.config);
         for &path in &paths[1..] {
             association.paths.add(&config, path, PathState::Active);
@@ -113,7 +113,7 @@ impl Association {
         config: Arc<Config>,
         cookie: &Cookie,
         path: Path,
-        random: Random,
+        seed: [u8; 32],
     ) -> Box<Self> {
         let ports = Ports {
             local: cookie.local_port,
@@ -121,20 +121,21 @@ impl Association {
         };
         let tsn = Some(cookie.local_initial_tsn);
         let first = Path::new(path.local, cookie.path.remote);
-        let mut association = Self::new(config, ports, cookie.local_tag, tsn, first, random);
+        let mut association = Self::new(config, ports, cookie.local_tag, tsn, first, seed);
         association.adopt(path.local, &Terms::of_cookie(cookie));
         association
     }
 
-    /// One of which nothing is known but where it begins; `initial_tsn`: what a cookie says, where the peer began.
+    /// One of which nothing is known but where it begins; `seed`: of its generator; `initial_tsn`: what a cookie says, where the peer began.
     fn new(
         config: Arc<Config>,
         ports: Ports,
         local_tag: u32,
         initial_tsn: Option<Tsn>,
         first: Path,
-        mut random: Random,
+        seed: [u8; 32],
     ) -> Box<Self> {
+        let mut random = Random::new(seed);
         let begins = initial_tsn.is_none();
         let local_initial_tsn = initial_tsn.unwrap_or_else(|| Tsn(random.next_u32()));
         let offers_auth = begins && (AUTH.wanted)(&config);
@@ -181,7 +182,7 @@ impl Association {
             send_defaults: None,
             stream_values: BTreeMap::new(),
             events: Events::new(config.send_buffer),
-            random: random.into(),
+            random: Kept::of(&mut random),
             trace: Trace::default(),
             config,
         })

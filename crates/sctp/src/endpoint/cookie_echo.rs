@@ -83,9 +83,10 @@ impl Endpoint {
             self.discards.count(Discard::StaleCookie);
             return self.tell_staleness(arrival, &cookie, staleness);
         }
-        let slot = match (existing, action) {
-            (Some(slot), Some(action)) => self.apply(slot, arrival, &cookie, action),
-            _ => self.accept(arrival, &cookie),
+        let known = existing.zip(action);
+        let slot = match known {
+            Some((slot, action)) => self.apply(slot, arrival, &cookie, action),
+            None => self.accept(arrival, &cookie),
         };
         let Some(slot) = slot else { return };
         self.taken = true;
@@ -94,7 +95,10 @@ impl Endpoint {
         {
             auth.vouch();
         }
-        self.table.index(slot);
+        // A new one was made findable when it was taken in.
+        if known.is_some() {
+            self.table.index(slot);
+        }
         self.table.touch(slot);
         match rest.next_frame() {
             Some(Ok(next)) => self.deliver(slot, arrival, next, rest, true),
@@ -147,9 +151,9 @@ impl Endpoint {
             self.answer(arrival, cookie.peer_tag, &[&abort]);
             return None;
         }
-        let random = self.random.fork();
+        let seed = self.random.key();
         let mut association =
-            Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
+            Association::accepted(Arc::clone(&self.config), cookie, arrival.path, seed);
         association.set_udp_port(arrival.udp_port);
         association.establish(arrival.now);
         association.prefer(arrival.now, cookie.remarks.primary);

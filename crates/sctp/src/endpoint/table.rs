@@ -11,6 +11,7 @@ use std::net::IpAddr;
 
 use anabranch_transport::Path;
 use anabranch_wire::packet::CommonHeader;
+use smallvec::SmallVec;
 
 use super::keyed::Keyed;
 use crate::association::Association;
@@ -69,8 +70,8 @@ pub(super) struct Way {
 struct Slot {
     generation: u32,
     association: Option<Box<Association>>,
-    /// What finds it in `by_peer`: its verified addresses.
-    keys: Vec<Key>,
+    /// What finds it in `by_peer`: its verified addresses. Most have one.
+    keys: SmallVec<[Key; 1]>,
     /// What finds it in `claims`.
     claims: Vec<(Key, u32)>,
     waits_to_transmit: bool,
@@ -156,8 +157,10 @@ impl Table {
             };
             let (address, verified) = (entry.path.remote, entry.verified);
             let key = Key { port, address };
+            if self.slots[slot as usize].keys.contains(&key) {
+                continue;
+            }
             match self.owner(key) {
-                Some(owner) if owner == slot => {}
                 Some(_) if verified => debug_assert!(false, "two have verified {address}"),
                 Some(_) => self.disown(slot, address),
                 None if verified => self.own(slot, key),
@@ -174,12 +177,12 @@ impl Table {
         let Some(association) = association else {
             return;
         };
-        keys.retain(|key| {
+        keys.retain(|&mut key| {
             let entries = &mut association.paths().iter();
             let kept =
                 entries.any(|(_, it)| it.path.remote == key.address && it.verified && !it.disowned);
             if !kept {
-                self.by_peer.remove(key);
+                self.by_peer.remove(&key);
                 self.last = None;
             }
             kept
@@ -198,10 +201,12 @@ impl Table {
 
     fn own(&mut self, slot: u32, key: Key) {
         self.by_peer.insert(key, slot);
-        // Most have one address; a list that grows by itself makes room for four.
-        let keys = &mut self.slots[slot as usize].keys;
-        keys.reserve_exact(1);
-        keys.push(key);
+        self.slots[slot as usize].keys.push(key);
+        // Its packets come next.
+        self.last = Some((key, slot));
+        if self.claims.is_empty() {
+            return;
+        }
         let all = (key, 0, 0)..=(key, u32::MAX, u32::MAX);
         let others: BTreeSet<u32> = self.claims.range(all).map(|&(_, _, slot)| slot).collect();
         for other in others {

@@ -9,7 +9,7 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::{Tlv, U16List};
 use bytes::Bytes;
 
-use crate::address::is_unicast;
+use crate::address::{Addresses, is_unicast};
 use crate::authentication::{AuthOffer, Authentication, Collected};
 use crate::config::Config;
 use crate::cookie::MAX_PEER_ADDRESSES;
@@ -30,7 +30,7 @@ pub(crate) struct Offer {
     pub(crate) inbound_streams: u16,
     pub(crate) initial_tsn: Tsn,
     /// The packet's source first, then what was listed; unicast, each once, at most [`MAX_PEER_ADDRESSES`].
-    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) addresses: Addresses,
     pub(crate) cookie: Option<Bytes>,
     /// What the peer speaks beyond the RFC.
     pub(crate) extensions: Extensions,
@@ -102,7 +102,7 @@ impl Offer {
             outbound_streams: init.outbound_streams,
             inbound_streams: init.inbound_streams,
             initial_tsn: init.initial_tsn,
-            addresses: vec![source],
+            addresses: Addresses::from_elem(source, 1),
             cookie: None,
             extensions: Extensions::default(),
             auth: None,
