@@ -21,7 +21,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 type Pair = (f64, f64);
 
 /// The sender that the others are held against.
-const OURS: &str = "anabranch, RACK, PRR, CUBIC";
+const OURS: &str = "anabranch, RACK, PRR, CUBIC, L = 2";
 /// What the races in real time lose, as the spec's parameter and in words.
 const LOSSES: [(&str, &str); 4] = [
     ("0.001", "0.1 %"),
@@ -319,7 +319,8 @@ fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
         ])
         .args(["--message", MESSAGE, "--time", &format!("{SECONDS} s")])
         .args(["--congestion", "cubic", "--set", "rack=true"])
-        .args(["--set", "proportional_rate_reduction=true"]);
+        .args(["--set", "proportional_rate_reduction=true"])
+        .args(["--set", "slow_start_limit=2"]);
     let output = command.output()?;
     // Where the last packets of the shutdown are lost `perf` ends with an error, behind its report of what had arrived.
     let said: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();

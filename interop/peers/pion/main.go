@@ -349,12 +349,25 @@ func flood(a arguments, association *sctp.Association, s *sctp.Stream) {
 	}
 }
 
+// silence ends a flood: where the last packets of a shutdown are lost the other end is gone, and the association stays. A new deadline
+// costs a goroutine, so that it is set once in a while and not for each message.
+const (
+	silence = 60 * time.Second
+	while   = 5 * time.Second
+)
+
 // tally counts the messages of a flood until it ends.
 func tally(s *sctp.Stream) {
 	buffer := make([]byte, largest)
 	var messages, bytes int
-	var first, last time.Time
+	var first, last, set time.Time
 	for {
+		if messages > 0 && last.Sub(set) > while {
+			set = last
+			if err := s.SetReadDeadline(set.Add(silence + while)); err != nil {
+				fail("deadline: %v", err)
+			}
+		}
 		n, _, err := s.ReadSCTP(buffer)
 		if err != nil {
 			break
