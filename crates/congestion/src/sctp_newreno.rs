@@ -175,6 +175,7 @@ impl CongestionControl for SctpNewReno {
     }
 
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
+        self.timed_out = cause == LossCause::Timeout;
         let repeated =
             self.cwnd <= self.parameters.unit && self.parameters.repeated_timeout_keeps_ssthresh;
         if cause == LossCause::Timeout && repeated {
@@ -186,7 +187,6 @@ impl CongestionControl for SctpNewReno {
             LossCause::Timeout => self.parameters.unit,
         };
         self.partial_bytes_acked = 0;
-        self.timed_out = cause == LossCause::Timeout;
     }
 
     fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
@@ -250,6 +250,8 @@ impl Adjustable for SctpNewReno {
 
     fn set_cwnd(&mut self, cwnd: f64) {
         self.cwnd = cwnd as u64;
+        // Who avoids congestion in place of this control does so by this.
+        self.timed_out &= self.in_slow_start();
     }
 
     fn set_ssthresh(&mut self, ssthresh: f64) {

@@ -75,6 +75,30 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     assert_eq!(cc.cwnd(), 6 * 1448);
 }
 
+/// The slow start behind a timeout ends, too, where another control moves the window beyond ssthresh, and begins also where the timeout changes
+/// nothing else.
+#[test]
+fn the_limit_after_a_timeout_ends_with_its_slow_start() {
+    let mut cc = SctpNewReno::new(SctpParameters {
+        unit: 1448,
+        initial_cwnd: 1448,
+        slow_start_limit: 2,
+        repeated_timeout_keeps_ssthresh: true,
+        ..SctpParameters::default()
+    });
+    cc.on_loss(0, LossCause::Timeout, 1448);
+    cc.on_ack(&ack(2 * 1448, 2 * 1448));
+    assert_eq!(cc.cwnd(), 2 * 1448);
+    cc.set_ssthresh(4.0 * 1448.0);
+    cc.set_cwnd(4.0 * 1448.0);
+    cc.on_ack(&ack(2 * 1448, 4 * 1448));
+    assert_eq!(cc.cwnd(), 5 * 1448, "up to ssthresh it is slow start");
+    cc.set_cwnd(6.0 * 1448.0);
+    cc.set_ssthresh(20.0 * 1448.0); // as after an idle time
+    cc.on_ack(&ack(2 * 1448, 6 * 1448));
+    assert_eq!(cc.cwnd(), 8 * 1448);
+}
+
 #[test]
 fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recovery() {
     let mut cc = paper();
