@@ -105,9 +105,9 @@ with_rsctp! {
     ssthresh_floor: u64, "RFC 9260 §7.2.3";
     /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1";
-    /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260: 1, and more is allowed. At 1 a
-    /// receiver that delays SACKs makes cwnd grow by half per round trip, at 2 or more it doubles. After a timeout it is 1 (RFC 3465
-    /// §2.3). Bursts grow with it: with `pacing` they are spread.
+    /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260: L should be 1 and may be larger.
+    /// RFC 3465 allows TCP 2. With delayed SACKs cwnd grows by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC
+    /// 3465 §2.3). A larger L sends larger bursts; `pacing` spreads them.
     slow_start_limit: u32, "RFC 9260 §7.2.1";
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1";
