@@ -60,8 +60,6 @@ pub(crate) struct PointToPoint {
     next: Key,
     /// The delay, where all that are on their way are kept there.
     in_order: Option<Nanos>,
-    /// The same where there is one.
-    delay: Nanos,
     flight: Flight,
     /// What most wires are: packets of any size enter at any time, and all that is admitted arrives, in its order.
     plain: bool,
@@ -94,7 +92,6 @@ impl PointToPoint {
             left: 0,
             next: Key::NEVER,
             in_order: flight.in_order(),
-            delay: flight.in_order().unwrap_or(0),
             flight,
             account: Account::default(),
         })
@@ -147,7 +144,9 @@ impl PointToPoint {
             size,
         };
         departure.count(stats);
-        let arrival = Key::new(finish.saturating_add(self.delay), *sequence);
+        // A plain wire has one.
+        let delay = self.in_order.unwrap_or(0);
+        let arrival = Key::new(finish.saturating_add(delay), *sequence);
         *sequence += 1;
         self.passages.push_back(Passage {
             arrival,
