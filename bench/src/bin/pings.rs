@@ -57,8 +57,10 @@ const CONTESTANTS: [(&str, Race); 7] = [
     ("anabranch, plain loop", by_a_loop::<Ours<true>>),
     ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
     ("rtc-sctp, plain loop", by_a_loop::<RtcSctp>),
-    ("UDP alone", udp_alone),
-    ("UDP alone, waiting by `epoll`", udp_by_epoll),
+    ("UDP alone", |pings| udp_alone(pings, false)),
+    ("UDP alone, waiting by `epoll`", |pings| {
+        udp_alone(pings, true)
+    }),
 ];
 
 /// Which of them is dcsctp.
@@ -169,23 +171,27 @@ fn between(
     Ok(score)
 }
 
-fn udp_alone(pings: u32) -> Outcome<Score> {
+/// Packets without a stack. By `epoll` the ends wait for all that they watch and then receive what is there, as every driver of more than one
+/// socket, or of a socket and timers, has to; else they receive and block.
+fn udp_alone(pings: u32, by_epoll: bool) -> Outcome<Score> {
     between(
-        |socket, to| {
+        move |socket, to| {
+            let from = Inlet::new(&socket, by_epoll)?;
             let mut buffer = [0; 2048];
             let mut watch = Watch::of(pings);
             loop {
                 socket.send_to(&[0x5a; 100], to)?;
-                socket.recv(&mut buffer)?;
+                from.receive(&mut buffer)?;
                 if let Some(score) = watch.answered() {
                     return Ok(score);
                 }
             }
         },
         move |socket, to| {
+            let from = Inlet::new(&socket, by_epoll)?;
             let mut buffer = [0; 2048];
             for _ in 0..WARM_UP + pings {
-                let length = socket.recv(&mut buffer)?;
+                let length = from.receive(&mut buffer)?;
                 socket.send_to(&buffer[..length], to)?;
             }
             Ok(())
@@ -193,54 +199,33 @@ fn udp_alone(pings: u32) -> Outcome<Score> {
     )
 }
 
-/// As [`udp_alone`], by ends that wait for all that they watch and then receive what is there, as every driver of more than one socket, or of a
-/// socket and timers, has to.
-fn udp_by_epoll(pings: u32) -> Outcome<Score> {
-    between(
-        |socket, to| {
-            let watched = Watched::new(&socket)?;
-            let mut buffer = [0; 2048];
-            let mut watch = Watch::of(pings);
-            loop {
-                socket.send_to(&[0x5a; 100], to)?;
-                watched.receive(&mut buffer)?;
-                if let Some(score) = watch.answered() {
-                    return Ok(score);
-                }
-            }
-        },
-        move |socket, to| {
-            let watched = Watched::new(&socket)?;
-            let mut buffer = [0; 2048];
-            for _ in 0..WARM_UP + pings {
-                let length = watched.receive(&mut buffer)?;
-                socket.send_to(&buffer[..length], to)?;
-            }
-            Ok(())
-        },
-    )
-}
-
-/// A socket that `epoll` watches for what comes, and tells of it once.
-struct Watched<'a> {
+/// A socket that blocks, or one that `epoll` watches for what comes, and tells of it once.
+struct Inlet<'a> {
     socket: &'a UdpSocket,
-    epoll: OwnedFd,
+    epoll: Option<OwnedFd>,
 }
 
-impl<'a> Watched<'a> {
-    fn new(socket: &'a UdpSocket) -> Outcome<Self> {
-        socket.set_nonblocking(true)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&epoll, socket, epoll::EventData::new_u64(0), flags)?;
+impl<'a> Inlet<'a> {
+    fn new(socket: &'a UdpSocket, by_epoll: bool) -> Outcome<Self> {
+        let watch = || -> Outcome<OwnedFd> {
+            socket.set_nonblocking(true)?;
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&epoll, socket, epoll::EventData::new_u64(0), flags)?;
+            Ok(epoll)
+        };
+        let epoll = by_epoll.then(watch).transpose()?;
         Ok(Self { socket, epoll })
     }
 
     /// Waits, and receives.
     fn receive(&self, buffer: &mut [u8]) -> Outcome<usize> {
+        let Some(epoll) = &self.epoll else {
+            return Ok(self.socket.recv(buffer)?);
+        };
         let mut events = [MaybeUninit::uninit(); 4];
         loop {
-            epoll::wait(&self.epoll, &mut events, None)?;
+            epoll::wait(epoll, &mut events, None)?;
             match self.socket.recv(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 received => return Ok(received?),

@@ -134,20 +134,44 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
     )])
 }
 
+/// A way to start the command.
+struct Start<'a> {
+    what: &'a str,
+    words: Vec<&'a str>,
+    /// Where it is started.
+    folder: &'a Path,
+    /// Whether it is held to the goal: it does nothing but start.
+    is_bare: bool,
+}
+
 /// What the command costs where it does nothing else, or hardly anything.
 fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
     let spec = spec();
     let spec = spec.to_string_lossy();
     let out = scratch.join("start");
-    let out = out.to_string_lossy();
-    let own = ["run", &spec, "--out", &out, "--jobs", "1"];
+    let own = ["run", &spec, "--out", "start", "--jobs", "1"];
     let shortest = ["--replications", "1", "--set", "world.duration=1 ms"];
+    let root = page::folder().join("..");
+    let start = |what, words, folder, is_bare| Start {
+        what,
+        words,
+        folder,
+        is_bare,
+    };
     let ways = [
-        ("`--version`", vec!["--version"]),
-        ("`papers`", vec!["papers"]),
-        (
+        start("`--version`", vec!["--version"], scratch, true),
+        start("`papers`", vec!["papers"], scratch, true),
+        start(
+            "`papers` in the folder of the project",
+            vec!["papers"],
+            &*root,
+            false,
+        ),
+        start(
             "`run`, 100 runs of 1 ms",
             [&own[..], &shortest[..]].concat(),
+            scratch,
+            false,
         ),
     ];
     page.line(&format!("Starts, medians of {}:", rounds * STARTS));
@@ -155,31 +179,35 @@ fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outco
     page.line("| command | processor, ms | wall, ms | instructions |");
     page.line("|---|---|---|---|");
     let mut figures = Vec::new();
-    for (what, words) in ways {
-        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let fresh = || match fs::remove_dir_all(&*out) {
+    for way in ways {
+        // Before each start.
+        let fresh = || match fs::remove_dir_all(&out) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         };
         let mut all = Vec::new();
         for _ in 0..rounds * STARTS {
             fresh()?;
-            all.push(measure(Command::new(program).args(&words))?);
+            let mut command = Command::new(program);
+            all.push(measure(command.args(&way.words).current_dir(way.folder))?);
         }
         fresh()?;
+        std::env::set_current_dir(way.folder)?;
+        let words: Vec<String> = way.words.iter().map(|it| (*it).to_owned()).collect();
         let count = callgrind::instructions(program, &words)?;
         let processor = 1e3 * median(all.iter().map(|it| it.cpu));
         page.line(&format!(
-            "| {what} | {processor:.2} | {:.2} | {count} |",
+            "| {} | {processor:.2} | {:.2} | {count} |",
+            way.what,
             1e3 * median(all.iter().map(|it| it.wall)),
         ));
-        if !what.contains("run") {
+        if way.is_bare {
             let figure = Figure {
                 unit: "ms of processor".to_owned(),
                 more: false,
                 ..Figure::ratio(processor, None, START)
             };
-            figures.push((format!("start of the command, {what}"), figure));
+            figures.push((format!("start of the command, {}", way.what), figure));
         }
     }
     Ok(figures)

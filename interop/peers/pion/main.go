@@ -349,11 +349,11 @@ func flood(a arguments, association *sctp.Association, s *sctp.Stream) {
 	}
 }
 
-// silence ends a flood: where the last packets of a shutdown are lost the other end is gone, and the association stays. A new deadline
-// costs a goroutine, so that it is set once in a while and not for each message.
+// A flood also ends after a silence: where the last packets of a shutdown are lost, the other end is gone and the association stays. A new
+// deadline costs a goroutine, so it is renewed from time to time and not for each message.
 const (
 	silence = 60 * time.Second
-	while   = 5 * time.Second
+	renewal = 5 * time.Second
 )
 
 // tally counts the messages of a flood until it ends.
@@ -362,9 +362,9 @@ func tally(s *sctp.Stream) {
 	var messages, bytes int
 	var first, last, set time.Time
 	for {
-		if messages > 0 && last.Sub(set) > while {
+		if messages > 0 && last.Sub(set) > renewal {
 			set = last
-			if err := s.SetReadDeadline(set.Add(silence + while)); err != nil {
+			if err := s.SetReadDeadline(set.Add(silence + renewal)); err != nil {
 				fail("deadline: %v", err)
 			}
 		}
