@@ -40,8 +40,11 @@ pub struct Arguments {
     pub command: Command,
 }
 
+// With `defer`, clap makes the arguments of a command when that is asked for. It would then also take what it finds above a struct of
+// arguments for the help of the command: no doc comments there.
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// List the papers that can be reproduced, and where each was found.
     #[command(
@@ -176,7 +179,7 @@ A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
     },
 }
 
-/// `reproduce`.
+// `reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
     /// Short name of the paper; `anabranch papers` lists them.
@@ -187,7 +190,7 @@ pub struct Reproduce {
     pub common: Common,
 }
 
-/// `run`.
+// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
     /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
@@ -204,7 +207,7 @@ pub struct Run {
     pub common: Common,
 }
 
-/// `explore`.
+// `explore`.
 #[derive(Debug, Args)]
 pub struct Explore {
     /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
@@ -228,7 +231,7 @@ pub struct Explore {
     pub port: u16,
 }
 
-/// `slurm`.
+// `slurm`.
 #[derive(Debug, Args)]
 pub struct Slurm {
     /// Spec (a TOML file), or the name of an example.
@@ -248,7 +251,7 @@ pub struct Slurm {
     pub common: Common,
 }
 
-/// `man`.
+// `man`.
 #[derive(Debug, Args)]
 pub struct Man {
     /// Subcommand [default: the page of the whole command].
@@ -259,7 +262,7 @@ pub struct Man {
     pub out: Option<PathBuf>,
 }
 
-/// `path`.
+// `path`.
 #[derive(Debug, Args)]
 pub struct Path {
     /// One end, degrees north and east: 40.7,-74.0.
@@ -291,7 +294,7 @@ pub struct Path {
     pub csv: Option<PathBuf>,
 }
 
-/// `merge`.
+// `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
     /// Directories of all shards, in any order.
@@ -302,7 +305,7 @@ pub struct Merge {
     pub out: Option<PathBuf>,
 }
 
-/// `advise`.
+// `advise`.
 #[derive(Debug, Args)]
 pub struct Advise {
     /// Round-trip time without queueing: 560ms.
@@ -395,7 +398,7 @@ fn loss(text: &str) -> Result<Probability, String> {
     share(text).map(Probability)
 }
 
-/// What both kinds of run have.
+// What both kinds of run have.
 #[derive(Debug, Args)]
 pub struct Common {
     /// Only these tables, figures or experiments: ids separated by commas (repeatable).

@@ -7,12 +7,12 @@ use std::path::Path;
 use anabranch_engine::kinds::Standard;
 use anabranch_lab::build;
 use anabranch_settings::Variant;
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
 use crate::arguments::{Arguments, Man};
 use crate::failure::Failure;
-use crate::wire::arguments::{CarrierKind, Wire, with_set_help};
+use crate::wire::arguments::CarrierKind;
 
 /// One line: version and commit.
 pub fn version() -> String {
@@ -126,43 +126,26 @@ const STATUSES: &[(&str, &str)] = &[
 ];
 
 /// The command line, with the exit statuses at the end of each command's help.
+///
+/// The arguments of a command are made when it is the one that was asked for: to make them all takes longer than what small commands do.
+/// So a command below another ends its help by [`with_status`] itself.
 pub fn command() -> clap::Command {
-    with_statuses(Arguments::command())
-}
-
-/// Adds the exit statuses to the help of every subcommand.
-fn with_statuses(mut command: clap::Command) -> clap::Command {
-    let names: Vec<String> = command
-        .get_subcommands()
-        .map(|it| it.get_name().to_owned())
-        .collect();
-    for name in names {
-        command = command.mut_subcommand(&name, |it| with_statuses(with_status(with_settings(it))));
+    let mut all = Arguments::command();
+    for command in all.get_subcommands_mut() {
+        let help = command.get_after_help();
+        let help = help.map_or(String::new(), |it| it.ansi().to_string());
+        let help = with_status(command.get_name(), &help);
+        *command = std::mem::take(command).after_help(help);
     }
-    command
+    all
 }
 
-/// Lets a command on real sockets write the help of its settings when it is asked for.
-fn with_settings(command: clap::Command) -> clap::Command {
-    let wire = Wire::group_id();
-    let has_settings = command
-        .get_groups()
-        .any(|it| Some(it.get_id()) == wire.as_ref());
-    if has_settings {
-        command.defer(with_set_help)
-    } else {
-        command
-    }
-}
-
-fn with_status(command: clap::Command) -> clap::Command {
-    let found = STATUSES
-        .iter()
-        .find(|(name, _)| *name == command.get_name());
+/// What stands at the end of a command's help, and its exit statuses.
+pub fn with_status(name: &str, help: &str) -> String {
+    let found = STATUSES.iter().find(|(of, _)| *of == name);
     let status = found.map_or(USUAL_STATUS, |(_, status)| status);
-    let before = command.get_after_help();
-    let before = before.map_or(String::new(), |it| format!("{it}\n\n"));
-    command.after_help(format!("{before}Exit status: {status}"))
+    let space = if help.is_empty() { "" } else { "\n\n" };
+    format!("{help}{space}Exit status: {status}")
 }
 
 /// Prints what makes a shell complete the command's arguments.
@@ -211,8 +194,16 @@ fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> 
 mod tests {
     use super::*;
 
+    /// With the arguments of every command.
+    fn whole() -> clap::Command {
+        let mut all = command();
+        all.build();
+        all
+    }
+
     fn check(command: &clap::Command) {
-        for each in command.get_subcommands() {
+        let own = command.get_subcommands();
+        for each in own.filter(|it| it.get_name() != "help") {
             let help = each.get_after_help().map(ToString::to_string);
             let help = help.unwrap_or_default();
             assert!(help.contains("Exit status: "), "{}", each.get_name());
@@ -222,15 +213,27 @@ mod tests {
 
     #[test]
     fn every_command_says_its_exit_statuses() {
-        let all = command();
+        let all = whole();
         assert!(all.get_subcommands().count() > 10);
         check(&all);
     }
 
     #[test]
+    fn a_command_has_the_help_of_the_list_of_commands() {
+        let (listed, whole) = (command(), whole());
+        for command in listed.get_subcommands() {
+            let made = whole.find_subcommand(command.get_name());
+            let made = made.and_then(clap::Command::get_about);
+            let made = made.map(ToString::to_string);
+            let listed = command.get_about().map(ToString::to_string);
+            assert!(listed.is_some());
+            assert_eq!(listed, made);
+        }
+    }
+
+    #[test]
     fn every_command_on_real_sockets_lists_its_settings() {
-        let mut all = command();
-        all.build();
+        let all = whole();
         for name in ["serve", "perf", "cat"] {
             let asked = all.find_subcommand(name).expect("a command");
             let set = asked.get_arguments().find(|it| it.get_id() == "set");
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn every_listed_status_is_of_a_command() {
-        let all = command();
+        let all = whole();
         let nested = all.get_subcommands().flat_map(|it| it.get_subcommands());
         let names: Vec<&str> = all
             .get_subcommands()

@@ -24,18 +24,15 @@ pub enum CarrierKind {
     Ip,
 }
 
-/// Gives `--set` its help: every setting of the transport. To write it for each command that has it was most of what a start cost, so
-/// this is left to the command that is asked for.
-pub fn with_set_help(command: clap::Command) -> clap::Command {
+/// The help of `--set`, with every setting.
+fn set_help() -> String {
     let settings = manual::help("sctp");
-    command.mut_arg("set", |set| {
-        set.long_help(format!(
-            "Set a key of [flow.transport] (repeatable). A dot reaches into a table: allocation.kind=adaptive.\n\n{settings}"
-        ))
-    })
+    format!(
+        "Set a key of [flow.transport] (repeatable). A dot reaches into a table: allocation.kind=adaptive.\n\n{settings}"
+    )
 }
 
-/// What all commands on real sockets have.
+// What all commands on real sockets have.
 #[derive(Clone, Debug, Args)]
 pub struct Wire {
     /// How packets are carried.
@@ -80,7 +77,7 @@ pub struct Wire {
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub send_buffer: Option<Size>,
     /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
     /// Shared key for authenticated chunks (repeatable): an identifier, 0 to 65535, and the file that contains the key. A line break
     /// at the end of the file is not part of the key. The first key authenticates sent chunks. Needs --set authentication=on or
@@ -121,21 +118,22 @@ pub enum Service {
     Source,
 }
 
-/// Services that are no association's.
+// Services that are no association's.
 #[derive(Clone, Debug, Subcommand)]
+#[command(defer = true)]
 pub enum OtherService {
     /// Serve WebRTC data channels to browsers, with a test page; every message is echoed.
-    #[command(after_help = "Examples:
+    #[command(after_help = crate::help::with_status("data-channels", "Examples:
   anabranch serve data-channels            a page at http://127.0.0.1:8080/
   anabranch serve data-channels --http 127.0.0.1:0 --address 192.0.2.1
 
 POST /offer takes the offer of an RTCPeerConnection as its body and returns the answer. With POST /offer?open=3 the server also
 opens three channels. A channel is closed by the server when it receives the text \"/close\". docs/DATACHANNEL.md lists what
-works and what is missing.")]
+works and what is missing."))]
     DataChannels(DataChannels),
 }
 
-/// `serve data-channels`.
+// `serve data-channels`.
 #[derive(Clone, Debug, Args)]
 pub struct DataChannels {
     /// Address of the test page and of /offer. There is no access control: every host that reaches it can connect.
@@ -149,7 +147,7 @@ pub struct DataChannels {
     pub connections: u16,
 }
 
-/// `serve`.
+// `serve`.
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Serve {
@@ -188,7 +186,7 @@ pub struct Serve {
     pub wire: Wire,
 }
 
-/// `perf`.
+// `perf`.
 #[derive(Clone, Debug, Args)]
 pub struct Perf {
     /// Server to connect to: HOST or HOST:PORT (SCTP port, default 5001).
@@ -246,7 +244,7 @@ pub struct Perf {
     pub wire: Wire,
 }
 
-/// `cat`.
+// `cat`.
 #[derive(Clone, Debug, Args)]
 pub struct Cat {
     /// Server to connect to: HOST or HOST:PORT (SCTP port, default 5001). Omit with --listen.
@@ -295,7 +293,7 @@ pub struct Cat {
     pub wire: Wire,
 }
 
-/// `emulate`.
+// `emulate`.
 #[derive(Clone, Debug, Args)]
 pub struct Emulate {
     /// Spec whose nodes and links are emulated.
@@ -339,7 +337,7 @@ pub struct Emulate {
     pub set: Vec<String>,
 }
 
-/// `shell`.
+// `shell`.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Args)]
 pub struct Shell {
@@ -378,7 +376,7 @@ pub struct Shell {
     pub set: Vec<String>,
 }
 
-/// `wrap`.
+// `wrap`.
 #[derive(Clone, Debug, Args)]
 pub struct Wrap {
     /// Program to run, with its arguments.
@@ -409,6 +407,7 @@ pub struct Wrap {
 
 /// Commands on real sockets.
 #[derive(Clone, Debug, Subcommand)]
+#[command(defer = true)]
 pub enum WireCommand {
     /// Accept associations on real sockets: echo, discard or send.
     #[command(after_help = "Examples:
