@@ -72,17 +72,26 @@ impl Paper {
     /// # Errors
     /// [`PaperError::Read`]; a name in the spec that is not the folder's.
     pub fn text(&self) -> Result<String, PaperError> {
-        let path = self.folder.path(SPEC);
-        let text = self.folder.read(SPEC).map_err(|source| PaperError::Read {
-            path: path.clone(),
+        let text = self.unchecked()?;
+        self.checked(&text)?;
+        Ok(text)
+    }
+
+    fn unchecked(&self) -> Result<String, PaperError> {
+        self.folder.read(SPEC).map_err(|source| PaperError::Read {
+            path: self.spec_path(),
             source,
-        })?;
-        let root = Node::parse(&text);
+        })
+    }
+
+    /// What the text of its spec says, if it is TOML and has the name of the folder.
+    fn checked(&self, text: &str) -> Result<Node, PaperError> {
         let wrong = |problems: Vec<Problem>| {
-            let file = path.display().to_string();
-            PaperError::Spec(Box::new(SpecError::new(&file, &text, &[], problems)))
+            let file = self.spec_path().display().to_string();
+            PaperError::Spec(Box::new(SpecError::new(&file, text, &[], problems)))
         };
-        if let Some(name) = root.map_err(wrong)?.get("name")
+        let root = Node::parse(text).map_err(wrong)?;
+        if let Some(name) = root.get("name")
             && let NodeValue::Text(found) = &name.value
             && *found != self.name
         {
@@ -96,7 +105,7 @@ impl Paper {
                 message,
             )]));
         }
-        Ok(text)
+        Ok(root)
     }
 
     /// The path of its spec, for messages.
@@ -104,34 +113,21 @@ impl Paper {
         self.folder.path(SPEC)
     }
 
-    /// What it is about, as its spec says.
+    /// What it is about, as its spec says. Of a spec that the program carries, wherever it was found, nobody need check more than that.
     ///
     /// # Errors
     /// A spec that cannot be read.
     pub fn title(&self) -> Result<String, PaperError> {
-        let text = match &self.folder {
-            Folder::Disk(_) => self.text()?,
-            Folder::Carried(_) => self.head()?,
-        };
-        let root = Node::parse(&text).ok();
-        let title = root.as_ref().and_then(|root| root.get("title"));
-        Ok(match title.map(|title| &title.value) {
+        let text = self.unchecked()?;
+        let carried = CARRIED.get_file(Path::new(&self.name).join(SPEC));
+        let is_carried = carried.is_some_and(|file| file.contents() == text.as_bytes());
+        // The keys of the document itself stand before its first table.
+        let head = text.find("\n[").filter(|_| is_carried);
+        let root = self.checked(&text[..head.unwrap_or(text.len())])?;
+        Ok(match root.get("title").map(|title| &title.value) {
             Some(NodeValue::Text(title)) => title.clone(),
             _ => String::new(),
         })
-    }
-
-    /// What stands before the first table of its spec: the keys of the document itself. Of a paper that the program carries nobody
-    /// need check the rest to list it.
-    fn head(&self) -> Result<String, PaperError> {
-        let mut text = self.folder.read(SPEC).map_err(|source| PaperError::Read {
-            path: self.folder.path(SPEC),
-            source,
-        })?;
-        if let Some(end) = text.find("\n[") {
-            text.truncate(end);
-        }
-        Ok(text)
     }
 
     /// What its spec, once it is read, is compared with.
