@@ -133,10 +133,12 @@ impl Journal {
 
     /// The record of a run, as `read` makes it of its JSON; `None` where there is none.
     pub fn get<T>(&self, key: &str, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
-        self.locked(|state| {
+        let record = self.locked(|state| {
             let place = state.records.get(key)?.clone();
-            read(&state.text[place])
-        })
+            Some(state.text[place].to_vec())
+        });
+        // Others look up theirs meanwhile.
+        read(&record?)
     }
 
     /// Adds a run. With [`Keep::Durably`] it, and all before it, is flushed to the disk.

@@ -11,7 +11,7 @@ use anabranch_engine::world::{self, Capture, WorldError};
 use anabranch_scenario::records::{Results, RunRecord};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::series::{self, SeriesWriter};
 use crate::shard::Share;
@@ -153,8 +153,10 @@ pub fn run(
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<Results, RunError> {
-    run_units(&Unit::all(plan), plan, store, runner, jobs, progress)?;
-    Ok(store.assemble(plan, runner)?)
+    threads(jobs)?.install(|| {
+        run_units(&Unit::all(plan), plan, store, runner, progress)?;
+        Ok(store.assemble(plan, runner)?)
+    })
 }
 
 /// Runs what of a share of a plan is not finished, and says how many runs the share has. They are put together where all
@@ -195,7 +197,7 @@ pub fn run_some(
     let units = Unit::all(plan).into_iter().enumerate();
     let own = units.filter(|(place, _)| wanted(*place));
     let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
-    run_units(&own, plan, store, runner, jobs, progress)?;
+    threads(jobs)?.install(|| run_units(&own, plan, store, runner, progress))?;
     Ok(own.len())
 }
 
@@ -204,11 +206,10 @@ fn run_units(
     plan: &Plan,
     store: &Store,
     runner: &(impl Runner + ?Sized),
-    jobs: usize,
     progress: &impl Progress,
 ) -> Result<(), RunError> {
     let open: Vec<&Unit<'_>> = units
-        .iter()
+        .par_iter()
         .filter(|unit| runner.wants(unit) || store.finished(unit, runner).is_none())
         .collect();
     let seconds = open
@@ -216,7 +217,7 @@ fn run_units(
         .map(|unit| unit.point.spec.world.duration.seconds())
         .sum();
     progress.begin(units.len(), units.len() - open.len(), seconds);
-    each(&open, jobs, |unit| {
+    each(&open, |unit| {
         run_unit(unit, plan.request.seed, store, runner)?;
         progress.finished(unit.point.spec.world.duration.seconds());
         Ok(())
@@ -237,30 +238,31 @@ pub fn in_memory(
     heard: &(impl Fn(&RunRecord) + Sync),
 ) -> Result<Vec<RunRecord>, RunError> {
     let units: Vec<&Unit<'_>> = units.iter().collect();
-    each(&units, jobs, |unit| {
-        let record = runner
-            .run(unit, seed, &mut Discard)
-            .map_err(|source| failed(unit, source))?;
-        heard(&record);
-        Ok(record)
+    threads(jobs)?.install(|| {
+        each(&units, |unit| {
+            let record = runner
+                .run(unit, seed, &mut Discard)
+                .map_err(|source| failed(unit, source))?;
+            heard(&record);
+            Ok(record)
+        })
     })
 }
 
-/// Does the work of each unit on `jobs` threads; the results stand in the order of the units. After the first failure no
+/// As many threads as work is to be done at a time.
+fn threads(jobs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
+    ThreadPoolBuilder::new().num_threads(jobs.max(1)).build()
+}
+
+/// Does the work of each unit on the threads of this pool; the results stand in the order of the units. After the first failure no
 /// other unit is begun.
 fn each<T: Send>(
     units: &[&Unit<'_>],
-    jobs: usize,
     work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(jobs.clamp(1, units.len().max(1)))
-        .build()?;
     // One unit at a time: their lengths differ, and a thread that is done takes the next of another.
-    pool.install(|| {
-        let units = units.par_iter().with_max_len(1);
-        units.map(|unit| work(unit)).collect()
-    })
+    let units = units.par_iter().with_max_len(1);
+    units.map(|unit| work(unit)).collect()
 }
 
 fn failed(unit: &Unit<'_>, source: WorldError) -> RunError {

@@ -27,6 +27,7 @@ use anabranch_engine::runner::Runner;
 use anabranch_report::derive;
 use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use crate::build;
@@ -207,7 +208,7 @@ impl Store {
     }
 
     /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
-    /// are left out.
+    /// are left out. The threads of the pool that this is called in share the work.
     ///
     /// # Errors
     /// [`StoreError::Write`], [`StoreError::Series`].
@@ -216,29 +217,35 @@ impl Store {
         plan: &Plan,
         runner: &(impl Runner + ?Sized),
     ) -> Result<Results, StoreError> {
-        let (mut records, mut samples) = (Vec::new(), Vec::new());
-        for unit in Unit::all(plan) {
-            if let Some(record) = self.finished(&unit, runner) {
-                records.push(record);
-                if unit.records() {
-                    let path = self.series_path(&key(&unit, runner.kind(&unit)));
-                    samples.push((unit.experiment.id.as_str(), path));
-                }
-            }
-        }
+        let units = Unit::all(plan);
+        let finished = units.par_iter().map(|unit| {
+            let record = self.finished(unit, runner)?;
+            let path = || self.series_path(&key(unit, runner.kind(unit)));
+            let samples = unit
+                .records()
+                .then(|| (unit.experiment.id.as_str(), path()));
+            Some((record, samples))
+        });
+        let finished: Vec<_> = finished.flatten_iter().collect();
+        let (mut records, samples): (Vec<_>, Vec<_>) = finished.into_iter().unzip();
+        let samples: Vec<_> = samples.into_iter().flatten().collect();
         let manifest = manifest(plan, &records);
         records.extend(derive::records(&plan.spec, &records));
         for experiment in &plan.experiments {
             let of_it = |(id, path): &(&str, PathBuf)| (*id == experiment.id).then(|| path.clone());
             self.assemble_series(experiment, samples.iter().filter_map(of_it).collect())?;
         }
-        write_measures(&self.directory.join("measures.csv"), &records)?;
-        self.write_tidy_measures(&records)?;
-        write_json(
-            &self.directory.join("records.json"),
-            Keep::Cheaply,
-            &records,
-        )?;
+        let path = |name| self.directory.join(name);
+        let (measures, (tidy, json)) = rayon::join(
+            || write_measures(&path("measures.csv"), &records),
+            || {
+                rayon::join(
+                    || self.write_tidy_measures(&records),
+                    || write_json(&path("records.json"), Keep::Cheaply, &records),
+                )
+            },
+        );
+        measures.and(tidy).and(json)?;
         write_json(
             &self.directory.join("manifest.json"),
             Keep::Cheaply,
@@ -257,15 +264,21 @@ impl Store {
     fn write_tidy_measures(&self, records: &[RunRecord]) -> Result<(), StoreError> {
         let folder = self.directory.join("measures");
         for (id, measures) in Measures::by_experiment(records) {
-            let path = folder.join(format!("{id}.csv"));
-            write_whole(&path, Keep::Cheaply, |file| {
-                measures.write_csv(BufWriter::new(file))
-            })?;
-            let path = folder.join(format!("{id}.parquet"));
-            write_whole(&path, Keep::Cheaply, |file| {
-                let written = measures.write_parquet(BufWriter::new(file));
-                written.map_err(io::Error::other)
-            })?;
+            let path = |form| folder.join(format!("{id}.{form}"));
+            let (csv, parquet) = rayon::join(
+                || {
+                    write_whole(&path("csv"), Keep::Cheaply, |file| {
+                        measures.write_csv(BufWriter::new(file))
+                    })
+                },
+                || {
+                    write_whole(&path("parquet"), Keep::Cheaply, |file| {
+                        let written = measures.write_parquet(BufWriter::new(file));
+                        written.map_err(io::Error::other)
+                    })
+                },
+            );
+            csv.and(parquet)?;
         }
         Ok(())
     }

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The value of a sweep's x, or of a parameter: what the spec says, without interpretation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// A whole number.
@@ -17,6 +18,49 @@ pub enum Value {
     Boolean(bool),
     /// Text, a quantity with a unit among it.
     Text(String),
+}
+
+// What serde derives tries one variant after the other, and writes an error for each that does not fit: half of what it takes to read a
+// record of a run.
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl Visitor<'_> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, a truth value or text")
+    }
+
+    fn visit_bool<E: de::Error>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Boolean(truth))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Integer(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
+        let whole = i64::try_from(number).map(Value::Integer);
+        Ok(whole.unwrap_or(Value::Float(number as f64)))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Float(number))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<Value, E> {
+        Ok(Value::Text(text))
+    }
 }
 
 impl Value {
@@ -52,3 +96,33 @@ impl fmt::Display for Value {
 /// Where a unit of work stands in an experiment's sweeps: one entry for each sweep, `(x_name, x)`. Empty where the
 /// experiment sweeps nothing.
 pub type Point = Vec<(String, Value)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_they_are_written() {
+        let text = r#"[1,-9223372036854775808,18446744073709551615,1.0,2.5e-7,true,"","4 Mbit/s"]"#;
+        let values: Vec<Value> = serde_json::from_str(text).expect("values");
+        let expected = [
+            Value::Integer(1),
+            Value::Integer(i64::MIN),
+            Value::Float(18_446_744_073_709_551_615.0),
+            Value::Float(1.0),
+            Value::Float(2.5e-7),
+            Value::Boolean(true),
+            Value::Text(String::new()),
+            Value::Text("4 Mbit/s".to_owned()),
+        ];
+        assert_eq!(values, expected);
+        let written = serde_json::to_string(&values).expect("JSON");
+        let again: Vec<Value> = serde_json::from_str(&written).expect("values");
+        assert_eq!(again, expected);
+        for wrong in ["null", "[]", "{}"] {
+            let error = serde_json::from_str::<Value>(wrong).expect_err(wrong);
+            let error = error.to_string();
+            assert!(error.contains("a number, a truth value or text"), "{error}");
+        }
+    }
+}
