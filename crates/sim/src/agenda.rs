@@ -6,15 +6,20 @@
 //! Most events are set a little ahead of the present, by the source whose event has just come; most others are deadlines that are put off
 //! again and again before they come. So each source has a *mark*, which stands in order among the others and is never later than the
 //! source's event. What is next to happen is in a short sorted list, where a new mark passes the few that are earlier; all later marks wait
-//! in a set. An event that is put off or cancelled leaves its mark where it is; the mark moves when it has become the first.
+//! in a set. An event that is put off or cancelled leaves its mark where it is; the mark moves when it has become the first. What a wire
+//! carries arrives when it was decided: its marks are its events, and nothing else is kept of them.
 
 use std::collections::BTreeSet;
 
 use anabranch_transport::Nanos;
 
-/// Bits of a key that are left for its source: a world of a million sources has routes that no memory holds.
+/// Bits of a key that are left for its source and [`STEADY`]: a world of half a million sources has routes that no memory holds.
 const SOURCE_BITS: u32 = 20;
-const SOURCE: u128 = (1 << SOURCE_BITS) - 1;
+/// What the agenda adds to the key.
+const ADDED: u128 = (1 << SOURCE_BITS) - 1;
+/// The mark of a source whose event only ever moves when it has come: see [`Agenda::begin`].
+const STEADY: u128 = 1 << (SOURCE_BITS - 1);
+const SOURCE: u128 = STEADY - 1;
 
 /// When an event happens; events at one instant happen in the order in which they were decided. The lowest bits are zero: the agenda
 /// puts the source there. What is left for the number lasts for 17 million million events.
@@ -102,15 +107,74 @@ impl Agenda {
         let known = &mut self.sources[source];
         known.event = event;
         let mark = known.mark;
-        if event < mark {
-            known.mark = event;
-            self.bring_forward(mark, event);
-        } else if mark == self.first && event != mark {
-            self.settle();
+        if event < mark || mark == self.first {
+            self.place(source, event);
         }
     }
 
+    /// Sets when the event of an agent is; one that does not change keeps its place among those of its instant.
+    #[inline(always)] // Once, where agents are driven.
+    pub fn alarm(&mut self, source: usize, at: Option<Nanos>, sequence: &mut u64) {
+        let known = &mut self.sources[source];
+        let event = match at {
+            None if known.event == NONE => return,
+            None => NONE,
+            Some(at) if Key(known.event).at() == at && at != Nanos::MAX => return,
+            Some(at) => {
+                let key = Key::new(at, *sequence);
+                *sequence += 1;
+                key.0 | source as Mark
+            }
+        };
+        known.event = event;
+        let mark = known.mark;
+        if mark == self.first && event > mark {
+            known.mark = event;
+            self.replace(event);
+            self.settle();
+        } else if event < mark {
+            self.place(source, event);
+        }
+    }
+
+    /// Sets the event of a steady source that has none.
+    #[inline(never)]
+    pub fn begin(&mut self, source: usize, key: Key) {
+        self.bring_forward(NONE, key.0 | STEADY | source as Mark);
+    }
+
+    /// Sets the event after that of a steady source which has come: the earliest.
+    #[inline(always)] // Once, where the event of a wire is run.
+    pub fn follow(&mut self, source: usize, key: Key) {
+        self.replace(key.0 | STEADY | source as Mark);
+        self.settle();
+    }
+
+    /// A source is steady no more; `key` is its event.
+    pub fn unsettle(&mut self, source: usize, key: Key) {
+        let steady = key.0 | STEADY | source as Mark;
+        if steady == self.first {
+            self.first = NONE;
+            self.fetch_first();
+        } else if steady != NONE {
+            self.remove(steady);
+        }
+        self.set(source, key);
+    }
+
+    /// A mark moves to the event of its source, which is earlier, or the mark is the first.
+    #[inline(never)]
+    fn place(&mut self, source: usize, event: Mark) {
+        let mark = std::mem::replace(&mut self.sources[source].mark, event);
+        if event < mark {
+            return self.bring_forward(mark, event);
+        }
+        self.replace(event);
+        self.settle();
+    }
+
     /// An event is earlier than the mark of its source.
+    #[inline(always)]
     fn bring_forward(&mut self, mark: Mark, event: Mark) {
         if mark == self.first {
             // It stays the first; or there was none.
@@ -129,28 +193,63 @@ impl Agenda {
     }
 
     /// Moves the first mark until it is its source's event.
+    #[inline(always)]
     fn settle(&mut self) {
-        loop {
+        // All bits are set where there is none.
+        if self.first & STEADY == 0 {
+            self.settle_late();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_late(&mut self) {
+        while self.first & STEADY == 0 {
             let known = &mut self.sources[(self.first & SOURCE) as usize];
+            if known.event == self.first {
+                return;
+            }
+            known.mark = known.event;
             let event = known.event;
-            if event == self.first {
+            self.replace(event);
+        }
+    }
+
+    /// The first mark moves to `event`, which is later; another may be the first then.
+    #[inline(always)]
+    fn replace(&mut self, event: Mark) {
+        let next = self.near[(self.len - 1) % NEAR];
+        if event <= next {
+            self.first = event;
+            return;
+        }
+        // No event is the latest of all.
+        if event >= self.near[0] {
+            return self.replace_far(event);
+        }
+        self.first = next;
+        // Its place is free, and others are, since what stands at 0 is later.
+        let mut list = &mut self.near[..self.len];
+        while let [.., later, free] = list {
+            if *later >= event {
+                *free = event;
                 return;
             }
-            known.mark = event;
-            let next = self.near[(self.len - 1) % NEAR];
-            if event <= next {
-                self.first = event;
-                return;
-            }
-            if self.len == 1 {
-                self.fetch(event);
-                continue;
-            }
-            self.first = next;
-            self.len -= 1;
-            if event != NONE {
-                self.insert(event);
-            }
+            *free = *later;
+            let shorter = list.len() - 1;
+            list = &mut list[..shorter];
+        }
+    }
+
+    /// The same where `event` is not among those of the list.
+    #[inline(never)]
+    fn replace_far(&mut self, event: Mark) {
+        if self.len == 1 {
+            return self.fetch(event);
+        }
+        self.first = self.near[(self.len - 1) % NEAR];
+        self.len -= 1;
+        if event != NONE {
+            self.insert_far(event);
         }
     }
 
@@ -193,6 +292,12 @@ impl Agenda {
         }
     }
 
+    /// The first mark is gone.
+    fn fetch_first(&mut self) {
+        self.replace_far(NONE);
+        self.settle();
+    }
+
     /// Takes out a mark that is not the first.
     #[inline(never)]
     fn remove(&mut self, mark: Mark) {
@@ -222,6 +327,18 @@ impl Agenda {
         self.near[0] = self.far.first().copied().unwrap_or(NONE);
     }
 
+    /// Whether nothing is left to happen.
+    #[cold] // Asked at the end of time only.
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    /// When the earliest event is, and its source, if there is one.
+    #[inline(always)]
+    pub fn first(&self) -> (Nanos, usize) {
+        (Key(self.first).at(), (self.first & SOURCE) as usize)
+    }
+
     /// No event of any source but that of the earliest event is earlier than this.
     #[inline]
     pub fn rival(&self) -> Key {
@@ -233,7 +350,7 @@ impl Agenda {
     fn key(mark: Mark) -> Key {
         match mark {
             NONE => Key::NEVER,
-            mark => Key(mark & !SOURCE),
+            mark => Key(mark & !ADDED),
         }
     }
 
@@ -310,6 +427,74 @@ mod tests {
                 assert!(agenda.len() <= sources, "seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn steady_sources_stand_in_order_among_the_others() {
+        for seed in 0..60 {
+            let mut rng = Seed::new(seed, 0).stream("agenda");
+            let sources = 2 + rng.below(100) as usize;
+            // The first of them are steady.
+            let mut steady = rng.below(sources as u64) as usize;
+            let span = [50, 1_000_000][seed as usize % 2];
+            let mut agenda = Agenda::new(sources);
+            let mut model = vec![Key::NEVER; sources];
+            for sequence in 0..3000 {
+                let events = model.iter().enumerate();
+                let first = events
+                    .filter(|(_, key)| **key != Key::NEVER)
+                    .min_by_key(|it| it.1);
+                let now = first.map_or(0, |(_, key)| key.at());
+                let first = first.map(|(source, _)| source);
+                let mut source = rng.below(sources as u64) as usize;
+                let mut key = Key::new(now + rng.below(span), sequence);
+                if rng.below(4) == 0 {
+                    key = Key::NEVER;
+                }
+                if rng.below(2) == 0 {
+                    source = first.unwrap_or(source);
+                }
+                if source >= steady {
+                    agenda.set(source, key);
+                } else if first == Some(source) {
+                    agenda.follow(source, key);
+                } else if model[source] == Key::NEVER && key != Key::NEVER {
+                    agenda.begin(source, key);
+                } else {
+                    key = model[source];
+                }
+                model[source] = key;
+                if rng.below(500) == 0 && steady > 0 {
+                    steady -= 1;
+                    agenda.unsettle(steady, model[steady]);
+                }
+                let events = model.iter().enumerate();
+                let first = events.min_by_key(|it| it.1);
+                let first = first.filter(|(_, key)| **key != Key::NEVER);
+                let first = first.map(|(source, key)| (key.at(), source));
+                assert_eq!(agenda.earliest(), first, "seed {seed}");
+                assert_eq!(agenda.is_empty(), first.is_none(), "seed {seed}");
+                assert!(agenda.len() <= sources, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_alarm_that_does_not_change_keeps_its_place() {
+        let mut agenda = Agenda::new(3);
+        let mut sequence = 0;
+        agenda.alarm(2, Some(7), &mut sequence);
+        agenda.alarm(1, Some(7), &mut sequence);
+        agenda.alarm(2, Some(7), &mut sequence);
+        assert_eq!(agenda.earliest(), Some((7, 2)));
+        assert_eq!(sequence, 2);
+        agenda.alarm(2, Some(8), &mut sequence);
+        assert_eq!(agenda.earliest(), Some((7, 1)));
+        agenda.alarm(1, None, &mut sequence);
+        assert_eq!(agenda.earliest(), Some((8, 2)));
+        agenda.alarm(1, None, &mut sequence);
+        agenda.alarm(0, Some(3), &mut sequence);
+        assert_eq!(agenda.earliest(), Some((3, 0)));
     }
 
     #[test]

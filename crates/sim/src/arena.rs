@@ -31,7 +31,7 @@ impl Arena {
     }
 
     /// An empty buffer with room for a packet.
-    #[inline]
+    #[inline(always)] // Where agents are driven.
     pub fn buffer(&mut self) -> &mut BytesMut {
         self.current.clear();
         if self.current.capacity() < ROOM {
@@ -46,6 +46,7 @@ impl Arena {
         self.current.split().freeze()
     }
 
+    #[cold]
     fn turn(&mut self) {
         // A message that a slow reader holds keeps its whole chunk, so a few of those behind the oldest are tried too.
         let free = (0..self.filled.len().min(TRIED))

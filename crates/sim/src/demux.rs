@@ -22,6 +22,7 @@ impl Entry {
         u8::from(remote_port.is_some()) * 2 + u8::from(address.is_some())
     }
 
+    #[inline(always)]
     fn fits(&self, packet: &Packet, remote_port: Option<u16>) -> bool {
         let Binding {
             address,
@@ -32,6 +33,9 @@ impl Entry {
             && (wanted.is_none() || wanted == remote_port)
     }
 }
+
+/// So many entries are looked through one by one.
+const FEW: usize = 8;
 
 fn group(protocol: u8, port: Option<u16>) -> u32 {
     u32::from(protocol) << 17 | port.map_or(1 << 16, u32::from)
@@ -81,14 +85,17 @@ impl Demux {
         named.or_else(|| self.search(packet, None, remote))
     }
 
+    #[inline(always)]
     fn search(&self, packet: &Packet, port: Option<u16>, remote: Option<u16>) -> Option<u32> {
         let group = group(packet.protocol, port);
-        let first = self.entries.partition_point(|e| e.group < group);
-        let members = self.entries[first..]
-            .iter()
-            .take_while(|e| e.group == group);
-        let mut fitting = members.filter(|e| e.fits(packet, remote));
-        fitting.next().map(|entry| entry.agent)
+        let mut entries = &self.entries[..];
+        if entries.len() > FEW {
+            let first = entries.partition_point(|e| e.group < group);
+            entries = &entries[first..];
+        }
+        let mut members = entries.iter().take_while(|e| e.group <= group);
+        let fitting = members.find(|e| e.group == group && e.fits(packet, remote));
+        fitting.map(|entry| entry.agent)
     }
 }
 

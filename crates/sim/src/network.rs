@@ -18,7 +18,7 @@ use crate::outside::Outside;
 use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
-use crate::routing::{Hop, Router};
+use crate::routing::{HERE, Hop, NOWHERE, Router};
 use crate::topology::{Topology, lane, opposite};
 use crate::watch::PacketWatch;
 
@@ -82,7 +82,8 @@ impl Network {
                 let config = std::mem::replace(config, crate::DirectionConfig::instant(0));
                 let name = format!("link {} {}", link.name, direction.name());
                 let to = opposite(lane(id, direction) as u32);
-                lanes.push(Lane::wire(config, &link.name, &name, to, seed)?);
+                let node = link.between[1 - direction as usize];
+                lanes.push(Lane::wire(config, &link.name, &name, (to, node), seed)?);
             }
         }
         Ok(Self {
@@ -149,25 +150,25 @@ impl Network {
     }
 
     /// Gives `packet` to the interface `via` for sending.
-    #[inline(never)] // Agents and routers both come here.
+    #[inline(always)] // Where agents send, and where routers forward; each is a short way for wires.
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
-        let Some(lane) = self.lanes[via as usize]
-            .short()
-            .filter(|_| self.captures.is_empty() && packet.header == 0)
-        else {
+        let Lane::Wire(wire) = &mut self.lanes[via as usize] else {
             return self.offer_otherwise(now, via, packet);
         };
-        match lane.pass(now, packet, &mut self.sequence) {
-            Ok(false) => {}
-            Ok(true) => self.agenda.set(via as usize, lane.next()),
-            Err((packet, reason)) => {
-                lane.account.stats.dropped.add(reason);
-                drop(self.parcels.unwrap(packet));
-            }
+        match wire.offer(now, packet, &mut self.sequence) {
+            Ok(None) => {}
+            Ok(Some(next)) => self.agenda.begin(via as usize, next),
+            Err(packet) => self.reuse(packet),
         }
     }
 
-    /// The same where somebody captures, where the packet is from outside, and on other links.
+    /// Keeps the parcel of a packet that has ended.
+    #[inline(never)]
+    fn reuse(&mut self, packet: Parcel) {
+        drop(self.parcels.unwrap(packet));
+    }
+
+    /// The same on other links.
     #[inline(never)]
     fn offer_otherwise(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if packet.header != 0 {
@@ -200,10 +201,13 @@ impl Network {
     }
 
     /// Begins a capture.
-    pub fn add_capture(&mut self, capture: Capture) {
-        for (interface, lane) in self.lanes.iter_mut().enumerate() {
+    pub fn add_capture(&mut self, now: Nanos, capture: Capture) {
+        for interface in 0..self.lanes.len() {
             if capture.taps(interface as u32) {
-                lane.tap();
+                // It is shown what goes out and what comes in.
+                self.unfold(now, opposite(interface as u32) as usize);
+                self.unfold(now, interface);
+                self.lanes[interface].tap();
             }
         }
         self.captures.push(capture);
@@ -219,24 +223,31 @@ impl Network {
         }
     }
 
-    /// Runs the next event of a lane: the packet and its node, if one reached its destination.
-    #[inline]
-    pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
-        let arrived = match self.lanes[index].short() {
-            Some(lane) => {
-                let arrived = lane.arrive();
-                self.agenda.set(index, lane.next());
-                arrived
-            }
-            None => self.step_lane_otherwise(now, index),
-        };
-        let (interface, packet) = arrived?;
-        self.arrive(now, interface, packet)
+    /// From now on somebody looks at a lane.
+    pub fn unfold(&mut self, now: Nanos, index: usize) {
+        if let Lane::Wire(_) = self.lanes[index] {
+            let lane = self.lanes.remove(index).unfold(now);
+            self.agenda.unsettle(index, lane.next());
+            self.lanes.insert(index, lane);
+        }
     }
 
-    /// The same up to the far end of a lane that has no short way.
+    /// Runs the next event of a lane: the packet and its node, if one reached its destination.
+    #[inline(always)] // Once, in the loop of events.
+    pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+        let Lane::Wire(wire) = &mut self.lanes[index] else {
+            return self.step_lane_otherwise(now, index);
+        };
+        let (node, packet, next) = wire.arrive();
+        self.agenda.follow(index, next);
+        let packet = packet?;
+        self.hops += 1;
+        self.forward(now, node, packet)
+    }
+
+    /// The same of a lane that is no wire.
     #[inline(never)]
-    fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(u32, Parcel)> {
+    fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         let lane = &mut self.lanes[index];
         let arrived = lane.step(now, &mut self.sequence);
         self.agenda.set(index, lane.next());
@@ -244,11 +255,12 @@ impl Network {
             self.tell_captures(now, index);
         }
         self.tell(index);
-        arrived
+        let (interface, packet) = arrived?;
+        self.arrive(now, interface, packet)
     }
 
     /// Takes in a packet at an interface: it, and its node, if this is its destination.
-    #[inline(always)]
+    #[inline(never)]
     pub fn arrive(
         &mut self,
         now: Nanos,
@@ -271,6 +283,25 @@ impl Network {
         mut packet: Parcel,
     ) -> Option<(NodeId, Parcel)> {
         packet.hops_left -= 1;
+        let next = self.router.routes().next(node, packet.target);
+        if next == HERE {
+            return Some((node, packet));
+        }
+        if next == NOWHERE || packet.hops_left == 0 || !self.transits.is_empty() {
+            return self.forward_otherwise(now, node, packet);
+        }
+        self.offer(now, next, packet);
+        None
+    }
+
+    /// The same where it is not only to be sent.
+    #[inline(never)]
+    fn forward_otherwise(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        packet: Parcel,
+    ) -> Option<(NodeId, Parcel)> {
         match self.router.routes().hop(node, packet.target) {
             Hop::Here => return Some((node, packet)),
             Hop::Via(_) if self.transit(node, packet.protocol).is_some() => {

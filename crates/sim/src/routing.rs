@@ -9,9 +9,9 @@ use crate::ids::NodeId;
 use crate::topology::{Topology, opposite};
 
 /// No way leads there.
-const NONE: u32 = u32::MAX;
+pub(crate) const NOWHERE: u32 = u32::MAX;
 /// The packet is at its destination.
-const HERE: u32 = u32::MAX - 1;
+pub(crate) const HERE: u32 = u32::MAX - 1;
 
 /// What a node does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Routes {
         let cells = topology.nodes().len() * targets;
         let mut routes = Self {
             targets,
-            next: vec![NONE; cells],
+            next: vec![NOWHERE; cells],
             distance: vec![u32::MAX; cells],
             given: vec![false; cells],
             behind: vec![false; cells],
@@ -88,12 +88,12 @@ impl Routes {
     /// These routes, but around the links that are `down` wherever another way leads to the same interface.
     fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
         let mut routes = self.clone();
-        routes.next.fill(NONE);
+        routes.next.fill(NOWHERE);
         for target in 0..self.targets as u32 {
             routes.spread_around(topology, target, down);
         }
         for cell in 0..self.next.len() {
-            if routes.next[cell] == NONE {
+            if routes.next[cell] == NOWHERE {
                 routes.next[cell] = self.next[cell];
                 routes.distance[cell] = self.distance[cell];
             }
@@ -126,7 +126,7 @@ impl Routes {
         let mut frontier = self.spread_through(topology, target, owner, none);
         self.flood(topology, target, none, &mut frontier);
         for cell in (target as usize..self.next.len()).step_by(self.targets) {
-            self.behind[cell] = self.next[cell] == NONE;
+            self.behind[cell] = self.next[cell] == NOWHERE;
         }
         for &interface in topology.interfaces_of(owner) {
             self.visit(topology, target, opposite(interface), 1, &mut frontier);
@@ -178,7 +178,7 @@ impl Routes {
     ) {
         let node = topology.interfaces()[via as usize].node;
         let cell = self.cell(node, target);
-        if self.next[cell] == NONE {
+        if self.next[cell] == NOWHERE {
             self.next[cell] = via;
             self.distance[cell] = distance;
             frontier.push_back(node);
@@ -205,11 +205,17 @@ impl Routes {
     /// What `node` does with a packet for the interface `target`.
     #[inline]
     pub fn hop(&self, node: NodeId, target: u32) -> Hop {
-        match self.next[self.cell(node, target)] {
-            NONE => Hop::Nowhere,
+        match self.next(node, target) {
+            NOWHERE => Hop::Nowhere,
             HERE => Hop::Here,
             via => Hop::Via(via),
         }
+    }
+
+    /// The same as a number: [`HERE`], [`NOWHERE`], or the interface that sends it.
+    #[inline(always)] // Asked of each packet at each hop.
+    pub fn next(&self, node: NodeId, target: u32) -> u32 {
+        self.next[self.cell(node, target)]
     }
 
     /// The interface from which `node` sends to `target` what has the source address `source`: the one that has this

@@ -1,6 +1,7 @@
 //! The world: a network, the agents that live in it, and the clock.
 
 mod outside;
+mod slot;
 
 use std::any::Any;
 use std::io::{self, Write};
@@ -8,7 +9,6 @@ use std::io::{self, Write};
 use anabranch_transport::{Nanos, Path, Transmit};
 use bytes::{Buf, Bytes};
 
-use crate::agenda::Key;
 use crate::agent::{Agent, AgentId, Attachment};
 use crate::arena::Arena;
 use crate::capture::Capture;
@@ -24,67 +24,10 @@ use crate::rng::{Rng, Seed};
 use crate::topology::Topology;
 use crate::watch::PacketWatch;
 use crate::wifi::StationStats;
+use slot::Slot;
 
-/// How often an agent may wake at one instant before the world calls it stalled.
-const MOST_WAKES: u32 = 100_000;
 /// How many packets an agent may send at one wake before the world calls it stalled.
 const MOST_PACKETS: u32 = 1 << 20;
-/// How many paths of an agent are remembered with the way they leave its node.
-const MOST_PATHS: usize = 64;
-
-/// An agent and what the world knows about it.
-struct Slot {
-    agent: Box<dyn Agent>,
-    node: NodeId,
-    protocol: u8,
-    /// `None` once it has started.
-    start: Option<Nanos>,
-    /// `None` once it has stopped, or if it never does.
-    stop: Option<Nanos>,
-    /// It takes what passes through its node.
-    transit: bool,
-    /// Paths it sent on, resolved. It sends on few, so a search beats a map.
-    paths: Vec<(Path, Option<Departure>)>,
-    woken: Nanos,
-    /// Wake-ups at the instant `woken`.
-    wakes: u32,
-}
-
-impl Slot {
-    /// When the agent must be woken next.
-    fn deadline(&self) -> Option<Nanos> {
-        if self.start.is_some() {
-            return self.start;
-        }
-        match (self.agent.poll_timeout(), self.stop) {
-            (Some(timeout), Some(stop)) => Some(timeout.min(stop)),
-            (timeout, stop) => timeout.or(stop),
-        }
-    }
-
-    /// Whether it is woken too often at one instant.
-    fn stalls(&mut self, now: Nanos) -> bool {
-        if self.woken != now {
-            self.woken = now;
-            self.wakes = 0;
-        }
-        self.wakes += 1;
-        self.wakes > MOST_WAKES
-    }
-
-    #[inline]
-    fn departure(&mut self, network: &Network, path: Path) -> Option<Departure> {
-        if let Some((_, departure)) = self.paths.iter().find(|(known, _)| *known == path) {
-            return *departure;
-        }
-        let departure = network.departure(self.node, path);
-        if self.paths.len() == MOST_PATHS {
-            self.paths.clear();
-        }
-        self.paths.push((path, departure));
-        departure
-    }
-}
 
 /// A deterministic network with agents: a function of its topology, its agents and its seed.
 ///
@@ -117,6 +60,8 @@ pub struct World {
     events: u64,
     /// An agent that never stops, told at the end of the event.
     stalled: Option<RunError>,
+    /// No event is to follow this one.
+    pausing: bool,
 }
 
 impl World {
@@ -135,6 +80,7 @@ impl World {
             arena: Arena::new(),
             events: 0,
             stalled: None,
+            pausing: false,
         })
     }
 
@@ -190,8 +136,10 @@ impl World {
                 .add(protocol, binding, index as u32)
                 .map_err(|_| taken(binding.port))?;
         }
+        let source = self.network.sources() + index;
         self.slots.push(Slot {
             agent,
+            source,
             node,
             protocol,
             start: Some(start),
@@ -201,9 +149,8 @@ impl World {
             woken: 0,
             wakes: 0,
         });
-        let sources = self.network.sources() + self.slots.len();
-        self.network.agenda.grow(sources);
-        self.set_alarm(index);
+        self.network.agenda.grow(source + 1);
+        set_alarm(&mut self.network, self.now, &self.slots[index]);
         Ok(AgentId(index as u32))
     }
 
@@ -313,6 +260,7 @@ impl World {
         }
         let lane = self.network.lane(link, direction)?;
         // What has happened before is not theirs to tell.
+        self.network.unfold(self.now, lane);
         self.network.lanes[lane].settle(self.now);
         self.network
             .set_probes(lane, LaneProbes::new(probes, link, direction));
@@ -353,7 +301,8 @@ impl World {
                 .map(|interface| (interface, name))
         });
         let taps = named.collect::<Result<Vec<_>, BuildError>>()?;
-        self.network.add_capture(Capture::new(writer, taps)?);
+        let capture = Capture::new(writer, taps)?;
+        self.network.add_capture(self.now, capture);
         Ok(())
     }
 
@@ -379,14 +328,9 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
-        while let Some((at, source)) = self.network.agenda.earliest()
-            && at <= end
-        {
-            self.run_event(at, source, end.saturating_add(1));
-            if self.stalled.is_some() {
-                return self.stalled.take().map_or(Ok(()), Err);
-            }
-        }
+        self.run(end, end.saturating_add(1));
+        self.pausing = false;
+        self.stalled.take().map_or(Ok(()), Err)?;
         self.now = self.now.max(end);
         Ok(())
     }
@@ -396,10 +340,12 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn step(&mut self) -> Result<bool, RunError> {
-        let Some((at, source)) = self.network.agenda.earliest() else {
+        if self.network.agenda.is_empty() {
             return Ok(false);
-        };
-        self.run_event(at, source, 0);
+        }
+        self.pausing = true;
+        self.run(Nanos::MAX, 0);
+        self.pausing = false;
         self.stalled.take().map_or(Ok(true), Err)
     }
 
@@ -417,29 +363,42 @@ impl World {
         self.follow_links(now);
         let slot = &self.slots[id.index()];
         if slot.start.is_none() {
-            self.drive(id.index());
+            self.drive_before(id.index());
         }
         Some(result)
     }
 
-    /// Runs the next event, and at its source those that follow it before any other and before `end`.
-    #[inline]
-    fn run_event(&mut self, at: Nanos, source: usize, end: Nanos) {
-        self.now = at;
-        self.events += 1;
-        if self.network.next_route_change() <= at {
-            self.follow_links(at);
-        }
-        let lanes = self.network.lanes.len();
-        if source < lanes {
-            if let Some((node, packet)) = self.network.step_lane(at, source) {
-                self.deliver(node, packet);
+    /// Runs the events up to and at `end`, and at their sources those that follow before any other and before `ahead`; but one only if the
+    /// world is `pausing`.
+    #[inline(never)]
+    fn run(&mut self, end: Nanos, ahead: Nanos) {
+        loop {
+            let (at, source) = self.network.agenda.first();
+            if at > end || (at == Nanos::MAX && self.network.agenda.is_empty()) {
+                return;
             }
-            return;
-        }
-        match source.checked_sub(self.network.sources()) {
-            None => self.step_cell(source - lanes, end),
-            Some(agent) => self.wake(agent),
+            self.now = at;
+            self.events += 1;
+            if self.network.next_route_change() <= at {
+                self.follow_links(at);
+            }
+            // The agent that has something to do.
+            let agent = if source < self.network.lanes.len() {
+                let arrived = self.network.step_lane(at, source);
+                arrived.and_then(|(node, packet)| self.deliver(node, packet))
+            } else {
+                match source.checked_sub(self.network.sources()) {
+                    None => self.step_cell(source, ahead),
+                    Some(agent) if self.wake(agent) => Some(agent),
+                    Some(_) => return,
+                }
+            };
+            if let Some(agent) = agent {
+                self.drive(agent);
+            }
+            if self.pausing {
+                return;
+            }
         }
     }
 
@@ -453,31 +412,40 @@ impl World {
         }
     }
 
+    /// Runs what is next at a medium: an agent that has something to do, the others having done it.
     #[inline(never)]
-    fn step_cell(&mut self, cell: usize, end: Nanos) {
-        let (now, more) = self.network.step_cell(self.now, cell, end);
+    fn step_cell(&mut self, source: usize, ahead: Nanos) -> Option<usize> {
+        let cell = source - self.network.lanes.len();
+        let (now, more) = self.network.step_cell(self.now, cell, ahead);
         self.now = now;
         self.events += more;
+        let mut last = None;
         while let Some((interface, packet)) = self.network.poll_arrived() {
+            if let Some(agent) = last.take() {
+                self.drive_before(agent);
+            }
             if let Some((node, packet)) = self.network.arrive(now, interface, packet) {
-                self.deliver(node, packet);
+                last = self.deliver(node, packet);
             }
         }
+        last
     }
 
-    #[inline]
-    fn deliver(&mut self, node: NodeId, packet: Parcel) {
+    /// Hands a packet to the agent that it is for, which has something to do then.
+    #[inline(always)] // In the loop of events, and once for media.
+    fn deliver(&mut self, node: NodeId, packet: Parcel) -> Option<usize> {
         let agent = match self.network.transit_of(node, &packet) {
             None => self.demux[node.index()].find(&packet),
             transit => transit,
         };
-        let listening = agent.filter(|&agent| self.slots[agent as usize].start.is_none());
-        let Some(agent) = listening else {
-            return self.network.leave(self.now, node, packet);
+        let slot = agent.and_then(|agent| self.slots.get_mut(agent as usize));
+        let Some(slot) = slot.filter(|slot| slot.start.is_none()) else {
+            self.network.leave(self.now, node, packet);
+            return None;
         };
         self.network.delivered += 1;
         if let Some(watch) = &mut self.network.watch
-            && !self.slots[agent as usize].transit
+            && !slot.transit
         {
             watch.delivered(self.now, &packet);
         }
@@ -488,77 +456,73 @@ impl World {
         if header != 0 {
             datagram.advance(header);
         }
-        let slot = &mut self.slots[agent as usize];
         slot.agent.handle_datagram(self.now, path, ecn, datagram);
-        self.drive(agent as usize);
+        agent.map(|agent| agent as usize)
     }
 
-    #[inline(never)]
-    fn wake(&mut self, index: usize) {
+    /// Wakes an agent, which has something to do then; `false` if it has stalled.
+    #[inline(always)] // Once, in the loop of events.
+    fn wake(&mut self, index: usize) -> bool {
         let now = self.now;
         let slot = &mut self.slots[index];
         if slot.stalls(now) {
-            self.stalled = Some(RunError::Stalled {
-                agent: index,
-                at: now,
-            });
-            return;
+            self.stall(index);
+            return false;
         }
-        if slot.start.take().is_some() {
-            slot.agent.start(now);
+        // What has come is the timeout, where it is neither of the other two.
+        let mut due = true;
+        if slot.start.is_some() || slot.stop.is_some_and(|stop| stop <= now) {
+            due = slot.change(now);
         }
-        if slot.stop.is_some_and(|stop| stop <= now) {
-            slot.stop = None;
-            slot.agent.stop(now);
-        }
-        if slot.agent.poll_timeout().is_some_and(|due| due <= now) {
+        if due {
             slot.agent.handle_timeout(now);
         }
+        true
+    }
+
+    /// An agent wakes or sends without end.
+    #[cold]
+    fn stall(&mut self, index: usize) {
+        let at = self.now;
+        self.stalled = Some(RunError::Stalled { agent: index, at });
+        self.pausing = true;
+    }
+
+    /// [`World::drive`], apart from the loop of events.
+    #[inline(never)]
+    fn drive_before(&mut self, index: usize) {
         self.drive(index);
     }
 
     /// Sends what an agent has to send and sets its alarm: the loop law of transports.
-    #[inline]
+    #[inline(always)] // In the loop of events, and once for the others.
     fn drive(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let mut sent = 0;
-        while let Some(transmit) = slot.agent.poll_transmit(self.now, self.arena.buffer()) {
+        let mut left = MOST_PACKETS;
+        while left != 0
+            && let Some(transmit) = slot.agent.poll_transmit(self.now, self.arena.buffer())
+        {
             let bytes = self.arena.take();
             debug_assert_eq!(bytes.len(), transmit.len);
             send(&mut self.network, self.now, slot, transmit, bytes);
-            sent += 1;
-            if sent == MOST_PACKETS {
-                self.stalled = Some(RunError::Stalled {
-                    agent: index,
-                    at: self.now,
-                });
-                break;
-            }
+            left -= 1;
         }
-        self.set_alarm(index);
-    }
-
-    #[inline]
-    fn set_alarm(&mut self, index: usize) {
-        let deadline = self.slots[index].deadline();
-        let network = &mut self.network;
-        let source = network.sources() + index;
-        match deadline {
-            None => network.agenda.set(source, Key::NEVER),
-            Some(deadline) => {
-                let at = deadline.max(self.now);
-                // A deadline that has not moved keeps its place among the events of its instant.
-                if network.agenda.get(source).at() != at || at == Nanos::MAX {
-                    network.agenda.set(source, Key::new(at, network.sequence));
-                    network.sequence += 1;
-                }
-            }
+        set_alarm(&mut self.network, self.now, slot);
+        if left == 0 {
+            self.stall(index);
         }
     }
 }
 
+/// Sets the alarm of an agent.
+#[inline(always)]
+fn set_alarm(network: &mut Network, now: Nanos, slot: &Slot) {
+    let at = slot.deadline().map(|deadline| deadline.max(now));
+    network.agenda.alarm(slot.source, at, &mut network.sequence);
+}
+
 /// Sends one packet.
-#[inline]
+#[inline(always)] // Once, where agents are driven.
 fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, bytes: Bytes) {
     let departure = slot.departure(network, transmit.path);
     let id = network.sent;

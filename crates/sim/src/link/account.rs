@@ -9,7 +9,7 @@ use crate::queue::Occupancy;
 
 /// A packet leaves the queue: its last bit is sent, or an outage takes it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Departure {
+pub(crate) struct Departure {
     pub at: Nanos,
     pub admitted: Nanos,
     /// How long the transmitter works on it; `None` if an outage takes it from the queue.

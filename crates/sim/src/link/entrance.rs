@@ -109,6 +109,11 @@ impl Entrance {
         Ok(Entered { size, until })
     }
 
+    /// Whether there are losses.
+    pub fn has_losses(&self) -> bool {
+        !self.losses.is_empty()
+    }
+
     /// Whether one of the losses takes a packet that has entered.
     #[inline]
     pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {

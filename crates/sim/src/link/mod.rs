@@ -11,7 +11,7 @@
 //! the air, impairments and outages on the way. It is decided in one of two ways that come to the same:
 //!
 //! - *at once*, where the queue is drop-tail and the rate constant: all of a packet's passage is known when it comes, and
-//!   its arrival is the only event;
+//!   its arrival is the only event. Where nothing else is on the way and nobody looks, that is a *wire*, with little to do;
 //! - *step by step* else: the discipline is asked whenever the transmitter is free, which is an event too.
 
 mod account;
@@ -25,6 +25,7 @@ mod point_to_point;
 mod stats;
 mod stepwise;
 mod transmitter;
+mod wire;
 
 use anabranch_transport::Nanos;
 
@@ -36,9 +37,11 @@ pub use stats::{Count, LinkStats};
 pub(crate) use air::{AirLane, Aloft, Cell, Landing};
 use point_to_point::PointToPoint;
 use stepwise::Stepwise;
+use wire::Wire;
 
 use crate::agenda::Key;
 use crate::error::BuildError;
+use crate::ids::NodeId;
 use crate::packet::{Packet, Parcel};
 use crate::rng::Seed;
 
@@ -61,6 +64,8 @@ impl Offered {
 /// Whatever carries packets.
 #[derive(Debug)]
 pub(crate) enum Lane {
+    /// One direction of a point-to-point link, decided at once, that is plain and nobody looks at.
+    Wire(Box<Wire>),
     /// One direction of a point-to-point link, decided at once.
     PointToPoint(Box<PointToPoint>),
     /// One direction of a point-to-point link, decided step by step.
@@ -70,12 +75,12 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// The direction named `name` (`link <link> <direction>`) of a wire, towards the interface `to`.
+    /// The direction named `name` (`link <link> <direction>`) of a wire, towards an interface and its node.
     pub fn wire(
         config: DirectionConfig,
         link: &str,
         name: &str,
-        to: u32,
+        (to, node): (u32, NodeId),
         seed: Seed,
     ) -> Result<Self, BuildError> {
         if let Some(rate) = &config.rate
@@ -91,7 +96,10 @@ impl Lane {
         Ok(match (rate, limit) {
             (Some(rate), Some(limit)) => {
                 let lane = PointToPoint::new(config, (rate, limit), link, name, to, seed)?;
-                Lane::PointToPoint(Box::new(lane))
+                match lane.plain_delay() {
+                    Some(delay) => Lane::Wire(Box::new(Wire::new(lane, delay, node))),
+                    None => Lane::PointToPoint(Box::new(lane)),
+                }
             }
             _ => Lane::Stepwise(Box::new(Stepwise::new(config, link, name, to, seed)?)),
         })
@@ -109,34 +117,34 @@ impl Lane {
     pub fn poll_begun(&mut self) -> Option<(Nanos, Packet)> {
         match self {
             Lane::Stepwise(lane) => lane.poll_begun(),
-            Lane::PointToPoint(_) | Lane::Air(_) => None,
+            Lane::Wire(_) | Lane::PointToPoint(_) | Lane::Air(_) => None,
         }
     }
 
     /// The largest packet that it carries at `now`, bytes with the IP header; [`usize::MAX`] for any.
     pub fn mtu(&self, now: Nanos) -> usize {
         match self {
+            Lane::Wire(_) | Lane::Air(_) => usize::MAX,
             Lane::PointToPoint(lane) => lane.mtu(now),
             Lane::Stepwise(lane) => lane.mtu(now),
-            Lane::Air(_) => usize::MAX,
         }
     }
 
-    /// A wire that takes its short ways now.
-    #[inline]
-    pub fn short(&mut self) -> Option<&mut PointToPoint> {
+    /// The same for somebody who looks at it: a capture, or probes.
+    #[must_use]
+    pub fn unfold(self, now: Nanos) -> Self {
         match self {
-            Lane::PointToPoint(lane) if lane.is_short() => Some(lane),
-            _ => None,
+            Lane::Wire(wire) => Lane::PointToPoint(Box::new(wire.unfold(now))),
+            other => other,
         }
     }
 
-    /// Takes a packet from an interface. `sequence` numbers the events of the world.
+    /// Takes a packet from an interface. `sequence` numbers the events of the world. Wires and the air have their own ways.
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
             Lane::PointToPoint(lane) => lane.offer(now, packet, sequence),
             Lane::Stepwise(lane) => lane.offer(now, packet, sequence),
-            Lane::Air(_) => Offered::REFUSED,
+            Lane::Wire(_) | Lane::Air(_) => Offered::REFUSED,
         }
     }
 
@@ -144,25 +152,27 @@ impl Lane {
     #[inline]
     pub fn next(&self) -> Key {
         match self {
+            Lane::Wire(wire) => wire.next(),
             Lane::PointToPoint(lane) => lane.next(),
             Lane::Stepwise(lane) => lane.next(),
             Lane::Air(_) => Key::NEVER,
         }
     }
 
-    /// Runs the next event: the interface a packet arrives at and the packet, or `None` for an event within the lane.
+    /// Runs the next event, but not of a wire: the interface a packet arrives at and the packet, or `None` for an event within the lane.
     #[inline]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
         match self {
             Lane::PointToPoint(lane) => lane.step(now),
             Lane::Stepwise(lane) => lane.step(now, sequence),
-            Lane::Air(_) => None,
+            Lane::Wire(_) | Lane::Air(_) => None,
         }
     }
 
     /// Packets it was given, or made by duplication, that neither arrived nor were dropped.
     pub fn in_flight(&self) -> u64 {
         match self {
+            Lane::Wire(wire) => wire.in_flight(),
             Lane::PointToPoint(lane) => lane.in_flight(),
             Lane::Stepwise(lane) => lane.in_flight(),
             Lane::Air(lane) => lane.in_flight(),
@@ -172,6 +182,7 @@ impl Lane {
     /// What it did up to `now`.
     pub fn stats(&self, now: Nanos) -> LinkStats {
         match self {
+            Lane::Wire(wire) => wire.stats(now),
             Lane::PointToPoint(lane) => lane.stats(now),
             Lane::Stepwise(lane) => lane.stats(now),
             Lane::Air(lane) => lane.stats(),
@@ -181,6 +192,7 @@ impl Lane {
     /// Tells its probes everything up to `now`.
     pub fn settle(&mut self, now: Nanos) {
         match self {
+            Lane::Wire(_) => {}
             Lane::PointToPoint(lane) => lane.settle(now),
             Lane::Stepwise(lane) => lane.settle(now),
             Lane::Air(lane) => lane.settle(now),
@@ -191,6 +203,7 @@ impl Lane {
     #[inline]
     pub fn probes(&mut self) -> Option<&mut crate::probe::LaneProbes> {
         match self {
+            Lane::Wire(_) => None,
             Lane::PointToPoint(lane) => lane.account.probes.as_deref_mut(),
             Lane::Stepwise(lane) => lane.account.probes.as_deref_mut(),
             Lane::Air(lane) => lane.probes.as_deref_mut(),
@@ -201,14 +214,15 @@ impl Lane {
     #[inline]
     pub fn air(&mut self) -> Option<&mut AirLane> {
         match self {
-            Lane::PointToPoint(_) | Lane::Stepwise(_) => None,
+            Lane::Wire(_) | Lane::PointToPoint(_) | Lane::Stepwise(_) => None,
             Lane::Air(lane) => Some(lane),
         }
     }
 
-    /// Turns probes on.
+    /// Turns probes on, of a lane that is unfolded.
     pub fn set_probes(&mut self, probes: crate::probe::LaneProbes) {
         match self {
+            Lane::Wire(_) => {}
             Lane::PointToPoint(lane) => lane.account.probes = Some(Box::new(probes)),
             Lane::Stepwise(lane) => lane.account.probes = Some(Box::new(probes)),
             Lane::Air(lane) => lane.probes = Some(Box::new(probes)),

@@ -17,8 +17,8 @@ use super::transmitter::serialisation;
 use super::{DirectionConfig, LinkStats, Offered};
 use crate::agenda::Key;
 use crate::error::BuildError;
-use crate::packet::{DropReason, Parcel};
-use crate::queue::Limit;
+use crate::packet::{DropReason, Packet, Parcel};
+use crate::queue::{Limit, Occupancy};
 use crate::rng::Seed;
 
 /// A packet that was admitted, and what becomes of it. One cache line.
@@ -61,8 +61,6 @@ pub(crate) struct PointToPoint {
     /// The delay, where all that are on their way are kept there.
     in_order: Option<Nanos>,
     flight: Flight,
-    /// What most wires are: packets of any size enter at any time, and all that is admitted arrives, in its order.
-    plain: bool,
     pub(crate) account: Account,
 }
 
@@ -81,7 +79,6 @@ impl PointToPoint {
         let entrance = Entrance::new(&mut config, before_queue, link)?;
         let flight = Flight::new(&mut config, after_queue, name, seed);
         Ok(Self {
-            plain: entrance.is_open() && flight.in_order().is_some() && !flight.has_losses(),
             rate,
             to,
             entrance,
@@ -97,83 +94,56 @@ impl PointToPoint {
         })
     }
 
-    /// Whether nobody looks at it and it is plain: the short ways, [`PointToPoint::pass`] and [`PointToPoint::arrive`], come to the
-    /// same as the others.
-    #[inline]
-    pub fn is_short(&self) -> bool {
-        self.plain && self.account.probes.is_none()
+    /// The delay, where packets of any size enter at any time, and all that is admitted arrives, in its order.
+    pub fn plain_delay(&self) -> Option<Nanos> {
+        let plain = self.entrance.is_open() && !self.flight.has_losses();
+        self.in_order.filter(|_| plain)
     }
 
-    /// [`PointToPoint::offer`], the short way: whether the next event has changed.
-    ///
-    /// # Errors
-    /// The packet back, and why it is dropped: the caller counts it, and has a use for its parcel.
-    #[inline(always)] // Once, where the network is offered a packet.
-    pub fn pass(
+    pub fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// Whether packets may be lost before the queue.
+    pub fn may_lose(&self) -> bool {
+        self.entrance.has_losses()
+    }
+
+    /// Whether a packet is lost before the queue.
+    #[inline(never)]
+    pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {
+        self.entrance.loses(now, packet)
+    }
+
+    /// How long the transmitter works on so many bytes.
+    pub fn takes(&self, size: usize) -> Nanos {
+        self.rate.map_or(0, |rate| serialisation(size, rate))
+    }
+
+    /// Goes on where a wire has ended: `left` of what it hands over has left the queue.
+    pub fn take_over(
         &mut self,
-        now: Nanos,
-        mut packet: Parcel,
-        sequence: &mut u64,
-    ) -> Result<bool, (Parcel, DropReason)> {
-        while let Some(Passage { departure, .. }) = self.passages.get(self.left)
-            && departure.at <= now
-        {
-            self.account.occupancy.remove(departure.size);
-            self.left += 1;
-        }
-        let size = packet.wire_size();
-        self.account.stats.offered.add(size);
-        if self.entrance.loses(now, &packet) {
-            return Err((packet, DropReason::Loss));
-        }
-        if !self.limit.admits(self.account.occupancy, size) {
-            return Err((packet, DropReason::QueueFull));
-        }
-        let start = self.busy_until.max(now);
-        packet.departed = packet.departed.min(start);
-        let transmission = self.transmission(size);
-        let finish = start.saturating_add(transmission);
-        self.busy_until = finish;
-        let (stats, occupancy) = (&mut self.account.stats, &mut self.account.occupancy);
-        occupancy.add(size);
-        stats.longest_queue = stats.longest_queue.max(occupancy.packets);
-        let departure = Departure {
-            at: finish,
-            admitted: now,
-            transmission: Some(transmission),
-            size,
-        };
-        departure.count(stats);
-        // A plain wire has one.
-        let delay = self.in_order.unwrap_or(0);
-        let arrival = Key::new(finish.saturating_add(delay), *sequence);
-        *sequence += 1;
-        self.passages.push_back(Passage {
-            arrival,
-            packet: Some(packet),
-            departure,
-        });
-        let changed = self.next == Key::NEVER;
-        if changed {
+        busy_until: Nanos,
+        left: usize,
+        stats: LinkStats,
+        occupancy: Occupancy,
+    ) {
+        self.busy_until = busy_until;
+        self.left = left;
+        self.account.stats = stats;
+        self.account.occupancy = occupancy;
+    }
+
+    /// The next packet that a wire hands over, in the order of admission.
+    pub fn carry_on(&mut self, arrival: Key, packet: Option<Parcel>, departure: Departure) {
+        if self.next == Key::NEVER {
             self.next = arrival;
         }
-        Ok(changed)
-    }
-
-    /// [`PointToPoint::step`], the short way.
-    #[inline(always)] // Once, where the event of a lane is run.
-    pub fn arrive(&mut self) -> Option<(u32, Parcel)> {
-        let Passage {
-            packet, departure, ..
-        } = self.passages.pop_front()?;
-        match self.left {
-            0 => self.account.occupancy.remove(departure.size),
-            _ => self.left -= 1,
-        }
-        let first = self.passages.front();
-        self.next = first.map_or(Key::NEVER, |first| first.arrival);
-        self.account.stats.delivered.add(departure.size);
-        Some((self.to, packet?))
+        self.passages.push_back(Passage {
+            arrival,
+            packet,
+            departure,
+        });
     }
 
     /// Takes a packet from an interface.
