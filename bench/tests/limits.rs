@@ -100,7 +100,7 @@ fn messages_of_16_kib_in_batches() {
 
 #[test]
 fn two_wires() {
-    hops(false, 1_225.0);
+    hops(false, 930.0);
 }
 
 #[test]
