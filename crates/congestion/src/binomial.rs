@@ -82,6 +82,11 @@ impl Value for Exponent {
     fn to_datum(&self) -> Datum {
         Datum::Real(self.value())
     }
+
+    #[inline]
+    fn plainly_fits(&self, kind: &Kind) -> bool {
+        self.value().plainly_fits(kind)
+    }
 }
 
 /// The numbers of [`Binomial`].
