@@ -3,42 +3,123 @@
 //! It is seeded by whoever makes the endpoint. With a secret seed its output cannot be guessed, as RFC 9260 §5.3.1 asks
 //! of verification tags; with a known seed a run repeats itself to the bit.
 
-use rand_chacha::ChaCha12Rng;
-use rand_core::{RngCore, SeedableRng};
+use std::fmt;
 
-/// A seeded stream of numbers that an outsider cannot predict.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(ChaCha12Rng);
+use rand_chacha::{ChaCha12Core, ChaCha12Rng};
+use rand_core::block::BlockRngCore;
+use rand_core::{RngCore, SeedableRng};
+use smallvec::SmallVec;
+
+/// Words that are at hand at first: as many as an endpoint draws until its first association is up, on either side.
+const AT_FIRST: usize = 18;
+/// Words that are at hand later, for who draws more than that: as many as the generator makes at a time.
+const LATER: usize = 64;
+
+/// A seeded stream of numbers that an outsider cannot predict: that of [`ChaCha12Rng`], word by word. The generator itself has room for
+/// [`LATER`] words, most of which an endpoint of one association never draws.
+#[derive(Clone)]
+pub(crate) struct Random {
+    seed: [u8; 32],
+    /// Words of the stream up to the last one at hand.
+    taken: u64,
+    words: SmallVec<[[u8; 4]; AT_FIRST]>,
+    /// Where the next one of them begins.
+    at: usize,
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Random").finish_non_exhaustive()
+    }
+}
 
 impl Random {
     /// The stream of `seed`.
     pub(crate) fn new(seed: [u8; 32]) -> Self {
-        Self(ChaCha12Rng::from_seed(seed))
+        Self::from(seed, 0)
+    }
+
+    /// The stream of `seed` behind its first words, so many.
+    fn from(seed: [u8; 32], words: u64) -> Self {
+        Self {
+            seed,
+            taken: words,
+            words: SmallVec::new(),
+            at: 0,
+        }
+    }
+
+    /// Words drawn so far; no endpoint lives to draw 2^64.
+    fn drawn(&self) -> u64 {
+        self.taken - (self.words.len() - self.at) as u64
+    }
+
+    #[inline(never)]
+    fn refill(&mut self) {
+        let many = if self.words.is_empty() {
+            AT_FIRST
+        } else {
+            LATER
+        };
+        self.words.resize(many, [0; 4]);
+        if self.taken == 0 {
+            // Less is made ready for who wants nothing but the beginning.
+            let mut made = <ChaCha12Core as BlockRngCore>::Results::default();
+            ChaCha12Core::from_seed(self.seed).generate(&mut made);
+            for (word, made) in self.words.iter_mut().zip(made.as_ref()) {
+                *word = made.to_le_bytes();
+            }
+        } else {
+            let mut generator = ChaCha12Rng::from_seed(self.seed);
+            generator.set_word_pos(self.taken.into());
+            generator.fill_bytes(self.words.as_flattened_mut());
+        }
+        self.taken += many as u64;
+        self.at = 0;
     }
 
     /// 32 secret bytes; also the seed of a generator of its own for an association, so that what one association draws never moves another's
     /// numbers.
     pub(crate) fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
-        self.0.fill_bytes(&mut key);
+        self.fill(key.as_chunks_mut().0);
         key
+    }
+
+    fn fill(&mut self, mut words: &mut [[u8; 4]]) {
+        while !words.is_empty() {
+            if self.at == self.words.len() {
+                self.refill();
+            }
+            let many = words.len().min(self.words.len() - self.at);
+            let (now, later) = words.split_at_mut(many);
+            now.copy_from_slice(&self.words[self.at..][..many]);
+            self.at += many;
+            words = later;
+        }
     }
 
     /// Two secrets of 16 bytes.
     pub(crate) fn keys(&mut self) -> [[u8; 16]; 2] {
         let mut keys = [[0; 16]; 2];
-        self.0.fill_bytes(keys.as_flattened_mut());
+        self.fill(keys.as_flattened_mut().as_chunks_mut().0);
         keys
     }
 
     /// Any number.
     pub(crate) fn next_u32(&mut self) -> u32 {
-        self.0.next_u32()
+        if self.at == self.words.len() {
+            self.refill();
+        }
+        let word = self.words[self.at];
+        self.at += 1;
+        u32::from_le_bytes(word)
     }
 
     /// Any number.
     pub(crate) fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
+        let low = self.next_u32();
+        u64::from(self.next_u32()) << 32 | u64::from(low)
     }
 
     /// A verification tag: any number but 0, which stands for "none" (RFC 9260 §3.3.2, §5.3.1).
@@ -52,7 +133,7 @@ impl Random {
     }
 }
 
-/// A stream for who draws seldom and is kept for long: where it is, in an eighth of the memory of who is ready to go on.
+/// A stream for who draws seldom and is kept for long: where it is, in less than half of the memory of who is ready to go on.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     seed: [u8; 32],
@@ -67,18 +148,17 @@ impl Kept {
     /// The rest of the stream.
     pub(crate) fn of(random: &mut Random) -> Self {
         Self {
-            seed: random.0.get_seed(),
-            drawn: random.0.get_word_pos() as u64,
+            seed: random.seed,
+            drawn: random.drawn(),
             next: Some(random.next_u64()),
         }
     }
 
     /// Lets `draw` go on with the stream.
     pub(crate) fn draw<T>(&mut self, draw: impl FnOnce(&mut Random) -> T) -> T {
-        let mut random = Random::new(self.seed);
-        random.0.set_word_pos(self.drawn.into());
+        let mut random = Random::from(self.seed, self.drawn);
         let drawn = draw(&mut random);
-        self.drawn = random.0.get_word_pos() as u64;
+        self.drawn = random.drawn();
         self.next = None;
         drawn
     }
@@ -122,6 +202,24 @@ mod tests {
             Random::new([8; 32]).next_u64(),
             Random::new([7; 32]).next_u64()
         );
+    }
+
+    #[test]
+    fn the_stream_is_that_of_the_generator() {
+        let mut ours = Random::new([7; 32]);
+        let mut generator = ChaCha12Rng::from_seed([7; 32]);
+        for turn in 0..500 {
+            match turn % 4 {
+                0 => assert_eq!(ours.next_u32(), generator.next_u32()),
+                1 => assert_eq!(ours.next_u64(), generator.next_u64()),
+                2 => {
+                    let mut key = [0; 32];
+                    generator.fill_bytes(&mut key);
+                    assert_eq!(ours.key(), key);
+                }
+                _ => assert_eq!(u128::from(ours.drawn()), generator.get_word_pos()),
+            }
+        }
     }
 
     #[test]
