@@ -9,6 +9,7 @@ mod incoming;
 mod init;
 mod init_ack;
 mod keyed;
+mod line;
 mod out_of_the_blue;
 mod racing;
 mod table;

@@ -8,13 +8,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_transport::Nanos;
+use smallvec::SmallVec;
 
 /// The timers of one endpoint, one per slot of its associations.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// The time each slot is armed for; entries of the heap that differ are outdated.
-    armed: Vec<Option<Nanos>>,
+    armed: SmallVec<[Option<Nanos>; 1]>,
     outdated: usize,
 }
 
@@ -40,9 +41,8 @@ impl Timers {
     fn arm(&mut self, slot: u32, deadline: Option<Nanos>) {
         let index = slot as usize;
         if index >= self.armed.len() {
-            // An endpoint that calls has one association mostly; lists that grow by themselves make room for four.
+            // An endpoint that calls has one association mostly; a heap that grows by itself makes room for four.
             if index == 0 {
-                self.armed.reserve_exact(1);
                 self.heap.reserve_exact(1);
             }
             self.armed.resize(index + 1, None);

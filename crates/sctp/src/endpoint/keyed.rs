@@ -6,6 +6,7 @@
 )]
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash};
 
 use siphasher::sip::SipHasher13;
@@ -14,20 +15,42 @@ use siphasher::sip::SipHasher13;
 ///
 /// Peers choose much of what they are found by, their ports and addresses; a table whose places they could foretell would be slow whenever
 /// they wished. So the hash is SipHash-1-3 under a key that only the endpoint has. The same seed gives the same key.
+///
+/// One that is alone is found without a hash, and takes no block of memory: an endpoint that calls has one association mostly.
+///
+/// A table of several grows by putting all of it into one of twice the size, at once: one packet in so many as there are entries then costs
+/// that many steps. The entries are verified addresses of associations, of which peers can begin no more than
+/// [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) says; each has one address by its handshake, and
+/// [`Paths::MOST`](crate::path::Paths::MOST) at most. Memory is given back as associations end: a table that is less than an eighth full is
+/// made anew for what is left, and one that is empty goes.
 #[derive(Debug)]
-pub(super) struct Keyed<K>(HashMap<K, u32, Key>);
+pub(super) struct Keyed<K> {
+    few: Option<(K, u32)>,
+    /// Where there are several; then `few` is empty.
+    many: Option<Box<Many<K>>>,
+}
+
+/// A table that had no more than this in it is not made smaller.
+const KEPT: usize = 64;
+
+#[derive(Debug)]
+struct Many<K> {
+    table: HashMap<K, u32, Secret>,
+    /// The most that it has been made for: what is removed leaves marks behind, so that the table itself cannot tell.
+    most: usize,
+}
 
 /// The hash's key.
 #[derive(Clone, Copy)]
-struct Key([u8; 16]);
+pub(super) struct Secret(pub(super) [u8; 16]);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key")
+        f.write_str("Secret")
     }
 }
 
-impl BuildHasher for Key {
+impl BuildHasher for Secret {
     type Hasher = SipHasher13;
 
     #[inline]
@@ -36,22 +59,77 @@ impl BuildHasher for Key {
     }
 }
 
-impl<K: Hash + Eq> Keyed<K> {
-    pub(super) fn new(key: [u8; 16]) -> Self {
-        Self(HashMap::with_hasher(Key(key)))
+impl<K> Default for Keyed<K> {
+    fn default() -> Self {
+        Self {
+            few: None,
+            many: None,
+        }
     }
+}
 
+impl<K: Hash + Eq> Keyed<K> {
     #[inline]
     pub(super) fn get(&self, by: &K) -> Option<u32> {
-        self.0.get(by).copied()
+        match &self.many {
+            Some(many) => many.table.get(by).copied(),
+            None => {
+                let (key, slot) = self.few.as_ref()?;
+                (key == by).then_some(*slot)
+            }
+        }
     }
 
-    pub(super) fn insert(&mut self, by: K, slot: u32) {
-        self.0.insert(by, slot);
+    /// `secret`: the same at each call.
+    pub(super) fn insert(&mut self, by: K, slot: u32, secret: Secret) {
+        if self.many.is_none() && self.few.as_ref().is_none_or(|(key, _)| *key == by) {
+            self.few = Some((by, slot));
+            return;
+        }
+        let many = self.many.get_or_insert_with(|| {
+            Box::new(Many {
+                table: HashMap::with_hasher(secret),
+                most: 0,
+            })
+        });
+        many.table.extend(self.few.take());
+        many.table.insert(by, slot);
+        many.most = many.most.max(many.table.len());
+    }
+
+    /// As [`Self::insert`], unless one is found by `by`: gives that one.
+    pub(super) fn insert_new(&mut self, by: K, slot: u32, secret: Secret) -> Option<u32> {
+        let Some(many) = &mut self.many else {
+            let known = self.get(&by);
+            if known.is_none() {
+                self.insert(by, slot, secret);
+            }
+            return known;
+        };
+        match many.table.entry(by) {
+            Entry::Occupied(known) => return Some(*known.get()),
+            Entry::Vacant(place) => place.insert(slot),
+        };
+        many.most = many.most.max(many.table.len());
+        None
     }
 
     pub(super) fn remove(&mut self, by: &K) {
-        self.0.remove(by);
+        let Some(many) = &mut self.many else {
+            if self.get(by).is_some() {
+                self.few = None;
+            }
+            return;
+        };
+        many.table.remove(by);
+        let left = many.table.len();
+        if left == 0 {
+            self.many = None;
+        } else if many.most > KEPT && left < many.most / 8 {
+            // As many again may come before it grows, and three quarters of them go before it shrinks.
+            many.most = 2 * left;
+            many.table.shrink_to(many.most);
+        }
     }
 }
 
@@ -59,23 +137,68 @@ impl<K: Hash + Eq> Keyed<K> {
 mod tests {
     use super::*;
 
+    const SECRET: Secret = Secret([1; 16]);
+
     #[test]
     fn each_is_found_until_it_is_removed() {
-        let mut keyed = Keyed::new([1; 16]);
-        (0..1_000_u32).for_each(|by| keyed.insert(by, by + 1));
+        let mut keyed = Keyed::default();
+        (0..1_000_u32).for_each(|by| keyed.insert(by, by + 1, SECRET));
         (0..1_000).step_by(2).for_each(|by| keyed.remove(&by));
         for by in 0..1_000 {
             let expected = (by % 2 == 1).then_some(by + 1);
             assert_eq!(keyed.get(&by), expected, "{by}");
         }
-        keyed.insert(1, 9);
+        keyed.insert(1, 9, SECRET);
         assert_eq!(keyed.get(&1), Some(9));
+        assert_eq!(keyed.insert_new(1, 8, SECRET), Some(9));
+        assert_eq!(keyed.insert_new(2, 8, SECRET), None);
+        assert_eq!((keyed.get(&1), keyed.get(&2)), (Some(9), Some(8)));
+    }
+
+    #[test]
+    fn one_alone_is_found_as_others_are() {
+        let mut keyed = Keyed::default();
+        keyed.remove(&1);
+        keyed.insert(1, 5, SECRET);
+        keyed.insert(1, 6, SECRET);
+        keyed.remove(&2);
+        assert_eq!((keyed.get(&1), keyed.get(&2)), (Some(6), None));
+        assert_eq!(keyed.insert_new(1, 8, SECRET), Some(6));
+        assert_eq!(keyed.insert_new(2, 7, SECRET), None);
+        assert_eq!((keyed.get(&1), keyed.get(&2)), (Some(6), Some(7)));
+        keyed.remove(&1);
+        assert_eq!((keyed.get(&1), keyed.get(&2)), (None, Some(7)));
+        keyed.remove(&2);
+        assert!(keyed.many.is_none() && keyed.few.is_none());
+    }
+
+    /// Memory follows what is in the table: down, too, and not at each step.
+    #[test]
+    fn what_many_took_is_given_back_as_they_go() {
+        let mut keyed = Keyed::default();
+        (0..100_000_u32).for_each(|by| keyed.insert(by, by, SECRET));
+        let most = |keyed: &Keyed<u32>| keyed.many.as_ref().map_or(0, |it| it.most);
+        let (mut remade, mut before) = (0, most(&keyed));
+        assert_eq!(before, 100_000);
+        for by in 0..100_000 {
+            keyed.remove(&by);
+            let left = 99_999 - by as usize;
+            assert!(most(&keyed) <= (8 * left + 8).max(KEPT), "{left} left");
+            if most(&keyed) != before {
+                remade += 1;
+                before = most(&keyed);
+                let room = keyed.many.as_ref().map_or(0, |it| it.table.capacity());
+                assert!(room <= 2 * before + 8, "room for {room}, {left} left");
+            }
+            assert_eq!(keyed.get(&99_999).is_some(), left > 0);
+        }
+        assert!((5..=10).contains(&remade), "{remade}");
     }
 
     /// Where things stand cannot be foretold without the key, and is the same under the same one.
     #[test]
     fn the_key_decides_where_things_stand() {
-        let hashes = |key| (0..100_u32).map(move |by| Key([key; 16]).hash_one(by));
+        let hashes = |key| (0..100_u32).map(move |by| Secret([key; 16]).hash_one(by));
         assert!(hashes(1).eq(hashes(1)));
         let alike = hashes(1).zip(hashes(2)).filter(|(one, two)| one == two);
         assert_eq!(alike.count(), 0);

@@ -4,7 +4,7 @@
 //! only their own packets, told by their tags, come to them from there, so that nobody who lists an address keeps its owner
 //! out or is taken for it (RFC 5062 §2).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -13,7 +13,8 @@ use anabranch_transport::Path;
 use anabranch_wire::packet::CommonHeader;
 use smallvec::SmallVec;
 
-use super::keyed::Keyed;
+use super::keyed::{Keyed, Secret};
+use super::line::{Line, Place};
 use crate::association::Association;
 use crate::path::PathId;
 
@@ -74,8 +75,9 @@ struct Slot {
     keys: SmallVec<[Key; 1]>,
     /// What finds it in `claims`.
     claims: Vec<(Key, u32)>,
-    waits_to_transmit: bool,
-    waits_to_tell: bool,
+    /// In `to_transmit` and `to_tell`.
+    transmits: Place,
+    tells: Place,
 }
 
 /// All associations, and the queues of those that have something to send or to tell.
@@ -84,6 +86,7 @@ pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_peer: Keyed<Key>,
+    secret: Secret,
     /// Associations that list an address which nobody has verified: by the address and each of their two tags.
     claims: BTreeSet<(Key, u32, u32)>,
     /// The peer that was looked for and found last: packets come in rows.
@@ -94,8 +97,8 @@ pub(super) struct Table {
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
     by_tag: Keyed<u32>,
-    to_transmit: VecDeque<u32>,
-    to_tell: VecDeque<u32>,
+    to_transmit: Line,
+    to_tell: Line,
 }
 
 impl Table {
@@ -104,13 +107,14 @@ impl Table {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            by_peer: Keyed::new(key),
+            by_peer: Keyed::default(),
+            secret: Secret(key),
             claims: BTreeSet::new(),
             last: None,
             way: None,
-            by_tag: Keyed::new(key),
-            to_transmit: VecDeque::new(),
-            to_tell: VecDeque::new(),
+            by_tag: Keyed::default(),
+            to_transmit: Line::default(),
+            to_tell: Line::default(),
         }
     }
 
@@ -160,11 +164,13 @@ impl Table {
             if self.slots[slot as usize].keys.contains(&key) {
                 continue;
             }
-            match self.owner(key) {
-                Some(_) if verified => debug_assert!(false, "two have verified {address}"),
-                Some(_) => self.disown(slot, address),
-                None if verified => self.own(slot, key),
-                None => self.claim(slot, key, tags),
+            if verified {
+                let own = self.own(slot, key);
+                debug_assert!(own, "two have verified {address}");
+            } else if self.owner(key).is_some() {
+                self.disown(slot, address);
+            } else {
+                self.claim(slot, key, tags);
             }
         }
     }
@@ -192,20 +198,31 @@ impl Table {
     /// Who has verified the address. An association that is over has nothing.
     fn owner(&mut self, key: Key) -> Option<u32> {
         let owner = self.by_peer.get(&key)?;
-        if self.get(owner).is_some_and(|it| !it.is_closed()) {
-            return Some(owner);
-        }
-        self.detach(owner);
-        None
+        self.lives(owner).then_some(owner)
     }
 
-    fn own(&mut self, slot: u32, key: Key) {
-        self.by_peer.insert(key, slot);
+    /// Whether the association goes on; packets find one no more that is over.
+    fn lives(&mut self, slot: u32) -> bool {
+        if self.get(slot).is_some_and(|it| !it.is_closed()) {
+            return true;
+        }
+        self.detach(slot);
+        false
+    }
+
+    /// The address is the association's own; not if another has it.
+    fn own(&mut self, slot: u32, key: Key) -> bool {
+        if let Some(other) = self.by_peer.insert_new(key, slot, self.secret) {
+            if self.lives(other) {
+                return false;
+            }
+            self.by_peer.insert(key, slot, self.secret);
+        }
         self.slots[slot as usize].keys.push(key);
         // Its packets come next.
         self.last = Some((key, slot));
         if self.claims.is_empty() {
-            return;
+            return true;
         }
         let all = (key, 0, 0)..=(key, u32::MAX, u32::MAX);
         let others: BTreeSet<u32> = self.claims.range(all).map(|&(_, _, slot)| slot).collect();
@@ -213,6 +230,7 @@ impl Table {
             self.disown(other, key.address);
             self.touch(other);
         }
+        true
     }
 
     fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
@@ -263,7 +281,7 @@ impl Table {
 
     /// Remembers the tag under which an INIT ACK will come.
     pub(super) fn await_init_ack(&mut self, id: AssociationId, tag: u32) {
-        self.by_tag.insert(tag, id.slot);
+        self.by_tag.insert(tag, id.slot, self.secret);
     }
 
     pub(super) fn tag_in_use(&self, tag: u32) -> bool {
@@ -373,45 +391,33 @@ impl Table {
     /// Notes that `slot` may have something to send.
     #[inline(always)]
     pub(super) fn sends(&mut self, slot: u32) {
-        if let Some(entry) = self.slots.get_mut(slot as usize)
-            && !std::mem::replace(&mut entry.waits_to_transmit, true)
-        {
-            self.to_transmit.push_back(slot);
-        }
+        (self.to_transmit).push(&mut self.slots, slot, |it| &mut it.transmits);
     }
 
     /// Notes that `slot` has something to tell.
     #[inline(always)]
     pub(super) fn tells(&mut self, slot: u32) {
-        if let Some(entry) = self.slots.get_mut(slot as usize)
-            && !std::mem::replace(&mut entry.waits_to_tell, true)
-        {
-            self.to_tell.push_back(slot);
-        }
+        (self.to_tell).push(&mut self.slots, slot, |it| &mut it.tells);
     }
 
     /// The slot whose turn it is to send.
     pub(super) fn next_to_transmit(&self) -> Option<u32> {
-        self.to_transmit.front().copied()
+        self.to_transmit.first()
     }
 
     /// That slot has nothing more to send.
     pub(super) fn transmitted(&mut self) {
-        if let Some(slot) = self.to_transmit.pop_front() {
-            self.slots[slot as usize].waits_to_transmit = false;
-        }
+        (self.to_transmit).pop(&mut self.slots, |it| &mut it.transmits);
     }
 
     /// The slot whose turn it is to tell.
     #[inline]
     pub(super) fn next_to_tell(&self) -> Option<u32> {
-        self.to_tell.front().copied()
+        self.to_tell.first()
     }
 
     /// That slot has nothing more to tell.
     pub(super) fn told(&mut self) {
-        if let Some(slot) = self.to_tell.pop_front() {
-            self.slots[slot as usize].waits_to_tell = false;
-        }
+        (self.to_tell).pop(&mut self.slots, |it| &mut it.tells);
     }
 }

@@ -1,0 +1,111 @@
+//! Queues of slots that run through the slots themselves: to wait takes no memory, and each waits once.
+
+/// It is in no queue.
+const OUT: u32 = u32::MAX;
+/// Nobody waits behind it. No endpoint has so many slots.
+const LAST: u32 = u32::MAX - 1;
+
+/// What a slot knows of a queue: who waits behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(u32);
+
+impl Default for Place {
+    fn default() -> Self {
+        Self(OUT)
+    }
+}
+
+/// A queue: the first and the last that wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    first: u32,
+    last: u32,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            first: OUT,
+            last: OUT,
+        }
+    }
+}
+
+impl Line {
+    /// Lets `slot` wait, unless it does; there must be one of that number. `place` gives the place of a slot in this queue.
+    #[inline(always)]
+    pub(super) fn push<S>(
+        &mut self,
+        slots: &mut [S],
+        slot: u32,
+        place: impl Fn(&mut S) -> &mut Place,
+    ) {
+        let Some(entry) = slots.get_mut(slot as usize) else {
+            return;
+        };
+        let own = place(entry);
+        if own.0 != OUT {
+            return;
+        }
+        *own = Place(LAST);
+        match slots.get_mut(self.last as usize) {
+            Some(last) => *place(last) = Place(slot),
+            None => self.first = slot,
+        }
+        self.last = slot;
+    }
+
+    /// Who waits longest.
+    #[inline]
+    pub(super) fn first(&self) -> Option<u32> {
+        (self.first != OUT).then_some(self.first)
+    }
+
+    /// That one waits no more.
+    #[inline]
+    pub(super) fn pop<S>(&mut self, slots: &mut [S], place: impl Fn(&mut S) -> &mut Place) {
+        let Some(first) = slots.get_mut(self.first as usize) else {
+            return;
+        };
+        let Place(next) = std::mem::take(place(first));
+        if next == LAST {
+            *self = Self::default();
+        } else {
+            self.first = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_waits_once_in_the_order_in_which_they_came() {
+        let mut places = [Place::default(); 4];
+        let mut line = Line::default();
+        let all = |line: &mut Line, places: &mut [Place]| {
+            let mut all = Vec::new();
+            while let Some(first) = line.first() {
+                all.push(first);
+                line.pop(places, |it| it);
+            }
+            all
+        };
+        assert!(all(&mut line, &mut places).is_empty());
+        for _ in 0..2 {
+            for slot in [2, 0, 2, 3, 0, 9] {
+                line.push(&mut places, slot, |it| it);
+            }
+            assert_eq!(all(&mut line, &mut places), [2, 0, 3]);
+        }
+        // Who was first may wait again, behind the others.
+        line.push(&mut places, 1, |it| it);
+        line.push(&mut places, 2, |it| it);
+        line.pop(&mut places, |it| it);
+        line.push(&mut places, 1, |it| it);
+        assert_eq!(all(&mut line, &mut places), [2, 1]);
+        line.pop(&mut places, |it| it);
+        assert_eq!(line.first(), None);
+    }
+}
