@@ -237,6 +237,15 @@ impl Secret {
     }
 }
 
+/// A tag and what fills it up as a few numbers, which take less time to compare than as many bytes.
+fn words(mac: &[u8]) -> [u64; MAC_LEN / 8] {
+    let mut words = [0; MAC_LEN / 8];
+    for (word, bytes) in words.iter_mut().zip(mac.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words
+}
+
 impl std::fmt::Debug for CookieJar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CookieJar")
@@ -272,7 +281,9 @@ impl CookieJar {
     pub(crate) fn open(&self, sealed: &Bytes) -> Option<Cookie> {
         let body_len = sealed.len().checked_sub(MAC_LEN)?;
         let (body, mac) = sealed.split_at(body_len);
-        let signed_with = |secret: &Secret| bool::from(secret.mac(body).ct_eq(mac));
+        let told = words(mac);
+        let signed_with =
+            |secret: &Secret| bool::from(words(&secret.mac(body))[..].ct_eq(&told[..]));
         if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
             return None;
         }

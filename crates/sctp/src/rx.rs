@@ -136,6 +136,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// A receiver of chunks from `peer_initial_tsn` on, on streams below `inbound_streams`.
+    #[inline(always)] // made where it is kept, and not moved there
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
             profile: OfReceiver::of(&config.profile),

@@ -165,6 +165,7 @@ struct Probing {
 
 impl Sender {
     /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
+    #[inline(always)] // made where it is kept, and not moved there
     pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
         let mut queue = SendQueue::new(config.scheduler);
         let values = config.stream_values.iter().flat_map(|it| &it.0);

@@ -67,6 +67,7 @@ impl<'a> Terms<'a> {
 
 impl Known {
     /// What the handshake has settled; it is up.
+    #[inline(always)]
     fn new(config: &Config, terms: &Terms<'_>) -> Self {
         let mut rx = Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams);
         let gives_up = terms.extensions.give_up();
@@ -202,21 +203,23 @@ impl Association {
             .set_interleaving(terms.extensions.has(&INTERLEAVING));
         self.tx.set_partial_reliability(terms.extensions.give_up());
         self.tell_abandoned();
-        let mut known = Known::new(&self.config, terms);
-        if let Some(former) = self.state.rx_mut() {
-            known.rx.inherit(former);
+        if self.state.rx().is_none() {
+            self.state = State::Known(Known::new(&self.config, terms));
+        } else {
+            self.go_on(terms);
         }
-        known.reconfig = terms.extensions.has(&RE_CONFIG).then(|| {
-            let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
-            let most_inbound = self.config.inbound_streams;
-            let held = self.config.receive_buffer as usize;
-            Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
-        });
-        known.addresses = terms.extensions.has(&ASCONF).then(|| {
-            let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
-            Box::new(AddressChanges::new(ours, peers))
-        });
-        self.state = State::Known(known);
+        if let State::Known(known) = &mut self.state {
+            known.reconfig = terms.extensions.has(&RE_CONFIG).then(|| {
+                let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
+                let most_inbound = self.config.inbound_streams;
+                let held = self.config.receive_buffer as usize;
+                Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
+            });
+            known.addresses = terms.extensions.has(&ASCONF).then(|| {
+                let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
+                Box::new(AddressChanges::new(ours, peers))
+            });
+        }
         self.errands = Errands::default();
         let config = Arc::clone(&self.config);
         for &remote in terms.addresses {
@@ -225,11 +228,23 @@ impl Association {
                     .add(&config, Path::new(local, remote), PathState::Unconfirmed);
             }
         }
-        self.addresses_changed = true;
+        // One address that is verified is known.
+        let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
+        self.addresses_changed |= !known;
         self.marks = terms.extensions.has(&ECN).then(Marks::default);
         self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
         self.settle_auth(terms.auth);
         self.settle_rsctp(terms.extensions.has(&RSCTP));
+    }
+
+    /// What was received in a former life stays readable.
+    #[cold]
+    fn go_on(&mut self, terms: &Terms<'_>) {
+        let mut known = Known::new(&self.config, terms);
+        if let Some(former) = self.state.rx_mut() {
+            known.rx.inherit(former);
+        }
+        self.state = State::Known(known);
     }
 
     /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).

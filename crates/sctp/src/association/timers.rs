@@ -44,8 +44,13 @@ impl Association {
     /// The earliest of all deadlines there may be, [`Nanos::MAX`] for never.
     #[inline(never)]
     fn earliest_deadline(&mut self) -> Nanos {
-        if self.is_closed() {
-            return Nanos::MAX;
+        match &self.state {
+            State::Closed(_) => return Nanos::MAX,
+            State::CookieWait(_) => {
+                let both = [self.state.deadline(), self.close_by];
+                return both.into_iter().flatten().min().unwrap_or(Nanos::MAX);
+            }
+            State::Known(_) => {}
         }
         let mut earliest = self.probes_deadline();
         let mut before = |at: Option<Nanos>| earliest = earliest.min(at.unwrap_or(Nanos::MAX));

@@ -35,6 +35,11 @@ impl Association {
 
     #[inline(always)]
     fn write_next(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        // Nothing but the INIT goes before the peer's tag is known.
+        if let State::CookieWait(wait) = &self.state {
+            let due = wait.init.due;
+            return due.then(|| self.write_init(now, out));
+        }
         loop {
             self.give_up_due(now);
             let plain = self.is_plain();
@@ -67,9 +72,6 @@ impl Association {
                 let probe = self.pmtu_probe_due(now)?;
                 return Some(self.write_pmtu_probe(now, probe, out));
             };
-            if matches!(self.state, State::CookieWait(_)) {
-                return Some(self.write_init(now, path, out));
-            }
             let len = self.write_packet(now, path, data, plain, out);
             if len > 0 {
                 return Some(Transmit {
@@ -367,15 +369,15 @@ impl Association {
     }
 
     /// INIT, alone in its packet and with tag 0 (RFC 9260 §6.10, §8.5.1 A).
-    fn write_init(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
-        let entry = self.paths.get(path);
-        let (limit, rto) = (entry.max_packet, entry.rto.rto());
-        let (own, remote) = (self.own(), entry.path.remote);
-        let mut preservative = None;
+    fn write_init(&mut self, now: Nanos, out: &mut BytesMut) -> Transmit {
+        let own = self.own();
+        let (mut path, mut preservative) = (PathId(0), None);
         if let State::CookieWait(wait) = &mut self.state {
-            preservative = wait.cookie_preservative;
-            wait.init.sent(now, rto);
+            (path, preservative) = (wait.init.path, wait.cookie_preservative);
+            wait.init.sent(now, self.paths.get(path).rto.rto());
         }
+        let entry = self.paths.get(path);
+        let (limit, remote) = (entry.max_packet, entry.path.remote);
         let init = handshake::init(&self.config, own, remote, preservative);
         let mut packet = PacketBuilder::new(out, self.header(0), limit);
         // Its parameters are bounded far below any MTU.
