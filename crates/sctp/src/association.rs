@@ -60,8 +60,9 @@ use crate::random::Kept;
 use crate::rsctp::Rsctp;
 use crate::runtime::SendDefaults;
 use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
+use crate::seldom::Seldom;
 use crate::state::{State, StateName};
-use crate::stats::{AssociationStatistics, ControlStatistics};
+use crate::stats::{AssociationStatistics, ControlCounters};
 use crate::tx::{Message, SendError, Sender};
 use crate::zero_checksum::Sums;
 
@@ -90,7 +91,7 @@ pub struct Association {
     /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
     sack_path: PathId,
     cookie_ack: Option<PathId>,
-    replies: VecDeque<Reply>,
+    replies: Seldom<VecDeque<Reply>>,
     /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
     reply_room: Option<u16>,
     parting: Option<Box<Parting>>,
@@ -113,7 +114,7 @@ pub struct Association {
     /// No path wants a HEARTBEAT or a probe of its MTU before this time; `None`: to be found out. Known only where nothing but what
     /// [`Self::forget_probes`] is called for changes it.
     probes_at: Option<Nanos>,
-    control: ControlStatistics,
+    control: ControlCounters,
     /// The peer's addresses changed: the endpoint must learn them.
     addresses_changed: bool,
     /// Packets received with CE.
@@ -128,7 +129,7 @@ pub struct Association {
     /// How messages are sent of which nothing else is said, once the user has said it.
     send_defaults: Option<Box<SendDefaults>>,
     /// Values of streams that the user has set.
-    stream_values: BTreeMap<u16, u16>,
+    stream_values: Seldom<BTreeMap<u16, u16>>,
     events: Events,
     random: Kept,
     trace: Trace,
@@ -458,14 +459,14 @@ impl Association {
         AssociationStatistics {
             sender: match &self.state {
                 State::Closed(closed) => closed.sent,
-                _ => *self.tx.statistics(),
+                _ => self.tx.statistics(),
             },
             receiver: self
                 .state
                 .rx()
-                .map(|rx| *rx.statistics())
+                .map(Receiver::statistics)
                 .unwrap_or_default(),
-            control: self.control,
+            control: self.control.told(),
         }
     }
 
@@ -482,5 +483,20 @@ impl Association {
     /// Takes what was recorded since the last call, oldest first.
     pub fn drain_trace(&mut self) -> impl Iterator<Item = Sample> + '_ {
         self.trace.drain()
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::Association;
+    use crate::Endpoint;
+    use crate::path::PathEntry;
+
+    /// A server has thousands that are idle. Who makes one larger says why; what few of them need takes memory with its first use.
+    #[test]
+    fn what_every_association_takes_is_bounded() {
+        assert!(size_of::<Association>() <= 1_800);
+        assert!(size_of::<PathEntry>() <= 496);
+        assert!(size_of::<Endpoint>() <= 576);
     }
 }

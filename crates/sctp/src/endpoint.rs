@@ -40,6 +40,7 @@ use crate::error::ConnectError;
 use crate::event::Event;
 use crate::extensions::AUTH;
 use crate::random::Random;
+use crate::seldom::Seldom;
 use crate::timer::Timers;
 use crate::zero_checksum::ZeroChecksum;
 use incoming::Undecided;
@@ -91,7 +92,7 @@ pub struct Endpoint {
     table: Table,
     timers: Timers,
     answers: VecDeque<(Path, u16, Bytes)>,
-    retired: RetiredTags,
+    retired: Seldom<RetiredTags>,
     discards: Discards,
     /// An association took the last packet.
     taken: bool,
@@ -127,7 +128,7 @@ impl Endpoint {
             table: Table::new(peers),
             timers: Timers::default(),
             answers: VecDeque::new(),
-            retired: RetiredTags::default(),
+            retired: Seldom::default(),
             discards: Discards::default(),
             taken: false,
             latest: 0,

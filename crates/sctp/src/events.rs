@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::event::Event;
 use crate::partial::AbandonedMessage;
+use crate::seldom::Seldom;
 use crate::tx::Delivery;
 
 /// Events that wait, beside those that are told once, and messages that were given up together.
@@ -15,7 +16,7 @@ const MOST_WAITING: usize = 256;
 pub(crate) struct Events {
     /// The first that waits: mostly there is no other. None waits behind none.
     first: Option<Event>,
-    others: VecDeque<Event>,
+    others: Seldom<VecDeque<Event>>,
     /// Events that found no room since the last that did.
     missed: u64,
     /// Bytes of abandoned messages that wait, and that may.
@@ -30,7 +31,7 @@ impl Events {
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             first: None,
-            others: VecDeque::new(),
+            others: Seldom::default(),
             missed: 0,
             bytes: 0,
             most_bytes,
@@ -96,7 +97,7 @@ impl Events {
     fn append(&mut self, event: Event) {
         match self.first {
             None => self.first = Some(event),
-            Some(_) => self.others.push_back(event),
+            Some(_) => self.others.make().push_back(event),
         }
     }
 
@@ -116,7 +117,7 @@ impl Events {
     pub(crate) fn pop_front(&mut self) -> Option<Event> {
         let event = self.first.take()?;
         if !self.others.is_empty() {
-            self.first = self.others.pop_front();
+            self.first = self.others.change(VecDeque::pop_front).flatten();
         }
         if self.bytes > 0 || self.missed > 0 {
             self.let_go(&event);
@@ -141,7 +142,7 @@ impl Events {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Event> {
-        self.first.iter().chain(&self.others)
+        self.first.iter().chain(self.others.iter())
     }
 }
 

@@ -37,6 +37,7 @@ mod rsctp;
 mod runtime;
 pub mod rx;
 mod scheduling;
+mod seldom;
 mod state;
 pub mod stats;
 mod stream_table;

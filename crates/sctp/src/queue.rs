@@ -22,15 +22,20 @@ pub(crate) struct Queue<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Queue<T> {
+    /// An empty queue.
+    pub const fn new() -> Self {
         Self {
             items: VecDeque::new(),
             most: 0,
             before: 0,
         }
     }
-}
 
-impl<T> Queue<T> {
     /// Appends an element. A queue that gave its memory back takes at once what it needed the last time.
     #[inline(always)]
     pub fn push_back(&mut self, item: T) {

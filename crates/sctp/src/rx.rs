@@ -40,7 +40,8 @@ use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
 use crate::queue::Queue;
-use crate::stats::ReceiverStatistics;
+use crate::seldom::Seldom;
+use crate::stats::{ReceiverCounters, ReceiverStatistics};
 use assembly::Assembly;
 use delivery::{Counted, Long, Readable};
 use held::Held;
@@ -115,7 +116,7 @@ pub struct Receiver {
     ready: Queue<Readable>,
     assembly: Assembly,
     /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
-    unrecorded: Vec<(u16, usize)>,
+    unrecorded: Seldom<Vec<(u16, usize)>>,
     /// [`Config::partial_delivery_point`].
     partial_delivery_point: Option<usize>,
     window: ReceiveWindow,
@@ -126,17 +127,17 @@ pub struct Receiver {
     refused: Option<Tsn>,
     held: Held,
     /// Messages without an end that the user is to be told of.
-    aborted: Vec<Abandoned>,
+    aborted: Seldom<Vec<Abandoned>>,
     /// Where the peer interleaves messages.
     interleaved: Option<Box<Interleaved>>,
     sack: SackPolicy,
     from: PathId,
-    statistics: ReceiverStatistics,
+    statistics: ReceiverCounters,
 }
 
 impl Receiver {
     /// A receiver of chunks from `peer_initial_tsn` on, on streams below `inbound_streams`.
-    #[inline(always)] // made where it is kept, and not moved there
+    #[inline(always)] // for each association a call and copies less
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
             profile: OfReceiver::of(&config.profile),
@@ -149,18 +150,18 @@ impl Receiver {
             long: Long::default(),
             ready: Queue::default(),
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
-            unrecorded: Vec::new(),
+            unrecorded: Seldom::default(),
             partial_delivery_point: config.partial_delivery_point,
             window: ReceiveWindow::new(config),
             packet: 0,
             sliced: 0,
             refused: None,
             held: Held::default(),
-            aborted: Vec::new(),
+            aborted: Seldom::default(),
             interleaved: None,
             sack: SackPolicy::new(config),
             from: PathId(0),
-            statistics: ReceiverStatistics::default(),
+            statistics: ReceiverCounters::default(),
         }
     }
 
@@ -226,13 +227,15 @@ impl Receiver {
                 self.statistics.chunks += 1;
                 self.statistics.bytes += length;
             }
-            DataOutcome::Duplicate => self.statistics.duplicates += 1,
-            DataOutcome::DroppedFull | DataOutcome::Exhausted => self.statistics.dropped_full += 1,
-            DataOutcome::BeyondWindow => self.statistics.out_of_reach += 1,
+            DataOutcome::Duplicate => self.statistics.seldom().duplicates += 1,
+            DataOutcome::DroppedFull | DataOutcome::Exhausted => {
+                self.statistics.seldom().dropped_full += 1
+            }
+            DataOutcome::BeyondWindow => self.statistics.seldom().out_of_reach += 1,
             DataOutcome::InvalidStream
             | DataOutcome::NoUserData
             | DataOutcome::ProtocolViolation => {
-                self.statistics.refused += 1;
+                self.statistics.seldom().refused += 1;
             }
         }
     }
@@ -528,8 +531,8 @@ impl Receiver {
     }
 
     /// What was seen so far.
-    pub fn statistics(&self) -> &ReceiverStatistics {
-        &self.statistics
+    pub fn statistics(&self) -> ReceiverStatistics {
+        self.statistics.told()
     }
 
     /// The window that a SACK would advertise now, bytes.

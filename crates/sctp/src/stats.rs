@@ -106,3 +106,66 @@ pub struct ReceiverStatistics {
     /// SACKs sent.
     pub sacks: u64,
 }
+
+/// Declares counters as they are kept: those of nearly every association, and a block for the others, which is there once one of them is not 0.
+macro_rules! counters {
+    ($(#[$doc:meta])+ $name:ident of $all:ident: $($often:ident),+) => {
+        $(#[$doc])+
+        #[derive(Debug, Default)]
+        pub(crate) struct $name {
+            $(pub(crate) $often: u64,)+
+            seldom: Option<Box<$all>>,
+        }
+
+        impl $name {
+            /// Those that most have no use for, to count in.
+            #[cold]
+            pub(crate) fn seldom(&mut self) -> &mut $all {
+                self.seldom.get_or_insert_default()
+            }
+
+            /// All of them.
+            pub(crate) fn told(&self) -> $all {
+                $all {
+                    $($often: self.$often,)+
+                    ..self.seldom.as_deref().copied().unwrap_or_default()
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// As [`ControlStatistics`].
+    ControlCounters of ControlStatistics: heartbeats, heartbeat_acks, heartbeat_bytes
+}
+counters! {
+    /// As [`SenderStatistics`].
+    SenderCounters of SenderStatistics: chunks_sent, bytes_sent, bytes_acknowledged, sacks
+}
+counters! {
+    /// As [`ReceiverStatistics`].
+    ReceiverCounters of ReceiverStatistics: chunks, bytes, messages, sacks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_in_two_places_is_told_as_one() {
+        let mut counters = SenderCounters::default();
+        assert_eq!(counters.told(), SenderStatistics::default());
+        counters.sacks += 2;
+        assert!(counters.seldom.is_none());
+        counters.seldom().timeouts += 1;
+        counters.seldom().timeouts += 1;
+        counters.sacks += 1;
+        let expected = SenderStatistics {
+            sacks: 3,
+            timeouts: 2,
+            ..SenderStatistics::default()
+        };
+        assert_eq!(counters.told(), expected);
+    }
+}

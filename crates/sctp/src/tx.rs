@@ -46,7 +46,7 @@ use crate::partial::{Abandoning, Course};
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::OfSender;
 use crate::scheduling::Turn;
-use crate::stats::SenderStatistics;
+use crate::stats::{SenderCounters, SenderStatistics};
 use ack::PathAck;
 use burst::Burst;
 use cmt::Cmt;
@@ -140,7 +140,7 @@ pub struct Sender {
     forward_due: bool,
     /// All numbers have begun anew: a SACK from before may still be on its way.
     begun_anew: bool,
-    statistics: SenderStatistics,
+    statistics: SenderCounters,
     burst: Burst,
     /// Where data goes over several paths at once.
     cmt: Option<Box<Cmt>>,
@@ -165,7 +165,7 @@ struct Probing {
 
 impl Sender {
     /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
-    #[inline(always)] // made where it is kept, and not moved there
+    #[inline(always)] // for each association a call and copies less
     pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
         let mut queue = SendQueue::new(config.scheduler);
         let values = config.stream_values.iter().flat_map(|it| &it.0);
@@ -209,7 +209,7 @@ impl Sender {
             receipts: None,
             forward_due: false,
             begun_anew: false,
-            statistics: SenderStatistics::default(),
+            statistics: SenderCounters::default(),
             burst: Burst::default(),
             cmt,
             watch: Watch::of(config, config.samples_rates()),
@@ -377,8 +377,8 @@ impl Sender {
     }
 
     /// What was done so far.
-    pub fn statistics(&self) -> &SenderStatistics {
-        &self.statistics
+    pub fn statistics(&self) -> SenderStatistics {
+        self.statistics.told()
     }
 
     /// Streams that [`Sender::send_spread`] uses now: 1 to those negotiated.
@@ -431,8 +431,11 @@ impl Sender {
     }
 
     fn note_streams(&mut self) {
-        self.statistics.stream_changes = self.in_use.changes;
-        self.statistics.streams_refused = self.in_use.refused;
+        let (changes, refused) = (self.in_use.changes, self.in_use.refused);
+        if changes > 0 || refused > 0 {
+            let counters = self.statistics.seldom();
+            (counters.stream_changes, counters.streams_refused) = (changes, refused);
+        }
     }
 
     /// Chunks in the retransmission ring.
@@ -503,7 +506,7 @@ impl Sender {
     /// burst, once its time has come: the zero window probe (RFC 9260 §6.1 A).
     #[inline(always)]
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
-        if !self.path_allows_new(path, paths) || !paths.get(path).pacer.allows(now) {
+        if !self.path_allows_new(path, paths) || !paths.get(path).is_paced_for(now) {
             return false;
         }
         if self.fits_peer_window(paths) {

@@ -28,7 +28,7 @@ impl Association {
         if !self.on_icmp(now, path, quote, meaning) {
             return Some(Discard::IcmpIgnored);
         }
-        self.control.icmp += 1;
+        self.control.seldom().icmp += 1;
         None
     }
 

@@ -1,6 +1,5 @@
 //! Beginnings, restarts, errors and ends.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -27,8 +26,9 @@ use crate::path::{PathId, PathState, Paths};
 use crate::random::{Kept, Random};
 use crate::reconfig::Reconfiguration;
 use crate::rx::{Abandoned, Receiver};
+use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
-use crate::stats::ControlStatistics;
+use crate::stats::ControlCounters;
 use crate::tx::Sender;
 use crate::zero_checksum::Sums;
 
@@ -161,7 +161,7 @@ impl Association {
             tx: Sender::new(&config, local_initial_tsn),
             sack_path: PathId(0),
             cookie_ack: None,
-            replies: VecDeque::new(),
+            replies: Seldom::default(),
             reply_room: None,
             parting: None,
             error_count: 0,
@@ -174,14 +174,14 @@ impl Association {
             rsctp: None,
             verifying: Verifying::default(),
             probes_at: None,
-            control: ControlStatistics::default(),
+            control: ControlCounters::default(),
             addresses_changed: true,
             marks_received: 0,
             marks: None,
             errands: Errands::default(),
             readable_told: false,
             send_defaults: None,
-            stream_values: BTreeMap::new(),
+            stream_values: Seldom::default(),
             events: Events::new(config.send_buffer),
             random: Kept::of(&mut random),
             trace: Trace::default(),
@@ -353,7 +353,7 @@ impl Association {
         self.adopt(local, &terms);
         self.paths.set_as(&former);
         self.sack_path = PathId(0);
-        self.replies.clear();
+        self.replies = Seldom::default();
         self.readable_told = false;
         self.error_count = 0;
         self.events.push_back(Event::Restarted { data_lost });
@@ -375,7 +375,7 @@ impl Association {
         self.tell_given_up();
         self.tell_abandoned();
         self.events.push_back(Event::Closed(reason.clone()));
-        self.replies.clear();
+        self.replies = Seldom::default();
         self.cookie_ack = None;
         self.errands = Errands::default();
         let closed = State::Closed(Box::new(Closed {
@@ -383,7 +383,7 @@ impl Association {
             peers_reason: None,
             peer_tag: self.state.peer_tag(),
             unread: None,
-            sent: *self.tx.statistics(),
+            sent: self.tx.statistics(),
         }));
         let former = std::mem::replace(&mut self.state, closed);
         if let (State::Known(known), State::Closed(closed)) = (former, &mut self.state) {
@@ -407,7 +407,7 @@ impl Association {
         match room.checked_sub(reply.len()) {
             Some(left) if self.replies.len() < MAX_REPLIES => {
                 self.reply_room = Some(u16::try_from(left).unwrap_or(u16::MAX));
-                self.replies.push_back(reply);
+                self.replies.make().push_back(reply);
             }
             _ => discards.count(Discard::Overload),
         }
@@ -497,7 +497,7 @@ impl Association {
         if self.cookie_ack == Some(path) {
             self.cookie_ack = Some(self.paths.choose_for_new_data());
         }
-        self.replies.retain(|reply| reply.to() != path);
+        (self.replies).change(|it| it.retain(|reply| reply.to() != path));
         self.tell_path(path);
         let primary = self.paths.primary();
         if primary != self.known_primary {

@@ -99,7 +99,7 @@ impl Association {
         let _ = packet.push(&Pad::of_size(packet.room()));
         let len = self.seal(packet, self.sums.wanted(false));
         debug_assert_eq!(len, limit, "the probe has its size");
-        self.control.pmtu_probes += 1;
+        self.control.seldom().pmtu_probes += 1;
         self.transmit(path, len)
     }
 

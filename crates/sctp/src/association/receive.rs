@@ -18,6 +18,7 @@ use crate::extensions::{ASCONF, AUTH, Extensions};
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::rx::Receiver;
+use crate::seldom::Seldom;
 use crate::state::{CookieEchoed, CookieWait, Peer, Retry, Stage, State};
 use crate::tx::SackOutcome;
 
@@ -468,7 +469,7 @@ impl Association {
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
-        self.replies.clear();
+        self.replies = Seldom::default();
     }
 
     /// Tells the user that messages wait, if that is news.

@@ -257,7 +257,7 @@ impl Association {
                 reconfig.reset_at = Some(now);
             }
             flight.all_was_there = last.is_some_and(|last| self.tx.has_acknowledged(last));
-            self.control.re_configs += 1;
+            self.control.seldom().re_configs += 1;
             self.errands.clear(Errand::ReConfig);
         }
     }

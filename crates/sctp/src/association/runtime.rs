@@ -124,7 +124,7 @@ impl Association {
     /// `weighted_fair`, where 0 is taken as 1 (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or
     /// piece on, and outlasts a restart. The other schedulers have no use for it.
     pub fn set_stream_value(&mut self, stream: u16, value: u16) {
-        self.stream_values.insert(stream, value);
+        self.stream_values.make().insert(stream, value);
         self.tx.set_stream_value(stream, value);
     }
 
@@ -142,7 +142,7 @@ impl Association {
     /// A sender for a new life of the association, with what the user has set.
     pub(super) fn new_sender(&self) -> Sender {
         let mut tx = Sender::new(&self.config, self.local_initial_tsn);
-        for (&stream, &value) in &self.stream_values {
+        for (&stream, &value) in self.stream_values.iter() {
             tx.set_stream_value(stream, value);
         }
         tx

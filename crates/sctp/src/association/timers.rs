@@ -153,7 +153,9 @@ impl Association {
             self.handle_pmtu_timeout(now);
         }
         for (_, entry) in self.paths.iter_mut() {
-            entry.pacer.handle_timeout(now);
+            if let Some(pacer) = &mut entry.pacer {
+                pacer.handle_timeout(now);
+            }
         }
         self.note_data_path(now);
     }

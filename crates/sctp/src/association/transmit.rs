@@ -1,5 +1,7 @@
 //! What goes out: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
 
+use std::collections::VecDeque;
+
 use anabranch_transport::{Ecn, Nanos, Probe, Transmit};
 use anabranch_wire::Encode;
 use anabranch_wire::cause::{Cause, Causes};
@@ -307,7 +309,11 @@ impl Association {
             if pushed.is_err() && !packet.is_empty() {
                 return;
             }
-            let sent = self.replies.pop_front().filter(|_| pushed.is_ok());
+            let sent = self
+                .replies
+                .change(VecDeque::pop_front)
+                .flatten()
+                .filter(|_| pushed.is_ok());
             if let Some(Reply::HeartbeatAck { info, .. }) = sent {
                 let headers = if alone { self.headers(path) } else { 0 };
                 let bytes = headers + HeartbeatAck { info }.encoded_len();

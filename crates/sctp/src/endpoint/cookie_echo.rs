@@ -7,6 +7,7 @@ use anabranch_wire::chunk::{Abort, Chunk, ErrorChunk};
 use anabranch_wire::packet::{Chunks, RawChunk};
 
 use super::authentication::Voucher;
+use super::retired::RetiredTags;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
@@ -119,7 +120,8 @@ impl Endpoint {
 
     /// A new association, if they are accepted and there is room.
     fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
-        if self.retired.contains(arrival.now, cookie.local_tag) {
+        let late = |it: &mut RetiredTags| it.contains(arrival.now, cookie.local_tag);
+        if self.retired.change(late) == Some(true) {
             self.discards.count(Discard::LateCookie);
             return None;
         }
@@ -182,7 +184,7 @@ impl Endpoint {
             }
             Action::Restart => {
                 if association.local_tag() != cookie.local_tag {
-                    self.retired.retire(
+                    self.retired.make().retire(
                         arrival.now,
                         association.local_tag(),
                         self.config.valid_cookie_life,

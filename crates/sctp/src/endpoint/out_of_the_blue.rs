@@ -24,7 +24,9 @@ impl Endpoint {
         match answer {
             // It is known what it belonged to: it was overtaken by the end, and may overtake our SHUTDOWN COMPLETE in turn. An ABORT would
             // end badly what ends well.
-            Answer::Abort if self.retired.ended_well(arrival.now, tag) => {
+            Answer::Abort
+                if (self.retired.change(|it| it.ended_well(arrival.now, tag))) == Some(true) =>
+            {
                 return self.discards.count(Discard::OutOfTheBlue);
             }
             Answer::Nothing(reason) => return self.discards.count(reason),

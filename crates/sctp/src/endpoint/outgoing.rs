@@ -127,7 +127,7 @@ impl Endpoint {
         if let Some(association) = self.table.get(slot) {
             let (tag, life) = (association.local_tag(), self.config.valid_cookie_life);
             let graceful = association.close_reason() == Some(&CloseReason::Shutdown);
-            self.retired.retire(now, tag, life, graceful);
+            self.retired.make().retire(now, tag, life, graceful);
         }
         self.table.detach(slot);
     }

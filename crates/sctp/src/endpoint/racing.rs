@@ -11,11 +11,12 @@ use anabranch_transport::Nanos;
 
 use super::{AssociationId, Endpoint};
 use crate::error::ConnectError;
+use crate::seldom::Seldom;
 use crate::state::StateName;
 
 /// Which attempts are of which race.
 #[derive(Debug, Default)]
-pub(super) struct Racers(Vec<(u64, AssociationId)>);
+pub(super) struct Racers(Seldom<Vec<(u64, AssociationId)>>);
 
 impl Endpoint {
     /// As [`Endpoint::connect_over_udp`], as one of the attempts that the user calls `race`: of these one at a time goes on behind INIT ACK.
@@ -34,8 +35,8 @@ impl Endpoint {
         let id = self.connect_over_udp(now, remote, port, udp_port)?;
         let mut racers = std::mem::take(&mut self.racers);
         let lives = |id| self.association(id).is_some_and(|it| !it.is_closed());
-        racers.0.retain(|&(_, id)| lives(id));
-        racers.0.push((race, id));
+        racers.0.change(|it| it.retain(|&(_, id)| lives(id)));
+        racers.0.make().push((race, id));
         self.racers = racers;
         Ok(id)
     }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::Nanos;
 
+use crate::seldom::Blank;
+
 /// The most tags remembered; beyond it the oldest are forgotten early.
 const MOST: usize = 4_096;
 
@@ -14,6 +16,17 @@ pub(super) struct RetiredTags {
     /// Whether it ended by SHUTDOWN.
     tags: BTreeMap<u32, bool>,
     order: VecDeque<(Nanos, u32)>,
+}
+
+impl Blank for RetiredTags {
+    const BLANK: &'static Self = &Self {
+        tags: BTreeMap::new(),
+        order: VecDeque::new(),
+    };
+
+    fn is_blank(&self) -> bool {
+        self.order.is_empty()
+    }
 }
 
 impl RetiredTags {

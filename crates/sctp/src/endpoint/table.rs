@@ -17,6 +17,7 @@ use super::keyed::{Keyed, Secret};
 use super::line::{Line, Place};
 use crate::association::Association;
 use crate::path::PathId;
+use crate::seldom::Seldom;
 
 /// Names an association of an endpoint. It is not reused after the association was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +75,7 @@ struct Slot {
     /// What finds it in `by_peer`: its verified addresses. Most have one.
     keys: SmallVec<[Key; 1]>,
     /// What finds it in `claims`.
-    claims: Vec<(Key, u32)>,
+    claims: Seldom<Vec<(Key, u32)>>,
     /// In `to_transmit` and `to_tell`.
     transmits: Place,
     tells: Place,
@@ -88,7 +89,7 @@ pub(super) struct Table {
     by_peer: Keyed<Key>,
     secret: Secret,
     /// Associations that list an address which nobody has verified: by the address and each of their two tags.
-    claims: BTreeSet<(Key, u32, u32)>,
+    claims: Seldom<BTreeSet<(Key, u32, u32)>>,
     /// The peer that was looked for and found last: packets come in rows.
     last: Option<(Key, u32)>,
     /// How the last packet of DATA or SACK came that was one of its association's, by address, ports and tag: another that comes
@@ -109,7 +110,7 @@ impl Table {
             free: Vec::new(),
             by_peer: Keyed::default(),
             secret: Secret(key),
-            claims: BTreeSet::new(),
+            claims: Seldom::default(),
             last: None,
             way: None,
             by_tag: Keyed::default(),
@@ -235,8 +236,9 @@ impl Table {
 
     fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
         for tag in tags {
-            if self.claims.insert((key, tag, slot)) {
-                self.slots[slot as usize].claims.push((key, tag));
+            if self.claims.make().insert((key, tag, slot)) {
+                let claims = self.slots[slot as usize].claims.make();
+                claims.push((key, tag));
             }
         }
     }
@@ -244,14 +246,10 @@ impl Table {
     /// The association's peer does not have `address`: another's has.
     fn disown(&mut self, slot: u32, address: IpAddr) {
         let entry = &mut self.slots[slot as usize];
-        let (gone, left) = entry
-            .claims
-            .drain(..)
-            .partition(|(claimed, _)| claimed.address == address);
-        entry.claims = left;
-        let gone: Vec<(Key, u32)> = gone;
-        for (key, tag) in gone {
-            self.claims.remove(&(key, tag, slot));
+        let claimed = |claim: &mut (Key, u32)| claim.0.address == address;
+        let gone = (entry.claims).change(|it| it.extract_if(.., claimed).collect::<Vec<_>>());
+        for (key, tag) in gone.into_iter().flatten() {
+            self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
         if let Some(association) = self.get_mut(slot) {
             association.disown(address);
@@ -262,8 +260,8 @@ impl Table {
         let Some(entry) = self.slots.get_mut(slot as usize) else {
             return;
         };
-        for (key, tag) in entry.claims.drain(..) {
-            self.claims.remove(&(key, tag, slot));
+        for (key, tag) in entry.claims.take() {
+            self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
     }
 

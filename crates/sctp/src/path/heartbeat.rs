@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
 
+use crate::seldom::Seldom;
+
 /// HEARTBEATs of one path whose answers are still believed: several are under way where their interval is shorter than
 /// the round trip.
 const MOST_UNANSWERED: usize = 8;
@@ -22,7 +24,7 @@ pub(crate) enum Role {
 }
 
 /// Probing of one path.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
     /// When the path is looked at next.
     next: Option<Nanos>,
@@ -33,7 +35,7 @@ pub(crate) struct Heartbeat {
     /// The second of a pair must be sent.
     second_due: bool,
     /// What was sent and not answered, oldest first.
-    unanswered: VecDeque<Sent>,
+    unanswered: Seldom<VecDeque<Sent>>,
     /// When the one before was sent, and how many bytes of DATA the path had carried by the last one answered.
     last_sent: Nanos,
     bytes_at_answer: u64,
@@ -147,13 +149,15 @@ impl Heartbeat {
     fn remember(&mut self, sent: Sent, measure: bool) {
         if measure {
             if self.unanswered.len() >= MOST_UNANSWERED {
-                self.unanswered.pop_front();
+                self.unanswered.change(VecDeque::pop_front);
             }
         } else {
-            self.unanswered.retain(|sent| sent.expires.is_some());
-            self.unanswered.truncate(MOST_UNANSWERED - 1);
+            self.unanswered.change(|it| {
+                it.retain(|sent| sent.expires.is_some());
+                it.truncate(MOST_UNANSWERED - 1);
+            });
         }
-        self.unanswered.push_back(sent);
+        self.unanswered.make().push_back(sent);
     }
 
     /// Whether the answer to one is missing at `now`. Several that were under way at that time are one question and one
@@ -163,7 +167,7 @@ impl Heartbeat {
         if !self.unanswered.iter().any(expired) {
             return false;
         }
-        for sent in &mut self.unanswered {
+        for sent in self.unanswered.make() {
             if !measure || expired(sent) {
                 sent.expires = None;
             }
@@ -178,7 +182,7 @@ impl Heartbeat {
             .iter()
             .position(|sent| sent.nonce == nonce)?;
         let sent = self.unanswered[index];
-        self.unanswered.drain(..=index);
+        self.unanswered.change(|it| it.drain(..=index).count());
         let before = std::mem::replace(&mut self.bytes_at_answer, sent.bytes);
         Some(Answered {
             at: sent.at,

@@ -71,8 +71,8 @@ pub struct PathEntry {
     pub(crate) rto: RtoEstimator,
     /// How much may fly.
     pub(crate) cc: Box<dyn CongestionControl>,
-    /// When the next packet with DATA may go.
-    pub(crate) pacer: Pacer,
+    /// When the next packet with DATA may go, where that is not at once.
+    pub(crate) pacer: Option<Box<Pacer>>,
     /// How fast it delivers.
     pub(crate) delivery: DeliveryMeter,
     /// What is learnt of the rate here, where it is asked for.
@@ -163,7 +163,7 @@ impl PathEntry {
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
             sampler: cc.wants_rate_samples().then(Box::default),
             cc,
-            pacer: Pacer::new(config.pacing).with_burst(config.pacing_burst),
+            pacer: config.new_pacer(),
             delivery: DeliveryMeter::default(),
             estimator: config.new_path_estimator(),
             receiver: None,
@@ -241,7 +241,13 @@ impl PathEntry {
 
     /// Whether pacing, too, lets another packet go.
     pub(crate) fn may_go(&self, now: Nanos) -> bool {
-        self.has_room() && self.pacer.allows(now)
+        self.has_room() && self.is_paced_for(now)
+    }
+
+    /// Whether pacing alone lets another packet go.
+    #[inline]
+    pub(crate) fn is_paced_for(&self, now: Nanos) -> bool {
+        self.pacer.as_ref().is_none_or(|pacer| pacer.allows(now))
     }
 
     /// (Re)starts T3-rtx with the RTO in force.

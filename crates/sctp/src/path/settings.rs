@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use anabranch_congestion::CongestionControl;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
+use anabranch_congestion::{CongestionControl, Pacer};
 
 use super::{Discovery, mtu};
 use crate::config::Config;
@@ -80,11 +80,21 @@ impl Config {
         (self.congestion.make)(Box::new(base), &tuning)
     }
 
+    /// Whether the controllers are those that nearly all use, which ask for neither a rate nor samples of it, and need not be made to be
+    /// asked.
+    fn is_plainly_controlled(&self) -> bool {
+        std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM)
+    }
+
+    /// What spreads the packets of a new path, where anything may ask for it.
+    pub(crate) fn new_pacer(&self) -> Option<Box<Pacer>> {
+        let wanted = self.pacing.is_some() || !self.is_plainly_controlled();
+        wanted.then(|| Box::new(Pacer::new(self.pacing).with_burst(self.pacing_burst)))
+    }
+
     /// Whether controllers ask for rate samples.
     pub(crate) fn samples_rates(&self) -> bool {
-        // What nearly all use does not, and need not be made to be asked.
-        let plain = std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM);
         let anywhere = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-        !plain && self.new_congestion_control(anywhere).wants_rate_samples()
+        !self.is_plainly_controlled() && self.new_congestion_control(anywhere).wants_rate_samples()
     }
 }

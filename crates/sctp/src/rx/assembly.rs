@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
+use crate::seldom::Seldom;
 
 /// Messages of the greatest length that are put together at a time where they are interleaved, if there are so many streams.
 const MOST_OVERLAPPING: usize = 16;
@@ -28,7 +29,7 @@ struct Pending {
 /// The parts read so far of messages that have not ended, by stream: one each at most.
 #[derive(Debug)]
 pub(super) struct Assembly {
-    pending: BTreeMap<u16, Pending>,
+    pending: Seldom<BTreeMap<u16, Pending>>,
     bytes: usize,
     /// The most of one message.
     most: usize,
@@ -42,7 +43,7 @@ pub(super) struct Assembly {
 impl Assembly {
     pub fn new(most: usize, buffer: usize) -> Self {
         Self {
-            pending: BTreeMap::new(),
+            pending: Seldom::default(),
             bytes: 0,
             most,
             buffer,
@@ -66,15 +67,19 @@ impl Assembly {
         if part.begins {
             self.forget(stream);
             let bytes = BytesMut::new();
-            self.pending.insert(stream, Pending { first: part, bytes });
+            let pending = Pending { first: part, bytes };
+            self.pending.make().insert(stream, pending);
         }
-        let Some(pending) = self.pending.get_mut(&stream) else {
+        if !self.pending.contains_key(&stream) {
+            return Ok(None);
+        }
+        let Some(pending) = self.pending.make().get_mut(&stream) else {
             return Ok(None);
         };
         let more_bytes = more.len();
         let one_too_long = pending.bytes.len() + more_bytes > self.most;
         if one_too_long || self.bytes + more_bytes > self.most_in_all {
-            self.pending.clear();
+            self.pending = Seldom::default();
             self.bytes = 0;
             return Err(TooLong);
         }
@@ -89,7 +94,7 @@ impl Assembly {
 
     /// What was gathered of that stream's message.
     pub fn take(&mut self, stream: u16) -> Option<ReceivedPart> {
-        let Pending { first, bytes } = self.pending.remove(&stream)?;
+        let Pending { first, bytes } = self.pending.change(|it| it.remove(&stream)).flatten()?;
         self.bytes -= bytes.len();
         Some(ReceivedPart {
             payload: MessageBytes::One(bytes.freeze()),

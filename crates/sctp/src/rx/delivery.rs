@@ -14,7 +14,8 @@ use super::window::ReceiveWindow;
 use super::{Abandoned, Receiver};
 use crate::profile::Counts;
 use crate::queue::Queue;
-use crate::stats::ReceiverStatistics;
+use crate::seldom::Seldom;
+use crate::stats::ReceiverCounters;
 
 /// Messages that are delivered in parts at a time: only a peer that loses packets on purpose comes to so many.
 const MOST_OPEN: usize = 64;
@@ -52,7 +53,7 @@ pub(super) struct Delivery<'a> {
     pub ready: &'a mut Queue<Readable>,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut Held,
-    pub statistics: &'a mut ReceiverStatistics,
+    pub statistics: &'a mut ReceiverCounters,
     pub trace: &'a mut Trace,
 }
 
@@ -85,7 +86,7 @@ impl Delivery<'_> {
         if part.ends {
             self.statistics.messages += 1;
         } else if part.begins {
-            self.statistics.partial_messages += 1;
+            self.statistics.seldom().partial_messages += 1;
         }
         let mut bytes = self.counts.of_all(&part.payload);
         if self.as_read {
@@ -115,7 +116,7 @@ impl Delivery<'_> {
 
 /// Messages as long as the partial delivery point that wait for others of their stream.
 #[derive(Debug, Default)]
-pub(super) struct Long(BTreeMap<(u16, Rank), Tsn>);
+pub(super) struct Long(Seldom<BTreeMap<(u16, Rank), Tsn>>);
 
 /// Which of a stream's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,14 +143,12 @@ impl Long {
     }
 
     fn note(&mut self, head: &Head) {
-        self.0.insert(Self::key(head), head.first);
+        self.0.make().insert(Self::key(head), head.first);
     }
 
     /// Forgets it: it is delivered, or being delivered.
     pub fn forget(&mut self, head: &Head) {
-        if !self.0.is_empty() {
-            self.0.remove(&Self::key(head));
-        }
+        self.0.change(|it| it.remove(&Self::key(head)));
     }
 
     /// The first fragment of one that can be delivered when `next` is the stream's next number.
@@ -237,7 +236,9 @@ impl Receiver {
                 Some(head) if self.open(now, head, trace) => {}
                 Some(_) => return,
                 // It is not there any more, though nobody said so.
-                None => self.long.0.retain(|_, it| *it != first),
+                None => {
+                    self.long.0.change(|all| all.retain(|_, it| *it != first));
+                }
             }
         }
     }
@@ -276,7 +277,7 @@ impl Receiver {
             && let Some(readable) = self.ready.back()
         {
             let (stream, length) = (readable.part.stream, readable.part.payload.len());
-            self.unrecorded.push((stream, length));
+            self.unrecorded.make().push((stream, length));
         }
     }
 
@@ -290,7 +291,7 @@ impl Receiver {
 
     #[cold]
     fn record_unrecorded(&mut self, now: Nanos, trace: &mut Trace) {
-        for (stream, length) in self.unrecorded.drain(..) {
+        for (stream, length) in self.unrecorded.take() {
             trace.record(now, Probe::Delivered, stream, length as f64);
             trace.record(now, Probe::HeadOfLineWait, stream, 0.0);
         }

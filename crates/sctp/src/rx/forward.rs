@@ -137,13 +137,13 @@ impl Receiver {
         if aborted.is_empty() {
             return DataOutcome::NewData;
         }
-        self.aborted.extend(aborted);
+        self.aborted.make().extend(aborted);
         DataOutcome::Aborting
     }
 
     /// Messages of which a part was delivered, and which [`DataOutcome::Aborting`] told to have no end.
     pub(crate) fn take_aborted(&mut self) -> Vec<Abandoned> {
-        std::mem::take(&mut self.aborted)
+        self.aborted.take()
     }
 
     /// Lets go of what is held of a message. Gives it, if a part was delivered.

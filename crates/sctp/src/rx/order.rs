@@ -8,6 +8,7 @@ use anabranch_wire::{Ssn, Tsn};
 
 use super::keys::{ByNumber, ByTsn};
 use super::message::ReceivedMessage;
+use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
 
 /// A message that is whole, and when it became so.
@@ -52,10 +53,10 @@ struct Open {
 pub(super) struct Order {
     next: StreamTable<Ssn>,
     /// By the TSNs of their last fragments.
-    waiting: BTreeMap<ByTsn, Waiting>,
+    waiting: Seldom<BTreeMap<ByTsn, Waiting>>,
     /// The ordered ones among them.
-    numbers: BTreeMap<ByNumber, Tsn>,
-    open: BTreeMap<u16, Open>,
+    numbers: Seldom<BTreeMap<ByNumber, Tsn>>,
+    open: Seldom<BTreeMap<u16, Open>>,
 }
 
 impl Order {
@@ -93,12 +94,12 @@ impl Order {
             unordered,
             behind: BTreeSet::new(),
         };
-        self.open.insert(stream, open);
+        self.open.make().insert(stream, open);
     }
 
     /// The end of the message that was [opened](Order::open) is delivered; gives what waited for it to `deliver`.
     pub fn close(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
-        let Some(open) = self.open.remove(&stream) else {
+        let Some(open) = self.open.change(|it| it.remove(&stream)).flatten() else {
             return;
         };
         if !open.unordered {
@@ -106,7 +107,7 @@ impl Order {
             *next = next.next();
         }
         for last in open.behind {
-            if let Some(waiting) = self.waiting.remove(&last) {
+            if let Some(waiting) = self.waiting.change(|it| it.remove(&last)).flatten() {
                 deliver(waiting.whole(last.0));
             }
         }
@@ -117,11 +118,14 @@ impl Order {
     fn deliver_waiting(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         while !self.numbers.is_empty() {
             let next = self.next.entry(stream);
-            let Some(last) = self.numbers.remove(&ByNumber::new(stream, *next)) else {
+            let Some(last) = (self.numbers)
+                .change(|it| it.remove(&ByNumber::new(stream, *next)))
+                .flatten()
+            else {
                 return;
             };
             *next = next.next();
-            if let Some(waiting) = self.waiting.remove(&ByTsn(last)) {
+            if let Some(waiting) = self.waiting.change(|it| it.remove(&ByTsn(last))).flatten() {
                 deliver(waiting.whole(last));
             }
         }
@@ -133,7 +137,7 @@ impl Order {
         if self.opened(stream).is_none() {
             return deliver(whole);
         }
-        if let Some(open) = self.open.get_mut(&stream) {
+        if let Some(open) = self.open.make().get_mut(&stream) {
             open.behind.insert(ByTsn(whole.last));
             self.wait(whole);
         }
@@ -144,7 +148,7 @@ impl Order {
             message: whole.message,
             since: whole.since,
         };
-        self.waiting.insert(ByTsn(whole.last), waiting);
+        self.waiting.make().insert(ByTsn(whole.last), waiting);
     }
 
     /// Whether no ordered message waits for others and none is delivered in parts, so that nothing follows from one that is delivered.
@@ -199,7 +203,7 @@ impl Order {
         if self.numbers.contains_key(&number) {
             return false;
         }
-        self.numbers.insert(number, whole.last);
+        self.numbers.make().insert(number, whole.last);
         self.wait(whole);
         true
     }
@@ -208,8 +212,7 @@ impl Order {
     /// what then is next (RFC 3758 §3.6). False if the number is behind, or one of them is being delivered in parts.
     pub fn skip(&mut self, stream: u16, ssn: Ssn, mut deliver: impl FnMut(Whole)) -> bool {
         let next = self.next(stream);
-        let open = self.open.get_mut(&stream);
-        if !ssn.ge(next) || open.as_ref().is_some_and(|open| !open.unordered) {
+        if !ssn.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
             return false;
         }
         let (least, most) = (ByNumber::new(stream, next), ByNumber::new(stream, ssn));
@@ -225,9 +228,14 @@ impl Order {
             before.chain(after).map(|(at, _)| *at).collect()
         };
         *self.next.entry(stream) = ssn.next();
+        let open = if self.open.is_empty() {
+            None
+        } else {
+            self.open.make().get_mut(&stream)
+        };
         let mut behind = open.map(|open| &mut open.behind);
         for number in waiting {
-            let Some(last) = self.numbers.remove(&number) else {
+            let Some(last) = self.numbers.change(|it| it.remove(&number)).flatten() else {
                 continue;
             };
             match &mut behind {
@@ -236,7 +244,9 @@ impl Order {
                     behind.insert(ByTsn(last));
                 }
                 None => {
-                    if let Some(waiting) = self.waiting.remove(&ByTsn(last)) {
+                    if let Some(waiting) =
+                        self.waiting.change(|it| it.remove(&ByTsn(last))).flatten()
+                    {
                         deliver(waiting.whole(last));
                     }
                 }
@@ -260,8 +270,9 @@ impl Order {
             );
             let waiting: Vec<_> = after.chain(before).map(|(at, _)| *at).collect();
             for number in waiting {
-                if let Some(last) = self.numbers.remove(&number)
-                    && let Some(waiting) = self.waiting.remove(&ByTsn(last))
+                if let Some(last) = self.numbers.change(|it| it.remove(&number)).flatten()
+                    && let Some(waiting) =
+                        self.waiting.change(|it| it.remove(&ByTsn(last))).flatten()
                 {
                     deliver(waiting.whole(last));
                 }
@@ -287,13 +298,17 @@ impl Order {
 
     /// Drops the message with the highest TSN, which will have to come again.
     pub fn drop_highest(&mut self) -> Option<ReceivedMessage> {
-        let (last, waiting) = self.waiting.pop_last()?;
+        let (last, waiting) = self.waiting.change(BTreeMap::pop_last).flatten()?;
         let message = waiting.message;
         if !message.unordered {
-            self.numbers
-                .remove(&ByNumber::new(message.stream, message.ssn));
-        } else if let Some(open) = self.open.get_mut(&message.stream) {
-            open.behind.remove(&last);
+            let number = ByNumber::new(message.stream, message.ssn);
+            self.numbers.change(|it| it.remove(&number));
+        } else {
+            let open = |it: &mut BTreeMap<u16, Open>| {
+                it.get_mut(&message.stream)
+                    .map(|open| open.behind.remove(&last))
+            };
+            self.open.change(open);
         }
         Some(message)
     }

@@ -144,7 +144,7 @@ impl Receiver {
         for part in message.payload.parts().iter().rev() {
             self.tracker.withdraw(tsn);
             tsn = tsn.prev();
-            self.statistics.withdrawn += 1;
+            self.statistics.seldom().withdrawn += 1;
             self.let_go(message.stream, part.len());
         }
     }
@@ -155,7 +155,7 @@ impl Receiver {
             return;
         };
         self.tracker.withdraw(tsn);
-        self.statistics.withdrawn += 1;
+        self.statistics.seldom().withdrawn += 1;
         self.let_go(fragment.stream, fragment.bytes);
         if let Some(head) = &fragment.head {
             self.long.forget(head);

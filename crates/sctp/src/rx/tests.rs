@@ -459,7 +459,7 @@ fn what_makes_room_is_the_highest_and_no_longer_named() {
         let seen = rig.sack(1500);
         assert_eq!((seen.cumulative, seen.a_rwnd), (7, 0));
         assert_eq!(seen.blocks, [(13, 330 - withdrawn)], "{name}");
-        let statistics = *rig.receiver.statistics();
+        let statistics = rig.receiver.statistics();
         assert_eq!(statistics.withdrawn, u64::from(withdrawn), "{name}");
         // Read, there is room again, and it may come again.
         assert_eq!(rig.messages().len(), 7);

@@ -229,7 +229,7 @@ impl Sender {
             message,
             receipt,
         } = unsent;
-        self.statistics.abandoned_unsent += 1;
+        self.statistics.seldom().abandoned_unsent += 1;
         abandoning.note(AbandonedMessage {
             stream,
             ppid: message.ppid,
@@ -274,7 +274,7 @@ impl Sender {
             immediate: false,
             user_data: Bytes::new(),
         };
-        self.statistics.abandoned_sent += 1;
+        self.statistics.seldom().abandoned_sent += 1;
         abandoning.note(told);
         if let (Some(receipts), Some(number)) = (&mut self.receipts, receipt) {
             receipts.abandoned(number, tsns.last().copied(), policy);
@@ -424,7 +424,7 @@ impl Sender {
             None => {}
             Some((point, forward)) if packet.push(&forward).is_ok() => {
                 abandoning.tell(now, point, id);
-                self.statistics.forward_tsns += 1;
+                self.statistics.seldom().forward_tsns += 1;
             }
             Some(_) => return,
         }
@@ -449,7 +449,7 @@ impl Sender {
         let rto = &mut paths.get_mut(id).rto;
         rto.back_off();
         trace.record(now, Probe::Rto, id.0.into(), time::seconds(rto.rto()));
-        self.statistics.timeouts += 1;
+        self.statistics.seldom().timeouts += 1;
         self.forward_due = true;
         T3Outcome::Marked { count_error: true }
     }

@@ -107,7 +107,7 @@ impl Sender {
     ) -> SackOutcome {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
-            self.statistics.stale_sacks += 1;
+            self.statistics.seldom().stale_sacks += 1;
             if self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit {
                 // In ns-2.35 it tells nothing, yet is an occasion to send.
                 self.burst.restart(now);
@@ -123,7 +123,7 @@ impl Sender {
             .and_then(|(blocks, _)| blocks.last())
             .map_or(cumulative, |run| cumulative.add(run.end));
         if highest_reported.distance_from(point) > highest_sent.distance_from(point) {
-            self.statistics.impossible_sacks += 1;
+            self.statistics.seldom().impossible_sacks += 1;
             return SackOutcome {
                 stale: self.begun_anew,
                 protocol_violation: !self.begun_anew,

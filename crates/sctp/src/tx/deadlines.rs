@@ -36,7 +36,9 @@ impl Sender {
         if self.queue.is_empty() && self.outstanding.first_marked().is_none() {
             return None;
         }
-        let alarms = paths.iter().filter_map(|(_, entry)| entry.pacer.deadline());
+        let alarms = paths
+            .iter()
+            .filter_map(|(_, entry)| entry.pacer.as_ref()?.deadline());
         alarms.min()
     }
 
@@ -55,7 +57,9 @@ impl Sender {
     pub(crate) fn plain_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let probes_no_window = self.queue.is_empty() || self.in_flight_for_window() > 0;
         // An algorithm may compute a rate where the settings ask for none.
-        let paced = paths.iter().any(|(_, it)| it.pacer.deadline().is_some());
+        let paced = paths
+            .iter()
+            .any(|(_, it)| it.pacer.as_ref().is_some_and(|it| it.deadline().is_some()));
         if self.watch.is_some() || !probes_no_window || paced {
             return None;
         }

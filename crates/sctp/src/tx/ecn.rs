@@ -43,7 +43,7 @@ impl Sender {
         let before = window(entry);
         entry.cc.on_ecn(now, entry.flightsize + entry.marked_bytes);
         self.note_reduction(id, true, paths);
-        self.statistics.reductions_by_mark += 1;
+        self.statistics.seldom().reductions_by_mark += 1;
         trace.record(now, Probe::MarkAnswered, id.0.into(), self.number(tsn));
         trace_window(now, id, paths.get(id), before, trace);
         Heard::Answered
@@ -71,6 +71,7 @@ impl Sender {
     /// Packets of DATA so far that must not be ECN-capable: those with a chunk sent again (RFC 3168 §6.1.5), and probes of a
     /// closed window (§6.1.6).
     pub(crate) fn never_marked(&self) -> u64 {
-        self.statistics.chunks_retransmitted + self.statistics.window_probes
+        let counted = self.statistics.told();
+        counted.chunks_retransmitted + counted.window_probes
     }
 }

@@ -88,9 +88,9 @@ impl Sender {
         entry.decay_at = Some(now + entry.rto.rto());
         entry.cc.on_sent(now, bytes, entry.flightsize);
         entry.delivery.on_sent(now, bytes, entry.flightsize);
-        entry
-            .pacer
-            .on_sent(now, bytes, &*entry.cc, entry.rto.srtt());
+        if let Some(pacer) = &mut entry.pacer {
+            pacer.on_sent(now, bytes, &*entry.cc, entry.rto.srtt());
+        }
         if self.queue.is_empty() && entry.has_room() {
             entry.delivery.on_app_limited();
             entry.cc.on_app_limited(now);
@@ -193,8 +193,8 @@ impl Sender {
         };
         let (length, from) = (chunk.fragment.user_data.len(), chunk.path);
         self.in_use.on_retransmission(now);
-        self.statistics.chunks_retransmitted += 1;
-        self.statistics.bytes_retransmitted += length as u64;
+        self.statistics.seldom().chunks_retransmitted += 1;
+        self.statistics.seldom().bytes_retransmitted += length as u64;
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.begins_packet = begins_packet;
@@ -319,7 +319,7 @@ impl Sender {
                 break;
             }
             if !fits_window {
-                self.statistics.window_probes += 1;
+                self.statistics.seldom().window_probes += 1;
                 self.probe = Some(Probing {
                     tsn: self.outstanding.next_tsn(),
                     answered: false,

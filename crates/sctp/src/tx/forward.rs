@@ -224,8 +224,8 @@ impl Sender {
             (state.timeout_until, state.recovering) = (None, false);
             state.rack.on_spurious_timeout();
         }
-        self.statistics.reductions_undone += 1;
-        self.statistics.spurious_timeouts += 1;
+        self.statistics.seldom().reductions_undone += 1;
+        self.statistics.seldom().spurious_timeouts += 1;
         trace_window(now, id, entry, shown, trace);
         self.trace_flight(now, id, paths.get(id), trace);
     }

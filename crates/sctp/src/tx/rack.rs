@@ -120,7 +120,7 @@ impl Sender {
             self.forget_recovery(id);
         }
         self.mark(sending.tsn, false, paths);
-        self.statistics.fast_retransmits += 1;
+        self.statistics.seldom().fast_retransmits += 1;
         let number = self.number(sending.tsn);
         trace.record(now, Probe::FastRetransmit, id.0.into(), number);
         let news = state.timeout_until.is_none() || since_cut;
@@ -221,7 +221,7 @@ impl Sender {
         if self.forget_probe() != Some(id) {
             return self.arm_probe(now, id, paths);
         }
-        self.statistics.tail_probes += 1;
+        self.statistics.seldom().tail_probes += 1;
         let entry = paths.get_mut(id);
         if let Some(state) = &mut entry.rack {
             state.tail.on_sent(self.statistics.chunks_sent, again);

@@ -151,7 +151,7 @@ impl Sender {
             chunk.missing_reports = 0;
         }
         self.mark(tsn, false, paths);
-        self.statistics.fast_retransmits += 1;
+        self.statistics.seldom().fast_retransmits += 1;
         self.acks[usize::from(path.0)].lost += 1;
         trace.record(now, Probe::FastRetransmit, path.0.into(), self.number(tsn));
         true
@@ -386,7 +386,7 @@ impl Sender {
         }
         let entry = paths.get_mut(id);
         entry.rto.back_off();
-        self.statistics.timeouts += 1;
+        self.statistics.seldom().timeouts += 1;
         entry.decay_at = None;
         if is_loss {
             (entry.prr, entry.most_in_flight) = (None, Some(1));

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::partial::{Course, MessageId, Terms};
 use crate::queue::Queue;
 use crate::scheduling::{Discipline, Scheduler, SchedulerKind, Served, Turn};
+use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
 use holding::Holding;
 use interleaved::Paused;
@@ -146,7 +147,7 @@ pub(super) struct Unsent {
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
     /// Messages that get a stream when they are begun.
-    spread: Queue<Queued>,
+    spread: Seldom<Queue<Queued>>,
     scheduler: Scheduler,
     started: Option<Started>,
     /// Bytes of the next message that are not sent; 0: there is none.
@@ -172,7 +173,7 @@ impl SendQueue {
     pub fn new(kind: SchedulerKind) -> Self {
         Self {
             streams: StreamTable::default(),
-            spread: Queue::default(),
+            spread: Seldom::default(),
             scheduler: Scheduler::new(kind),
             started: None,
             next: 0,
@@ -258,7 +259,7 @@ impl SendQueue {
                 entry.bytes += length;
                 &mut entry.messages
             }
-            Turn::Spread => &mut self.spread,
+            Turn::Spread => self.spread.make(),
         };
         queue.push_back(queued);
         let waiting = queue.len() + self.paused_at(turn);
@@ -290,7 +291,7 @@ impl SendQueue {
     /// Takes back the messages that were not begun; returns how many, and adds the numbers of their receipts to `receipts`.
     pub fn withdraw(&mut self, receipts: &mut Vec<u64>) -> usize {
         let mut withdrawn = self.forget_streams_from(0, receipts) + self.withdraw_held(receipts);
-        for message in self.spread.drain(..) {
+        for message in self.spread.take().take_all() {
             self.bytes -= message.message.payload.len();
             self.messages -= 1;
             receipts.extend(message.receipt());
@@ -508,7 +509,7 @@ impl SendQueue {
         for turn in self.scheduler.queues() {
             let queue = match turn {
                 Turn::Stream(stream) => self.streams.get(stream).map(|it| &it.messages),
-                Turn::Spread => Some(&self.spread),
+                Turn::Spread => Some(&*self.spread),
             };
             for (at, queued) in queue.into_iter().flat_map(|it| it.iter().enumerate()) {
                 let of_it = queued.terms.as_ref().and_then(|terms| terms.priority);
@@ -526,7 +527,7 @@ impl SendQueue {
     fn drop_at(&mut self, turn: Turn, at: usize) -> Option<Unsent> {
         let (queue, stream) = match turn {
             Turn::Stream(stream) => (&mut self.streams.entry(stream).messages, Some(stream)),
-            Turn::Spread => (&mut self.spread, None),
+            Turn::Spread => (self.spread.make(), None),
         };
         let dropped = queue.remove(at)?;
         let waiting = queue.len();
@@ -555,7 +556,7 @@ impl SendQueue {
         };
         let queue = match turn {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
-            Turn::Spread => &mut self.spread,
+            Turn::Spread => self.spread.make(),
         };
         let Some(Queued {
             message,

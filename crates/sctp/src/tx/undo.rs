@@ -81,7 +81,7 @@ impl Sender {
         let shown = window(entry);
         entry.cc.on_undo(cwnd, ssthresh);
         (entry.prr, entry.most_in_flight) = (None, None);
-        self.statistics.reductions_undone += 1;
+        self.statistics.seldom().reductions_undone += 1;
         trace_window(now, id, entry, shown, trace);
     }
 }

@@ -242,7 +242,7 @@ impl Association {
                 self.request_heartbeat(other);
             }
         }
-        self.replies.retain(|reply| reply.to() != id);
+        (self.replies).change(|it| it.retain(|reply| reply.to() != id));
         self.events
             .push_back(Event::PeerAddressRemoved { path: id, address });
         let primary = self.paths.primary();

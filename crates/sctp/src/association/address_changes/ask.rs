@@ -194,7 +194,7 @@ impl Association {
             self.push_answers(&mut packet);
         }
         let len = self.seal(packet, self.sums.wanted(false));
-        self.control.asconfs += 1;
+        self.control.seldom().asconfs += 1;
         Some(Transmit {
             path,
             len,
@@ -206,10 +206,11 @@ impl Association {
     /// The answers to ASCONFs of the peer, which go from an address that is not agreed on only beside an ASCONF (RFC 5061 §5.3 F1):
     /// the peer may have none that it may use, either.
     fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
-        self.replies.retain(|reply| match reply {
+        let waits = |reply: &Reply| match reply {
             Reply::AsconfAck { ack, .. } => packet.push(ack).is_err(),
             _ => true,
-        });
+        };
+        self.replies.change(|it| it.retain(waits));
     }
 
     /// An answer to the peer's ASCONF waits: while nothing else may be sent the ASCONF goes again, with it.

@@ -66,8 +66,7 @@ impl Association {
         self.forget_probes();
         if !self.reaches_peer(&usable) {
             self.errands.set(Errand::Mute);
-            self.replies
-                .retain(|reply| matches!(reply, Reply::AsconfAck { .. }));
+            (self.replies).change(|it| it.retain(|reply| matches!(reply, Reply::AsconfAck { .. })));
             // What was in vain says nothing of the way that comes.
             let config = Arc::clone(&self.config);
             for (_, entry) in self.paths.iter_mut() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_wire::serial::Fsn;
 
 use super::{Fragment, Queued, SendQueue, Started};
+use crate::queue::Queue;
 use crate::scheduling::{Discipline, Served, Turn};
 
 /// Messages that were begun and not ended, by stream.
@@ -118,7 +119,7 @@ impl SendQueue {
     fn begin(&mut self, turn: Turn, stream: u16) -> Option<Started> {
         let queue = match turn {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
-            Turn::Spread => &mut self.spread,
+            Turn::Spread => self.spread.make(),
         };
         let Queued {
             message,
@@ -176,7 +177,7 @@ impl SendQueue {
 
     /// The next message that was given without a stream waits on this one, where another is under way.
     fn queue_behind(&mut self, stream: u16) {
-        let Some(queued) = self.spread.pop_front() else {
+        let Some(queued) = self.spread.change(Queue::pop_front).flatten() else {
             return;
         };
         self.scheduler.served(Served {
