@@ -13,14 +13,11 @@ use super::message::{MessageBytes, ReceivedPart};
 use super::room::Source;
 use crate::config::Config;
 use crate::path::PathId;
-use crate::profile::WhenFull;
 use crate::uncommon::UNCOMMON;
 
 /// Whether the settings leave room for common chunks: what they ask for else is asked of every chunk.
 pub(super) fn may_come(config: &Config) -> bool {
-    config.profile.when_full != WhenFull::Silent
-        && config.profile.window_counts_deliverable
-        && config.partial_delivery_point.is_none()
+    config.partial_delivery_point.is_none()
 }
 
 /// What comes in a packet behind common chunks.
@@ -50,6 +47,8 @@ impl Receiver {
         let mut last = self.tracker.cumulative();
         let (mut taken, mut wholes) = (0, 0);
         let (mut user_data, mut bytes_taken) = (0, 0);
+        // What can be read counts as read, unless the profile counts it.
+        let counts_wholes = self.profile.window_counts_deliverable;
         let mut plenty = self.window.plenty();
         // Neither a whole message nor a piece that goes on changes any of these.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
@@ -72,8 +71,13 @@ impl Receiver {
                 break Next::Other(frame);
             }
             let fills = 8 * length >= least;
+            let kept = if counts_wholes || !data.beginning {
+                bytes
+            } else {
+                0
+            };
             let is_taken = if data.beginning {
-                takes_wholes && self.take_whole(&data, bytes, fills, &frame)
+                takes_wholes && self.take_whole(&data, kept, fills, &frame)
             } else {
                 // What waits stays a slice only of a packet that it nearly fills; the others are copied where they always are.
                 fills && self.take_piece(&data, &frame)
@@ -85,7 +89,7 @@ impl Receiver {
             taken += 1;
             wholes += u64::from(data.beginning);
             user_data += length;
-            bytes_taken += bytes;
+            bytes_taken += kept;
             match rest.next_frame() {
                 None => break Next::End,
                 Some(Ok(next)) => frame = next,

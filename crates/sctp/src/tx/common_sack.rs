@@ -35,6 +35,11 @@ impl Sender {
         }
         self.statistics.sacks += 1;
         self.a_rwnd = sack.a_rwnd.into();
+        if self.profile.idle_decay == IdleDecay::SinceLastSend {
+            paths
+                .get_mut(PathId(0))
+                .decay(now, IdleDecay::SinceLastSend);
+        }
         let ack = self.take_in_flight(now, count, paths);
         self.highest_newly_acked = Some(sack.cumulative_tsn_ack);
         let mut outcome = SackOutcome {
@@ -69,7 +74,6 @@ impl Sender {
             && self.withdrawn_on.is_none()
             && self.recovery_until.is_none()
             && self.probe.is_none()
-            && self.profile.idle_decay != IdleDecay::SinceLastSend
     }
 
     /// The next `count` chunks are acknowledged: what that tells about the path.
