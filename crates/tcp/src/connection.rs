@@ -263,6 +263,16 @@ impl Connection {
         !self.events.is_empty() || !self.trace.is_empty()
     }
 
+    /// Whether it is known that [`Transport::poll_transmit`] has nothing to give at any time before something is written or comes, or a timer
+    /// expires: all that was written is acknowledged, and no acknowledgement is due. Asks less than that; `false` says nothing.
+    pub fn is_at_rest(&self) -> bool {
+        self.sender.is_at_rest()
+            && !self.receiver.acks().is_due()
+            && !self.syn_owed
+            && self.early_ack.is_none()
+            && self.reset.is_none()
+    }
+
     /// What happened since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()

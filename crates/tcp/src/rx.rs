@@ -136,7 +136,7 @@ impl Receiver {
         &mut self,
         now: Nanos,
         start: u64,
-        text: Bytes,
+        mut text: Bytes,
         fin: bool,
         stats: &mut Stats,
         trace: &mut Trace,
@@ -147,7 +147,7 @@ impl Receiver {
             self.fin = Some(end);
         }
         let kept_end = end.min(limit).max(start);
-        let text = text.slice(..(kept_end - start) as usize);
+        text.truncate((kept_end - start) as usize);
         if !text.is_empty() {
             self.insert(now, start, text, stats, trace);
         }
@@ -171,13 +171,22 @@ impl Receiver {
         stats: &mut Stats,
         trace: &mut Trace,
     ) {
-        let number = (start.saturating_sub(1) / self.mss) as f64;
+        let mss = self.mss;
+        let number = || (start.saturating_sub(1) / mss) as f64;
         let range = start..start + text.len() as u64;
         let ready_before = self.ready.len();
         let (length, window) = (range.end - range.start, self.window());
-        match self.queue.insert(start, text, &mut self.ready) {
+        // What is next and is dropped anyway goes through no queue.
+        let passed = match self.discard {
+            true => self.queue.pass(&range),
+            false => None,
+        };
+        let insertion = passed.unwrap_or_else(|| self.queue.insert(start, text, &mut self.ready));
+        match insertion {
             Insertion::InOrder { filled, was_gap } => {
-                trace.record(now, Probe::Received, 0, number);
+                if trace.wants(Probe::Received) {
+                    trace.record(now, Probe::Received, 0, number());
+                }
                 trace.record(now, Probe::Delivered, 0, filled as f64);
                 stats.bytes_delivered += filled;
                 if self.discard {
@@ -200,12 +209,12 @@ impl Receiver {
                 return;
             }
             Insertion::OutOfOrder => {
-                trace.record(now, Probe::Received, 0, number);
+                trace.record(now, Probe::Received, 0, number());
                 stats.out_of_order_received += 1;
             }
             Insertion::Duplicate => {
                 stats.duplicates_received += 1;
-                trace.record(now, Probe::Duplicate, 0, number);
+                trace.record(now, Probe::Duplicate, 0, number());
                 self.twice = self.reports_twice.then_some(range);
                 self.acks.repeated(window);
             }
@@ -238,6 +247,12 @@ impl Receiver {
     /// As [`Receiver::acks`], to tell them what happens.
     pub fn acks_mut(&mut self) -> &mut Acknowledger {
         &mut self.acks
+    }
+
+    /// Whether there is a block for a SACK option.
+    #[inline]
+    pub fn has_sack_blocks(&self) -> bool {
+        self.twice.is_some() || self.queue.has_sack_blocks()
     }
 
     /// The blocks for a SACK option: what came twice, once (RFC 2883 §4), then what waits, most recent first; if what came twice lies in

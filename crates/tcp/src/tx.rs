@@ -298,6 +298,16 @@ impl Sender {
         self.widest_window = self.widest_window.max(window);
     }
 
+    /// Neither text nor a FIN was sent: to this half of the connection acknowledgements tell nothing, save of marks.
+    pub fn has_sent_nothing(&self) -> bool {
+        self.flow.max == FIRST
+    }
+
+    /// All that was written is acknowledged, and nothing probes.
+    pub fn is_at_rest(&self) -> bool {
+        self.flow.una == self.flow.queued_to && !self.probe_owed && self.persist_at.is_none()
+    }
+
     /// Takes an acknowledgement between `SND.UNA` and [`Sender::highest_acceptable`].
     pub fn handle_ack(&mut self, now: Nanos, ack: &Ack<'_>, stats: &mut Stats, trace: &mut Trace) {
         let advanced = ack.to - self.flow.una;
@@ -393,7 +403,9 @@ impl Sender {
             stats.duplicate_acknowledgements += 1;
             trace.record(now, Probe::DuplicateAck, 0, self.number(self.flow.una));
         }
-        trace.record(now, Probe::Pipe, 0, self.recovery.pipe(&self.flow) as f64);
+        if trace.wants(Probe::Pipe) {
+            trace.record(now, Probe::Pipe, 0, self.recovery.pipe(&self.flow) as f64);
+        }
         if outcome.entered {
             stats.fast_retransmits += 1;
             self.timing = None;

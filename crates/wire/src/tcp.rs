@@ -96,20 +96,7 @@ impl Header {
         payload: impl IntoIterator<Item = &'p [u8]>,
     ) -> usize {
         let start = out.len();
-        let mut bytes = [0; HEADER + MAX_OPTIONS];
-        let length = match bytes.last_chunk_mut::<MAX_OPTIONS>() {
-            Some(options) => HEADER + self.options.encode(options),
-            None => HEADER,
-        };
-        bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
-        bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
-        bytes[12] = ((length / 4) as u8) << 4;
-        bytes[13] = self.flags.0;
-        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
-        bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
-        out.extend_from_slice(&bytes[..length]);
+        self.write(out);
         for piece in payload {
             out.extend_from_slice(piece);
         }
@@ -118,6 +105,31 @@ impl Header {
             out[start + CHECKSUM..start + CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
         }
         out.len() - start
+    }
+
+    /// Appends the header and its options, without a checksum.
+    #[inline]
+    fn write(&self, out: &mut BytesMut) {
+        let mut options = [0; MAX_OPTIONS];
+        let length = if self.options.are_none() {
+            0
+        } else {
+            self.options.encode(&mut options)
+        };
+        let mut bytes = [0; HEADER];
+        bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
+        bytes[12] = (((HEADER + length) / 4) as u8) << 4;
+        bytes[13] = self.flags.0;
+        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
+        bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
+        // Most headers have no options: so many bytes are written without a call.
+        out.extend_from_slice(&bytes);
+        if length > 0 {
+            out.extend_from_slice(&options[..length]);
+        }
     }
 }
 
@@ -175,6 +187,7 @@ impl Segment {
     ///
     /// # Errors
     /// See [`Segment::parse`].
+    #[inline]
     pub fn parse_owned(
         mut datagram: Bytes,
         (source, destination): (IpAddr, IpAddr),
@@ -221,7 +234,11 @@ impl Segment {
             flags: Flags(flags),
             window: u16::from_be_bytes([w0, w1]),
             urgent_pointer: u16::from_be_bytes([u0, u1]),
-            options: Options::parse(options).map_err(|kind| SegmentError::BadOption { kind })?,
+            options: if options.is_empty() {
+                Options::default()
+            } else {
+                Options::parse(options).map_err(|kind| SegmentError::BadOption { kind })?
+            },
         };
         datagram.advance(offset);
         Ok(Self {

@@ -305,8 +305,11 @@ impl Sink {
     fn take(&mut self, now: Nanos) {
         let mut tally = self.tally.borrow_mut();
         let mut peer_closed = false;
-        while let Some(event) = self.connection.poll_event() {
-            peer_closed |= event == Event::PeerClosed;
+        let has_news = self.connection.has_news();
+        if has_news {
+            while let Some(event) = self.connection.poll_event() {
+                peer_closed |= event == Event::PeerClosed;
+            }
         }
         let delivered = self.connection.stats().bytes_delivered;
         if delivered > self.delivered {
@@ -329,8 +332,10 @@ impl Sink {
                 tally.message(now, Some(now.saturating_sub(offered)));
             }
         }
-        for sample in self.connection.trace_mut().drain() {
-            tally.sample(sample);
+        if has_news {
+            for sample in self.connection.trace_mut().drain() {
+                tally.sample(sample);
+            }
         }
         if peer_closed {
             self.connection.close();
@@ -350,6 +355,9 @@ impl Agent for Sink {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if self.connection.is_at_rest() {
+            return None;
+        }
         self.connection.poll_transmit(now, out)
     }
 

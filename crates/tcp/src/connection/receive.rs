@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anabranch_transport::time::MILLISECOND;
-use anabranch_transport::{Ecn, Nanos, Path};
+use anabranch_transport::{Ecn, Nanos, Path, Probe};
 use anabranch_wire::tcp::{Flags, SackBlocks, Segment, SegmentError};
 use anabranch_wire::{Checksum, SeqNumber};
 use bytes::Bytes;
@@ -58,6 +58,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.10.7.4.
+    #[inline(always)]
     fn receive_synchronized(&mut self, now: Nanos, path: Path, ecn: Ecn, segment: Segment) {
         let start = offset(
             segment.header.sequence_number,
@@ -204,18 +205,22 @@ impl Connection {
         if to < una || !self.state.sends() {
             return true;
         }
-        let (blocks, count) = self.offsets(&header.options.sack_blocks);
-        let echoed = self.echoed(now, segment);
-        let ack = Ack {
-            to,
-            window,
-            bare: segment.sequence_len() == 0,
-            blocks: &blocks[..count],
-            echoed,
-            marked: header.flags.contains(Flags::ECE),
-        };
-        self.sender
-            .handle_ack(now, &ack, &mut self.stats, &mut self.trace);
+        let marked = header.flags.contains(Flags::ECE);
+        // What comes to an end that has only received acknowledges nothing.
+        if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
+            let (blocks, count) = self.offsets(&header.options.sack_blocks);
+            let echoed = self.echoed(now, segment);
+            let ack = Ack {
+                to,
+                window,
+                bare: segment.sequence_len() == 0,
+                blocks: &blocks[..count],
+                echoed,
+                marked,
+            };
+            self.sender
+                .handle_ack(now, &ack, &mut self.stats, &mut self.trace);
+        }
         if self.window_from <= (start, to) {
             self.window_from = (start, to);
             self.sender.set_window(window);
@@ -242,7 +247,7 @@ impl Connection {
     fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MOST_BLOCKS], usize) {
         let mut ranges = [const { 0..0 }; MOST_BLOCKS];
         let mut count = 0;
-        if self.negotiated.sack {
+        if self.negotiated.sack && !blocks.is_empty() {
             let una = self.sender.flow.una;
             for block in blocks.iter() {
                 let (left, right) = (
@@ -313,8 +318,10 @@ impl Connection {
             }
             return;
         }
-        let (srtt, rto) = (self.sender.rto.srtt(), self.sender.rto.rto());
-        self.receiver.acks_mut().hear_times(srtt, rto);
+        if self.receiver.acks().adapts() {
+            let (srtt, rto) = (self.sender.rto.srtt(), self.sender.rto.rto());
+            self.receiver.acks_mut().hear_times(srtt, rto);
+        }
         let (stats, trace) = (&mut self.stats, &mut self.trace);
         let arrival = self
             .receiver

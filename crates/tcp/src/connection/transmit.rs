@@ -122,7 +122,7 @@ impl Connection {
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
         }
-        if self.negotiated.sack {
+        if self.negotiated.sack && self.receiver.has_sack_blocks() {
             // Text of a full segment leaves no room for blocks (RFC 6691); a bare acknowledgement follows then or later.
             let spare = (self.sender.flow.mss as usize).saturating_sub(text);
             let fit = options.sack_blocks_that_fit().min(if text == 0 {
@@ -162,8 +162,11 @@ impl Connection {
         out: &mut BytesMut,
     ) -> Transmit {
         let addresses = (path.local, path.remote);
-        let text = plan.into_iter().flat_map(|plan| self.sender.text(plan));
-        let len = header.encode(out, addresses, self.config.checksum, text);
+        let checksum = self.config.checksum;
+        let len = match plan {
+            Some(plan) => header.encode(out, addresses, checksum, self.sender.text(plan)),
+            None => header.encode(out, addresses, checksum, None),
+        };
         Transmit {
             path,
             len,

@@ -57,6 +57,11 @@ impl Acknowledger {
         self.full = full;
     }
 
+    /// Whether [what was measured](Self::hear_times) matters.
+    pub fn adapts(&self) -> bool {
+        self.adaptive.is_some()
+    }
+
     /// What this end's sender has measured.
     pub fn hear_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {

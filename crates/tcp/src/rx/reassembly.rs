@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 /// What [`Reassembly::insert`] did with a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +79,29 @@ impl Reassembly {
         !self.waiting.is_empty()
     }
 
+    /// Takes the text of `range`, which nobody reads, if it was expected next and nothing waits beyond it; `None`: it is to be
+    /// [inserted](Reassembly::insert).
+    #[inline]
+    pub fn pass(&mut self, range: &Range<u64>) -> Option<Insertion> {
+        if range.start > self.next || range.end <= self.next || self.has_gap() {
+            return None;
+        }
+        let filled = range.end - self.next;
+        self.next = range.end;
+        Some(Insertion::InOrder {
+            filled,
+            was_gap: false,
+        })
+    }
+
     /// Takes the text at the offset `start`, already trimmed to the window, and appends to `ready` what became
     /// deliverable.
-    pub fn insert(&mut self, start: u64, text: Bytes, ready: &mut VecDeque<Bytes>) -> Insertion {
+    pub fn insert(
+        &mut self,
+        start: u64,
+        mut text: Bytes,
+        ready: &mut VecDeque<Bytes>,
+    ) -> Insertion {
         let end = start + text.len() as u64;
         if end <= self.next {
             return Insertion::Duplicate;
@@ -91,7 +111,8 @@ impl Reassembly {
         }
         let was_gap = self.has_gap();
         let before = self.next;
-        ready.push_back(text.slice((self.next - start) as usize..));
+        text.advance((self.next - start) as usize);
+        ready.push_back(text);
         self.next = end;
         if was_gap {
             self.join(ready);
@@ -184,6 +205,12 @@ impl Reassembly {
             .retain(|block| block.start < merged.start || block.end > merged.end);
         self.recent.push_front(merged);
         self.recent.truncate(self.remember);
+    }
+
+    /// Whether there is a block that a SACK option should carry.
+    #[inline]
+    pub fn has_sack_blocks(&self) -> bool {
+        !self.recent.is_empty()
     }
 
     /// The blocks that a SACK option should carry, most recent first (RFC 2018 §4).
@@ -291,6 +318,30 @@ mod tests {
             (rig.blocks().as_slice(), rig.queue.next()),
             (&[70..80][..], 60)
         );
+    }
+
+    /// What nobody reads passes as if it had been inserted, as long as nothing is missing before it or waits behind it.
+    #[test]
+    fn text_passes_only_where_it_is_next() {
+        let mut rig = Rig::new(3);
+        let in_order = |filled| Insertion::InOrder {
+            filled,
+            was_gap: false,
+        };
+        assert_eq!(rig.queue.pass(&(0..10)), Some(in_order(10)));
+        assert_eq!(
+            rig.queue.pass(&(5..12)),
+            Some(in_order(2)),
+            "its end is new"
+        );
+        assert_eq!(rig.queue.pass(&(4..12)), None, "all of it is old");
+        assert_eq!(rig.queue.pass(&(13..20)), None, "one byte is missing");
+        assert_eq!((rig.queue.next(), rig.queue.has_sack_blocks()), (12, false));
+        rig.arrive(20..30);
+        assert_eq!(rig.queue.pass(&(12..20)), None, "20 to 30 wait behind it");
+        assert!(rig.queue.has_sack_blocks());
+        rig.arrive(12..20);
+        assert_eq!((rig.queue.next(), rig.queue.has_sack_blocks()), (30, false));
     }
 
     #[test]

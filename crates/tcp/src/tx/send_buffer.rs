@@ -127,9 +127,12 @@ impl SendBuffer {
     /// The `len` bytes from the offset `from`, slice after slice. All of them must be held.
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
-        let first = self
-            .pieces
-            .partition_point(|piece| piece.start + piece.len() <= from);
+        let ends_before = |piece: &Piece| piece.start + piece.len() <= from;
+        // Most often it is the first piece, of zeros without end.
+        let first = match self.pieces.front() {
+            Some(piece) if ends_before(piece) => self.pieces.partition_point(ends_before),
+            _ => 0,
+        };
         let mut pieces = self.pieces.range(first..);
         let (mut at, end) = (from, from + len as u64);
         let mut piece = pieces.next();

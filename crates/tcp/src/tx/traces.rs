@@ -10,7 +10,15 @@ impl Sender {
         (offset.saturating_sub(FIRST) / self.flow.mss) as f64
     }
 
+    #[inline]
     pub(super) fn trace_windows(&mut self, now: Nanos, trace: &mut Trace) {
+        // Nearly always nobody looks, and the controller need not be asked.
+        if trace.wants(Probe::Cwnd) || trace.wants(Probe::Ssthresh) {
+            self.trace_changes(now, trace);
+        }
+    }
+
+    fn trace_changes(&mut self, now: Nanos, trace: &mut Trace) {
         let (cwnd, ssthresh) = (self.flow.control.cwnd_exact(), self.flow.control.ssthresh());
         if cwnd != self.traced.0 {
             trace.record(now, Probe::Cwnd, 0, cwnd);

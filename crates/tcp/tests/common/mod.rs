@@ -121,10 +121,17 @@ impl World {
         }
     }
 
-    /// Drains what an end has to say.
+    /// Drains what an end has to say. One that says it is at rest has nothing, and to ask changes nothing.
     pub fn drain(&mut self, end: usize) {
         let mut polls = 0;
-        while let Some(transmit) = self.ends[end].poll_transmit(self.now, &mut self.out) {
+        loop {
+            let it = &mut self.ends[end];
+            let (at_rest, due) = (it.is_at_rest(), it.poll_timeout());
+            let Some(transmit) = it.poll_transmit(self.now, &mut self.out) else {
+                assert!(!at_rest || it.poll_timeout() == due, "a timer has moved");
+                break;
+            };
+            assert!(!at_rest, "at rest, and a packet");
             let packet = self.out.split_to(transmit.len).freeze();
             assert_eq!(transmit.path, path_of(end));
             polls += 1;

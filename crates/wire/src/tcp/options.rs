@@ -101,6 +101,16 @@ impl std::fmt::Debug for SackBlocks {
 }
 
 impl Options {
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn are_none(&self) -> bool {
+        self.maximum_segment_size.is_none()
+            && self.window_scale.is_none()
+            && !self.sack_permitted
+            && self.timestamps.is_none()
+            && self.sack_blocks.is_empty()
+    }
+
     /// How many SACK blocks the other options leave room for: 4, or 3 beside timestamps.
     pub fn sack_blocks_that_fit(&self) -> usize {
         ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MOST)
