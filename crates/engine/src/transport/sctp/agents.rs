@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 
 use anabranch_sctp::{
     Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage, SendOptions,
@@ -57,6 +58,8 @@ pub struct Source {
     shut: bool,
     /// How messages are sent, as the settings say.
     options: SendOptions,
+    /// They say nothing that a message needs to be sent with.
+    plain: bool,
     links: Follower,
     tally: SharedTally,
 }
@@ -74,6 +77,7 @@ impl Source {
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
         let options = SendOptions::of(endpoint.config()).with_unordered(config.unordered);
+        let plain = options == SendOptions::new().with_unordered(config.unordered);
         Self {
             endpoint,
             config,
@@ -86,6 +90,7 @@ impl Source {
             zeros,
             shut: false,
             options,
+            plain,
             links,
             tally,
         }
@@ -132,7 +137,19 @@ impl Source {
                 message.piece.map(|_| number as u16)
             });
             let payload = payload(&mut self.zeros, size, stamp);
-            let taken = association.send_with(now, stream, payload, &self.options);
+            // Where there is one stream, whichever has its turn is that.
+            let on = stream.or((self.config.streams == 1).then_some(0));
+            let taken = match on {
+                Some(on) if self.plain => {
+                    let message = SctpMessage {
+                        ppid: self.options.ppid,
+                        unordered: self.options.unordered,
+                        payload,
+                    };
+                    association.send(on, message)
+                }
+                _ => association.send_with(now, on, payload, &self.options),
+            };
             if taken.is_err() {
                 break;
             }
@@ -296,6 +313,10 @@ pub struct Sink {
     zeros: Bytes,
     tally: SharedTally,
     links: Follower,
+    /// Packets beyond the first of those that the endpoint gave at once.
+    waiting: VecDeque<(Transmit, Bytes)>,
+    /// The endpoint gave all that it had.
+    drained: bool,
 }
 
 /// The receiving application's pace.
@@ -355,6 +376,8 @@ impl Sink {
             zeros: Bytes::new(),
             tally,
             links,
+            waiting: VecDeque::new(),
+            drained: false,
         }
     }
 
@@ -393,7 +416,8 @@ impl Sink {
                 .extend(arrived.asked.map(|bytes| (part.stream, bytes)));
             let mut stamp = match (self.stamped, part.begins) {
                 (true, true) => part.payload.parts().first().and_then(|it| Stamp::read(it)),
-                _ => self.begun.remove(&part.stream),
+                (true, false) => self.begun.remove(&part.stream),
+                (false, _) => None,
             };
             if !part.ends {
                 self.begun.extend(stamp.take().map(|it| (part.stream, it)));
@@ -408,8 +432,10 @@ impl Sink {
                 once.deliver(number);
             }
         }
-        for sample in association.drain_trace() {
-            tally.sample(sample);
+        if association.has_samples() {
+            for sample in association.drain_trace() {
+                tally.sample(sample);
+            }
         }
     }
 
@@ -447,24 +473,56 @@ impl Sink {
             }
         }
     }
+
+    /// Something came, or is due: the endpoint is to be asked again.
+    fn wake(&mut self, now: Nanos) {
+        self.drained = false;
+        self.follow_links(now);
+        self.take(now);
+    }
+
+    /// The first packet of those that the endpoint has; the others wait.
+    fn poll_endpoint(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        let (mut first, waiting) = (None, &mut self.waiting);
+        self.endpoint.poll_all(now, out, |outgoing, out| {
+            let transmit = outgoing.transmit;
+            match first {
+                None => first = Some(transmit),
+                Some(_) => {
+                    let bytes = out.split_off(out.len() - transmit.len);
+                    waiting.push_back((transmit, bytes.freeze()));
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        first
+    }
 }
 
 impl Agent for Sink {
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
-        self.follow_links(now);
-        self.take(now);
+        self.wake(now);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
         self.endpoint.handle_timeout(now);
-        self.follow_links(now);
-        self.take(now);
+        self.wake(now);
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if let Some((transmit, bytes)) = self.waiting.pop_front() {
+            out.extend_from_slice(&bytes);
+            return Some(transmit);
+        }
+        // Unless there are answers, which go as far as there is room, all has gone.
+        if self.drained && self.answers.is_empty() {
+            return None;
+        }
         self.answer();
-        self.endpoint.poll_transmit(now, out)
+        let transmit = self.poll_endpoint(now, out);
+        self.drained = true;
+        transmit
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
