@@ -110,5 +110,5 @@ fn a_wire_and_the_air() {
 
 #[test]
 fn a_geo_dumbbell() {
-    geo(2_900.0);
+    geo(2_350.0);
 }
