@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 
 use anabranch_transport::Nanos;
 
-/// Bits of a key that are left for its source and [`STEADY`]: a world of half a million sources has routes that no memory holds.
-const SOURCE_BITS: u32 = 20;
+/// Bits of a key that are left for its source and [`STEADY`]: a world of a million sources has routes that no memory holds.
+const SOURCE_BITS: u32 = 21;
 /// What the agenda adds to the key.
 const ADDED: u128 = (1 << SOURCE_BITS) - 1;
 /// The mark of a source whose event only ever moves when it has come: see [`Agenda::begin`].
@@ -22,7 +22,7 @@ const STEADY: u128 = 1 << (SOURCE_BITS - 1);
 const SOURCE: u128 = STEADY - 1;
 
 /// When an event happens; events at one instant happen in the order in which they were decided. The lowest bits are zero: the agenda
-/// puts the source there. What is left for the number lasts for 17 million million events.
+/// puts the source there. What is left for the number lasts for 8 million million events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u128);
 

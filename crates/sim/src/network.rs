@@ -226,9 +226,11 @@ impl Network {
     /// From now on somebody looks at a lane.
     pub fn unfold(&mut self, now: Nanos, index: usize) {
         if let Lane::Wire(_) = self.lanes[index] {
-            let lane = self.lanes.remove(index).unfold(now);
+            let lane = self.lanes.swap_remove(index).unfold(now);
             self.agenda.unsettle(index, lane.next());
-            self.lanes.insert(index, lane);
+            self.lanes.push(lane);
+            let last = self.lanes.len() - 1;
+            self.lanes.swap(index, last);
         }
     }
 
