@@ -356,3 +356,18 @@ fn a_restart_from_an_unverified_address_inherits_nothing_unread() {
         assert_eq!(texts(&mut world, id).len(), kept, "verified: {verified}");
     }
 }
+
+/// Who restarts with fewer addresses has given up the others, verified as they were: they are free for who is there now.
+#[test]
+fn an_address_that_a_restart_does_not_list_is_free() {
+    let mut world = alone();
+    let both = [CAMPER, VICTIM];
+    let first = Caller::call(&mut world, CAMPER, CAMPERS_TAG, &both).expect("free");
+    let id = world.only_association(Z);
+    let answer = heartbeat_answer(&world, VICTIM, CAMPERS_TAG);
+    first.moved(VICTIM).say(&mut world, &[&answer]);
+    Caller::call(&mut world, CAMPER, 0x11FE, &[CAMPER]).expect("a restart");
+    assert_eq!(addresses(&world, id), [CAMPER]);
+    Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[VICTIM]).expect("it is free");
+    assert_eq!(addresses(&world, beside(&world, id)), [VICTIM]);
+}
