@@ -36,6 +36,12 @@ impl Key {
         Self(u128::from(at) << 64 | u128::from(sequence << SOURCE_BITS))
     }
 
+    /// The event at `at` that comes after all others of that instant.
+    #[inline]
+    pub fn last(at: Nanos) -> Self {
+        Self(u128::from(at) << 64 | u128::from(u64::MAX >> SOURCE_BITS << SOURCE_BITS))
+    }
+
     /// When it happens.
     #[inline]
     pub fn at(self) -> Nanos {
@@ -528,6 +534,21 @@ mod tests {
         agenda.set(8, Key::new(4, 1));
         assert_eq!(agenda.earliest(), Some((4, 8)));
         assert_eq!(agenda.get(1).at(), 5);
+    }
+
+    #[test]
+    fn the_last_event_of_an_instant_comes_after_all_others() {
+        let mut agenda = Agenda::new(4);
+        agenda.set(0, Key::last(7));
+        agenda.set(1, Key::new(7, 8_000_000_000_000));
+        agenda.set(2, Key::new(8, 0));
+        agenda.set(3, Key::last(7));
+        let mut order = Vec::new();
+        while let Some((at, source)) = agenda.earliest() {
+            order.push((at, source));
+            agenda.set(source, Key::NEVER);
+        }
+        assert_eq!(order, [(7, 1), (7, 0), (7, 3), (8, 2)]);
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub(crate) struct Network {
     pub sent: u64,
     pub delivered: u64,
     pub hops: u64,
+    /// Events of media, which go through many by one entry of the agenda, and through some without.
+    pub instants: u64,
+    /// The world runs at length, and looks at its media when it stops.
+    pub at_length: bool,
     pub parcels: Parcels,
     /// Drops at nodes; those on links are counted by the links.
     dropped: DropCounts,
@@ -97,6 +101,8 @@ impl Network {
             sent: 0,
             delivered: 0,
             hops: 0,
+            instants: 0,
+            at_length: false,
             parcels: Parcels::default(),
             dropped: DropCounts::default(),
             captures: Vec::new(),

@@ -57,6 +57,7 @@ pub struct World {
     /// Of each node.
     demux: Vec<Demux>,
     arena: Arena,
+    /// Events but those of media.
     events: u64,
     /// An agent that never stops, told at the end of the event.
     stalled: Option<RunError>,
@@ -232,7 +233,7 @@ impl World {
     /// How much work was done.
     pub fn progress(&self) -> Progress {
         Progress {
-            events: self.events,
+            events: self.events + self.network.instants,
             hops: self.network.hops,
             sent: self.network.sent,
         }
@@ -328,8 +329,15 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
+        self.network.at_length = true;
         self.run(end, end.saturating_add(1));
         self.pausing = false;
+        let reached = if self.stalled.is_some() {
+            self.now
+        } else {
+            end
+        };
+        self.network.settle_media(reached);
         self.stalled.take().map_or(Ok(()), Err)?;
         self.now = self.now.max(end);
         Ok(())
@@ -416,9 +424,10 @@ impl World {
     #[inline(never)]
     fn step_cell(&mut self, source: usize, ahead: Nanos) -> Option<usize> {
         let cell = source - self.network.lanes.len();
-        let (now, more) = self.network.step_cell(self.now, cell, ahead);
+        // The network counts them.
+        self.events -= 1;
+        let now = self.network.step_cell(self.now, cell, ahead);
         self.now = now;
-        self.events += more;
         let mut last = None;
         while let Some((interface, packet)) = self.network.poll_arrived() {
             if let Some(agent) = last.take() {

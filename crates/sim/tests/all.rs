@@ -11,4 +11,5 @@ mod routes;
 mod stepwise;
 mod wifi_models;
 mod wireless;
+mod wireless_ahead;
 mod worlds;

@@ -189,18 +189,58 @@ impl Cell {
         self.medium.parameters().routing_header as u16
     }
 
-    /// When something next happens here; not before `now`, the present.
-    pub fn next(&self, now: Nanos) -> Option<Nanos> {
+    /// Whether the world may leave the medium alone until an outcome is due: a packet that leaves a medium, or enters it, is known of
+    /// before, since the layers above take their time.
+    #[inline]
+    pub fn sees_ahead(&self) -> bool {
+        self.has_layers() && self.medium.sees_ahead()
+    }
+
+    /// When this is next to be run, if the medium is left alone until then; [`Nanos::MAX`] if never.
+    pub fn next_outcome(&mut self) -> Nanos {
+        debug_assert!(!self.medium.has_outcome());
+        self.medium.next_outcome().min(self.next_packet())
+    }
+
+    /// Whether the medium has an outcome to tell.
+    #[inline]
+    pub fn has_landing(&self) -> bool {
+        self.medium.has_outcome()
+    }
+
+    /// Whether the layers above take their time, so that a medium's turn is known before it comes.
+    #[inline]
+    pub fn has_layers(&self) -> bool {
+        self.link_layer_delay > 0
+    }
+
+    /// Lets what happens before `now` happen on a medium that was left alone.
+    pub fn catch_up(&mut self, now: Nanos) {
+        self.medium.catch_up(now);
+    }
+
+    /// Lets everything happen up to `now`, edge by edge.
+    pub fn settle(&mut self, now: Nanos) {
+        self.medium.advance(now);
+    }
+
+    /// Whether something happens on the air at `now`, everything before it having happened.
+    pub fn moves(&self, now: Nanos) -> bool {
+        self.medium.is_due(now)
+    }
+
+    /// When something next happens here; not before `now`, the present. [`Nanos::MAX`] if nothing does.
+    pub fn next(&self, now: Nanos) -> Nanos {
         if self.medium.has_outcome() {
-            return Some(now);
+            return now;
         }
         let at = self.medium.next_event().unwrap_or(Nanos::MAX);
-        let at = at.min(self.next_packet());
-        (at != Nanos::MAX).then_some(at)
+        at.min(self.next_packet())
     }
 
     /// When a packet is next due at a layer above.
-    fn next_packet(&self) -> Nanos {
+    #[inline]
+    pub fn next_packet(&self) -> Nanos {
         let waiting = |queue: &VecDeque<(Nanos, Aloft)>| queue.front().map(|(at, _)| *at);
         let entering = waiting(&self.entering).unwrap_or(Nanos::MAX);
         waiting(&self.leaving).unwrap_or(Nanos::MAX).min(entering)
@@ -216,10 +256,11 @@ impl Cell {
         self.medium.reached()
     }
 
-    /// Takes a packet from the layer above.
-    pub fn enter(&mut self, now: Nanos, aloft: Aloft) {
-        self.entering
-            .push_back((now + self.link_layer_delay, aloft));
+    /// Takes a packet from the layer above; when it joins its interface queue.
+    pub fn enter(&mut self, now: Nanos, aloft: Aloft) -> Nanos {
+        let at = now + self.link_layer_delay;
+        self.entering.push_back((at, aloft));
+        at
     }
 
     /// Whether a packet is due to join an interface queue.

@@ -74,20 +74,42 @@ impl Network {
             packet.added = self.cells[cell].routing_header();
         }
         lane.offered(packet.wire_size());
-        self.cells[cell].enter(now, Aloft::new(packet, via));
-        self.take_entering(now, cell);
-        self.schedule(now, cell);
+        let joins = self.cells[cell].enter(now, Aloft::new(packet, via));
+        if self.cells[cell].is_entering(now) {
+            if self.sees_ahead(cell) {
+                self.catch_up(now, cell);
+            }
+            self.take_all_entering(now, cell);
+            self.schedule(now, cell);
+        } else if joins < self.agenda.get(self.lanes.len() + cell).at() {
+            // Nothing else has changed.
+            self.schedule_at(joins, cell);
+        }
+    }
+
+    /// Whether a medium is asked only when an outcome may be due. Samples of probes are taken when they are.
+    #[inline]
+    fn sees_ahead(&self, cell: usize) -> bool {
+        self.at_length && !self.probing && self.cells[cell].sees_ahead()
     }
 
     /// Runs everything that is due at a medium, and then, before `end`, what happens on it before anything else in the world:
-    /// when the last of it did, and how many instants there were beside the first. [`Network::poll_arrived`] has what came
-    /// out of the medium.
-    pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> (Nanos, u64) {
+    /// when the last of it did. [`Network::poll_arrived`] has what came out of the medium.
+    pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> Nanos {
         // The event that runs is the earliest; no other comes before this.
         let others = self.agenda.rival().at();
         let end = end.min(others).min(self.next_route_change());
-        let mut now = now;
-        let mut instants = 0;
+        if self.sees_ahead(cell) {
+            return self.step_ahead(now, cell, end);
+        }
+        let now = self.step_on(now, cell, end);
+        self.schedule(now, cell);
+        now
+    }
+
+    /// The same instant by instant.
+    fn step_on(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
+        self.instants += 1;
         loop {
             let (_, before) = self.cells[cell].reached();
             self.run_cell(now, cell, end);
@@ -95,29 +117,109 @@ impl Network {
                 self.cells[cell].advance_quietly(end);
             }
             let (reached, after) = self.cells[cell].reached();
-            instants += after - before;
+            self.instants += after - before;
             if reached == now {
-                break;
+                return now;
             }
             now = reached;
         }
-        self.schedule(now, cell);
-        (now, instants)
+    }
+
+    /// The same from one time at which an outcome may be due to the next. What was due at such a time counts as one event.
+    fn step_ahead(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
+        let mut counted = false;
+        loop {
+            // An outcome that was not told comes of a packet that joined a queue at the very instant of another's offer.
+            let told = self.cells[cell].has_landing();
+            self.catch_up(now, cell);
+            let moves = self.cells[cell].moves(now);
+            let due = told || moves || self.cells[cell].next_packet() <= now;
+            self.instants += u64::from(due && !counted);
+            let mut reached = now;
+            if moves {
+                reached = self.run_through(now, cell, end);
+            } else {
+                self.pass_packets(now, cell);
+            }
+            let next = self.cells[cell].next_outcome();
+            if next >= end || !self.arrived.is_empty() {
+                self.schedule_at(next, cell);
+                return reached;
+            }
+            counted = next == reached;
+            now = next;
+        }
+    }
+
+    /// Lets what happens before `now` happen on a medium that was left alone.
+    fn catch_up(&mut self, now: Nanos, cell: usize) {
+        let (_, before) = self.cells[cell].reached();
+        self.cells[cell].catch_up(now);
+        let (_, after) = self.cells[cell].reached();
+        self.instants += after - before;
+        self.take_landings(cell);
+    }
+
+    /// Lets the media that were left alone be as they are at `now`, when nobody asks them for a while.
+    pub fn settle_media(&mut self, now: Nanos) {
+        self.at_length = false;
+        for cell in 0..self.cells.len() {
+            let (_, before) = self.cells[cell].reached();
+            self.cells[cell].settle(now);
+            let (_, after) = self.cells[cell].reached();
+            self.instants += after - before;
+            self.take_landings(cell);
+            self.schedule(now, cell);
+        }
+    }
+
+    /// Runs everything that is due at a medium, and what frames that pass at once bring with them.
+    fn run_through(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
+        loop {
+            let (_, before) = self.cells[cell].reached();
+            self.run_cell(now, cell, end);
+            let (reached, after) = self.cells[cell].reached();
+            self.instants += after - before;
+            if reached == now {
+                return now;
+            }
+            now = reached;
+        }
     }
 
     /// Runs everything that is due at a medium.
+    #[inline(always)] // Twice: instant by instant, and ahead.
     fn run_cell(&mut self, now: Nanos, cell: usize, end: Nanos) {
         self.cells[cell].advance(now, end);
+        self.pass_packets(now, cell);
+    }
+
+    /// Lets the packets that are due pass from and to the layers above.
+    #[inline(always)]
+    fn pass_packets(&mut self, now: Nanos, cell: usize) {
         self.take_entering(now, cell);
-        while let Some(landing) = self.cells[cell].poll_landing() {
-            let lane = self.account(landing);
-            self.tell(lane as usize);
-        }
+        self.take_landings(cell);
         while let Some(Aloft { packet, lane, .. }) = self.cells[cell].poll_leaving(now) {
             if let Some(lane) = self.lanes[lane as usize].air() {
                 lane.taken_in();
             }
             self.arrived.push_back((opposite(lane), packet));
+        }
+    }
+
+    /// Writes down what became of packets on a medium.
+    #[inline]
+    fn take_landings(&mut self, cell: usize) {
+        if self.cells[cell].has_landing() {
+            self.take_all_landings(cell);
+        }
+    }
+
+    #[inline(never)]
+    fn take_all_landings(&mut self, cell: usize) {
+        while let Some(landing) = self.cells[cell].poll_landing() {
+            let lane = self.account(landing);
+            self.tell(lane as usize);
         }
     }
 
@@ -195,17 +297,31 @@ impl Network {
 
     /// Sets the medium's next event.
     fn schedule(&mut self, now: Nanos, cell: usize) {
+        let at = match self.sees_ahead(cell) {
+            true if self.cells[cell].has_landing() => now,
+            true => self.cells[cell].next_outcome(),
+            false => self.cells[cell].next(now),
+        };
+        self.schedule_at(at, cell);
+    }
+
+    /// The medium's next event is at `at`. Where the layers above take their time it comes after all else of its instant, since
+    /// when it was decided depends on how far the medium has been run.
+    #[inline]
+    fn schedule_at(&mut self, at: Nanos, cell: usize) {
         let source = self.lanes.len() + cell;
-        match self.cells[cell].next(now) {
-            None => self.agenda.set(source, Key::NEVER),
+        let before = self.agenda.get(source);
+        if at == Nanos::MAX {
+            self.agenda.set(source, Key::NEVER);
+        } else if before == Key::NEVER || before.at() != at {
+            let layered = self.cells[cell].has_layers();
+            let key = match layered {
+                true => Key::last(at),
+                false => Key::new(at, self.sequence),
+            };
+            self.agenda.set(source, key);
             // An event that has not moved keeps its place among those of its instant.
-            Some(at)
-                if self.agenda.get(source) == Key::NEVER || self.agenda.get(source).at() != at =>
-            {
-                self.agenda.set(source, Key::new(at, self.sequence));
-                self.sequence += 1;
-            }
-            Some(_) => {}
+            self.sequence += u64::from(!layered);
         }
     }
 }

@@ -4,6 +4,7 @@ use anabranch_transport::Nanos;
 use rand_core::RngCore;
 use rand_pcg::Pcg32;
 
+use super::frame::StationId;
 use super::parameters::{BackoffRange, Parameters};
 
 /// Contention window and backoff counter (IEEE 802.11-1999 §9.2.4, §9.2.5.2).
@@ -52,6 +53,11 @@ impl Backoff {
     /// Whether a backoff was drawn that no transmission has used.
     pub(super) fn is_drawn(&self) -> bool {
         self.drawn
+    }
+
+    /// Whether slots count, from some moment on.
+    pub(super) fn is_counting(&self) -> bool {
+        self.counting_from.is_some()
     }
 
     /// Draws a new backoff; counting begins with [`count_from`](Self::count_from).
@@ -119,6 +125,20 @@ impl Backoff {
     fn span(&self, parameters: &Parameters) -> Nanos {
         u64::from(self.slots) * parameters.slot
     }
+}
+
+/// The stream of `station`'s backoffs. State and increment are both scattered: generators that differ in a small increment
+/// alone are shifted copies of one sequence, and stations would draw alike.
+pub(super) fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
+    // SplitMix64.
+    let scatter = |value: u64| {
+        let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    let state = scatter(scatter(seed) ^ u64::from(station.0));
+    Pcg32::new(state, scatter(state))
 }
 
 /// A whole number from 0 up to and without `bound`, uniformly; `bound` is not 0.

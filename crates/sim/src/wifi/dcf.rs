@@ -3,6 +3,8 @@
 //! It is told what its receiver hears and when its deadline has come, and answers with frames to send. It knows no other
 //! station and no packet; the [`Medium`](super::Medium) carries between them.
 
+mod exchange;
+
 use anabranch_transport::Nanos;
 use rand_pcg::Pcg32;
 
@@ -11,6 +13,8 @@ use super::frame::{Frame, FrameKind, StationId};
 use super::ledger::{DropReason, StationStats};
 use super::parameters::{AfterError, IdleAccess, Parameters};
 use super::phy::{Timing, duration_field};
+
+pub(super) use exchange::Exchange;
 
 /// "No deadline."
 pub(super) const NEVER: Nanos = Nanos::MAX;

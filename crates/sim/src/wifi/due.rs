@@ -57,6 +57,18 @@ impl Deadlines {
             self.earliest = earliest(self.of.iter().copied());
         }
     }
+
+    /// Sets a station's deadline; [`look`](Self::look) must follow.
+    #[inline]
+    pub fn put(&mut self, station: usize, deadline: Nanos) {
+        self.of[station] = deadline;
+    }
+
+    /// Finds the earliest anew.
+    #[inline]
+    pub fn look(&mut self) {
+        self.earliest = earliest(self.of.iter().copied());
+    }
 }
 
 /// What is on the air, in order of its start.

@@ -1,13 +1,17 @@
 //! The shared medium: stations, what is on the air between them, and what becomes of their packets.
 
+mod ahead;
 mod clear;
+mod mesh;
 
 use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
-use rand_pcg::Pcg32;
 
-use super::dcf::{Dcf, Expired, Finished, NEVER, Rules};
+use self::ahead::Held;
+use self::mesh::Mesh;
+use super::backoff::backoff_stream;
+use super::dcf::{Dcf, Exchange, Expired, Finished, NEVER, Rules};
 use super::due::{Air, Deadlines, Transmission};
 use super::frame::{Frame, MacAddress, StationId};
 use super::ledger::{DropReason, Ledger, StationStats};
@@ -111,6 +115,16 @@ pub struct Medium<P> {
     ledger: Ledger,
     outcomes: VecDeque<Outcome<P>>,
     sightings: Option<Vec<Sighting>>,
+    /// How the stations reach one another, where all hear all; known when the first packet comes.
+    mesh: Option<Mesh>,
+    /// Stations that have a packet.
+    backlogged: usize,
+    /// A frame that has begun everywhere, and is not on the air: nothing else is.
+    held: Option<Held>,
+    /// A frame may be held now.
+    holding: bool,
+    /// The exchange that the earliest deadline opens, if that is known and certain.
+    foreseen: Option<Exchange>,
 }
 
 impl<P> Medium<P> {
@@ -138,6 +152,11 @@ impl<P> Medium<P> {
             ledger: Ledger::default(),
             outcomes: VecDeque::new(),
             sightings: None,
+            mesh: None,
+            backlogged: 0,
+            held: None,
+            holding: false,
+            foreseen: None,
         })
     }
 
@@ -215,7 +234,10 @@ impl<P> Medium<P> {
             to.index() < self.stations.len() && to != station,
             "a packet from {station:?} for {to:?}"
         );
-        self.advance(now);
+        if self.ledger.offered == 0 {
+            self.mesh = Mesh::of(&self.stations, &self.rules);
+        }
+        self.run_until(now);
         self.ledger.offered += 1;
         let parameters = &self.rules.parameters;
         let sender = &mut self.stations[station.index()];
@@ -244,6 +266,8 @@ impl<P> Medium<P> {
             payload: Some(payload),
         });
         if sender.queue.len() == 1 {
+            self.backlogged += 1;
+            self.foreseen = None;
             sender.dcf.offer(now, to, bytes, &self.rules);
             self.rearm(station, now);
         }
@@ -253,12 +277,21 @@ impl<P> Medium<P> {
     /// When something next happens on the medium, if nothing is enqueued before.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
+        debug_assert!(
+            self.held.is_none(),
+            "a frame is held only until an outcome is due"
+        );
         let at = self.earliest();
         (at != NEVER).then_some(at)
     }
 
     /// Lets everything happen up to and at `now`; what came of it waits in [`poll_outcome`](Self::poll_outcome).
     pub fn advance(&mut self, now: Nanos) {
+        self.let_go();
+        self.run_until(now);
+    }
+
+    fn run_until(&mut self, now: Nanos) {
         while self.earliest() <= now && self.earliest() != NEVER {
             self.pass_next(now.saturating_add(1));
         }
@@ -299,10 +332,14 @@ impl<P> Medium<P> {
     /// Lets the next thing happen, and what follows from it before `limit` without a choice; there must be one.
     #[inline(always)] // Once for each of the two that go from one to the next.
     fn pass_next(&mut self, limit: Nanos) {
+        if self.held.is_some() {
+            return self.let_go();
+        }
         let (deadline, station) = self.deadlines.earliest;
         let (edge, index) = self.air.earliest;
         // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
         if edge <= deadline {
+            self.foreseen = None;
             self.reach(edge);
             self.pass_edge(edge, index);
         } else {
@@ -389,6 +426,9 @@ impl<P> Medium<P> {
 
     /// `station`'s deadline has come.
     fn expire(&mut self, now: Nanos, station: StationId, limit: Nanos) {
+        if self.pass_exchange(now, station, limit) {
+            return;
+        }
         let Station { dcf, receiver, .. } = &mut self.stations[station.index()];
         match dcf.expire(now, receiver.is_following(), &self.rules) {
             Expired::Transmit(frame) => {
@@ -483,7 +523,7 @@ impl<P> Medium<P> {
             finished = finished.or(dcf.nothing_followed(now, &self.rules));
         }
         if fresh {
-            self.deliver(now, frame);
+            self.deliver(now, [frame.from, frame.to], frame.sequence);
         }
         match finished {
             None => self.rearm(station, now),
@@ -492,9 +532,9 @@ impl<P> Medium<P> {
     }
 
     /// The packet of a data frame has arrived.
-    fn deliver(&mut self, now: Nanos, frame: &Frame) {
-        let sender = &mut self.stations[frame.from.index()];
-        if sender.dcf.sequence_on_its_way() != Some(frame.sequence) {
+    fn deliver(&mut self, now: Nanos, [from, to]: [StationId; 2], sequence: u16) {
+        let sender = &mut self.stations[from.index()];
+        if sender.dcf.sequence_on_its_way() != Some(sequence) {
             return;
         }
         let Some(packet) = sender.queue.front_mut() else {
@@ -503,7 +543,7 @@ impl<P> Medium<P> {
         if let Some(payload) = packet.payload.take() {
             self.ledger.waiting -= 1;
             self.ledger.delivered += 1;
-            let (from, to, bytes) = (frame.from, frame.to, packet.bytes);
+            let bytes = packet.bytes;
             self.outcomes.push_back(Outcome::Delivered(Delivery {
                 at: now,
                 from,
@@ -519,8 +559,9 @@ impl<P> Medium<P> {
         if let Some(finished) = finished {
             let sender = &mut self.stations[station.index()];
             let packet = sender.queue.pop_front();
-            if let Some(next) = sender.queue.front() {
-                sender.dcf.offer(now, next.to, next.bytes, &self.rules);
+            match sender.queue.front() {
+                Some(next) => sender.dcf.offer(now, next.to, next.bytes, &self.rules),
+                None => self.backlogged -= 1,
             }
             if let (Some(packet), Finished::GivenUp(reason)) = (packet, finished) {
                 self.give_up(now, station, packet, reason);
@@ -547,18 +588,4 @@ impl<P> Medium<P> {
             None => self.ledger.delivered_unconfirmed += 1,
         }
     }
-}
-
-/// The stream of `station`'s backoffs. State and increment are both scattered: generators that differ in a small increment
-/// alone are shifted copies of one sequence, and stations would draw alike.
-fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
-    // SplitMix64.
-    let scatter = |value: u64| {
-        let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    };
-    let state = scatter(scatter(seed) ^ u64::from(station.0));
-    Pcg32::new(state, scatter(state))
 }

@@ -14,9 +14,9 @@ use crate::wifi::phy::{Arrival, Ending, TransmissionId};
 
 /// At how many of its listeners a frame has begun, and at how many it has ended: the nearest first.
 #[derive(Clone, Copy, Default)]
-struct Passed {
-    begun: usize,
-    ended: usize,
+pub(super) struct Passed {
+    pub begun: usize,
+    pub ended: usize,
 }
 
 impl<P> Medium<P> {
@@ -24,21 +24,30 @@ impl<P> Medium<P> {
     pub(super) fn send(&mut self, frame: &Frame, start: Nanos, limit: Nanos) {
         let id = self.next_transmission;
         self.next_transmission += 1;
-        let alone = self.air.transmissions.is_empty();
-        let passed = match alone && self.may_pass(frame, start, limit) {
-            true => self.pass(frame, start),
-            false => Passed::default(),
-        };
-        if passed.ended < self.stations[frame.from.index()].listeners.len() {
+        let listeners = self.stations[frame.from.index()].listeners.len();
+        let mut passed = Passed::default();
+        if self.air.transmissions.is_empty() && self.may_begin(frame, start, limit) {
+            passed.begun = self.begin_everywhere(frame, start);
+            let (_, farthest) = self.reach_of(frame);
+            if passed.begun == listeners {
+                if start + frame.air_time + farthest < limit {
+                    passed.ended = self.end_until_disturbed(frame, start);
+                } else if self.hold(id, frame, start) {
+                    return;
+                }
+            }
+        }
+        if passed.ended < listeners {
             self.put_on_air(id, frame, start, passed);
         }
     }
 
-    /// Whether a frame that is alone begins everywhere before anything else happens, and has ended before `limit`.
-    fn may_pass(&self, frame: &Frame, start: Nanos, limit: Nanos) -> bool {
+    /// Whether a frame that is alone begins everywhere before anything else happens. It also ends before `limit`, or may be held.
+    fn may_begin(&self, frame: &Frame, start: Nanos, limit: Nanos) -> bool {
         let (nearest, farthest) = self.reach_of(frame);
+        let span = if self.holding { 0 } else { frame.air_time };
         farthest - nearest < frame.air_time
-            && start + frame.air_time + farthest < limit
+            && start + span + farthest < limit
             && start + farthest <= self.deadlines.earliest.0
     }
 
@@ -51,30 +60,37 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Lets a frame pass its listeners until something comes between.
-    fn pass(&mut self, frame: &Frame, start: Nanos) -> Passed {
-        let mut passed = Passed::default();
+    /// Lets a frame begin at its listeners, up to one that hears nothing; at how many it has.
+    fn begin_everywhere(&mut self, frame: &Frame, start: Nanos) -> usize {
         let from = frame.from.index();
-        while let Some(&listener) = self.stations[from].listeners.get(passed.begun) {
+        let mut begun = 0;
+        while let Some(&listener) = self.stations[from].listeners.get(begun) {
             if !self.begins_alone(start + listener.delay, listener) {
-                return passed;
+                break;
             }
-            passed.begun += 1;
+            begun += 1;
         }
+        begun
+    }
+
+    /// Lets a frame end at its listeners until something comes between; at how many it has.
+    fn end_until_disturbed(&mut self, frame: &Frame, start: Nanos) -> usize {
+        let from = frame.from.index();
+        let mut ended = 0;
         let end = start + frame.air_time;
         // A packet that arrives is told when the frame has passed everybody, if that is before its receiver hands it on.
         let (nearest, farthest) = self.reach_of(frame);
         let in_time = farthest - nearest < self.rules.parameters.link_layer_delay;
-        while let Some(&listener) = self.stations[from].listeners.get(passed.ended) {
+        while let Some(&listener) = self.stations[from].listeners.get(ended) {
             let now = end + listener.delay;
             let told = in_time || self.outcomes.is_empty() || now == self.now;
             if self.deadlines.earliest.0 < now || !told {
                 break;
             }
             self.ends_alone(now, listener, frame);
-            passed.ended += 1;
+            ended += 1;
         }
-        passed
+        ended
     }
 
     /// The frame begins at a listener that hears nothing else; whether that is so.
@@ -97,7 +113,7 @@ impl<P> Medium<P> {
 
     /// The frame ends at a listener that has heard nothing else.
     #[inline]
-    fn ends_alone(&mut self, now: Nanos, listener: Listener, frame: &Frame) {
+    pub(super) fn ends_alone(&mut self, now: Nanos, listener: Listener, frame: &Frame) {
         let ending = match self.rules.parameters.radio.decodes(listener.power) {
             true => Ending::Decoded,
             false => Ending::Spoiled,
@@ -112,7 +128,13 @@ impl<P> Medium<P> {
 
     /// What is left of a passage goes on edge by edge.
     #[inline(never)]
-    fn put_on_air(&mut self, id: TransmissionId, frame: &Frame, start: Nanos, passed: Passed) {
+    pub(super) fn put_on_air(
+        &mut self,
+        id: TransmissionId,
+        frame: &Frame,
+        start: Nanos,
+        passed: Passed,
+    ) {
         let Passed { begun, ended } = passed;
         let from = frame.from.index();
         for place in ended..begun {

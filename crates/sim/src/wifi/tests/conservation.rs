@@ -7,12 +7,17 @@ use rand_pcg::Pcg64;
 
 /// A random medium under random load, told by its seed: the outcomes, and every frame.
 fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
-    let (outcomes, sightings, _) = run(seed, false);
+    let (outcomes, sightings, _) = run(seed, false, true);
     (outcomes, sightings)
 }
 
-/// The same with what the stations have counted, and how much happened; `edge_by_edge`, or with whole frames at once.
-fn run(seed: u64, edge_by_edge: bool) -> (Vec<Outcome<u32>>, Vec<Sighting>, Counted) {
+/// The same with what the stations have counted, and how much happened; `edge_by_edge`, or with whole frames at once, and with whole
+/// exchanges if it is not `observed`.
+fn run(
+    seed: u64,
+    edge_by_edge: bool,
+    observed: bool,
+) -> (Vec<Outcome<u32>>, Vec<Sighting>, Counted) {
     let mut rng = Pcg64::new(seed.into(), 99);
     let mut below = |bound: u32| rng.next_u32() % bound;
     let mut parameters = if below(2) == 0 {
@@ -34,6 +39,7 @@ fn run(seed: u64, edge_by_edge: bool) -> (Vec<Outcome<u32>>, Vec<Sighting>, Coun
         })
         .collect();
     let (mut medium, ids) = medium(parameters, &places);
+    medium.observe(observed);
     let mut sent = Vec::new();
     let mut outcomes = Vec::new();
     let mut refused = 0;
@@ -103,11 +109,14 @@ fn run(seed: u64, edge_by_edge: bool) -> (Vec<Outcome<u32>>, Vec<Sighting>, Coun
 /// What each station has counted, and the events of the medium.
 type Counted = (Vec<StationStats>, u64);
 
-/// Frames that nothing disturbs pass all their listeners at once.
+/// Frames that nothing disturbs pass all their listeners at once, and exchanges all their stations.
 #[test]
-fn whole_frames_are_as_their_edges() {
+fn whole_frames_and_exchanges_are_as_their_edges() {
     for seed in 0..300 {
-        assert_eq!(run(seed, false), run(seed, true), "seed {seed}");
+        let edges = run(seed, true, true);
+        assert_eq!(run(seed, false, true), edges, "seed {seed}");
+        let (outcomes, _, counted) = run(seed, false, false);
+        assert_eq!((outcomes, counted), (edges.0, edges.2), "seed {seed}");
     }
 }
 

@@ -1,0 +1,267 @@
+//! What is known ahead, where all stations hear one another.
+//!
+//! A station whose turn comes before any other's has the medium up to its data frame's end: RTS, CTS and DATA change the stations in one
+//! step. A frame that has begun everywhere ends everywhere, unless a station transmits before: it is *held* until then, without receivers
+//! that follow it. And a medium need not be asked before an outcome can come of it: [`Medium::catch_up`] lets happen what has, when a packet
+//! enters or an outcome is due.
+
+use anabranch_transport::Nanos;
+
+use super::clear::Passed;
+use super::mesh::Mesh;
+use super::{Listener, Medium, Station};
+use crate::wifi::dcf::{Exchange, NEVER};
+use crate::wifi::frame::{Frame, FrameKind, StationId};
+use crate::wifi::phy::TransmissionId;
+
+/// A frame alone on the air that has begun everywhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub id: TransmissionId,
+    pub frame: Frame,
+    pub start: Nanos,
+    /// When it ends at the nearest and at the farthest station.
+    pub ends: (Nanos, Nanos),
+}
+
+impl<P> Medium<P> {
+    /// Whether what happens is known for longer than to the next event.
+    #[inline]
+    pub(crate) fn sees_ahead(&self) -> bool {
+        self.mesh.is_some() && self.sightings.is_none()
+    }
+
+    /// Whether something happens at `now`, everything before it having happened.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+        self.earliest() <= now
+    }
+
+    /// Lets everything happen before `now`, except that a frame which ends later may be held. It must have been called before a packet was
+    /// enqueued, and at the latest when the medium said ([`next_outcome`](Self::next_outcome)).
+    pub(crate) fn catch_up(&mut self, now: Nanos) {
+        self.holding = self.sees_ahead();
+        loop {
+            let deadline = self.deadlines.earliest.0;
+            if let Some(held) = self.held {
+                let (first, last) = held.ends;
+                if last < now && last <= deadline {
+                    self.held = None;
+                    self.end(&held);
+                    continue;
+                }
+                if now < first && now <= deadline {
+                    break;
+                }
+                self.let_go();
+            }
+            if self.earliest() >= now {
+                break;
+            }
+            self.pass_next(now);
+        }
+        self.holding = false;
+    }
+
+    /// No outcome comes before this that must be told before, if nothing is enqueued; one that is delivered is told when its receiver's
+    /// layer above takes it in. [`NEVER`] where nothing is left to wait for.
+    pub(crate) fn next_outcome(&mut self) -> Nanos {
+        if let Some(held) = &self.held {
+            return self.after(held);
+        }
+        let (deadline, station) = self.deadlines.earliest;
+        if deadline == NEVER || !self.air.transmissions.is_empty() {
+            return self.earliest();
+        }
+        self.foreseen = self.foresee(deadline, StationId(station as u16));
+        match &self.foreseen {
+            Some(exchange) => self.told(exchange.arrival()),
+            None => deadline,
+        }
+    }
+
+    /// When the layer above takes a packet in.
+    fn told(&self, arrival: Nanos) -> Nanos {
+        arrival + self.rules.parameters.link_layer_delay
+    }
+
+    /// The same while a frame is held.
+    fn after(&self, held: &Held) -> Nanos {
+        let Frame { kind, from, to, .. } = held.frame;
+        let [acknowledging, acknowledged] = [from, to].map(|it| &self.stations[it.index()]);
+        let one_more = !acknowledging.queue.is_empty();
+        // After an ACK goes on who has a packet. Its sender is the only one whose turn is known.
+        let turn = match kind {
+            FrameKind::Ack
+                if acknowledged.queue.len() == 1
+                    && self.backlogged == 1 + usize::from(one_more) =>
+            {
+                match one_more {
+                    true => self.turn(from),
+                    false => Some(NEVER),
+                }
+            }
+            _ => None,
+        };
+        turn.unwrap_or(held.ends.1 + 1)
+    }
+
+    /// When the packet of the station that alone has one is told.
+    fn turn(&self, station: StationId) -> Option<Nanos> {
+        let dcf = &self.stations[station.index()].dcf;
+        let (to, air_time) = dcf.announces()?;
+        let delay = self.mesh.as_ref()?.0[station.index()].delays[to.index()];
+        let ends = [station, to];
+        let exchange = Exchange::new(ends, dcf.deadline(), delay, air_time, &self.rules);
+        Some(self.told(exchange.arrival()))
+    }
+
+    /// The exchange of a station whose turn comes at `start`, if it is certain to come as far as its data frame.
+    #[inline]
+    fn foresee(&self, start: Nanos, from: StationId) -> Option<Exchange> {
+        let mesh = self.mesh.as_ref()?;
+        let (to, air_time) = self.stations[from.index()].dcf.announces()?;
+        let delays = &mesh.0[from.index()].delays[..];
+        let delay = *delays.get(to.index())?;
+        let exchange = Exchange::new([from, to], start, delay, air_time, &self.rules);
+        let mut stations = self.stations.iter().zip(delays).enumerate();
+        let quiet = |(index, (station, delay)): (usize, (&Station<P>, &Nanos))| {
+            index == from.index() || station.dcf.keeps_quiet(start + delay, &self.rules)
+        };
+        let answers = &self.stations[to.index()].dcf;
+        let certain = answers.would_answer(exchange.ends[0] + delay) && stations.all(quiet);
+        certain.then_some(exchange)
+    }
+
+    /// Lets the exchange that begins now pass up to its data frame, if nothing comes between before `limit`; whether it has.
+    #[inline]
+    pub(super) fn pass_exchange(&mut self, start: Nanos, from: StationId, limit: Nanos) -> bool {
+        // Nothing has happened since the medium was asked, or there is none.
+        let foreseen = self.foreseen.take();
+        debug_assert!(foreseen.is_none_or(|it| (it.start, it.from) == (start, from)));
+        if !self.sees_ahead() || !self.air.transmissions.is_empty() {
+            return false;
+        }
+        match foreseen.or_else(|| self.foresee(start, from)) {
+            Some(exchange) => self.exchange(&exchange, limit),
+            None => false,
+        }
+    }
+
+    fn exchange(&mut self, exchange: &Exchange, limit: Nanos) -> bool {
+        let (from, to) = (exchange.from.index(), exchange.to.index());
+        let (Some(Mesh(mesh)), Some(numbered)) = (&self.mesh, self.stations[from].dcf.numbered())
+        else {
+            return false;
+        };
+        let (sender, receiver) = (&mesh[from], &mesh[to]);
+        let last = exchange.ends[2] + sender.farthest;
+        if last >= limit {
+            return false;
+        }
+        // The ACK has begun everywhere, too.
+        let acknowledged = exchange.arrival() + self.rules.parameters.sifs;
+        let begun = self.holding && acknowledged + receiver.farthest < limit;
+        let (mut fresh, mut ack) = (false, None);
+        for (index, station) in self.stations.iter_mut().enumerate() {
+            let dcf = &mut station.dcf;
+            if index == from {
+                dcf.opens(exchange, begun, &self.rules);
+                station.receiver.transmit(exchange.ends[2]);
+            } else if index == to {
+                fresh = dcf.answers(exchange, numbered, &self.rules);
+                ack = if begun {
+                    dcf.acknowledges(&self.rules)
+                } else {
+                    None
+                };
+                let sent = ack.map_or(exchange.ends[1], |ack| acknowledged + ack.air_time);
+                station.receiver.transmit(sent);
+            } else {
+                let delays = [sender.delays[index], receiver.delays[index]];
+                dcf.overhears(exchange, delays, begun, &self.rules);
+            }
+            self.deadlines.put(index, dcf.deadline());
+        }
+        self.deadlines.look();
+        let listeners = mesh.len() as u64 - 1;
+        // Beside the deadline that has come: those of CTS and DATA, and six edges at each listener.
+        self.events += 2 + 6 * listeners;
+        self.instants += 2 + 2 * (sender.begins + sender.ends) + receiver.begins + receiver.ends;
+        self.next_transmission += 3;
+        self.now = last;
+        if let Some(ack) = ack {
+            self.events += 1 + listeners;
+            self.instants += 1 + receiver.begins;
+            self.now = acknowledged + receiver.farthest;
+            self.next_transmission += 1;
+            self.hold(self.next_transmission - 1, &ack, acknowledged);
+        }
+        if fresh {
+            let ends = [exchange.from, exchange.to];
+            self.deliver(exchange.arrival(), ends, numbered.0);
+        }
+        true
+    }
+
+    /// A frame that has begun everywhere may be held.
+    #[inline]
+    pub(super) fn hold(&mut self, id: TransmissionId, frame: &Frame, start: Nanos) -> bool {
+        let Some(Mesh(mesh)) = self.mesh.as_ref().filter(|_| self.holding) else {
+            return false;
+        };
+        let reach = &mesh[frame.from.index()];
+        let end = start + frame.air_time;
+        self.held = Some(Held {
+            id,
+            frame: *frame,
+            start,
+            ends: (end + reach.nearest, end + reach.farthest),
+        });
+        true
+    }
+
+    /// A frame that was held ends everywhere.
+    fn end(&mut self, held: &Held) {
+        let from = held.frame.from.index();
+        let end = held.start + held.frame.air_time;
+        let mut place = 0;
+        while let Some(&listener) = self.stations[from].listeners.get(place) {
+            let now = end + listener.delay;
+            if held.frame.kind == FrameKind::Ack && self.ack_ends(now, &held.frame, listener) {
+                self.reach(now);
+                self.events += 1;
+            } else {
+                self.ends_alone(now, listener, &held.frame);
+            }
+            place += 1;
+        }
+    }
+
+    /// An ACK that was held ends at a station that waits for it, or for its turn; whether it is one of them.
+    #[inline]
+    fn ack_ends(&mut self, now: Nanos, ack: &Frame, listener: Listener) -> bool {
+        let station = listener.station;
+        let dcf = &mut self.stations[station.index()].dcf;
+        if station == ack.to {
+            let finished = dcf.hears_ack(now, &self.rules);
+            if finished.is_some() {
+                self.settle(now, station, finished);
+            }
+            return finished.is_some();
+        }
+        let waits = dcf.overhears_ack(now, &self.rules);
+        self.deadlines.set(station.index(), dcf.deadline());
+        waits
+    }
+
+    /// A frame that was held goes on edge by edge.
+    #[cold]
+    pub(super) fn let_go(&mut self) {
+        if let Some(held) = self.held.take() {
+            let begun = self.stations[held.frame.from.index()].listeners.len();
+            let passed = Passed { begun, ended: 0 };
+            self.put_on_air(held.id, &held.frame, held.start, passed);
+        }
+    }
+}

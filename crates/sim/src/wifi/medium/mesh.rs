@@ -1,0 +1,77 @@
+//! Stations that all hear and understand one another, near enough for light's delay to decide nothing: the conditions under which
+//! what happens on a medium is known for longer than to the next edge of a signal.
+
+use anabranch_transport::Nanos;
+
+use super::Station;
+use crate::wifi::dcf::Rules;
+
+/// How a station's frames reach the others.
+#[derive(Debug)]
+pub(super) struct Reach {
+    /// How long light takes to each station; 0 to itself.
+    pub delays: Vec<Nanos>,
+    pub nearest: Nanos,
+    pub farthest: Nanos,
+    /// At how many instants beside its start a frame begins somewhere.
+    pub begins: u64,
+    /// At how many it ends.
+    pub ends: u64,
+}
+
+/// How each station reaches the others, where all hear all.
+#[derive(Debug)]
+pub(super) struct Mesh(pub Vec<Reach>);
+
+impl Mesh {
+    /// The mesh of `stations`, if they are one.
+    pub fn of<P>(stations: &[Station<P>], rules: &Rules) -> Option<Self> {
+        let reaches = stations.iter().enumerate();
+        let reaches: Option<Vec<_>> = reaches
+            .map(|(index, station)| reach(index, station, stations.len(), rules))
+            .collect();
+        let reaches = reaches.filter(|all| all.len() > 1)?;
+        let farthest = reaches.iter().map(|it| it.farthest).max()?;
+        is_narrow(farthest, rules).then_some(Self(reaches))
+    }
+}
+
+fn reach<P>(index: usize, station: &Station<P>, stations: usize, rules: &Rules) -> Option<Reach> {
+    let listeners = &station.listeners[..];
+    let radio = &rules.parameters.radio;
+    let all = listeners.len() + 1 == stations && listeners.iter().all(|it| radio.decodes(it.power));
+    let (nearest, farthest) = match listeners {
+        [nearest, .., farthest] => (nearest.delay, farthest.delay),
+        [only] => (only.delay, only.delay),
+        [] => return None,
+    };
+    let mut delays = vec![0; stations];
+    for listener in listeners {
+        delays[listener.station.index()] = listener.delay;
+    }
+    debug_assert_eq!(delays[index], 0);
+    // Listeners are by delay.
+    let same = listeners.windows(2).filter(|it| it[0].delay == it[1].delay);
+    let ends = listeners.len() - same.count();
+    // A frame begins at once where there is no delay.
+    let begins = ends - usize::from(nearest == 0);
+    all.then_some(Reach {
+        delays,
+        nearest,
+        farthest,
+        begins: begins as u64,
+        ends: ends as u64,
+    })
+}
+
+/// Whether a frame has begun, and ended, everywhere before anything answers it, a station that waits for its answer loses patience, a
+/// slot passes or the layer above is told.
+fn is_narrow(farthest: Nanos, rules: &Rules) -> bool {
+    let (parameters, timing) = (&rules.parameters, &rules.timing);
+    let sifs = parameters.sifs;
+    farthest < sifs
+        && farthest < parameters.link_layer_delay
+        && farthest < timing.plcp.min(timing.rts).min(timing.cts).min(timing.ack)
+        && 2 * farthest < parameters.slot
+        && 2 * farthest + sifs + timing.cts <= timing.cts_timeout
+}

@@ -1,0 +1,283 @@
+//! Media that are run ahead against media that are run event by event: random stations, packets, answers and stops.
+
+use crate::common;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use anabranch_sim::loss::Bernoulli;
+use anabranch_sim::wifi::{
+    AfterError, BackoffRange, IdleAccess, Parameters, Position, ResponseTimeout, StationStats,
+};
+use anabranch_sim::{
+    Agent, AgentId, Attachment, Direction, DirectionConfig, Family, LinkConfig, LinkProbes,
+    LinkSample, LinkStats, MediumConfig, MediumId, NodeId, PlacedLoss, Progress, Rng, Seed,
+    Topology, World,
+};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
+use bytes::{BufMut, Bytes, BytesMut};
+use common::{PORT, PROTOCOL, Sender};
+
+const US: Nanos = 1_000;
+const END: Nanos = 400_000 * US;
+
+/// Writes down what comes, and answers some of it after a pause, as receivers of a transport do.
+struct Answering {
+    back: Option<Path>,
+    pause: Nanos,
+    len: usize,
+    every: u64,
+    due: VecDeque<Nanos>,
+    arrivals: Vec<(Nanos, usize)>,
+}
+
+impl Agent for Answering {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, _ecn: Ecn, datagram: Bytes) {
+        self.arrivals.push((now, datagram.len()));
+        self.back = Some(path);
+        if (self.arrivals.len() as u64).is_multiple_of(self.every) {
+            self.due.push_back(now + self.pause);
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        let path = self.back?;
+        self.due.front().filter(|at| **at <= now)?;
+        self.due.pop_front();
+        // To whoever writes down and answers nothing.
+        out.put_u16(PORT);
+        out.put_u16(PORT + 3);
+        out.put_bytes(0, self.len - 4);
+        Some(Transmit {
+            path,
+            len: self.len,
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.due.front().copied()
+    }
+}
+
+fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
+    all[rng.below(all.len() as u64) as usize]
+}
+
+fn parameters(rng: &mut Rng) -> Parameters {
+    let named = [Parameters::rafiq2007(), Parameters::ieee80211b()];
+    let mut it = one_of(rng, &named);
+    it.link_layer_delay = one_of(rng, &[25 * US, 25 * US, 25 * US, 2 * US, 0]);
+    it.rts_threshold = one_of(rng, &[0, 0, 500, 2347]);
+    it.queue_limit = 1 + rng.below(20) as usize;
+    if rng.below(2) == 0 {
+        it.cw_min = one_of(rng, &[1, 3, 31]);
+        it.idle_access = one_of(rng, &[IdleAccess::Immediate, IdleAccess::Backoff]);
+        it.after_error = one_of(
+            rng,
+            &[AfterError::EifsInsteadOfDifs, AfterError::EifsThenDifs],
+        );
+        it.backoff_range = one_of(
+            rng,
+            &[BackoffRange::ThroughWindow, BackoffRange::BelowWindow],
+        );
+        it.cca_time = one_of(rng, &[0, 15 * US, it.slot - 1]);
+        it.response_timeout = one_of(
+            rng,
+            &[
+                ResponseTimeout::Header,
+                ResponseTimeout::WholeFrame(0),
+                ResponseTimeout::WholeFrame(4 * US),
+            ],
+        );
+        it.short_retry_limit = 1 + rng.below(7) as u32;
+        it.long_retry_limit = 1 + rng.below(4) as u32;
+    }
+    it
+}
+
+struct Play {
+    world: World,
+    agents: Vec<AgentId>,
+    stations: Vec<NodeId>,
+    medium: MediumId,
+    samples: Rc<RefCell<Vec<LinkSample>>>,
+}
+
+/// `host - wire - access point`, and stations that all hear one another, or do not.
+fn play(seed: u64) -> Play {
+    let rng = &mut Seed::new(seed, 0).stream("play");
+    let mut topology = Topology::new();
+    let host = topology.add_node("host").unwrap();
+    let ap = topology.add_node("ap").unwrap();
+    let mut direction = || {
+        let rate = one_of(rng, &[2_000_000, 20_000_000]);
+        let loss = Bernoulli::new(one_of(rng, &[0.0, 0.1])).unwrap();
+        DirectionConfig::new(rate, one_of(rng, &[0, 1, 25 * US, 2000 * US]))
+            .with_loss(PlacedLoss::before_queue(loss))
+    };
+    let wire = LinkConfig {
+        name: "wire".into(),
+        between: [host, ap],
+        forward: direction(),
+        backward: direction(),
+    };
+    topology.add_link(wire).unwrap();
+    let medium = MediumConfig {
+        name: "air".into(),
+        parameters: parameters(rng),
+    };
+    let medium = topology.add_medium(medium).unwrap();
+    let side = one_of(rng, &[0, 3, 200, 200, 900]);
+    let mut stations = vec![ap];
+    for index in 0..1 + rng.below(4) {
+        stations.push(topology.add_node(format!("s{index}")).unwrap());
+    }
+    let mut links = Vec::new();
+    for &station in &stations {
+        let at = Position::new(rng.below(side + 1) as f64, rng.below(side + 1) as f64);
+        topology.add_station(medium, station, at).unwrap();
+        if station != ap {
+            let name = format!("air[{}]", links.len());
+            links.push(topology.add_wireless_link(name, [ap, station], medium));
+        }
+    }
+    let addresses = |node| topology.addresses(node, Family::V4).next().unwrap();
+    let hosts: Vec<(NodeId, _)> = [&[host], &stations[..]]
+        .concat()
+        .into_iter()
+        .map(|node| (node, addresses(node)))
+        .collect();
+    let mut world = World::new(topology, Seed::new(seed, 0)).unwrap();
+    let mut agents = Vec::new();
+    for &(node, local) in &hosts {
+        let at = |port| Attachment::new(node, PROTOCOL, port);
+        for (port, every) in [(PORT, 1 + rng.below(3)), (PORT + 3, u64::MAX)] {
+            let answering = Answering {
+                back: None,
+                pause: one_of(rng, &[0, 0, 1, 25 * US, 700 * US]),
+                len: 4 + rng.below(1400) as usize,
+                every,
+                due: VecDeque::new(),
+                arrivals: Vec::new(),
+            };
+            agents.push(world.attach(at(port), answering).unwrap());
+        }
+        for number in 0..rng.below(3) as u16 {
+            let (other, remote) = one_of(rng, &hosts);
+            if other != node {
+                let sender = Sender::new(Path::new(local, remote), plan(rng));
+                world.attach(at(PORT + 10 + number), sender).unwrap();
+            }
+        }
+    }
+    let samples = Rc::default();
+    if rng.below(8) == 0 {
+        watch(&mut world, &samples);
+    }
+    Play {
+        world,
+        agents,
+        stations,
+        medium,
+        samples,
+    }
+}
+
+/// Probes of the first wireless link, and who takes their samples.
+fn watch(world: &mut World, samples: &Rc<RefCell<Vec<LinkSample>>>) {
+    let link = world.topology().links().nth(1).unwrap();
+    let probes = LinkProbes {
+        queue: true,
+        drops: true,
+        ..LinkProbes::default()
+    };
+    world.probe(link, Direction::Forward, probes).unwrap();
+    let kept = Rc::clone(samples);
+    world.set_recorder(Box::new(move |sample: LinkSample| {
+        kept.borrow_mut().push(sample)
+    }));
+}
+
+/// Packets one by one, in bursts, or at round times, so that some happen at one instant.
+fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
+    let mut now = rng.below(20_000) * US;
+    let gap = one_of(rng, &[300, 3_000, 12_000]);
+    let round = one_of(rng, &[1, US, 100 * US]);
+    let mut plan = Vec::new();
+    while now < END - 100_000 * US {
+        for _ in 0..one_of(rng, &[1, 1, 1, 4]) {
+            plan.push((now, 12 + rng.below(1480) as usize));
+        }
+        now += rng.below(2 * gap * US) / round * round;
+    }
+    plan
+}
+
+type Told = (
+    Vec<Vec<(Nanos, usize)>>,
+    Vec<[LinkStats; 2]>,
+    Vec<Option<StationStats>>,
+    Progress,
+);
+
+impl Play {
+    /// Everything that can be seen of it.
+    fn told(&self) -> Told {
+        let world = &self.world;
+        let arrivals = |&it| world.agent::<Answering>(it).unwrap().arrivals.clone();
+        let of = |link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap());
+        let stats = |&it| world.station_stats(self.medium, it);
+        world.ledger().check().unwrap();
+        (
+            self.agents.iter().map(arrivals).collect(),
+            world.topology().links().map(of).collect(),
+            self.stations.iter().map(stats).collect(),
+            world.progress(),
+        )
+    }
+
+    /// Runs all up to `now`, one event after the other.
+    fn step_until(&mut self, now: Nanos) {
+        while self.world.next_event().is_some_and(|at| at <= now) {
+            self.world.step().unwrap();
+        }
+        self.world.run_until(now).unwrap();
+    }
+}
+
+fn compare(seed: u64) {
+    let (mut stepped, mut at_length, mut in_pieces) = (play(seed), play(seed), play(seed));
+    let rng = &mut Seed::new(seed, 1).stream("stops");
+    let mut now = 0;
+    while now < END {
+        // Some stops are near to an edge: where the stepped world has an event next, or just before or after.
+        now += rng.below(3_000 * US);
+        stepped.step_until(now);
+        if let Some(at) = stepped.world.next_event()
+            && rng.below(2) == 0
+        {
+            now = now.max(at.saturating_sub(1) + rng.below(3));
+            stepped.step_until(now);
+        }
+        in_pieces.world.run_until(now).unwrap();
+        let next = [&stepped, &in_pieces].map(|it| it.world.next_event());
+        assert_eq!(next[0], next[1], "seed {seed}, at {now}");
+        assert_eq!(stepped.told(), in_pieces.told(), "seed {seed}, at {now}");
+    }
+    at_length.world.run_until(now).unwrap();
+    assert_eq!(stepped.told(), at_length.told(), "seed {seed}");
+    assert_eq!(stepped.samples, in_pieces.samples, "seed {seed}");
+    assert_eq!(stepped.samples, at_length.samples, "seed {seed}");
+}
+
+#[test]
+fn random_media_are_as_they_are_event_by_event() {
+    for seed in 0..300 {
+        compare(seed);
+    }
+}
