@@ -54,10 +54,11 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The folder of a dependency's source, as cargo knows it.
+/// The folder of a dependency's source, as cargo knows it. cargo wants the source of every dependency of the workspace for that, and a build of one
+/// package has fetched its own alone: what is missing is fetched here.
 fn source_of(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let output = Command::new(env::var("CARGO")?)
-        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .args(["metadata", "--format-version", "1", "--locked"])
         .args(["--filter-platform", &env::var("TARGET")?])
         .arg("--manifest-path")
         .arg(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))

@@ -70,6 +70,9 @@ fn measure() -> Result<(), String> {
             programs.anabranch.display()
         ));
     }
+    // Built here: where they run, nothing can be fetched.
+    programs.usrsctp()?;
+    programs.pion()?;
     let mut page = Page::open("loopback", write).map_err(|error| error.to_string())?;
     page.line(&format!("Median of {rounds} rounds."));
     page.line("");
