@@ -60,6 +60,11 @@
 //! # fn main() {}
 //! ```
 //!
+//! # Speed
+//!
+//! Send and receive in tasks. What a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread of its own, each message changes
+//! threads there, and an association carries half as much.
+//!
 //! # Carriers
 //!
 //! Three carriers take packets to the peer ([`Carrier`]): UDP encapsulation, plain UDP between two fixed ports, and raw IP.

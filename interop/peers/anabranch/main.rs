@@ -423,7 +423,12 @@ async fn whole() -> Result<(), String> {
 
 #[tokio::main]
 async fn main() {
-    if let Err(error) = whole().await {
+    // As a task it runs where the driver does; what `main` itself awaits has a thread of its own, and each message would change threads.
+    let ended = match tokio::spawn(whole()).await {
+        Ok(ended) => ended,
+        Err(panic) => Err(panic.to_string()),
+    };
+    if let Err(error) = ended {
         println!("error: {error}");
         std::process::exit(1);
     }

@@ -66,14 +66,26 @@ pub fn run(command: WireCommand) -> Result<(), Failure> {
         },
         WireCommand::Perf(arguments) => in_runtime(perf::perf(*arguments)),
         WireCommand::Cat(arguments) => in_runtime(cat::cat(*arguments)),
-        WireCommand::Emulate(arguments) => in_runtime(emulate::emulate(*arguments)),
+        WireCommand::Emulate(arguments) => on_this_thread(emulate::emulate(*arguments)),
         #[cfg(target_os = "linux")]
         WireCommand::Shell(arguments) => shell::shell(*arguments),
         WireCommand::Wrap(arguments) => in_runtime(wrap::wrap(*arguments)),
     }
 }
 
-fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Runs `work` as a task of a runtime: a task shares its thread with the one that owns the sockets, where what a runtime blocks on has a
+/// thread of its own, and messages that change threads cost twice the time.
+fn in_runtime<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    on_this_thread(async {
+        let done = tokio::spawn(work).await;
+        done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    })
+}
+
+/// Runs `work` on the thread that asks, beside a runtime.
+fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -44,7 +44,7 @@ pub fn shell(arguments: Shell) -> Result<(), Failure> {
         children: Children::adopt(),
         emulator: None,
     };
-    let begun = super::in_runtime(running.run(hosts, captures));
+    let begun = super::on_this_thread(running.run(hosts, captures));
     running.children.end();
     let ended = running.report(arguments.report.as_deref());
     match begun? {
