@@ -1,6 +1,7 @@
 //! A message of 100 bytes to and fro over UDP on the loopback interface, one at a time: this stack by its driver (`anabranch-net`, a
 //! runtime of tokio for each end; the program is a task of it, or what it blocks on), and stacks without I/O by one plain loop, ours
-//! among them. Both ends are threads of this process.
+//! among them. Both ends are threads of this process, on one processor: with two, the time is that of waking a processor which sleeps, and
+//! it differs from minute to minute by more than the stacks do.
 //!
 //! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`, and the ratio to dcsctp into
 //! `bench/standing.json`. `pings one NUMBER PINGS` is a contestant alone, for profiles: its instructions are counted so, by valgrind.
@@ -9,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -28,7 +29,9 @@ use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 use cpu_time::ProcessTime;
-use rustix::event::epoll;
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::event::{Timespec, epoll};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Messages that an end sends before anything is measured, and while it is.
 const WARM_UP: u32 = 500;
@@ -49,7 +52,7 @@ struct Score {
     processor: f64,
 }
 
-const CONTESTANTS: [(&str, Race); 7] = [
+const CONTESTANTS: [(&str, Race); 8] = [
     ("anabranch, its driver", |pings| by_the_driver(pings, true)),
     ("anabranch, its driver, in `block_on`", |pings| {
         by_the_driver(pings, false)
@@ -57,14 +60,19 @@ const CONTESTANTS: [(&str, Race); 7] = [
     ("anabranch, plain loop", by_a_loop::<Ours<true>>),
     ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
     ("rtc-sctp, plain loop", by_a_loop::<RtcSctp>),
-    ("UDP alone", |pings| udp_alone(pings, false)),
+    ("UDP alone", |pings| udp_alone(pings, Calls::Plain)),
     ("UDP alone, waiting by `epoll`", |pings| {
-        udp_alone(pings, true)
+        udp_alone(pings, Calls::Epoll)
+    }),
+    ("UDP alone, by the driver's calls", |pings| {
+        udp_alone(pings, Calls::Driver)
     }),
 ];
 
-/// Which of them is dcsctp.
+/// Places among them: this stack by the plain loop, dcsctp, and the calls of the driver without a stack.
+const LOOP: usize = 2;
 const DCSCTP: usize = 3;
+const CALLS: usize = 7;
 
 fn main() -> Outcome<()> {
     let (arguments, write) = page::arguments();
@@ -73,6 +81,7 @@ fn main() -> Outcome<()> {
         return race(pings.parse()?).map(|_| ());
     }
     let rounds = arguments.first().map_or(Ok(5), |it| it.parse::<u32>())?;
+    stay_on_one_processor()?;
     let mut scores: Vec<Vec<Score>> = CONTESTANTS.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds.max(1) {
         for (scores, (name, race)) in scores.iter_mut().zip(CONTESTANTS) {
@@ -100,22 +109,40 @@ fn main() -> Outcome<()> {
     }
     page.close().map_err(|error| error.to_string())?;
     if write {
-        let pairs = || scores[0].iter().zip(&scores[DCSCTP]);
-        let by_clock = median(pairs().map(|(ours, it)| it.wall / ours.wall));
-        let by_processor = median(pairs().map(|(ours, it)| it.processor / ours.processor));
-        let figures = [
-            ("pings by the driver, by dcsctp's", by_clock, Some(0.90)),
-            (
-                "pings by the driver, by dcsctp's, processor",
-                by_processor,
-                None,
-            ),
-        ];
-        let figures =
-            figures.map(|(what, now, before)| (what.to_string(), Figure::ratio(now, before, 1.0)));
-        standing::note(figures.into()).map_err(|error| error.to_string())?;
+        let by_dcsctp = |place: usize, of: fn(&Score) -> f64| {
+            let pairs = scores[place].iter().zip(&scores[DCSCTP]);
+            median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
+        };
+        let wall: fn(&Score) -> f64 = |it| it.wall;
+        let processor: fn(&Score) -> f64 = |it| it.processor;
+        let ways = [("", wall), (", processor", processor)];
+        let figures = ways.into_iter().flat_map(|(way, of)| {
+            let before = way.is_empty().then_some(0.90);
+            let driver = Figure {
+                limit: Some(by_dcsctp(CALLS, of)),
+                ..Figure::ratio(by_dcsctp(0, of), before, 1.0)
+            };
+            let plain = Figure::ratio(by_dcsctp(LOOP, of), None, 1.0);
+            [
+                (format!("pings by the driver, by dcsctp's{way}"), driver),
+                (
+                    format!("pings by one loop for both, by dcsctp's{way}"),
+                    plain,
+                ),
+            ]
+        });
+        standing::note(figures.collect()).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// Keeps this thread, and those that it will start, on the last of the processors that it may use.
+fn stay_on_one_processor() -> Outcome<()> {
+    let allowed = sched_getaffinity(None)?;
+    let last = (0..CpuSet::MAX_CPU).rev().find(|it| allowed.is_set(*it));
+    let mut one = CpuSet::new();
+    one.set(last.ok_or("no processor")?);
+    Ok(sched_setaffinity(None, &one)?)
 }
 
 /// Instructions of the process, without those of the system, a ping of the contestant of that number.
@@ -171,62 +198,120 @@ fn between(
     Ok(score)
 }
 
-/// Packets without a stack. By `epoll` the ends wait for all that they watch and then receive what is there, as every driver of more than one
-/// socket, or of a socket and timers, has to; else they receive and block.
-fn udp_alone(pings: u32, by_epoll: bool) -> Outcome<Score> {
+/// How packets are sent and received.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// Received, and blocked for.
+    Plain,
+    /// Waited for by `epoll`, and then received, as everybody has to who watches more than one socket.
+    Epoll,
+    /// As our driver has to: also with a limit to the wait, for its timers; several by one call, as many as are there, with the address that
+    /// each came to and its ECN, and sent with that.
+    Driver,
+}
+
+/// Packets without a stack.
+fn udp_alone(pings: u32, calls: Calls) -> Outcome<Score> {
     between(
         move |socket, to| {
-            let from = Inlet::new(&socket, by_epoll)?;
-            let mut buffer = [0; 2048];
+            let mut port = RawPort::new(socket, to, calls)?;
             let mut watch = Watch::of(pings);
             loop {
-                socket.send_to(&[0x5a; 100], to)?;
-                from.receive(&mut buffer)?;
+                port.send(&[0x5a; 100])?;
+                port.receive()?;
                 if let Some(score) = watch.answered() {
                     return Ok(score);
                 }
             }
         },
         move |socket, to| {
-            let from = Inlet::new(&socket, by_epoll)?;
-            let mut buffer = [0; 2048];
+            let mut port = RawPort::new(socket, to, calls)?;
             for _ in 0..WARM_UP + pings {
-                let length = from.receive(&mut buffer)?;
-                socket.send_to(&buffer[..length], to)?;
+                let length = port.receive()?;
+                let answer = port.buffers[0][..length].to_vec();
+                port.send(&answer)?;
             }
             Ok(())
         },
     )
 }
 
-/// A socket that blocks, or one that `epoll` watches for what comes, and tells of it once.
-struct Inlet<'a> {
-    socket: &'a UdpSocket,
+/// A socket, and where it sends.
+struct RawPort {
+    socket: UdpSocket,
+    to: SocketAddr,
     epoll: Option<OwnedFd>,
+    /// Of a driver: the limit of its wait, which a timer of the protocol sets, and what knows the system's options.
+    limit: Option<Timespec>,
+    state: Option<UdpSocketState>,
+    buffers: Vec<Vec<u8>>,
 }
 
-impl<'a> Inlet<'a> {
-    fn new(socket: &'a UdpSocket, by_epoll: bool) -> Outcome<Self> {
+/// Buffers of one call of the driver, while few packets come.
+const BUFFERS: usize = 4;
+
+impl RawPort {
+    fn new(socket: UdpSocket, to: SocketAddr, calls: Calls) -> Outcome<Self> {
         let watch = || -> Outcome<OwnedFd> {
             socket.set_nonblocking(true)?;
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::add(&epoll, socket, epoll::EventData::new_u64(0), flags)?;
+            epoll::add(&epoll, &socket, epoll::EventData::new_u64(0), flags)?;
             Ok(epoll)
         };
-        let epoll = by_epoll.then(watch).transpose()?;
-        Ok(Self { socket, epoll })
+        let epoll = (calls != Calls::Plain).then(watch).transpose()?;
+        let is_driver = calls == Calls::Driver;
+        let state = || UdpSocketState::new(UdpSockRef::from(&socket));
+        Ok(Self {
+            to,
+            epoll,
+            limit: is_driver.then_some(Timespec {
+                tv_sec: 0,
+                tv_nsec: 200_000_000,
+            }),
+            state: is_driver.then(state).transpose()?,
+            buffers: vec![vec![0; 1 << 16]; BUFFERS],
+            socket,
+        })
+    }
+
+    fn send(&self, bytes: &[u8]) -> Outcome<()> {
+        let Some(state) = &self.state else {
+            self.socket.send_to(bytes, self.to)?;
+            return Ok(());
+        };
+        let transmit = Transmit {
+            destination: self.to,
+            ecn: None,
+            contents: bytes,
+            segment_size: None,
+            src_ip: None,
+        };
+        Ok(state.try_send(UdpSockRef::from(&self.socket), &transmit)?)
     }
 
     /// Waits, and receives.
-    fn receive(&self, buffer: &mut [u8]) -> Outcome<usize> {
+    fn receive(&mut self) -> Outcome<usize> {
         let Some(epoll) = &self.epoll else {
-            return Ok(self.socket.recv(buffer)?);
+            return Ok(self.socket.recv(&mut self.buffers[0])?);
         };
         let mut events = [MaybeUninit::uninit(); 4];
         loop {
-            epoll::wait(epoll, &mut events, None)?;
-            match self.socket.recv(buffer) {
+            epoll::wait(epoll, &mut events, self.limit.as_ref())?;
+            let received = match &self.state {
+                None => self.socket.recv(&mut self.buffers[0]),
+                Some(state) => {
+                    let mut slices: Vec<_> = self
+                        .buffers
+                        .iter_mut()
+                        .map(|it| IoSliceMut::new(it))
+                        .collect();
+                    let mut meta = [RecvMeta::default(); BUFFERS];
+                    let count = state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut meta);
+                    count.map(|_| meta[0].len)
+                }
+            };
+            match received {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 received => return Ok(received?),
             }
