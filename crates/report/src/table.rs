@@ -350,8 +350,14 @@ pub(super) fn by_point<'a>(
     experiment: &'a str,
 ) -> Vec<(&'a Point, Vec<&'a RunRecord>)> {
     let mut points: Vec<(&Point, Vec<&RunRecord>)> = Vec::new();
+    // The records of a point nearly always follow one another.
+    let mut last = 0;
     for record in results.experiment(experiment) {
-        match points.iter_mut().find(|(point, _)| **point == record.point) {
+        let is_of = |it: &(&Point, Vec<&RunRecord>)| *it.0 == record.point;
+        if !points.get(last).is_some_and(is_of) {
+            last = points.iter().position(is_of).unwrap_or(points.len());
+        }
+        match points.get_mut(last) {
             Some((_, records)) => records.push(record),
             None => points.push((&record.point, vec![record])),
         }
