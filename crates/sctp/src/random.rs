@@ -8,12 +8,16 @@ use std::fmt;
 use rand_chacha::{ChaCha12Core, ChaCha12Rng};
 use rand_core::block::BlockRngCore;
 use rand_core::{RngCore, SeedableRng};
-use smallvec::SmallVec;
 
 /// Words that are at hand at first: as many as an endpoint draws until its first association is up, on either side.
 const AT_FIRST: usize = 18;
-/// Words that are at hand later, for who draws more than that: as many as the generator makes at a time.
+/// Words that are made later, for who draws more than that: as many as the generator makes at a time.
 const LATER: usize = 64;
+/// Words of a block of the stream. What is made from the beginning of one on is made at one go.
+const BLOCK: u64 = 16;
+
+/// A word as it lies in the stream.
+type Word = [u8; 4];
 
 /// A seeded stream of numbers that an outsider cannot predict: that of [`ChaCha12Rng`], word by word. The generator itself has room for
 /// [`LATER`] words, most of which an endpoint of one association never draws.
@@ -22,9 +26,12 @@ pub(crate) struct Random {
     seed: [u8; 32],
     /// Words of the stream up to the last one at hand.
     taken: u64,
-    words: SmallVec<[[u8; 4]; AT_FIRST]>,
-    /// Where the next one of them begins.
-    at: usize,
+    first: [Word; AT_FIRST],
+    /// What is at hand once `first` was drawn.
+    later: Option<Box<[Word; LATER]>>,
+    /// Which of them is next; and where they end, 0 before the first are made.
+    at: u8,
+    end: u8,
 }
 
 impl fmt::Debug for Random {
@@ -44,38 +51,52 @@ impl Random {
         Self {
             seed,
             taken: words,
-            words: SmallVec::new(),
+            first: [[0; 4]; AT_FIRST],
+            later: None,
             at: 0,
+            end: 0,
         }
     }
 
     /// Words drawn so far; no endpoint lives to draw 2^64.
     fn drawn(&self) -> u64 {
-        self.taken - (self.words.len() - self.at) as u64
+        self.taken - u64::from(self.end - self.at)
+    }
+
+    /// What is at hand, with what was drawn of it.
+    #[inline(always)]
+    fn words(&self) -> &[Word] {
+        match &self.later {
+            Some(later) => &later[..],
+            None => &self.first,
+        }
     }
 
     #[inline(never)]
     fn refill(&mut self) {
-        let many = if self.words.is_empty() {
-            AT_FIRST
+        (self.at, self.end) = if self.end > 0 {
+            // From the beginning of a block, so that no more than one go is needed. Its first words were drawn before.
+            let skipped = self.taken % BLOCK;
+            let words = self.later.get_or_insert_with(|| Box::new([[0; 4]; LATER]));
+            let mut generator = ChaCha12Rng::from_seed(self.seed);
+            generator.set_word_pos((self.taken - skipped).into());
+            generator.fill_bytes(words.as_flattened_mut());
+            (skipped as u8, LATER as u8)
+        } else if self.taken > 0 {
+            let mut generator = ChaCha12Rng::from_seed(self.seed);
+            generator.set_word_pos(self.taken.into());
+            generator.fill_bytes(self.first.as_flattened_mut());
+            (0, AT_FIRST as u8)
         } else {
-            LATER
-        };
-        self.words.resize(many, [0; 4]);
-        if self.taken == 0 {
             // Less is made ready for who wants nothing but the beginning.
             let mut made = <ChaCha12Core as BlockRngCore>::Results::default();
             ChaCha12Core::from_seed(self.seed).generate(&mut made);
-            for (word, made) in self.words.iter_mut().zip(made.as_ref()) {
+            for (word, made) in self.first.iter_mut().zip(made.as_ref()) {
                 *word = made.to_le_bytes();
             }
-        } else {
-            let mut generator = ChaCha12Rng::from_seed(self.seed);
-            generator.set_word_pos(self.taken.into());
-            generator.fill_bytes(self.words.as_flattened_mut());
-        }
-        self.taken += many as u64;
-        self.at = 0;
+            (0, AT_FIRST as u8)
+        };
+        self.taken += u64::from(self.end - self.at);
     }
 
     /// 32 secret bytes; also the seed of a generator of its own for an association, so that what one association draws never moves another's
@@ -86,15 +107,15 @@ impl Random {
         key
     }
 
-    fn fill(&mut self, mut words: &mut [[u8; 4]]) {
+    fn fill(&mut self, mut words: &mut [Word]) {
         while !words.is_empty() {
-            if self.at == self.words.len() {
+            if self.at == self.end {
                 self.refill();
             }
-            let many = words.len().min(self.words.len() - self.at);
+            let many = words.len().min(usize::from(self.end - self.at));
             let (now, later) = words.split_at_mut(many);
-            now.copy_from_slice(&self.words[self.at..][..many]);
-            self.at += many;
+            now.copy_from_slice(&self.words()[usize::from(self.at)..][..many]);
+            self.at += many as u8;
             words = later;
         }
     }
@@ -108,10 +129,10 @@ impl Random {
 
     /// Any number.
     pub(crate) fn next_u32(&mut self) -> u32 {
-        if self.at == self.words.len() {
+        if self.at == self.end {
             self.refill();
         }
-        let word = self.words[self.at];
+        let word = self.words()[usize::from(self.at)];
         self.at += 1;
         u32::from_le_bytes(word)
     }
@@ -218,6 +239,32 @@ mod tests {
                     assert_eq!(ours.key(), key);
                 }
                 _ => assert_eq!(u128::from(ours.drawn()), generator.get_word_pos()),
+            }
+        }
+    }
+
+    /// Wherever one begins to draw, and across every end of what was made at one go.
+    #[test]
+    fn the_stream_is_the_same_from_each_of_its_words_on() {
+        let mut generator = ChaCha12Rng::from_seed([3; 32]);
+        let words: Vec<u32> = (0..600).map(|_| generator.next_u32()).collect();
+        // As they always were: simulated times depend on them.
+        assert_eq!(words[..2], [2_183_155_846, 4_285_432_903]);
+        for begin in 0..200 {
+            let mut random = Random::from([3; 32], begin as u64);
+            for (at, &word) in words[begin..][..350].iter().enumerate() {
+                assert_eq!(random.drawn(), (begin + at) as u64);
+                assert_eq!(random.next_u32(), word, "word {at} from {begin} on");
+            }
+        }
+        // In pieces that lie across the ends.
+        for piece in 1..70 {
+            let mut random = Random::new([3; 32]);
+            for expected in words.chunks_exact(piece) {
+                let mut drawn = vec![[0; 4]; piece];
+                random.fill(&mut drawn);
+                let drawn: Vec<u32> = drawn.into_iter().map(u32::from_le_bytes).collect();
+                assert_eq!(drawn, expected, "pieces of {piece}");
             }
         }
     }
