@@ -1,6 +1,7 @@
 //! Endpoint pair shared keys, each by its identifier (RFC 4895 §6.1; the calls are those of RFC 6458 §8.1.18 and §8.3.3 to §8.3.5).
 
 use bytes::Bytes;
+use smallvec::{SmallVec, smallvec};
 use thiserror::Error;
 
 /// The most keys that are kept.
@@ -39,7 +40,8 @@ struct Key {
 /// counts as a key until it is deleted or replaced, so that keys can be changed from it (RFC 6458 §8.3.3).
 #[derive(Clone)]
 pub struct SharedKeys {
-    keys: Vec<Key>,
+    /// Mostly the null key alone, in settings that many have.
+    keys: SmallVec<[Key; 1]>,
     active: u16,
 }
 
@@ -69,7 +71,7 @@ impl SharedKeys {
             deactivated: false,
         };
         Self {
-            keys: vec![key],
+            keys: smallvec![key],
             active: id,
         }
     }

@@ -50,12 +50,9 @@ impl Endpoint {
         voucher: Option<&Voucher<'_>>,
     ) -> Result<(), Discard> {
         let association = existing.and_then(|slot| self.table.get_mut(slot));
-        let keys = association
-            .as_ref()
-            .and_then(|it| it.auth_keys())
-            .unwrap_or(&self.config.auth_keys)
-            .clone();
         let of_cookie = |auth: &AuthTerms| {
+            let keys = association.as_ref().and_then(|it| it.auth_keys());
+            let keys = keys.unwrap_or(&self.config.auth_keys).clone();
             Authenticator::agreed(self.config.auth_offer(auth.random), &auth.peer, keys)
         };
         let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
