@@ -8,43 +8,88 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_transport::Nanos;
-use smallvec::SmallVec;
 
 /// The timers of one endpoint, one per slot of its associations.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
+    /// The time that the first slot is armed for. An endpoint that calls has one association mostly, which needs no heap.
+    first: Option<Nanos>,
+    others: Option<Box<Others>>,
+}
+
+/// Those of all slots but the first.
+#[derive(Debug, Default)]
+struct Others {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// The time each slot is armed for; entries of the heap that differ are outdated.
-    armed: SmallVec<[Option<Nanos>; 1]>,
+    /// The time that each slot from the second on is armed for; entries of the heap that differ are outdated.
+    armed: Vec<Option<Nanos>>,
     outdated: usize,
 }
 
 impl Timers {
     /// The earliest time anything could be due; never later than the earliest deadline.
     pub(crate) fn next(&self) -> Option<Nanos> {
-        self.heap.peek().map(|&Reverse((at, _))| at)
+        let others = self.others.as_ref().and_then(|it| it.heap.peek());
+        let others = others.map(|&Reverse((at, _))| at);
+        self.first.into_iter().chain(others).min()
     }
 
     /// Tells the deadline of `slot`: `None` stops its timer.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, deadline: Option<Nanos>) {
-        let armed = self.armed.get(slot as usize).copied().flatten();
+        let armed = match (slot, &self.others) {
+            (0, _) => self.first,
+            (_, Some(others)) => others.armed_for(slot),
+            (_, None) => None,
+        };
         // Nearly always: it was armed for no later time.
         if let (Some(armed), Some(at)) = (armed, deadline)
             && armed <= at
         {
             return;
         }
+        if slot == 0 {
+            self.first = deadline;
+            return;
+        }
         self.arm(slot, deadline);
     }
 
+    #[inline(never)]
     fn arm(&mut self, slot: u32, deadline: Option<Nanos>) {
-        let index = slot as usize;
-        if index >= self.armed.len() {
-            // An endpoint that calls has one association mostly; a heap that grows by itself makes room for four.
-            if index == 0 {
-                self.heap.reserve_exact(1);
+        self.others.get_or_insert_default().arm(slot, deadline);
+    }
+
+    /// Takes a slot armed for `now` or earlier. The caller runs its timers and tells its next deadline.
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<u32> {
+        let others = self.others.as_mut();
+        let other = others.and_then(|it| it.top().map(|top| (it, top)));
+        match (self.first, other) {
+            // The lower slot first, where both are due at the same time.
+            (Some(at), other) if other.as_ref().is_none_or(|(_, (then, _))| at <= *then) => {
+                (at <= now).then(|| {
+                    self.first = None;
+                    0
+                })
             }
+            (_, Some((others, (at, slot)))) => (at <= now).then(|| {
+                others.take_top();
+                slot
+            }),
+            (_, None) => None,
+        }
+    }
+}
+
+impl Others {
+    #[inline(always)]
+    fn armed_for(&self, slot: u32) -> Option<Nanos> {
+        self.armed.get(slot as usize - 1).copied().flatten()
+    }
+
+    fn arm(&mut self, slot: u32, deadline: Option<Nanos>) {
+        let index = slot as usize - 1;
+        if index >= self.armed.len() {
             self.armed.resize(index + 1, None);
         }
         match (self.armed[index], deadline) {
@@ -59,21 +104,22 @@ impl Timers {
         self.tidy();
     }
 
-    /// Takes a slot armed for `now` or earlier. The caller runs its timers and tells its next deadline.
-    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<u32> {
+    /// The earliest that is not outdated.
+    fn top(&mut self) -> Option<(Nanos, u32)> {
         self.drop_outdated_top();
-        let &Reverse((at, slot)) = self.heap.peek()?;
-        if at > now {
-            return None;
+        self.heap.peek().map(|&Reverse(top)| top)
+    }
+
+    /// Takes what [`Self::top`] gave.
+    fn take_top(&mut self) {
+        if let Some(Reverse((_, slot))) = self.heap.pop() {
+            self.armed[slot as usize - 1] = None;
         }
-        self.heap.pop();
-        self.armed[slot as usize] = None;
         self.drop_outdated_top();
-        Some(slot)
     }
 
     fn is_outdated(&self, (at, slot): (Nanos, u32)) -> bool {
-        self.armed[slot as usize] != Some(at)
+        self.armed_for(slot) != Some(at)
     }
 
     fn drop_outdated_top(&mut self) {
@@ -92,7 +138,7 @@ impl Timers {
         if self.outdated > 64 && self.outdated > self.heap.len() / 2 {
             let armed = &self.armed;
             self.heap
-                .retain(|&Reverse((at, slot))| armed[slot as usize] == Some(at));
+                .retain(|&Reverse((at, slot))| armed[slot as usize - 1] == Some(at));
             self.outdated = 0;
         }
     }
@@ -101,6 +147,10 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn entries(timers: &Timers) -> usize {
+        timers.others.as_ref().map_or(0, |it| it.heap.len())
+    }
 
     #[test]
     fn a_later_deadline_keeps_the_old_alarm_and_an_earlier_one_replaces_it() {
@@ -137,9 +187,9 @@ mod tests {
             timers.set(10 + round % 7, Some(1_000_000 - u64::from(round)));
         }
         assert!(
-            timers.heap.len() < 200,
+            entries(&timers) < 200,
             "{} entries for 17 slots",
-            timers.heap.len()
+            entries(&timers)
         );
     }
 
@@ -161,5 +211,46 @@ mod tests {
             assert!(!std::mem::replace(&mut seen[slot as usize], true));
         }
         assert!(seen.into_iter().all(|fired| fired));
+    }
+
+    /// Against a list of all deadlines, by steps drawn at random: each that is due comes, the lower slot first, and none early.
+    #[test]
+    fn whatever_is_due_comes_in_order_of_time_and_slot() {
+        let mut random = 1_u64;
+        let mut draw = |below: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % below
+        };
+        for slots in [1, 2, 5] {
+            let mut timers = Timers::default();
+            // What each slot is armed for: no later than its deadline.
+            let mut armed = vec![None; slots];
+            let mut now = 0;
+            for _ in 0..10_000 {
+                let slot = draw(slots as u64) as usize;
+                let deadline = (draw(4) > 0).then(|| now + draw(20));
+                timers.set(slot as u32, deadline);
+                let stays = armed[slot]
+                    .zip(deadline)
+                    .is_some_and(|(armed, at)| armed <= at);
+                if !stays {
+                    armed[slot] = deadline;
+                }
+                assert_eq!(timers.next(), armed.iter().flatten().min().copied());
+                now += draw(5);
+                let due = |armed: &[Option<Nanos>]| {
+                    let all = armed.iter().enumerate();
+                    let all = all.filter_map(|(slot, at)| at.map(|at| (at, slot)));
+                    all.min().filter(|&(at, _)| at <= now).map(|(_, slot)| slot)
+                };
+                while let Some(slot) = due(&armed) {
+                    assert_eq!(timers.pop_due(now), Some(slot as u32));
+                    armed[slot] = None;
+                }
+                assert_eq!(timers.pop_due(now), None);
+            }
+        }
     }
 }
