@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::HEADER;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use subtle::ConstantTimeEq;
@@ -263,18 +264,19 @@ impl CookieJar {
         }
     }
 
-    /// The signed bytes that go into an INIT ACK.
-    pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
+    /// The signed bytes that go into an INIT ACK, behind place for the header of the parameter that they are.
+    pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> BytesMut {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
             let [secret, _] = random.keys();
             self.previous = Some(std::mem::replace(&mut self.current, Secret(secret)));
             self.changed_at = now;
         }
-        let mut out = BytesMut::with_capacity(cookie.usual_len() + MAC_LEN);
+        let mut out = BytesMut::with_capacity(HEADER + cookie.usual_len() + MAC_LEN);
+        out.put_bytes(0, HEADER);
         cookie.encode(&mut out);
-        let mac = self.current.mac(&out);
+        let mac = self.current.mac(&out[HEADER..]);
         out.put_slice(&mac);
-        out.freeze()
+        out
     }
 
     /// What a COOKIE ECHO says, if this endpoint signed it; `None` for anything else. Age is not judged here.
@@ -298,6 +300,11 @@ mod tests {
     fn fresh(random: &mut Random) -> CookieJar {
         let [secret, _] = random.keys();
         CookieJar::new(secret)
+    }
+
+    /// The cookie alone.
+    fn seal(jar: &mut CookieJar, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
+        jar.seal(now, cookie, random).freeze().slice(HEADER..)
     }
 
     fn sample() -> Cookie {
@@ -327,7 +334,7 @@ mod tests {
     fn what_is_sealed_opens() {
         let mut random = Random::new([1; 32]);
         let mut jar = fresh(&mut random);
-        let usual = jar.seal(0, &sample(), &mut random);
+        let usual = seal(&mut jar, 0, &sample(), &mut random);
         assert_eq!(usual.len(), sample().usual_len() + MAC_LEN);
         let remarked = |adaptation, primary| Cookie {
             remarks: Remarks {
@@ -342,7 +349,7 @@ mod tests {
             remarked(None, Some(Ipv6Addr::LOCALHOST.into())),
             remarked(Some(0), Some([10, 0, 0, 1].into())),
         ] {
-            let sealed = jar.seal(0, &cookie, &mut random);
+            let sealed = seal(&mut jar, 0, &cookie, &mut random);
             assert_eq!(jar.open(&sealed), Some(cookie));
         }
     }
@@ -351,7 +358,7 @@ mod tests {
     fn no_altered_truncated_or_lengthened_cookie_opens() {
         let mut random = Random::new([1; 32]);
         let mut jar = fresh(&mut random);
-        let sealed = jar.seal(0, &sample(), &mut random);
+        let sealed = seal(&mut jar, 0, &sample(), &mut random);
         for index in 0..sealed.len() {
             let mut altered = sealed.to_vec();
             altered[index] ^= 1;
@@ -412,10 +419,10 @@ mod tests {
     fn a_cookie_outlives_one_change_of_secret_and_not_two() {
         let mut random = Random::new([1; 32]);
         let mut jar = fresh(&mut random);
-        let first = jar.seal(0, &sample(), &mut random);
-        jar.seal(SECRET_LIFE, &sample(), &mut random);
+        let first = seal(&mut jar, 0, &sample(), &mut random);
+        seal(&mut jar, SECRET_LIFE, &sample(), &mut random);
         assert!(jar.open(&first).is_some());
-        jar.seal(2 * SECRET_LIFE, &sample(), &mut random);
+        seal(&mut jar, 2 * SECRET_LIFE, &sample(), &mut random);
         assert!(jar.open(&first).is_none());
     }
 
@@ -433,7 +440,7 @@ mod tests {
         let mut jar = fresh(&mut random);
         let mut cookie = sample();
         cookie.peer_addresses = Addresses::from_elem(Ipv6Addr::LOCALHOST.into(), 5_000);
-        let sealed = jar.seal(0, &cookie, &mut random);
+        let sealed = seal(&mut jar, 0, &cookie, &mut random);
         assert!(sealed.len() < 300, "{} bytes", sealed.len());
         assert_eq!(
             jar.open(&sealed).expect("ours").peer_addresses.len(),

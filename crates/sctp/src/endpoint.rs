@@ -344,11 +344,12 @@ impl Endpoint {
             destination_port: arrival.header.source_port,
             verification_tag,
         };
-        let mut out = BytesMut::new();
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         // No more memory than it takes: it may wait.
         let limit = self.config.max_packet(arrival.path.remote);
-        let mut packet = PacketBuilder::new(&mut out, header, limit.min(COMMON_HEADER + all));
+        let limit = limit.min(COMMON_HEADER + all);
+        let mut out = BytesMut::with_capacity(limit);
+        let mut packet = PacketBuilder::new(&mut out, header, limit);
         for chunk in chunks {
             if chunk.push_to(&mut packet).is_err() {
                 return self.discards.count(Discard::Overload);

@@ -12,7 +12,7 @@ use anabranch_wire::chunk::Init;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::{HEADER, TlvWriter, U16List};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::authentication::RANDOM_LEN;
 use crate::config::Config;
@@ -23,8 +23,6 @@ use crate::extensions::{AUTH, Extensions};
 const MAX_PARAMETERS: usize = 1_024;
 /// The most bytes of the parameters of extensions, but for those of AUTH.
 const EXTENSIONS: usize = 100;
-/// Bytes of the parameters of most INITs: the families of addresses.
-const USUAL_PARAMETERS: usize = 8;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = 12 + 20;
 
@@ -52,15 +50,23 @@ pub(crate) fn init(
     cookie_preservative: Option<u32>,
 ) -> Init {
     let room = room_for_parameters(config, remote);
-    let mut parameters = TlvWriter::with_capacity(room, USUAL_PARAMETERS);
     if config.bare_init {
-        return assemble(config, own, parameters.finish());
+        return assemble(config, own, Parameters::empty());
     }
     let families = Bytes::from_static(families(config, remote));
-    if let Some(families) = U16List::from_bytes(families) {
+    let offered = Extensions::of(config);
+    let says_more = offered != Extensions::default()
+        || config.adaptation_layer.is_some()
+        || own.auth_random.is_some()
+        || cookie_preservative.is_some()
+        || config.addresses.len() > 1;
+    if !says_more && families.len() <= room / 4 * 4 {
+        return assemble(config, own, Parameters::from_bytes(families));
+    }
+    let mut parameters = TlvWriter::new(room);
+    if let Some(families) = U16List::from_bytes(families.slice(HEADER..)) {
         let _ = parameters.push(&Parameter::SupportedAddressTypes(families));
     }
-    let offered = Extensions::of(config);
     offered.push(&mut parameters);
     Remarks::push(config, offered, &mut parameters);
     push_auth(config, own, &mut parameters);
@@ -72,33 +78,34 @@ pub(crate) fn init(
     assemble(config, own, parameters.finish())
 }
 
-/// The families of addresses that an endpoint which calls `remote` has, as the numbers of a list.
+/// The families of addresses that an endpoint which calls `remote` has, as the parameter that tells them (RFC 9260 §3.3.2.1.6): mostly there
+/// is no other.
 fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
-    const V4: [u8; 2] = kind::IPV4_ADDRESS.to_be_bytes();
-    const V6: [u8; 2] = kind::IPV6_ADDRESS.to_be_bytes();
-    const BOTH: [u8; 4] = [V4[0], V4[1], V6[0], V6[1]];
+    const KIND: u8 = kind::SUPPORTED_ADDRESS_TYPES as u8;
+    const V4: u8 = kind::IPV4_ADDRESS as u8;
+    const V6: u8 = kind::IPV6_ADDRESS as u8;
     let has = |is_of: fn(&IpAddr) -> bool| is_of(&remote) || config.addresses.iter().any(is_of);
     match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
-        (true, true) => &BOTH,
-        (true, false) => &V4,
-        (false, _) => &V6,
+        (true, true) => &[0, KIND, 0, 8, 0, V4, 0, V6],
+        (true, false) => &[0, KIND, 0, 6, 0, V4],
+        (false, _) => &[0, KIND, 0, 6, 0, V6],
     }
 }
 
-/// The INIT ACK that carries `cookie`, answers `offer` by the extensions that `both` speak and reports the parameters that were not recognised
+/// The INIT ACK that carries `cookie`, which has place for its header in front, answers `offer` by the extensions that `both` speak and reports the parameters that were not recognised
 /// (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
     own: Own,
     remote: IpAddr,
-    cookie: Bytes,
+    cookie: BytesMut,
     offer: &Offer,
     both: Extensions,
 ) -> Init {
-    // Mostly there is nothing else.
-    let room = HEADER + cookie.len();
-    let mut parameters = TlvWriter::with_capacity(room_for_parameters(config, remote), room);
-    let _ = parameters.push(&Parameter::StateCookie(cookie));
+    // Mostly there is nothing else. Packets that have no room for it set no association up.
+    let room = room_for_parameters(config, remote);
+    let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
+        .unwrap_or_else(|_| TlvWriter::new(room));
     both.push(&mut parameters);
     Remarks::push(config, both, &mut parameters);
     if both.has(&AUTH) {
@@ -146,5 +153,41 @@ fn assemble(config: &Config, own: Own, parameters: Parameters) -> Init {
         inbound_streams: own.inbound_streams,
         initial_tsn: own.initial_tsn,
         parameters,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an INIT says mostly is not written anew each time: it is what would be written.
+    #[test]
+    fn the_families_are_the_parameter_that_tells_them() {
+        let [v4, v6]: [IpAddr; 2] = [[10, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
+        let own = Own {
+            tag: 1,
+            initial_tsn: Tsn(1),
+            outbound_streams: 1,
+            inbound_streams: 1,
+            auth_random: None,
+        };
+        for (ours, remote, kinds) in [
+            (None, v4, &[kind::IPV4_ADDRESS][..]),
+            (None, v6, &[kind::IPV6_ADDRESS]),
+            (Some(v4), v6, &[kind::IPV4_ADDRESS, kind::IPV6_ADDRESS]),
+        ] {
+            let config = Config::default().with(|it| it.addresses = Vec::from_iter(ours));
+            let told = Parameter::SupportedAddressTypes(U16List::of(kinds));
+            let expected = Parameters::of(std::slice::from_ref(&told));
+            let usual = init(&config, own, remote, None).parameters;
+            assert_eq!(usual.as_bytes(), expected.as_bytes());
+            // And with more to be said it is the same.
+            let more = init(&config, own, remote, Some(5)).parameters;
+            let preservative = Parameter::CookiePreservative(5);
+            assert_eq!(
+                more.as_bytes(),
+                Parameters::of(&[told, preservative]).as_bytes()
+            );
+        }
     }
 }

@@ -304,6 +304,26 @@ impl TlvWriter {
         }
     }
 
+    /// As [`TlvWriter::new`], to go on behind a first entry of type `kind`, which is there but for its header: its value stands in
+    /// `entry` behind [`HEADER`] bytes. So a long value is put where it stays.
+    ///
+    /// # Errors
+    /// [`Full`] where it does not fit, or there is no place for its header.
+    pub fn begun_by(kind: u16, mut entry: BytesMut, limit: usize) -> Result<Self, Full> {
+        let limit = limit.min(MAX_LIST);
+        let length = entry.len();
+        if length < HEADER || padded(length) > limit {
+            return Err(Full);
+        }
+        entry[..HEADER].copy_from_slice(&tlv_header(kind, length));
+        put_padding(&mut entry, length);
+        Ok(Self {
+            bytes: entry,
+            last: 0,
+            limit,
+        })
+    }
+
     /// Bytes that may still be written, padding included.
     pub fn room(&self) -> usize {
         self.limit - self.bytes.len()
@@ -378,5 +398,36 @@ impl U16List {
 impl std::fmt::Debug for U16List {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter::{Parameter, Parameters, kind};
+
+    /// A list that was begun by an entry in its place is the one that the same entries are pushed to, with the same limit.
+    #[test]
+    fn an_entry_in_its_place_is_one_that_was_pushed() {
+        let second = Parameter::CookiePreservative(7);
+        for length in 0..40 {
+            let value = vec![0xab; length];
+            let cookie = Parameter::StateCookie(Bytes::from(value.clone()));
+            let mut entry = BytesMut::zeroed(HEADER);
+            entry.extend_from_slice(&value);
+            for limit in 0..60 {
+                let mut pushed = TlvWriter::new(limit);
+                let begun = TlvWriter::begun_by(kind::STATE_COOKIE, entry.clone(), limit);
+                let first = pushed.push(&cookie);
+                assert_eq!(first.is_ok(), begun.is_ok(), "{length} in {limit}");
+                let Ok(mut begun) = begun else { continue };
+                assert_eq!(begun.room(), pushed.room());
+                assert_eq!(begun.push(&second), pushed.push(&second));
+                let [begun, pushed]: [Parameters; 2] = [begun.finish(), pushed.finish()];
+                assert_eq!(begun.as_bytes(), pushed.as_bytes());
+            }
+        }
+        let short = BytesMut::zeroed(HEADER - 1);
+        assert!(TlvWriter::begun_by(1, short, 100).is_err());
     }
 }

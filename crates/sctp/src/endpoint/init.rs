@@ -8,6 +8,7 @@ use anabranch_wire::chunk::{Abort, Chunk, InitAck};
 use anabranch_wire::packet::{Chunks, RawChunk};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::HEADER;
 
 use super::{Arrival, Endpoint};
 use crate::association::Association;
@@ -188,7 +189,7 @@ impl Endpoint {
         let remote = arrival.path.remote;
         let mut sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         if cookie.auth.is_some()
-            && !handshake::has_room_for_auth(&self.config, own, remote, sealed.len())
+            && !handshake::has_room_for_auth(&self.config, own, remote, sealed.len() - HEADER)
         {
             if self.config.authentication == Authentication::Required {
                 return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
