@@ -1,6 +1,7 @@
 //! What is known of each destination address: RTO, MTU, congestion state, and which one to use.
 
 mod disowned;
+mod entries;
 mod heartbeat;
 pub mod manager;
 mod moved;

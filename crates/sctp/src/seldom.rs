@@ -31,6 +31,11 @@ impl<T: Blank> Seldom<T> {
         self.0.get_or_insert_default()
     }
 
+    /// To change what is in it, where there is something; none of that may be taken out.
+    pub(crate) fn existing(&mut self) -> Option<&mut T> {
+        self.0.as_deref_mut()
+    }
+
     /// Changes it, where there is something in it; the block goes with the last of that.
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let block = self.0.as_mut()?;

@@ -9,6 +9,7 @@ use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Pacer, R
 use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
+use super::entries::Entries;
 use super::rto::RtoEstimator;
 use super::{Discovery, Heartbeat, Losses, PathRack, Reduction, SwitchRules, mtu};
 use crate::config::Config;
@@ -275,7 +276,7 @@ impl PathEntry {
 /// All paths of an association. There is always at least one, and the primary is one of them.
 #[derive(Debug)]
 pub struct Paths {
-    pub(super) entries: Vec<PathEntry>,
+    pub(super) entries: Entries,
     primary: PathId,
     /// The least that any path's packets hold; without it, path MTUs change.
     pub(super) max_user_data: Option<usize>,
@@ -302,7 +303,7 @@ impl Paths {
         let entry = PathEntry::new(config, first, state);
         Self {
             max_user_data: (!config.path_mtu_discovery).then(|| entry.max_user_data()),
-            entries: vec![entry],
+            entries: Entries::new(entry),
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
             dormant: match config.profile.dormant_path {
@@ -351,12 +352,12 @@ impl Paths {
 
     /// The path of that number. Numbers come from this table, and paths are never removed.
     pub fn get(&self, id: PathId) -> &PathEntry {
-        &self.entries[usize::from(id.0)]
+        self.entries.at(usize::from(id.0))
     }
 
     /// The path of that number, to change.
     pub fn get_mut(&mut self, id: PathId) -> &mut PathEntry {
-        &mut self.entries[usize::from(id.0)]
+        self.entries.at_mut(usize::from(id.0))
     }
 
     /// The path to that remote address.
@@ -370,7 +371,7 @@ impl Paths {
     /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).
     pub fn set_udp_port(&mut self, udp_port: u16) {
         self.udp_port = udp_port;
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut() {
             entry.udp_port = udp_port;
         }
     }
@@ -410,7 +411,7 @@ impl Paths {
 
     /// Never true.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        false
     }
 
     /// Every path with its number.

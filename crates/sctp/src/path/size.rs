@@ -26,7 +26,7 @@ impl Paths {
     /// address that never answered would keep all packets small.
     #[inline]
     pub fn max_user_data(&self) -> usize {
-        if let [only] = &self.entries[..] {
+        if let Some(only) = self.entries.only() {
             return only.max_user_data();
         }
         self.max_user_data_of_all()
@@ -86,7 +86,7 @@ impl Paths {
         if std::mem::replace(&mut self.reserved, bytes) == bytes {
             return;
         }
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut() {
             let whole = entry.max_packet + std::mem::replace(&mut entry.reserved, bytes);
             entry.max_packet = mtu::less_reserved(whole, bytes);
         }
@@ -97,11 +97,10 @@ impl Paths {
     }
 
     /// Puts the only path of `fresh` in the place of `id`.
-    pub(super) fn replace(&mut self, id: PathId, mut fresh: Paths) {
-        if let Some(mut entry) = fresh.entries.pop() {
-            entry.udp_port = self.udp_port_to(entry.path.remote);
-            self.entries[usize::from(id.0)] = entry;
-        }
+    pub(super) fn replace(&mut self, id: PathId, fresh: Paths) {
+        let mut entry = fresh.entries.into_first();
+        entry.udp_port = self.udp_port_to(entry.path.remote);
+        *self.get_mut(id) = entry;
     }
 
     /// Bytes of each packet that are kept for an AUTH, beside `max_packet`.

@@ -1,0 +1,69 @@
+//! The paths of an association in their order. Most have one, which lies in the association itself: it takes no block of memory, and is found
+//! without a look at another.
+
+use super::PathEntry;
+use crate::seldom::Seldom;
+
+/// One path, and others.
+#[derive(Debug)]
+pub(super) struct Entries {
+    first: PathEntry,
+    others: Seldom<Vec<PathEntry>>,
+}
+
+impl Entries {
+    #[inline(always)] // for each association a copy less
+    pub(super) fn new(first: PathEntry) -> Self {
+        Self {
+            first,
+            others: Seldom::default(),
+        }
+    }
+
+    pub(super) fn push(&mut self, entry: PathEntry) {
+        self.others.make().push(entry);
+    }
+
+    /// At least one.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The first, where there is no other.
+    #[inline]
+    pub(super) fn only(&self) -> Option<&PathEntry> {
+        self.others.is_empty().then_some(&self.first)
+    }
+
+    /// The first alone.
+    pub(super) fn into_first(self) -> PathEntry {
+        self.first
+    }
+
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> &PathEntry {
+        match index {
+            0 => &self.first,
+            _ => &self.others[index - 1],
+        }
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, index: usize) -> &mut PathEntry {
+        match index {
+            0 => &mut self.first,
+            _ => &mut self.others.make()[index - 1],
+        }
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &PathEntry> + Clone {
+        std::iter::once(&self.first).chain(self.others.iter())
+    }
+
+    #[inline]
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut PathEntry> {
+        std::iter::once(&mut self.first).chain(self.others.existing().into_iter().flatten())
+    }
+}
