@@ -55,6 +55,7 @@ use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
 use crate::events::Events;
+use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 use crate::random::Kept;
 use crate::rsctp::Rsctp;
@@ -104,23 +105,23 @@ pub struct Association {
     /// When the peer last acknowledged something, or a side asked to close: see [`Config::drain_timeout`].
     drained_at: Nanos,
     /// When the user's patience with the shutdown ends.
-    close_by: Option<Nanos>,
+    close_by: Maybe,
     /// Where new data went when last looked at, and the primary that the user knows of.
     data_path: PathId,
     known_primary: PathId,
     /// Present while both ends speak RSCTP.
     rsctp: Option<Box<Rsctp>>,
     verifying: Verifying,
-    /// No path wants a HEARTBEAT or a probe of its MTU before this time; `None`: to be found out. Known only where nothing but what
+    /// No path wants a HEARTBEAT or a probe of its MTU before this time; 0: to be found out. Known only where nothing but what
     /// [`Self::forget_probes`] is called for changes it.
-    probes_at: Option<Nanos>,
+    probes_at: Nanos,
     control: ControlCounters,
     /// The peer's addresses changed: the endpoint must learn them.
     addresses_changed: bool,
     /// Packets received with CE.
     marks_received: u64,
     /// Present while both ends use ECN.
-    marks: Option<Marks>,
+    marks: Option<Box<Marks>>,
     sums: Sums,
     /// Present while this side offers AUTH.
     auth: Option<Box<Authenticator>>,

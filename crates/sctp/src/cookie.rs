@@ -219,7 +219,7 @@ pub(crate) fn take_address(body: &mut impl Buf) -> Option<IpAddr> {
 #[derive(Clone)]
 pub(crate) struct CookieJar {
     current: Secret,
-    previous: Option<Secret>,
+    previous: Option<Box<Secret>>,
     changed_at: Nanos,
 }
 
@@ -268,7 +268,10 @@ impl CookieJar {
     pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> BytesMut {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
             let [secret, _] = random.keys();
-            self.previous = Some(std::mem::replace(&mut self.current, Secret(secret)));
+            self.previous = Some(Box::new(std::mem::replace(
+                &mut self.current,
+                Secret(secret),
+            )));
             self.changed_at = now;
         }
         let mut out = BytesMut::with_capacity(HEADER + cookie.usual_len() + MAC_LEN);
@@ -286,7 +289,7 @@ impl CookieJar {
         let told = words(mac);
         let signed_with =
             |secret: &Secret| bool::from(words(&secret.mac(body))[..].ct_eq(&told[..]));
-        if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
+        if !signed_with(&self.current) && !self.previous.as_deref().is_some_and(signed_with) {
             return None;
         }
         Cookie::decode(&sealed.slice(..body_len))

@@ -25,6 +25,7 @@ mod extensions;
 mod handshake;
 mod icmp;
 mod interleaving;
+mod maybe;
 pub mod mtu;
 mod partial;
 pub mod path;

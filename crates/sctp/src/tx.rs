@@ -423,7 +423,7 @@ impl Sender {
                 .estimator
                 .as_ref()
                 .and_then(|estimator| estimator.rate()),
-            rtt_min: entry.rtt_min,
+            rtt_min: entry.rtt_min.get(),
             srtt: entry.rto.srtt(),
         };
         self.in_use.on_loss(&loss, trace);

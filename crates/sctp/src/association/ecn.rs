@@ -82,7 +82,7 @@ impl Association {
 
     /// What a SACK is to be preceded by.
     pub(crate) fn push_ecne(&self, packet: &mut PacketBuilder<'_>) {
-        if let Some(lowest_tsn) = self.marks.and_then(|marks| marks.echo) {
+        if let Some(lowest_tsn) = self.marks.as_ref().and_then(|marks| marks.echo) {
             // Without room the next SACK tells.
             let _ = packet.push(&Ecne { lowest_tsn });
         }
@@ -109,7 +109,7 @@ impl Association {
 
     /// The ECN field of the packet that was written last.
     pub(crate) fn take_field(&mut self) -> Ecn {
-        let capable = |marks: &mut Marks| std::mem::take(&mut marks.capable);
+        let capable = |marks: &mut Box<Marks>| std::mem::take(&mut marks.capable);
         if self.marks.as_mut().is_some_and(capable) {
             Ecn::Ect0
         } else {

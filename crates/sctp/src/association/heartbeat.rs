@@ -101,7 +101,7 @@ impl Association {
 
     /// What is known of when paths are to be probed may be wrong now.
     pub(crate) fn forget_probes(&mut self) {
-        self.probes_at = None;
+        self.probes_at = 0;
     }
 
     /// The earliest time a path must be looked at, for HEARTBEAT or its MTU; [`Nanos::MAX`]: never. It is found out once, and
@@ -111,24 +111,22 @@ impl Association {
             let heartbeat = this.heartbeat_deadline().unwrap_or(Nanos::MAX);
             heartbeat.min(this.pmtu_deadline().unwrap_or(Nanos::MAX))
         };
-        if let Some(known) = self.probes_at
-            && self.is_plain()
-        {
-            debug_assert_eq!(known, at(self), "somebody forgot to forget it");
-            return known;
+        if self.probes_at > 0 && self.is_plain() {
+            debug_assert_eq!(self.probes_at, at(self), "somebody forgot to forget it");
+            return self.probes_at;
         }
         let at = at(self);
         let in_order = |entry: &PathEntry| {
             !entry.heartbeat.is_due() && entry.state == PathState::Active && entry.error_count == 0
         };
         let known = self.is_plain() && self.paths.iter().all(|(_, entry)| in_order(entry));
-        self.probes_at = known.then_some(at);
+        self.probes_at = if known { at } else { 0 };
         at
     }
 
     /// Whether it is known that no path wants a HEARTBEAT or a probe at `now`, where the association [is plain](Self::is_plain).
     pub(crate) fn probes_nothing(&self, now: Nanos) -> bool {
-        self.probes_at.is_some_and(|at| now < at)
+        now < self.probes_at
     }
 
     /// A path that a HEARTBEAT must be sent to.

@@ -6,6 +6,7 @@ use super::Association;
 use crate::discard::Discard;
 use crate::event::CloseReason;
 use crate::icmp::{Meaning, Quote};
+use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::state::StateName;
 
@@ -69,10 +70,10 @@ impl Association {
     /// A flight of packets draws a message each: they are one error, as a timeout would be.
     fn on_unreachable(&mut self, now: Nanos, path: PathId) -> bool {
         let entry = self.paths.get_mut(path);
-        if entry.unreachable_until.is_some_and(|until| now < until) {
+        if now < entry.unreachable_until.get().unwrap_or(0) {
             return false;
         }
-        entry.unreachable_until = Some(now.saturating_add(entry.rto.rto()));
+        entry.unreachable_until = Maybe::some(now.saturating_add(entry.rto.rto()));
         self.count_path_error(now, path);
         self.note_data_path(now);
         true

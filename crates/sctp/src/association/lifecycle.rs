@@ -22,6 +22,7 @@ use crate::events::Events;
 use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
+use crate::maybe::Maybe;
 use crate::path::{PathId, PathState, Paths};
 use crate::random::{Kept, Random};
 use crate::reconfig::Reconfiguration;
@@ -168,12 +169,12 @@ impl Association {
             sack_taken: false,
             data_taken: false,
             drained_at: 0,
-            close_by: None,
+            close_by: Maybe::NONE,
             data_path: PathId(0),
             known_primary: PathId(0),
             rsctp: None,
             verifying: Verifying::default(),
-            probes_at: None,
+            probes_at: 0,
             control: ControlCounters::default(),
             addresses_changed: true,
             marks_received: 0,
@@ -231,7 +232,7 @@ impl Association {
         // One address that is verified is known.
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
         self.addresses_changed |= !known;
-        self.marks = terms.extensions.has(&ECN).then(Marks::default);
+        self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
         self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
         self.settle_auth(terms.auth);
         self.settle_rsctp(terms.extensions.has(&RSCTP));

@@ -9,6 +9,7 @@ use super::{Association, LastChunk, Parting};
 use crate::discard::{Discard, Discards};
 use crate::error::CloseError;
 use crate::event::{CloseReason, Event, Violation};
+use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::state::{Closing, Retry, Stage};
 
@@ -46,7 +47,7 @@ impl Association {
     pub fn shutdown_within(&mut self, now: Nanos, limit: Nanos) -> Result<(), CloseError> {
         self.shutdown(now)?;
         let by = now.saturating_add(limit);
-        self.close_by = Some(self.close_by.map_or(by, |at| at.min(by)));
+        self.close_by = Maybe::some(self.close_by.or_never().min(by));
         Ok(())
     }
 
@@ -64,7 +65,7 @@ impl Association {
             _ => None,
         };
         let drained_by = drain.map(|drain| self.drained_at.saturating_add(drain));
-        self.close_by.into_iter().chain(drained_by).min()
+        self.close_by.get().into_iter().chain(drained_by).min()
     }
 
     /// The limit of [`Self::closing_deadline`] is over.

@@ -32,13 +32,13 @@ impl Association {
             return None;
         };
         let others =
-            known.reconfig.is_some() || known.addresses.is_some() || self.close_by.is_some();
+            known.reconfig.is_some() || known.addresses.is_some() || !self.close_by.is_none();
         if others || !self.is_plain() {
             return None;
         }
         let data = self.tx.plain_deadline(&self.paths)?;
         let sack = known.rx.sack_deadline().unwrap_or(Nanos::MAX);
-        Some(self.probes_at?.min(data).min(sack))
+        (self.probes_at > 0).then(|| self.probes_at.min(data).min(sack))
     }
 
     /// The earliest of all deadlines there may be, [`Nanos::MAX`] for never.
@@ -47,7 +47,7 @@ impl Association {
         match &self.state {
             State::Closed(_) => return Nanos::MAX,
             State::CookieWait(_) => {
-                let both = [self.state.deadline(), self.close_by];
+                let both = [self.state.deadline(), self.close_by.get()];
                 return both.into_iter().flatten().min().unwrap_or(Nanos::MAX);
             }
             State::Known(_) => {}

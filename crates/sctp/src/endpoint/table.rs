@@ -85,7 +85,7 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    free: Seldom<Vec<u32>>,
     by_peer: Keyed<Key>,
     secret: Secret,
     /// Associations that list an address which nobody has verified: by the address and each of their two tags.
@@ -107,7 +107,7 @@ impl Table {
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             slots: Vec::new(),
-            free: Vec::new(),
+            free: Seldom::default(),
             by_peer: Keyed::default(),
             secret: Secret(key),
             claims: Seldom::default(),
@@ -121,7 +121,7 @@ impl Table {
 
     /// Takes in an association and makes it findable.
     pub(super) fn insert(&mut self, association: Box<Association>) -> AssociationId {
-        let slot = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.change(Vec::pop).flatten().unwrap_or_else(|| {
             // An endpoint that calls has one mostly; a list that grows by itself makes room for four.
             if self.slots.is_empty() {
                 self.slots.reserve_exact(1);
@@ -363,7 +363,7 @@ impl Table {
         let entry = self.slots.get_mut(slot as usize)?;
         let association = entry.association.take()?;
         entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(slot);
+        self.free.make().push(slot);
         Some(association)
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
 
+use crate::maybe::Maybe;
 use crate::seldom::Seldom;
 
 /// HEARTBEATs of one path whose answers are still believed: several are under way where their interval is shorter than
@@ -27,7 +28,7 @@ pub(crate) enum Role {
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
     /// When the path is looked at next.
-    next: Option<Nanos>,
+    next: Maybe,
     /// When `next` was set: a path that carried data since then is not idle.
     scheduled_at: Nanos,
     /// A HEARTBEAT must be sent.
@@ -71,7 +72,7 @@ impl Heartbeat {
     /// When it must be looked at; [`Nanos::MAX`] where never.
     #[inline]
     pub(crate) fn deadline(&self) -> Nanos {
-        let next = self.next.unwrap_or(Nanos::MAX);
+        let next = self.next.or_never();
         if self.unanswered.is_empty() {
             return next;
         }
@@ -96,19 +97,19 @@ impl Heartbeat {
 
     /// To be sent at once.
     pub(crate) fn send_now(&mut self) {
-        self.next = None;
+        self.next = Maybe::NONE;
         self.due = true;
     }
 
     /// The path is looked at next `wait` after `now`; `None`: never.
     pub(crate) fn schedule(&mut self, now: Nanos, wait: Option<Nanos>) {
         self.scheduled_at = now;
-        self.next = wait.map(|wait| now.saturating_add(wait));
+        self.next = wait.map(|wait| now.saturating_add(wait)).into();
     }
 
     /// Whether the time to look at the path has come.
     pub(crate) fn is_time(&self, now: Nanos) -> bool {
-        self.next.is_some_and(|at| at <= now)
+        self.next.has_come(now)
     }
 
     /// Whether a path that carried data last at `last_sent` was idle since its time was set.

@@ -13,6 +13,7 @@ use super::entries::Entries;
 use super::rto::RtoEstimator;
 use super::{Discovery, Heartbeat, Losses, PathRack, Reduction, SwitchRules, mtu};
 use crate::config::Config;
+use crate::maybe::Maybe;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 use crate::runtime::PathSettings;
 
@@ -85,7 +86,7 @@ pub struct PathEntry {
     /// And what of it was taken for lost.
     pub(crate) losses: Losses,
     /// The least round-trip time of DATA here, once measured.
-    pub(crate) rtt_min: Option<Nanos>,
+    pub(crate) rtt_min: Maybe,
     /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
     pub(crate) flightsize: u64,
     /// Bytes of chunks last sent here that are marked for retransmission.
@@ -110,13 +111,13 @@ pub struct PathEntry {
     pub(crate) earliest: Option<Tsn>,
     /// What may be in flight in place of cwnd. After a timeout one byte, which is one packet at a time, until something is
     /// acknowledged (RFC 9260 §7.2.1); in a recovery with `prr` what that lets.
-    pub(crate) most_in_flight: Option<u64>,
+    pub(crate) most_in_flight: Maybe,
     /// Further ICMP messages until then are about the error that one of them was counted as.
-    pub(crate) unreachable_until: Option<Nanos>,
+    pub(crate) unreachable_until: Maybe,
     /// What was last answered of losses and marks here.
     pub(crate) reduction: Option<Reduction>,
     /// When idle time next shrinks cwnd.
-    pub(crate) decay_at: Option<Nanos>,
+    pub(crate) decay_at: Maybe,
     /// Where losses are found by time.
     pub(crate) rack: Option<Box<PathRack>>,
     /// While a recovery reduces in proportion to what arrives.
@@ -151,6 +152,7 @@ impl Carried {
 }
 
 impl PathEntry {
+    #[inline(always)] // for each association a call and copies less
     pub(super) fn new(config: &Config, path: Path, state: PathState) -> Self {
         let cc = config.new_congestion_control(path.remote);
         Self {
@@ -170,7 +172,7 @@ impl PathEntry {
             receiver: None,
             carried: Carried::default(),
             losses: Losses::default(),
-            rtt_min: None,
+            rtt_min: Maybe::NONE,
             flightsize: 0,
             marked_bytes: 0,
             max_packet: mtu::max_packet(
@@ -185,10 +187,10 @@ impl PathEntry {
             heartbeat: Heartbeat::default(),
             timed: None,
             earliest: None,
-            most_in_flight: None,
-            unreachable_until: None,
+            most_in_flight: Maybe::NONE,
+            unreachable_until: Maybe::NONE,
             reduction: None,
-            decay_at: None,
+            decay_at: Maybe::NONE,
             rack: config.rack.then(Box::default),
             prr: None,
         }
@@ -227,7 +229,7 @@ impl PathEntry {
 
     /// Whether cwnd lets another packet go (RFC 9260 §6.1 B): it may be exceeded by less than a packet.
     pub(crate) fn has_room(&self) -> bool {
-        let limit = match self.most_in_flight {
+        let limit = match self.most_in_flight.get() {
             Some(most) => most,
             None => self.cc.cwnd(),
         };
@@ -258,7 +260,9 @@ impl PathEntry {
 
     /// Lets idle time shrink cwnd, as far as it is due at `now`.
     pub(crate) fn decay(&mut self, now: Nanos, rule: IdleDecay) {
-        let Some(due) = self.decay_at else { return };
+        let Some(due) = self.decay_at.get() else {
+            return;
+        };
         let idle = match rule {
             IdleDecay::Off => return,
             IdleDecay::Drained if self.flightsize + self.marked_bytes > 0 => return,
@@ -268,7 +272,7 @@ impl PathEntry {
             let rto = self.rto.rto();
             let spans = (idle - due) / rto + 1;
             self.cc.on_idle(now, spans.saturating_mul(rto), rto);
-            self.decay_at = Some(due.saturating_add(spans.saturating_mul(rto)));
+            self.decay_at = Maybe::some(due.saturating_add(spans.saturating_mul(rto)));
         }
     }
 }
@@ -299,6 +303,7 @@ impl Paths {
     pub const MOST: usize = 32;
 
     /// The paths of an association that begins with `first`, in state `state`, as its primary.
+    #[inline(always)] // as above
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
         let entry = PathEntry::new(config, first, state);
         Self {

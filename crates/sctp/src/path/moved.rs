@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::{PathEntry, RtoEstimator};
 use crate::config::Config;
+use crate::maybe::Maybe;
 
 impl PathEntry {
     /// Packets leave from `local` from now on, and take another way: what was measured of the old one, and the windows that came
@@ -14,11 +15,11 @@ impl PathEntry {
         self.cc = fresh.cc;
         self.pacer = fresh.pacer;
         self.estimator = fresh.estimator;
-        self.rtt_min = None;
+        self.rtt_min = Maybe::NONE;
         self.timed = None;
-        self.unreachable_until = None;
+        self.unreachable_until = Maybe::NONE;
         self.reduction = None;
-        self.decay_at = None;
+        self.decay_at = Maybe::NONE;
         self.heartbeat = fresh.heartbeat;
         self.forget_timeouts(config);
         if fresh.discovery.is_some() {

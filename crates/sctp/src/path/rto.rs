@@ -2,10 +2,12 @@
 
 use anabranch_transport::Nanos;
 
+use crate::maybe::Maybe;
+
 /// srtt, rttvar and RTO of one path, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtoEstimator {
-    srtt: Option<Nanos>,
+    srtt: Maybe,
     rttvar: Nanos,
     rto: Nanos,
     min: Nanos,
@@ -16,7 +18,7 @@ impl RtoEstimator {
     /// An estimator before its first measurement (§6.3.1 C1): RTO is `initial`.
     pub fn new(initial: Nanos, min: Nanos, max: Nanos) -> Self {
         Self {
-            srtt: None,
+            srtt: Maybe::NONE,
             rttvar: 0,
             rto: initial,
             min,
@@ -27,7 +29,7 @@ impl RtoEstimator {
     /// Takes a measurement of the round-trip time (§6.3.1 C2, C3, C6, C7). Karn's rule (C5) is the caller's.
     pub fn measure(&mut self, rtt: Nanos) {
         let rtt = rtt.min(1 << 60);
-        let (srtt, rttvar) = match self.srtt {
+        let (srtt, rttvar) = match self.srtt.get() {
             None => (rtt, rtt / 2),
             // RTO.Beta 1/4, RTO.Alpha 1/8; the variation first, from the old srtt.
             Some(srtt) => (
@@ -35,7 +37,7 @@ impl RtoEstimator {
                 (3 * self.rttvar + srtt.abs_diff(rtt)) / 4,
             ),
         };
-        self.srtt = Some(srtt);
+        self.srtt = Maybe::some(srtt);
         self.rttvar = rttvar;
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
@@ -58,7 +60,7 @@ impl RtoEstimator {
 
     /// Smoothed round-trip time, once measured.
     pub fn srtt(&self) -> Option<Nanos> {
-        self.srtt
+        self.srtt.get()
     }
 
     /// Round-trip time variation; 0 before the first measurement.

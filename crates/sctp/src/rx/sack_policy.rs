@@ -3,6 +3,7 @@
 use anabranch_transport::Nanos;
 
 use crate::config::Config;
+use crate::maybe::Maybe;
 
 /// Decides when a SACK is due.
 #[derive(Debug)]
@@ -11,7 +12,7 @@ pub(super) struct SackPolicy {
     frequency: u32,
     delay: Nanos,
     due: bool,
-    deadline: Option<Nanos>,
+    deadline: Maybe,
     /// Packets with DATA since the last SACK.
     packets: u32,
     /// The packet at hand held DATA, or DATA that must be answered at once.
@@ -37,7 +38,7 @@ impl SackPolicy {
             },
             delay: config.sack_delay,
             due: false,
-            deadline: None,
+            deadline: Maybe::NONE,
             packets: 0,
             saw_data: false,
             at_once: false,
@@ -83,7 +84,7 @@ impl SackPolicy {
         self.repeated &= !has_gaps && self.packets < self.frequency;
         self.due |= at_once || has_gaps || self.packets >= self.frequency;
         if (!self.due || self.repeated) && self.deadline.is_none() {
-            self.deadline = Some(now + self.delay);
+            self.deadline = Maybe::some(now + self.delay);
         }
     }
 
@@ -94,7 +95,7 @@ impl SackPolicy {
 
     /// The delay is over at `now`, if it is.
     pub fn handle_timer(&mut self, now: Nanos) {
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
+        if self.deadline.has_come(now) {
             self.due = true;
         }
     }
@@ -119,14 +120,14 @@ impl SackPolicy {
     }
 
     pub fn deadline(&self) -> Option<Nanos> {
-        self.deadline.filter(|_| !self.due)
+        self.deadline.get().filter(|_| !self.due)
     }
 
     /// A SACK went.
     pub fn sent(&mut self) {
         self.due = false;
         if !std::mem::take(&mut self.repeated) {
-            self.deadline = None;
+            self.deadline = Maybe::NONE;
             self.packets = 0;
         }
     }

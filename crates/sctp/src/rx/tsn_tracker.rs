@@ -6,6 +6,7 @@ use anabranch_wire::chunk::GapAckBlock;
 use super::lowest::{Lowest, Run};
 use super::page::{Page, WORDS};
 use super::steps;
+use crate::seldom::Seldom;
 
 /// A Gap Ack Block names a TSN by 16 bits of offset, so nothing further on can be reported, and nothing is taken.
 const REACH: u32 = u16::MAX as u32;
@@ -63,7 +64,7 @@ pub(super) struct TsnTracker {
     /// As many of the lowest runs as most SACKs name.
     lowest: Lowest,
     pages: Option<Box<Pages>>,
-    duplicates: Vec<Tsn>,
+    duplicates: Seldom<Vec<Tsn>>,
 }
 
 impl TsnTracker {
@@ -74,7 +75,7 @@ impl TsnTracker {
             runs: 0,
             lowest: Lowest::default(),
             pages: None,
-            duplicates: Vec::new(),
+            duplicates: Seldom::default(),
         }
     }
 
@@ -126,7 +127,7 @@ impl TsnTracker {
     /// Notes a duplicate for the next SACK.
     pub fn note_duplicate(&mut self, tsn: Tsn) {
         if self.duplicates.len() < MOST_DUPLICATES {
-            self.duplicates.push(tsn);
+            self.duplicates.make().push(tsn);
         }
     }
 
@@ -366,7 +367,7 @@ impl TsnTracker {
 
     /// The first `count` duplicates have been reported.
     pub fn forget_duplicates(&mut self, count: usize) {
-        self.duplicates.drain(..count.min(self.duplicates.len()));
+        (self.duplicates).change(|it| drop(it.drain(..count.min(it.len()))));
     }
 }
 

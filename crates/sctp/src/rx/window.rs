@@ -5,6 +5,7 @@
 //! chunks are not tiny the window is the narrower of the two, and memory never shows.
 
 use crate::config::Config;
+use crate::maybe::Maybe;
 use crate::profile::WhenFull;
 
 /// What a chunk costs beside its data while it is held, bytes: its place in a queue or a tree, at worst half filled, and
@@ -33,7 +34,7 @@ pub(super) struct ReceiveWindow {
     /// What the last SACK said.
     told: u64,
     /// A window wider than told by so much is told at once.
-    step: Option<u64>,
+    step: Maybe,
     silent: bool,
 }
 
@@ -77,7 +78,7 @@ impl ReceiveWindow {
             waste: 0,
             least,
             told: size,
-            step: config.window_update.map(u64::from),
+            step: config.window_update.map(u64::from).into(),
             silent: config.profile.when_full == WhenFull::Silent,
         }
     }
@@ -231,7 +232,7 @@ impl ReceiveWindow {
     #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
         // Asked for every message: nearly always the window was not closed, and no step is set.
-        (self.told == 0 || self.step.is_some()) && self.is_wider_than_told()
+        (self.told == 0 || !self.step.is_none()) && self.is_wider_than_told()
     }
 
     fn is_wider_than_told(&self) -> bool {
@@ -239,6 +240,7 @@ impl ReceiveWindow {
         (self.least > 0 && self.told == 0 && open() > 0)
             || self
                 .step
+                .get()
                 .is_some_and(|step| open() >= self.told.saturating_add(step))
     }
 }

@@ -8,6 +8,7 @@ use anabranch_wire::chunk::Sack;
 use super::gaps::{self, Run};
 use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
+use crate::maybe::Maybe;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
@@ -446,7 +447,7 @@ impl Sender {
         if let Some(rtt) = ack.rtt {
             let entry = paths.get_mut(id);
             entry.measure_rtt(now, id, rtt, trace);
-            entry.rtt_min = Some(entry.rtt_min.map_or(rtt, |least| least.min(rtt)));
+            entry.rtt_min = Maybe::some(entry.rtt_min.or_never().min(rtt));
         }
         if ack.alive && paths.record_answer(now, id, trace) {
             outcome.paths_restored |= 1 << id.0;
@@ -482,7 +483,7 @@ impl Sender {
     ) {
         let entry = paths.get_mut(id);
         if PLAIN || ack.chunks > 0 {
-            entry.most_in_flight = None;
+            entry.most_in_flight = Maybe::NONE;
             let before = if PLAIN { (0, 0) } else { window(entry) };
             let sample = AckSample {
                 now,

@@ -42,9 +42,7 @@ impl Sender {
         let rwnd_counts = self.profile.rwnd_counts;
         let length = self.next_piece(most, packet.room(), false);
         // Idle time may shrink the window, and a closed window is probed.
-        if entry.decay_at.is_some_and(|due| now >= due)
-            || rwnd_counts.bytes(length) > self.peer_rwnd
-        {
+        if entry.decay_at.has_come(now) || rwnd_counts.bytes(length) > self.peer_rwnd {
             return self.fill(now, id, packet, paths, trace);
         }
         self.keys.begin_packet();

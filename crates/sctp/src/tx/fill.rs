@@ -7,6 +7,7 @@ use anabranch_wire::{PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
 use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
+use crate::maybe::Maybe;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, MaxBurst};
 
@@ -85,7 +86,7 @@ impl Sender {
         if entry.t3_deadline.is_none() {
             entry.start_t3(now); // RFC 9260 §6.3.2 R1
         }
-        entry.decay_at = Some(now + entry.rto.rto());
+        entry.decay_at = Maybe::some(now + entry.rto.rto());
         entry.cc.on_sent(now, bytes, entry.flightsize);
         entry.delivery.on_sent(now, bytes, entry.flightsize);
         if let Some(pacer) = &mut entry.pacer {
@@ -106,7 +107,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> bool {
         let entry = paths.get_mut(id);
-        if entry.decay_at.is_none_or(|due| now < due) {
+        if !entry.decay_at.has_come(now) {
             return false;
         }
         let before = window(entry);

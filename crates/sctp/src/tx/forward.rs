@@ -13,6 +13,7 @@ use anabranch_wire::Tsn;
 
 use super::outstanding::ChunkState;
 use super::{MOST_OUTSTANDING, Sender, trace_window, window};
+use crate::maybe::Maybe;
 use crate::path::{PathId, Paths, Sending};
 
 /// Packets of new data that show whether the rest was lost.
@@ -219,7 +220,7 @@ impl Sender {
         let shown = window(entry);
         let cwnd = forward.cwnd.min((entry.flightsize + acknowledged) as f64);
         entry.cc.on_undo(cwnd, forward.ssthresh);
-        (entry.prr, entry.most_in_flight, entry.reduction) = (None, None, None);
+        (entry.prr, entry.most_in_flight, entry.reduction) = (None, Maybe::NONE, None);
         if let Some(state) = &mut entry.rack {
             (state.timeout_until, state.recovering) = (None, false);
             state.rack.on_spurious_timeout();

@@ -2,6 +2,7 @@
 //! beginning on, and not a burst at its end.
 
 use super::Sender;
+use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 
 impl Sender {
@@ -24,9 +25,9 @@ impl Sender {
                 .map_or(0, |prr| prr.on_ack(delivered, pipe, target, segment));
             if over {
                 entry.prr = None;
-                entry.most_in_flight = None;
+                entry.most_in_flight = Maybe::NONE;
             } else {
-                entry.most_in_flight = Some(pipe + due);
+                entry.most_in_flight = Maybe::some(pipe + due);
             }
         }
     }

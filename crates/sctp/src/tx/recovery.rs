@@ -9,6 +9,7 @@ use super::gaps::Run;
 use super::outstanding::{ChunkState, Outgoing};
 use super::{Sender, trace_window, window};
 use crate::allocation::LossEvents;
+use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 use crate::profile::{FastRecovery, Htna, MaxBurst, RecoveryWaits};
 
@@ -387,9 +388,9 @@ impl Sender {
         let entry = paths.get_mut(id);
         entry.rto.back_off();
         self.statistics.seldom().timeouts += 1;
-        entry.decay_at = None;
+        entry.decay_at = Maybe::NONE;
         if is_loss {
-            (entry.prr, entry.most_in_flight) = (None, Some(1));
+            (entry.prr, entry.most_in_flight) = (None, Maybe::some(1));
         }
         if self.profile.loss_cancels_rtt {
             entry.timed = None;

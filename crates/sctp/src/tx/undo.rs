@@ -7,6 +7,7 @@ use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 
 use super::{Sender, trace_window, window};
+use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 
 /// Chunks sent again in a recovery, beyond which it is not thought to be spurious.
@@ -80,7 +81,7 @@ impl Sender {
         let entry = paths.get_mut(id);
         let shown = window(entry);
         entry.cc.on_undo(cwnd, ssthresh);
-        (entry.prr, entry.most_in_flight) = (None, None);
+        (entry.prr, entry.most_in_flight) = (None, Maybe::NONE);
         self.statistics.seldom().reductions_undone += 1;
         trace_window(now, id, entry, shown, trace);
     }

@@ -205,7 +205,7 @@ impl Association {
         self.tx.restart_tsns(ours, &mut self.paths);
         self.tx.resume(None, true);
         if let Some(marks) = &mut self.marks {
-            *marks = Default::default();
+            **marks = Default::default();
         }
         let remote_tsn = peers;
         self.events.push_back(Event::AssociationReset {

@@ -45,7 +45,7 @@ fn the_window_is_the_bound_again_once_the_recovery_is_over() {
         rig.flight(),
         rig.cwnd()
     );
-    assert_eq!(rig.paths.get(PathId(0)).most_in_flight, None);
+    assert_eq!(rig.paths.get(PathId(0)).most_in_flight.get(), None);
 }
 
 /// 0 is late, not lost: the receiver has it twice in the end, and says so.

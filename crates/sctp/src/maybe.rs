@@ -1,0 +1,80 @@
+//! Optional numbers in the room of a number, for what every association and every path has.
+
+use std::fmt;
+
+/// A time or a count of bytes, or none. The greatest number stands for none: no clock lives until then, and no window is as wide. A time that
+/// was put off until then never comes, which is the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Maybe(u64);
+
+impl Maybe {
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
+    #[inline(always)]
+    pub(crate) const fn some(number: u64) -> Self {
+        Self(number)
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self) -> Option<u64> {
+        (self != Self::NONE).then_some(self.0)
+    }
+
+    /// The number, [`u64::MAX`] where there is none: for who asks for the earliest of several.
+    #[inline(always)]
+    pub(crate) const fn or_never(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Whether there is a time, and `now` is not before it.
+    #[inline(always)]
+    pub(crate) fn has_come(self, now: u64) -> bool {
+        self.0 <= now && !self.is_none()
+    }
+}
+
+impl Default for Maybe {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl From<Option<u64>> for Maybe {
+    #[inline(always)]
+    fn from(number: Option<u64>) -> Self {
+        number.map_or(Self::NONE, Self::some)
+    }
+}
+
+impl fmt::Debug for Maybe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_there_or_not_in_the_room_of_one() {
+        assert_eq!(size_of::<Maybe>(), size_of::<u64>());
+        for number in [None, Some(0), Some(7), Some(u64::MAX - 1)] {
+            let maybe = Maybe::from(number);
+            assert_eq!(maybe.get(), number);
+            assert_eq!(maybe.is_none(), number.is_none());
+            assert_eq!(maybe.or_never(), number.unwrap_or(u64::MAX));
+            for now in [0, 6, 7, 8, u64::MAX] {
+                assert_eq!(maybe.has_come(now), number.is_some_and(|at| at <= now));
+            }
+            assert_eq!(format!("{maybe:?}"), format!("{number:?}"));
+        }
+        assert_eq!(Maybe::default().get(), None);
+        assert_eq!(Maybe::some(u64::MAX).get(), None);
+    }
+}
