@@ -28,6 +28,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// For events that hold so many bytes of user data, and messages given up together beyond it.
+    #[inline(always)]
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             first: None,

@@ -22,6 +22,7 @@ pub(crate) use rack::{PathRack, Sending};
 pub(crate) use reduction::Reduction;
 pub(crate) use retransmission::Losses;
 pub use rto::RtoEstimator;
+pub(crate) use settings::Equipment;
 pub(crate) use switching::SwitchRules;
 
 pub use crate::mtu;

@@ -5,6 +5,7 @@
 
 mod abandon;
 mod ack;
+mod beginning;
 mod burst;
 mod cmt;
 mod common_data;
@@ -33,6 +34,7 @@ use anabranch_wire::Tsn;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
+pub(crate) use beginning::Kit;
 pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
 pub use receipts::Delivery;
@@ -40,8 +42,6 @@ pub use recovery::T3Outcome;
 pub use send_queue::Message;
 
 use crate::allocation::{Loss, StreamsInUse};
-use crate::config::Config;
-use crate::mtu::DATA_HEADER;
 use crate::partial::{Abandoning, Course};
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::OfSender;
@@ -164,62 +164,6 @@ struct Probing {
 }
 
 impl Sender {
-    /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
-    #[inline(always)] // for each association a call and copies less
-    pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
-        let mut queue = SendQueue::new(config.scheduler);
-        let values = config.stream_values.iter().flat_map(|it| &it.0);
-        for (stream, value) in (0..=u16::MAX).zip(values) {
-            queue.set_value(stream, *value);
-        }
-        let cmt = Cmt::of(config);
-        let mut outstanding = Outstanding::new(initial_tsn);
-        if cmt.is_some() {
-            outstanding.use_paths_at_once();
-        }
-        Self {
-            profile: OfSender::of(&config.profile),
-            bundling: config.bundling,
-            paced: config.pacing.is_some(),
-            fill_packets: config.fill_packets,
-            header: DATA_HEADER,
-            interleaving: false,
-            send_buffer: config.send_buffer,
-            initial_tsn,
-            streams: 0,
-            queue,
-            in_use: StreamsInUse::new(&config.allocation),
-            outstanding,
-            gaps: Vec::new(),
-            withdrawn_on: None,
-            a_rwnd: 0,
-            peer_rwnd: 0,
-            rwnd_in_flight: 0,
-            rwnd_marked: 0,
-            recovery_until: None,
-            highest_newly_acked: None,
-            one_packet: false,
-            gate_closed: false,
-            timed_out: false,
-            probe: None,
-            quiet_since: 0,
-            finishing: false,
-            echoed: false,
-            abandoning: None,
-            receipts: None,
-            forward_due: false,
-            begun_anew: false,
-            statistics: SenderCounters::default(),
-            burst: Burst::default(),
-            cmt,
-            watch: Watch::of(config, config.samples_rates()),
-            blocks: Vec::new(),
-            acks: Vec::new(),
-            last_data_at: 0,
-            keys: Keys::default(),
-        }
-    }
-
     /// Takes what the handshake learnt of the peer: its window in bytes, and the outbound streams agreed on. Messages
     /// queued on other streams are forgotten; returns how many.
     pub fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {

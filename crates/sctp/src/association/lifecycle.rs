@@ -23,14 +23,14 @@ use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
 use crate::maybe::Maybe;
-use crate::path::{PathId, PathState, Paths};
+use crate::path::{Equipment, PathId, PathState, Paths};
 use crate::random::{Kept, Random};
 use crate::reconfig::Reconfiguration;
 use crate::rx::{Abandoned, Receiver};
 use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlCounters;
-use crate::tx::Sender;
+use crate::tx::{Kit, Sender};
 use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
@@ -68,20 +68,31 @@ impl<'a> Terms<'a> {
 
 impl Known {
     /// What the handshake has settled; it is up.
-    #[inline(always)]
     fn new(config: &Config, terms: &Terms<'_>) -> Self {
-        let mut rx = Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams);
-        let gives_up = terms.extensions.give_up();
-        rx.expect_abandoned(gives_up);
-        rx.expect_interleaved(terms.extensions.has(&INTERLEAVING), gives_up);
+        let mut known = Self::before_extensions(config, terms);
+        known.expect(terms);
+        known
+    }
+
+    /// The same where it stays: nothing here can fail. [`Self::expect`] is to be called next.
+    #[inline(always)]
+    fn before_extensions(config: &Config, terms: &Terms<'_>) -> Self {
         Self {
             peer: terms.peer,
-            rx,
+            rx: Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams),
             extensions: terms.extensions,
             reconfig: None,
             addresses: None,
             stage: Stage::Established,
         }
+    }
+
+    /// What is received by the extensions that were agreed on.
+    fn expect(&mut self, terms: &Terms<'_>) {
+        let gives_up = terms.extensions.give_up();
+        self.rx.expect_abandoned(gives_up);
+        let interleaved = terms.extensions.has(&INTERLEAVING);
+        self.rx.expect_interleaved(interleaved, gives_up);
     }
 }
 
@@ -146,48 +157,60 @@ impl Association {
             let own = config.auth_offer(random.key());
             Box::new(Authenticator::new(own, keys))
         });
-        Box::new(Self {
-            auth,
-            sums: Sums::new(&config, begins),
-            local_port: ports.local,
-            remote_port: ports.remote,
-            local_tag,
-            tie_tags: TieTags::draw(&mut random),
-            local_initial_tsn,
-            outbound_streams: config.outbound_streams,
-            inbound_streams: config.inbound_streams,
-            state: State::CookieWait(CookieWait::first()),
-            // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
-            paths: Paths::new(&config, first, PathState::Active),
-            tx: Sender::new(&config, local_initial_tsn),
-            sack_path: PathId(0),
-            cookie_ack: None,
-            replies: Seldom::default(),
-            reply_room: None,
-            parting: None,
-            error_count: 0,
-            sack_taken: false,
-            data_taken: false,
-            drained_at: 0,
-            close_by: Maybe::NONE,
-            data_path: PathId(0),
-            known_primary: PathId(0),
-            rsctp: None,
-            verifying: Verifying::default(),
-            probes_at: 0,
-            control: ControlCounters::default(),
-            addresses_changed: true,
-            marks_received: 0,
-            marks: None,
-            errands: Errands::default(),
-            readable_told: false,
-            send_defaults: None,
-            stream_values: Seldom::default(),
-            events: Events::new(config.send_buffer),
-            random: Kept::of(&mut random),
-            trace: Trace::default(),
-            config,
-        })
+        let tie_tags = TieTags::draw(&mut random);
+        let random = Kept::of(&mut random);
+        let equipment = Equipment::of(&config, first.remote);
+        let kit = Kit::of(&config);
+        // What can fail is over, so that all else is made in its block and not moved there.
+        let block = Box::new_uninit();
+        let mut association = Box::write(
+            block,
+            Self {
+                auth,
+                sums: Sums::new(&config, begins),
+                local_port: ports.local,
+                remote_port: ports.remote,
+                local_tag,
+                tie_tags,
+                local_initial_tsn,
+                outbound_streams: config.outbound_streams,
+                inbound_streams: config.inbound_streams,
+                state: State::CookieWait(CookieWait::first()),
+                // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
+                paths: Paths::with(&config, first, PathState::Active, equipment),
+                tx: Sender::with(&config, local_initial_tsn, kit),
+                sack_path: PathId(0),
+                cookie_ack: None,
+                replies: Seldom::default(),
+                reply_room: None,
+                parting: None,
+                error_count: 0,
+                sack_taken: false,
+                data_taken: false,
+                drained_at: 0,
+                close_by: Maybe::NONE,
+                data_path: PathId(0),
+                known_primary: PathId(0),
+                rsctp: None,
+                verifying: Verifying::default(),
+                probes_at: 0,
+                control: ControlCounters::default(),
+                addresses_changed: true,
+                marks_received: 0,
+                marks: None,
+                errands: Errands::default(),
+                readable_told: false,
+                send_defaults: None,
+                stream_values: Seldom::default(),
+                events: Events::new(config.send_buffer),
+                random,
+                trace: Trace::default(),
+                config,
+            },
+        );
+        let whole = &mut *association;
+        whole.tx.set_up(&whole.config);
+        association
     }
 
     /// Takes over what the handshake settled, and is up: the caller sets another stage where it is not. Addresses that were not known yet
@@ -205,7 +228,10 @@ impl Association {
         self.tx.set_partial_reliability(terms.extensions.give_up());
         self.tell_abandoned();
         if self.state.rx().is_none() {
-            self.state = State::Known(Known::new(&self.config, terms));
+            self.state = State::Known(Known::before_extensions(&self.config, terms));
+            if let State::Known(known) = &mut self.state {
+                known.expect(terms);
+            }
         } else {
             self.go_on(terms);
         }

@@ -11,6 +11,7 @@ use anabranch_wire::serial::Tsn;
 
 use super::entries::Entries;
 use super::rto::RtoEstimator;
+use super::settings::Equipment;
 use super::{Discovery, Heartbeat, Losses, PathRack, Reduction, SwitchRules, mtu};
 use crate::config::Config;
 use crate::maybe::Maybe;
@@ -152,9 +153,13 @@ impl Carried {
 }
 
 impl PathEntry {
-    #[inline(always)] // for each association a call and copies less
     pub(super) fn new(config: &Config, path: Path, state: PathState) -> Self {
-        let cc = config.new_congestion_control(path.remote);
+        Self::with(config, path, state, Equipment::of(config, path.remote))
+    }
+
+    /// The same where it stays: nothing here can fail.
+    #[inline(always)]
+    fn with(config: &Config, path: Path, state: PathState, made: Equipment) -> Self {
         Self {
             path,
             udp_port: 0,
@@ -164,24 +169,20 @@ impl PathEntry {
             settings: PathSettings::of(config),
             error_count: 0,
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
-            sampler: cc.wants_rate_samples().then(Box::default),
-            cc,
-            pacer: config.new_pacer(),
+            sampler: made.sampler,
+            cc: made.cc,
+            pacer: made.pacer,
             delivery: DeliveryMeter::default(),
-            estimator: config.new_path_estimator(),
+            estimator: made.estimator,
             receiver: None,
             carried: Carried::default(),
             losses: Losses::default(),
             rtt_min: Maybe::NONE,
             flightsize: 0,
             marked_bytes: 0,
-            max_packet: mtu::max_packet(
-                config.first_mtu(path.remote),
-                path.remote,
-                config.encapsulation,
-            ),
+            max_packet: made.max_packet,
             reserved: 0,
-            discovery: config.new_discovery(path.remote).map(Box::new),
+            discovery: made.discovery,
             t3_deadline: None,
             last_sent: 0,
             heartbeat: Heartbeat::default(),
@@ -191,7 +192,7 @@ impl PathEntry {
             unreachable_until: Maybe::NONE,
             reduction: None,
             decay_at: Maybe::NONE,
-            rack: config.rack.then(Box::default),
+            rack: made.rack,
             prr: None,
         }
     }
@@ -303,9 +304,14 @@ impl Paths {
     pub const MOST: usize = 32;
 
     /// The paths of an association that begins with `first`, in state `state`, as its primary.
-    #[inline(always)] // as above
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
-        let entry = PathEntry::new(config, first, state);
+        Self::with(config, first, state, Equipment::of(config, first.remote))
+    }
+
+    /// The same where they stay: nothing here can fail.
+    #[inline(always)]
+    pub(crate) fn with(config: &Config, first: Path, state: PathState, made: Equipment) -> Self {
+        let entry = PathEntry::with(config, first, state, made);
         Self {
             max_user_data: (!config.path_mtu_discovery).then(|| entry.max_user_data()),
             entries: Entries::new(entry),

@@ -6,11 +6,39 @@ use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
-use anabranch_congestion::{CongestionControl, Pacer};
+use anabranch_congestion::{CongestionControl, Pacer, RateSampler};
 
-use super::{Discovery, mtu};
+use super::{Discovery, PathRack, mtu};
 use crate::config::Config;
 use crate::profile::{IdleDecay, WindowUnit};
+
+/// What of a new path is made before it: most of it has blocks of its own.
+pub(crate) struct Equipment {
+    pub(super) cc: Box<dyn CongestionControl>,
+    pub(super) sampler: Option<Box<RateSampler>>,
+    pub(super) pacer: Option<Box<Pacer>>,
+    pub(super) estimator: Option<Box<dyn PathEstimator>>,
+    pub(super) discovery: Option<Box<Discovery>>,
+    pub(super) rack: Option<Box<PathRack>>,
+    pub(super) max_packet: usize,
+}
+
+impl Equipment {
+    /// That of a path to `remote`.
+    pub(crate) fn of(config: &Config, remote: IpAddr) -> Self {
+        let cc = config.new_congestion_control(remote);
+        let first_mtu = config.first_mtu(remote);
+        Self {
+            sampler: cc.wants_rate_samples().then(Box::default),
+            cc,
+            pacer: config.new_pacer(),
+            estimator: config.new_path_estimator(),
+            discovery: config.new_discovery(remote).map(Box::new),
+            rack: config.rack.then(Box::default),
+            max_packet: mtu::max_packet(first_mtu, remote, config.encapsulation),
+        }
+    }
+}
 
 impl Config {
     /// The largest DATA chunk to `remote` with its header, bytes: what an amount of segments counts.

@@ -16,6 +16,7 @@ macro_rules! part {
 
         impl $part {
             /// That of `profile`.
+            #[inline(always)]
             pub(crate) fn of(profile: &Profile) -> Self {
                 Self {
                     $($switch: profile.$switch,)+

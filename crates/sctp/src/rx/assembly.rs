@@ -41,6 +41,7 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
+    #[inline(always)]
     pub fn new(most: usize, buffer: usize) -> Self {
         Self {
             pending: Seldom::default(),

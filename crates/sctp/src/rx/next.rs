@@ -16,6 +16,7 @@ use crate::path::PathId;
 use crate::uncommon::UNCOMMON;
 
 /// Whether the settings leave room for common chunks: what they ask for else is asked of every chunk.
+#[inline(always)]
 pub(super) fn may_come(config: &Config) -> bool {
     config.partial_delivery_point.is_none()
 }

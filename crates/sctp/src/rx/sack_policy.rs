@@ -28,6 +28,7 @@ pub(super) struct SackPolicy {
 }
 
 impl SackPolicy {
+    #[inline(always)]
     pub fn new(config: &Config) -> Self {
         let gaps_at_once = !(config.cmt && config.cmt_delayed_ack);
         Self {

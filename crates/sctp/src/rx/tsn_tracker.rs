@@ -68,6 +68,7 @@ pub(super) struct TsnTracker {
 }
 
 impl TsnTracker {
+    #[inline(always)]
     pub fn new(initial_tsn: Tsn) -> Self {
         Self {
             cumulative: initial_tsn.prev(),

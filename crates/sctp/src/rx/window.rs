@@ -59,6 +59,7 @@ impl Plenty {
 }
 
 impl ReceiveWindow {
+    #[inline(always)]
     pub fn new(config: &Config) -> Self {
         let size = u64::from(config.receive_buffer);
         // RFC 1122 §4.2.3.3, which RFC 9260 §6.2 refers to: half the buffer or one segment.

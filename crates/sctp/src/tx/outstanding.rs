@@ -147,6 +147,7 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
+    #[inline(always)]
     pub fn new(initial_tsn: Tsn) -> Self {
         Self {
             first: initial_tsn,

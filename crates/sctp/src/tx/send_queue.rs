@@ -1,6 +1,7 @@
 //! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
 
 mod course;
+mod empty;
 mod holding;
 mod interleaved;
 mod wholes;
@@ -10,7 +11,7 @@ use bytes::Bytes;
 
 use crate::partial::{Course, MessageId, Terms};
 use crate::queue::Queue;
-use crate::scheduling::{Discipline, Scheduler, SchedulerKind, Served, Turn};
+use crate::scheduling::{Discipline, Scheduler, Served, Turn};
 use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
 use holding::Holding;
@@ -170,24 +171,6 @@ pub(super) struct SendQueue {
 }
 
 impl SendQueue {
-    pub fn new(kind: SchedulerKind) -> Self {
-        Self {
-            streams: StreamTable::default(),
-            spread: Seldom::default(),
-            scheduler: Scheduler::new(kind),
-            started: None,
-            next: 0,
-            bytes: 0,
-            messages: 0,
-            holding: None,
-            behind: 0,
-            begun: None,
-            ended: None,
-            paused: None,
-            has_courses: false,
-        }
-    }
-
     /// Bytes of user data queued, with those that wait behind a reset.
     pub fn bytes(&self) -> usize {
         self.bytes + self.behind

@@ -9,7 +9,7 @@ use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder};
 use bytes::{Bytes, BytesMut};
 
 use super::*;
-use crate::config::SchedulerKind;
+use crate::config::{Config, SchedulerKind};
 use crate::profile::{FastRecovery, MaxBurst, Profile, RecoveryWaits, RetransmissionPath};
 
 mod concurrent;

@@ -1,6 +1,7 @@
 //! Messages whose user says where they go, or by which key they are signed ([`Course`]); and a scheduler that takes another's place.
 
-use super::{Course, SchedulerKind, SendQueue, Turn};
+use super::{Course, SendQueue, Turn};
+use crate::scheduling::SchedulerKind;
 use crate::scheduling::{Discipline, Scheduler};
 
 impl SendQueue {

@@ -1,6 +1,11 @@
 //! Which chunks come out of the queues, and in what order.
 
 use super::*;
+use crate::scheduling::SchedulerKind;
+
+fn queue_of(kind: SchedulerKind) -> SendQueue {
+    SendQueue::of(Scheduler::new(kind))
+}
 
 /// No message is given without a stream.
 fn none() -> u16 {
@@ -20,7 +25,7 @@ fn order(
     sends: &[(u16, usize)],
     most: usize,
 ) -> Vec<(u16, u16, usize, bool, bool)> {
-    let mut queue = SendQueue::new(kind);
+    let mut queue = queue_of(kind);
     for (stream, length) in sends {
         queue.push(Turn::Stream(*stream), message(*length), false, None, None);
     }
@@ -86,7 +91,7 @@ fn a_started_message_is_finished_before_another_begins() {
 #[test]
 fn streams_not_agreed_on_are_forgotten() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
-        let mut queue = SendQueue::new(kind);
+        let mut queue = queue_of(kind);
         for stream in [1, 7, 2, 7, 9, 1] {
             queue.push(Turn::Stream(stream), message(10), false, None, None);
         }
@@ -102,7 +107,7 @@ fn streams_not_agreed_on_are_forgotten() {
 #[test]
 fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
-        let mut queue = SendQueue::new(kind);
+        let mut queue = queue_of(kind);
         for turn in [
             Turn::Stream(4),
             Turn::Spread,
@@ -130,7 +135,7 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
 
 #[test]
 fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
-    let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
+    let mut queue = queue_of(SchedulerKind::RoundRobin);
     for turn in 0..65_538u32 {
         queue.push(
             Turn::Stream(5),
@@ -151,7 +156,7 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
 /// Messages without a stream get theirs when they are begun, and take turns with those that have one.
 #[test]
 fn a_message_without_a_stream_gets_one_when_it_is_begun() {
-    let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
+    let mut queue = queue_of(SchedulerKind::RoundRobin);
     for length in [250, 40, 50] {
         queue.push(Turn::Spread, message(length), false, None, None);
     }
@@ -192,7 +197,7 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
                 .wrapping_add(1);
             (random >> 33) % most
         };
-        let mut queue = SendQueue::new(SchedulerKind::ALL[seed as usize % 6]);
+        let mut queue = queue_of(SchedulerKind::ALL[seed as usize % 6]);
         queue.set_interleaving(interleaving);
         let mut expected = [0; 4];
         for _ in 0..60 {
@@ -261,7 +266,7 @@ fn pop_in_rows(queue: &mut SendQueue, most: usize, popped: &mut Vec<Fragment>) -
 #[test]
 fn messages_taken_in_a_row_come_out_as_one_by_one() {
     let fill = |kind, streams: u16| {
-        let mut queue = SendQueue::new(kind);
+        let mut queue = queue_of(kind);
         for (at, length) in [10, 20, 30, 40, 250, 60, 70, 101, 100].iter().enumerate() {
             let message = Message {
                 unordered: at % 3 == 1,
@@ -308,7 +313,7 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
 
 #[test]
 fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
-    let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
+    let mut queue = queue_of(SchedulerKind::RoundRobin);
     let terms = Terms {
         receipt: Some(3),
         ..Terms::default()

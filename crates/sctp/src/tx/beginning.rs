@@ -1,0 +1,103 @@
+//! A sender before it has sent anything.
+
+use anabranch_wire::Tsn;
+
+use super::Sender;
+use super::burst::Burst;
+use super::cmt::Cmt;
+use super::course::Keys;
+use super::outstanding::Outstanding;
+use super::send_queue::SendQueue;
+use super::watch::Watch;
+use crate::allocation::StreamsInUse;
+use crate::config::Config;
+use crate::mtu::DATA_HEADER;
+use crate::profile::OfSender;
+use crate::scheduling::Scheduler;
+use crate::stats::SenderCounters;
+
+/// What of a sender is made before it: it may have blocks of its own.
+pub(crate) struct Kit {
+    scheduler: Scheduler,
+    in_use: StreamsInUse,
+    cmt: Option<Box<Cmt>>,
+    watch: Option<Box<Watch>>,
+}
+
+impl Kit {
+    /// That of a sender with these settings.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            scheduler: Scheduler::new(config.scheduler),
+            in_use: StreamsInUse::new(&config.allocation),
+            cmt: Cmt::of(config),
+            watch: Watch::of(config, config.samples_rates()),
+        }
+    }
+}
+
+impl Sender {
+    /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
+    pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
+        let mut sender = Self::with(config, initial_tsn, Kit::of(config));
+        sender.set_up(config);
+        sender
+    }
+
+    /// The same where it stays: nothing here can fail. [`Self::set_up`] is to be called next.
+    #[inline(always)]
+    pub(crate) fn with(config: &Config, initial_tsn: Tsn, kit: Kit) -> Self {
+        Self {
+            profile: OfSender::of(&config.profile),
+            bundling: config.bundling,
+            paced: config.pacing.is_some(),
+            fill_packets: config.fill_packets,
+            header: DATA_HEADER,
+            interleaving: false,
+            send_buffer: config.send_buffer,
+            initial_tsn,
+            streams: 0,
+            queue: SendQueue::of(kit.scheduler),
+            in_use: kit.in_use,
+            outstanding: Outstanding::new(initial_tsn),
+            gaps: Vec::new(),
+            withdrawn_on: None,
+            a_rwnd: 0,
+            peer_rwnd: 0,
+            rwnd_in_flight: 0,
+            rwnd_marked: 0,
+            recovery_until: None,
+            highest_newly_acked: None,
+            one_packet: false,
+            gate_closed: false,
+            timed_out: false,
+            probe: None,
+            quiet_since: 0,
+            finishing: false,
+            echoed: false,
+            abandoning: None,
+            receipts: None,
+            forward_due: false,
+            begun_anew: false,
+            statistics: SenderCounters::default(),
+            burst: Burst::default(),
+            cmt: kit.cmt,
+            watch: kit.watch,
+            blocks: Vec::new(),
+            acks: Vec::new(),
+            last_data_at: 0,
+            keys: Keys::default(),
+        }
+    }
+
+    /// What settings ask of few.
+    pub(crate) fn set_up(&mut self, config: &Config) {
+        let values = config.stream_values.iter().flat_map(|it| &it.0);
+        for (stream, value) in (0..=u16::MAX).zip(values) {
+            self.queue.set_value(stream, *value);
+        }
+        if self.cmt.is_some() {
+            self.outstanding.use_paths_at_once();
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! A queue before a message was given.
+
+use super::SendQueue;
+use crate::scheduling::Scheduler;
+use crate::seldom::Seldom;
+use crate::stream_table::StreamTable;
+
+impl SendQueue {
+    /// A queue of messages that `scheduler` chooses from.
+    #[inline(always)]
+    pub fn of(scheduler: Scheduler) -> Self {
+        Self {
+            streams: StreamTable::default(),
+            spread: Seldom::default(),
+            scheduler,
+            started: None,
+            next: 0,
+            bytes: 0,
+            messages: 0,
+            holding: None,
+            behind: 0,
+            begun: None,
+            ended: None,
+            paused: None,
+            has_courses: false,
+        }
+    }
+}
