@@ -171,6 +171,9 @@ impl Sender {
         self.peer_rwnd = u64::from(a_rwnd).saturating_sub(self.rwnd_in_flight);
         self.streams = outbound_streams;
         self.in_use.negotiated(outbound_streams);
+        if self.queue.has_none() {
+            return 0;
+        }
         let mut receipts = Vec::new();
         let forgotten = (self.queue).forget_streams_from(outbound_streams, &mut receipts);
         self.answer_all(receipts, Delivery::NoSuchStream);

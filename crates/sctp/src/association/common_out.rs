@@ -70,6 +70,10 @@ impl Association {
             }
             _ => return ControlFlow::Continue(false),
         }
+        // Where it is not known yet the deadline, which is asked for next, would find it out.
+        if self.probes_at == 0 {
+            self.probes_deadline();
+        }
         ControlFlow::Continue(self.probes_nothing(now))
     }
 

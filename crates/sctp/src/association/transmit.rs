@@ -42,6 +42,9 @@ impl Association {
             let due = wait.init.due;
             return due.then(|| self.write_init(now, out));
         }
+        if self.waits_for_cookie_ack() {
+            return None;
+        }
         loop {
             self.give_up_due(now);
             let plain = self.is_plain();
@@ -89,6 +92,19 @@ impl Association {
                 self.next_control_destination()?;
             }
         }
+    }
+
+    /// Whether the COOKIE ECHO is out and nothing else can be due: neither DATA nor a probe of a path goes before its answer.
+    fn waits_for_cookie_ack(&self) -> bool {
+        let State::Known(Known { rx, stage, .. }) = &self.state else {
+            return false;
+        };
+        matches!(stage, Stage::CookieEchoed(echoed) if !echoed.echo.due)
+            && self.replies.is_empty()
+            && self.cookie_ack.is_none()
+            && self.errands.are_none()
+            && !rx.sack_due()
+            && !self.tx.is_partially_reliable()
     }
 
     /// Whether all that may be sent is DATA, a SACK, or a probe of a path: no handshake, no shutdown, no answer.

@@ -99,13 +99,16 @@ impl Config {
 
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
+        let base = Box::new(SctpNewReno::new(self.congestion_parameters(remote)));
+        if self.is_plainly_controlled() {
+            return base; // as its `make` would
+        }
         let tuning = Tuning {
             binomial: self.profile.binomial_parameters(),
             rsctp: self.profile.rsctp_parameters(),
             ..self.tuning
         };
-        let base = SctpNewReno::new(self.congestion_parameters(remote));
-        (self.congestion.make)(Box::new(base), &tuning)
+        (self.congestion.make)(base, &tuning)
     }
 
     /// Whether the controllers are those that nearly all use, which ask for neither a rate nor samples of it, and need not be made to be

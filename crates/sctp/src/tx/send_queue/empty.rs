@@ -6,6 +6,17 @@ use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
 
 impl SendQueue {
+    /// Whether no message waits, is under way or was put off.
+    #[inline]
+    pub fn has_none(&self) -> bool {
+        self.messages == 0
+            && self.behind == 0
+            && self.started.is_none()
+            && self.begun.is_none()
+            && self.paused.is_none()
+            && self.holding.is_none()
+    }
+
     /// A queue of messages that `scheduler` chooses from.
     #[inline(always)]
     pub fn of(scheduler: Scheduler) -> Self {
