@@ -52,6 +52,7 @@ use table::{Table, Way};
 
 mod outgoing;
 mod retired;
+mod slots;
 
 /// Answers without an association that wait to be sent. A driver that drains `poll_transmit` leaves room for each packet's
 /// answer; beyond this, packets go unanswered.
@@ -264,6 +265,7 @@ impl Endpoint {
     }
 
     /// As [`Self::association`], to use it. Afterwards drain `poll_transmit` and `poll_event`.
+    #[inline]
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         let slot = self.table.slot_of(id)?;
         self.table.touch(slot);

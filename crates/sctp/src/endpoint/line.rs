@@ -15,6 +15,12 @@ impl Default for Place {
     }
 }
 
+/// Slots by their numbers.
+pub(super) trait Row<S> {
+    /// The one of that number, if there is one.
+    fn at(&mut self, slot: u32) -> Option<&mut S>;
+}
+
 /// A queue: the first and the last that wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -36,11 +42,11 @@ impl Line {
     #[inline(always)]
     pub(super) fn push<S>(
         &mut self,
-        slots: &mut [S],
+        slots: &mut impl Row<S>,
         slot: u32,
         place: impl Fn(&mut S) -> &mut Place,
     ) {
-        let Some(entry) = slots.get_mut(slot as usize) else {
+        let Some(entry) = slots.at(slot) else {
             return;
         };
         let own = place(entry);
@@ -48,7 +54,7 @@ impl Line {
             return;
         }
         *own = Place(LAST);
-        match slots.get_mut(self.last as usize) {
+        match slots.at(self.last) {
             Some(last) => *place(last) = Place(slot),
             None => self.first = slot,
         }
@@ -63,8 +69,8 @@ impl Line {
 
     /// That one waits no more.
     #[inline]
-    pub(super) fn pop<S>(&mut self, slots: &mut [S], place: impl Fn(&mut S) -> &mut Place) {
-        let Some(first) = slots.get_mut(self.first as usize) else {
+    pub(super) fn pop<S>(&mut self, slots: &mut impl Row<S>, place: impl Fn(&mut S) -> &mut Place) {
+        let Some(first) = slots.at(self.first) else {
             return;
         };
         let Place(next) = std::mem::take(place(first));
@@ -80,11 +86,17 @@ impl Line {
 mod tests {
     use super::*;
 
+    impl<S, const N: usize> Row<S> for [S; N] {
+        fn at(&mut self, slot: u32) -> Option<&mut S> {
+            self.get_mut(slot as usize)
+        }
+    }
+
     #[test]
     fn each_waits_once_in_the_order_in_which_they_came() {
         let mut places = [Place::default(); 4];
         let mut line = Line::default();
-        let all = |line: &mut Line, places: &mut [Place]| {
+        let all = |line: &mut Line, places: &mut [Place; 4]| {
             let mut all = Vec::new();
             while let Some(first) = line.first() {
                 all.push(first);

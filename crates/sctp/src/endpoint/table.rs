@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use super::keyed::{Keyed, Secret};
 use super::line::{Line, Place};
+use super::slots::Slots;
 use crate::association::Association;
 use crate::path::PathId;
 use crate::seldom::Seldom;
@@ -84,7 +85,7 @@ struct Slot {
 /// All associations, and the queues of those that have something to send or to tell.
 #[derive(Debug)]
 pub(super) struct Table {
-    slots: Vec<Slot>,
+    slots: Slots<Slot>,
     free: Seldom<Vec<u32>>,
     by_peer: Keyed<Key>,
     secret: Secret,
@@ -106,7 +107,7 @@ impl Table {
     /// `key`: a secret under which it arranges what peers choose.
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
-            slots: Vec::new(),
+            slots: Slots::default(),
             free: Seldom::default(),
             by_peer: Keyed::default(),
             secret: Secret(key),
@@ -121,15 +122,12 @@ impl Table {
 
     /// Takes in an association and makes it findable.
     pub(super) fn insert(&mut self, association: Box<Association>) -> AssociationId {
-        let slot = self.free.change(Vec::pop).flatten().unwrap_or_else(|| {
-            // An endpoint that calls has one mostly; a list that grows by itself makes room for four.
-            if self.slots.is_empty() {
-                self.slots.reserve_exact(1);
-            }
-            self.slots.push(Slot::default());
-            self.slots.len() as u32 - 1
-        });
-        let entry = &mut self.slots[slot as usize];
+        let slot = self
+            .free
+            .change(Vec::pop)
+            .flatten()
+            .unwrap_or_else(|| self.slots.add());
+        let entry = self.slots.of_mut(slot);
         entry.association = Some(association);
         let id = AssociationId {
             slot,
@@ -154,6 +152,14 @@ impl Table {
             association.peer_tag().unwrap_or_default(),
         ];
         let paths = association.paths().len();
+        let first = association.paths().get(PathId(0));
+        let (address, settled) = (first.path.remote, first.verified && !first.disowned);
+        if paths == 1 && settled && self.slots.of(slot).keys.is_empty() {
+            // Most begin so.
+            let own = self.own(slot, Key { port, address });
+            debug_assert!(own, "two have verified {address}");
+            return;
+        }
         self.forget_lost_keys(slot);
         for path in (0..paths).filter_map(|path| u8::try_from(path).ok()) {
             let entry = self.get(slot).map(|it| it.paths().get(PathId(path)));
@@ -162,7 +168,7 @@ impl Table {
             };
             let (address, verified) = (entry.path.remote, entry.verified);
             let key = Key { port, address };
-            if self.slots[slot as usize].keys.contains(&key) {
+            if self.slots.of(slot).keys.contains(&key) {
                 continue;
             }
             if verified {
@@ -180,7 +186,7 @@ impl Table {
     fn forget_lost_keys(&mut self, slot: u32) {
         let Slot {
             keys, association, ..
-        } = &mut self.slots[slot as usize];
+        } = self.slots.of_mut(slot);
         let Some(association) = association else {
             return;
         };
@@ -219,7 +225,7 @@ impl Table {
             }
             self.by_peer.insert(key, slot, self.secret);
         }
-        self.slots[slot as usize].keys.push(key);
+        self.slots.of_mut(slot).keys.push(key);
         // Its packets come next.
         self.last = Some((key, slot));
         if self.claims.is_empty() {
@@ -237,7 +243,7 @@ impl Table {
     fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
         for tag in tags {
             if self.claims.make().insert((key, tag, slot)) {
-                let claims = self.slots[slot as usize].claims.make();
+                let claims = self.slots.of_mut(slot).claims.make();
                 claims.push((key, tag));
             }
         }
@@ -245,7 +251,7 @@ impl Table {
 
     /// The association's peer does not have `address`: another's has.
     fn disown(&mut self, slot: u32, address: IpAddr) {
-        let entry = &mut self.slots[slot as usize];
+        let entry = self.slots.of_mut(slot);
         let claimed = |claim: &mut (Key, u32)| claim.0.address == address;
         let gone = (entry.claims).change(|it| it.extract_if(.., claimed).collect::<Vec<_>>());
         for (key, tag) in gone.into_iter().flatten() {
@@ -257,7 +263,7 @@ impl Table {
     }
 
     fn withdraw_claims(&mut self, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else {
+        let Some(entry) = self.slots.get_mut(slot) else {
             return;
         };
         for (key, tag) in entry.claims.take() {
@@ -317,33 +323,30 @@ impl Table {
     }
 
     pub(super) fn slot_of(&self, id: AssociationId) -> Option<u32> {
-        let entry = self.slots.get(id.slot as usize)?;
+        let entry = self.slots.get(id.slot)?;
         (entry.generation == id.generation && entry.association.is_some()).then_some(id.slot)
     }
 
     pub(super) fn id_of(&self, slot: u32) -> AssociationId {
         AssociationId {
             slot,
-            generation: self.slots[slot as usize].generation,
+            generation: self.slots.of(slot).generation,
         }
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Association> {
-        self.slots.get(slot as usize)?.association.as_deref()
+        self.slots.get(slot)?.association.as_deref()
     }
 
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Association> {
-        self.slots
-            .get_mut(slot as usize)?
-            .association
-            .as_deref_mut()
+        self.slots.get_mut(slot)?.association.as_deref_mut()
     }
 
     /// Makes the association unfindable: packets of its peer are out of the blue from now on.
     pub(super) fn detach(&mut self, slot: u32) {
         self.way = None;
         self.withdraw_claims(slot);
-        let Some(entry) = self.slots.get_mut(slot as usize) else {
+        let Some(entry) = self.slots.get_mut(slot) else {
             return;
         };
         for key in entry.keys.drain(..) {
@@ -360,7 +363,7 @@ impl Table {
     /// Forgets the association whole.
     pub(super) fn remove(&mut self, slot: u32) -> Option<Box<Association>> {
         self.detach(slot);
-        let entry = self.slots.get_mut(slot as usize)?;
+        let entry = self.slots.get_mut(slot)?;
         let association = entry.association.take()?;
         entry.generation = entry.generation.wrapping_add(1);
         self.free.make().push(slot);
@@ -369,14 +372,14 @@ impl Table {
 
     /// The slots in use, lowest first.
     pub(super) fn ids(&self) -> impl Iterator<Item = AssociationId> + '_ {
-        (0..self.slots.len() as u32)
+        (0..self.slots.len())
             .filter(|&slot| self.get(slot).is_some())
             .map(|slot| self.id_of(slot))
     }
 
     /// Associations that are not closed yet, or closed and not yet released.
     pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() as usize - self.free.len()
     }
 
     /// Notes that `slot` may have something to send, and may have something to tell.
