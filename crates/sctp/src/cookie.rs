@@ -14,7 +14,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::HEADER;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use subtle::ConstantTimeEq;
@@ -33,8 +32,10 @@ const TAG_LEN: usize = 16;
 /// Bytes of the tag and of zeros behind it. A cookie is as long as it was when its tag had 32 bytes: a shorter INIT ACK and COOKIE ECHO take
 /// less time on a link, and every simulated time after them would be another.
 const MAC_LEN: usize = 32;
+/// Bytes of the numbers that a cookie's body begins with.
+const NUMBERS: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2;
 /// Bytes of a cookie's body without addresses.
-const FIXED_LEN: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2 + 1 + 2;
+const FIXED_LEN: usize = NUMBERS + 1 + 2;
 /// With remarks of the peer's it is one more, and they stand at the end.
 const FORMAT: u8 = 3;
 /// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
@@ -109,20 +110,25 @@ impl Cookie {
     }
 
     fn encode(&self, out: &mut BytesMut) {
-        out.put_u8(FORMAT + u8::from(!self.remarks.are_none()));
-        out.put_u64(self.created_at);
-        out.put_u64(self.lifespan);
-        out.put_u16(self.local_port);
-        out.put_u16(self.remote_port);
-        out.put_u32(self.local_tag);
-        out.put_u32(self.peer_tag);
-        out.put_u32(self.tie_tags.local);
-        out.put_u32(self.tie_tags.peer);
-        out.put_u32(self.local_initial_tsn.0);
-        out.put_u32(self.peer_initial_tsn.0);
-        out.put_u32(self.peer_a_rwnd);
-        out.put_u16(self.outbound_streams);
-        out.put_u16(self.inbound_streams);
+        // Together, so that room is made for all of them once.
+        let mut numbers = [0; NUMBERS];
+        let mut to = &mut numbers[..];
+        to.put_u8(FORMAT + u8::from(!self.remarks.are_none()));
+        to.put_u64(self.created_at);
+        to.put_u64(self.lifespan);
+        to.put_u16(self.local_port);
+        to.put_u16(self.remote_port);
+        to.put_u32(self.local_tag);
+        to.put_u32(self.peer_tag);
+        to.put_u32(self.tie_tags.local);
+        to.put_u32(self.tie_tags.peer);
+        to.put_u32(self.local_initial_tsn.0);
+        to.put_u32(self.peer_initial_tsn.0);
+        to.put_u32(self.peer_a_rwnd);
+        to.put_u16(self.outbound_streams);
+        to.put_u16(self.inbound_streams);
+        debug_assert!(to.is_empty());
+        out.put_slice(&numbers);
         put_address(out, self.path.local);
         put_address(out, self.path.remote);
         let addresses = &self.peer_addresses[..self.peer_addresses.len().min(MAX_PEER_ADDRESSES)];
@@ -144,28 +150,29 @@ impl Cookie {
     /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
     /// trusts its input is one bug away from trusting a stranger's.
     fn decode(whole: &Bytes) -> Option<Self> {
-        let body = &mut &whole[..];
-        let remarked = match body.try_get_u8().ok()?.checked_sub(FORMAT)? {
+        let (numbers, rest) = whole.split_first_chunk::<NUMBERS>()?;
+        let (numbers, body) = (&mut &numbers[..], &mut &rest[..]);
+        let remarked = match numbers.get_u8().checked_sub(FORMAT)? {
             0 => false,
             1 => true,
             _ => return None,
         };
         let mut cookie = Cookie {
-            created_at: body.try_get_u64().ok()?,
-            lifespan: body.try_get_u64().ok()?,
-            local_port: body.try_get_u16().ok()?,
-            remote_port: body.try_get_u16().ok()?,
-            local_tag: body.try_get_u32().ok()?,
-            peer_tag: body.try_get_u32().ok()?,
+            created_at: numbers.get_u64(),
+            lifespan: numbers.get_u64(),
+            local_port: numbers.get_u16(),
+            remote_port: numbers.get_u16(),
+            local_tag: numbers.get_u32(),
+            peer_tag: numbers.get_u32(),
             tie_tags: TieTags {
-                local: body.try_get_u32().ok()?,
-                peer: body.try_get_u32().ok()?,
+                local: numbers.get_u32(),
+                peer: numbers.get_u32(),
             },
-            local_initial_tsn: Tsn(body.try_get_u32().ok()?),
-            peer_initial_tsn: Tsn(body.try_get_u32().ok()?),
-            peer_a_rwnd: body.try_get_u32().ok()?,
-            outbound_streams: body.try_get_u16().ok()?,
-            inbound_streams: body.try_get_u16().ok()?,
+            local_initial_tsn: Tsn(numbers.get_u32()),
+            peer_initial_tsn: Tsn(numbers.get_u32()),
+            peer_a_rwnd: numbers.get_u32(),
+            outbound_streams: numbers.get_u16(),
+            inbound_streams: numbers.get_u16(),
             path: Path::new(take_address(body)?, take_address(body)?),
             peer_addresses: Addresses::new(),
             extensions: Extensions::default(),
@@ -264,8 +271,14 @@ impl CookieJar {
         }
     }
 
-    /// The signed bytes that go into an INIT ACK, behind place for the header of the parameter that they are.
-    pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> BytesMut {
+    /// The signed bytes that go into an INIT ACK, behind `front` bytes for what stands before them.
+    pub(crate) fn seal(
+        &mut self,
+        now: Nanos,
+        cookie: &Cookie,
+        random: &mut Random,
+        front: usize,
+    ) -> BytesMut {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
             let [secret, _] = random.keys();
             self.previous = Some(Box::new(std::mem::replace(
@@ -274,10 +287,10 @@ impl CookieJar {
             )));
             self.changed_at = now;
         }
-        let mut out = BytesMut::with_capacity(HEADER + cookie.usual_len() + MAC_LEN);
-        out.put_bytes(0, HEADER);
+        let mut out = BytesMut::with_capacity(front + cookie.usual_len() + MAC_LEN);
+        out.put_bytes(0, front);
         cookie.encode(&mut out);
-        let mac = self.current.mac(&out[HEADER..]);
+        let mac = self.current.mac(&out[front..]);
         out.put_slice(&mac);
         out
     }
@@ -307,7 +320,7 @@ mod tests {
 
     /// The cookie alone.
     fn seal(jar: &mut CookieJar, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
-        jar.seal(now, cookie, random).freeze().slice(HEADER..)
+        jar.seal(now, cookie, random, 4).freeze().slice(4..)
     }
 
     fn sample() -> Cookie {

@@ -1,6 +1,7 @@
 //! An SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
 mod address_changes;
+mod answers;
 mod authentication;
 mod cookie_echo;
 mod deliver;
@@ -14,7 +15,6 @@ mod out_of_the_blue;
 mod racing;
 mod table;
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ use crate::random::Random;
 use crate::seldom::Seldom;
 use crate::timer::Timers;
 use crate::zero_checksum::ZeroChecksum;
+use answers::{Answer, Answers};
 use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};
 pub use outgoing::Outgoing;
@@ -92,7 +93,7 @@ pub struct Endpoint {
     racers: Racers,
     table: Table,
     timers: Timers,
-    answers: VecDeque<(Path, u16, Bytes)>,
+    answers: Answers,
     retired: Seldom<RetiredTags>,
     discards: Discards,
     /// An association took the last packet.
@@ -128,7 +129,7 @@ impl Endpoint {
             racers: Racers::default(),
             table: Table::new(peers),
             timers: Timers::default(),
-            answers: VecDeque::new(),
+            answers: Answers::default(),
             retired: Seldom::default(),
             discards: Discards::default(),
             taken: false,
@@ -340,12 +341,7 @@ impl Endpoint {
         if self.answers.len() >= MAX_ANSWERS {
             return self.discards.count(Discard::Overload);
         }
-        let header = CommonHeader {
-            // Ours, or another that nobody has.
-            source_port: arrival.header.destination_port,
-            destination_port: arrival.header.source_port,
-            verification_tag,
-        };
+        let header = arrival.header_of_answer(verification_tag);
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         // No more memory than it takes: it may wait.
         let limit = self.config.max_packet(arrival.path.remote);
@@ -358,12 +354,38 @@ impl Endpoint {
             }
         }
         packet.finish(self.config.checksum);
-        // Mostly one waits; a queue that grows by itself makes room for four.
-        if self.answers.is_empty() {
-            self.answers.reserve_exact(1);
+        self.queue_answer(arrival, out);
+    }
+
+    /// The same, of chunks that stand in `packet` behind place for the common header.
+    fn answer_with(&mut self, arrival: Arrival, verification_tag: u32, mut packet: BytesMut) {
+        let header = arrival.header_of_answer(verification_tag);
+        let has_room = self.answers.len() < MAX_ANSWERS;
+        let whole = PacketBuilder::around(&mut packet, header).ok();
+        let Some(whole) = whole.filter(|_| has_room) else {
+            return self.discards.count(Discard::Overload);
+        };
+        whole.finish(self.config.checksum);
+        self.queue_answer(arrival, packet);
+    }
+
+    fn queue_answer(&mut self, arrival: Arrival, packet: BytesMut) {
+        self.answers.push(Answer {
+            path: arrival.path,
+            udp_port: arrival.udp_port,
+            packet: packet.freeze(),
+        });
+    }
+}
+
+impl Arrival {
+    fn header_of_answer(&self, verification_tag: u32) -> CommonHeader {
+        CommonHeader {
+            // Ours, or another that nobody has.
+            source_port: self.header.destination_port,
+            destination_port: self.header.source_port,
+            verification_tag,
         }
-        self.answers
-            .push_back((arrival.path, arrival.udp_port, out.freeze()));
     }
 }
 

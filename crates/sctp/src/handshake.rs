@@ -8,10 +8,11 @@ use std::net::IpAddr;
 pub(crate) use offer::{MIN_A_RWND, Offer};
 pub(crate) use remarks::Remarks;
 
-use anabranch_wire::chunk::Init;
+use anabranch_wire::chunk::{Init, InitAck};
+use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::{HEADER, TlvWriter, U16List};
+use anabranch_wire::tlv::{HEADER, TlvWriter, U16List, put_header};
 use bytes::{Bytes, BytesMut};
 
 use crate::authentication::RANDOM_LEN;
@@ -24,7 +25,9 @@ const MAX_PARAMETERS: usize = 1_024;
 /// The most bytes of the parameters of extensions, but for those of AUTH.
 const EXTENSIONS: usize = 100;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
-const BARE_INIT: usize = 12 + 20;
+const BARE_INIT: usize = COMMON_HEADER + 20;
+/// Bytes of a packet with an INIT ACK before its cookie.
+pub(crate) const BEFORE_COOKIE: usize = BARE_INIT + HEADER;
 
 /// Bytes of parameters that an INIT to `remote` may have.
 fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
@@ -92,6 +95,32 @@ fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
     }
 }
 
+/// As [`init_ack`], around a cookie that stands in `packet` behind [`BEFORE_COOKIE`] bytes, where there is nothing else to be said: fills these, but
+/// for the common header. Whether it did.
+pub(crate) fn init_ack_around(
+    config: &Config,
+    own: Own,
+    remote: IpAddr,
+    offer: &Offer,
+    both: Extensions,
+    packet: &mut BytesMut,
+) -> bool {
+    let parameter = packet.len() - BARE_INIT;
+    let says_more = both != Extensions::default()
+        || config.adaptation_layer.is_some()
+        || config.addresses.len() > 1
+        || !offer.unrecognized.is_empty();
+    // Padding is none of the chunk's business then.
+    let stands = parameter.is_multiple_of(4) && parameter <= room_for_parameters(config, remote);
+    if says_more || !stands {
+        return false;
+    }
+    let bare = InitAck(assemble(config, own, Parameters::empty()));
+    let [whole, value] = [COMMON_HEADER, BARE_INIT];
+    put_header(kind::STATE_COOKIE, &mut packet[value..]).is_ok()
+        && bare.put_before_parameters(&mut packet[whole..]).is_ok()
+}
+
 /// The INIT ACK that carries `cookie`, which has place for its header in front, answers `offer` by the extensions that `both` speak and reports the parameters that were not recognised
 /// (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
@@ -101,7 +130,7 @@ pub(crate) fn init_ack(
     cookie: BytesMut,
     offer: &Offer,
     both: Extensions,
-) -> Init {
+) -> InitAck {
     // Mostly there is nothing else. Packets that have no room for it set no association up.
     let room = room_for_parameters(config, remote);
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
@@ -115,7 +144,7 @@ pub(crate) fn init_ack(
     for parameter in &offer.unrecognized {
         let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
     }
-    assemble(config, own, parameters.finish())
+    InitAck(assemble(config, own, parameters.finish()))
 }
 
 /// What this end says of AUTH, where it offers that.
@@ -160,17 +189,57 @@ fn assemble(config: &Config, own: Own, parameters: Parameters) -> Init {
 mod tests {
     use super::*;
 
+    const OWN: Own = Own {
+        tag: 1,
+        initial_tsn: Tsn(1),
+        outbound_streams: 1,
+        inbound_streams: 1,
+        auth_random: None,
+    };
+
+    /// What is written around a cookie is what is written with it, and is left to that where there is more to be said.
+    #[test]
+    fn an_init_ack_around_its_cookie_is_the_one_that_carries_it() {
+        use anabranch_wire::Encode;
+        let remote: IpAddr = [10, 0, 0, 1].into();
+        let init = assemble(&Config::default(), OWN, Parameters::empty());
+        let mut other = Offer::of(&init, remote);
+        other
+            .unrecognized
+            .push(Bytes::from_static(&[0xc1, 0, 0, 4]));
+        let plain = Offer::of(&init, remote);
+        let two = vec![[10, 0, 0, 2].into(), [10, 0, 0, 3].into()];
+        let [usual, small, several] = [
+            Config::default(),
+            Config::default().with(|it| it.mtu = 128),
+            Config::default().with(|it| it.addresses = two),
+        ];
+        let none = Extensions::default();
+        let some = Extensions::from_bits(1).expect("a bit");
+        for (config, offer, both, length, around) in [
+            (&usual, &plain, none, 100, true),
+            (&usual, &plain, none, 102, false),
+            (&usual, &plain, some, 100, false),
+            (&usual, &other, none, 100, false),
+            (&several, &plain, none, 100, false),
+            (&small, &plain, none, 100, false),
+            (&small, &plain, none, 72, true),
+        ] {
+            let mut packet = BytesMut::zeroed(BEFORE_COOKIE);
+            packet.extend((0..length).map(|at| at as u8));
+            let mut expected = BytesMut::new();
+            let entry = BytesMut::from(&packet[BARE_INIT..]);
+            init_ack(config, OWN, remote, entry, offer, both).encode(&mut expected);
+            let done = init_ack_around(config, OWN, remote, offer, both, &mut packet);
+            assert_eq!(done, around, "{length}");
+            assert_eq!(packet[COMMON_HEADER..] == expected[..], done);
+        }
+    }
+
     /// What an INIT says mostly is not written anew each time: it is what would be written.
     #[test]
     fn the_families_are_the_parameter_that_tells_them() {
         let [v4, v6]: [IpAddr; 2] = [[10, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
-        let own = Own {
-            tag: 1,
-            initial_tsn: Tsn(1),
-            outbound_streams: 1,
-            inbound_streams: 1,
-            auth_random: None,
-        };
         for (ours, remote, kinds) in [
             (None, v4, &[kind::IPV4_ADDRESS][..]),
             (None, v6, &[kind::IPV6_ADDRESS]),
@@ -179,10 +248,10 @@ mod tests {
             let config = Config::default().with(|it| it.addresses = Vec::from_iter(ours));
             let told = Parameter::SupportedAddressTypes(U16List::of(kinds));
             let expected = Parameters::of(std::slice::from_ref(&told));
-            let usual = init(&config, own, remote, None).parameters;
+            let usual = init(&config, OWN, remote, None).parameters;
             assert_eq!(usual.as_bytes(), expected.as_bytes());
             // And with more to be said it is the same.
-            let more = init(&config, own, remote, Some(5)).parameters;
+            let more = init(&config, OWN, remote, Some(5)).parameters;
             let preservative = Parameter::CookiePreservative(5);
             assert_eq!(
                 more.as_bytes(),

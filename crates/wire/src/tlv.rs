@@ -68,6 +68,19 @@ impl Encode for Tlv {
     }
 }
 
+/// Writes the header of an entry of type `kind` over the first bytes of `entry`, behind which its value stands already.
+///
+/// # Errors
+/// [`Full`] where there is no place for it, or the entry is longer than a list may be.
+pub fn put_header(kind: u16, entry: &mut [u8]) -> Result<(), Full> {
+    let length = entry.len();
+    if !(HEADER..=MAX_LIST).contains(&length) {
+        return Err(Full);
+    }
+    entry[..HEADER].copy_from_slice(&tlv_header(kind, length));
+    Ok(())
+}
+
 /// What is wrong with an entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlvError {
@@ -312,10 +325,10 @@ impl TlvWriter {
     pub fn begun_by(kind: u16, mut entry: BytesMut, limit: usize) -> Result<Self, Full> {
         let limit = limit.min(MAX_LIST);
         let length = entry.len();
-        if length < HEADER || padded(length) > limit {
+        if padded(length) > limit {
             return Err(Full);
         }
-        entry[..HEADER].copy_from_slice(&tlv_header(kind, length));
+        put_header(kind, &mut entry)?;
         put_padding(&mut entry, length);
         Ok(Self {
             bytes: entry,

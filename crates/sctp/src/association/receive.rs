@@ -294,26 +294,22 @@ impl Association {
         };
         let wait = wait.clone();
         let ours = Extensions::of(&self.config);
-        let offer = Offer::read(ack, path.remote, ours)
-            .and_then(|offer| offer.with_what_is_required(&self.config));
-        let offer = match offer {
-            Ok(offer) => offer,
-            Err(error) => {
-                discards.count(Discard::BadInit);
-                let violation = if error.is_host_name() {
-                    Violation::HostName
-                } else {
-                    Violation::BadInitAck
-                };
-                let reason = CloseReason::PeerViolation(violation);
-                let named = Some(ack.initiate_tag).filter(|&tag| tag != 0);
-                return match error.cause() {
-                    Some(cause) => self.abort_under(named, cause, reason),
-                    None => self.close(reason),
-                };
-            }
-        };
-        let Some(cookie) = offer.cookie.clone() else {
+        let mut offer = Offer::of(ack, path.remote);
+        if let Err(error) = offer.read(ack, ours, &self.config) {
+            discards.count(Discard::BadInit);
+            let violation = if error.is_host_name() {
+                Violation::HostName
+            } else {
+                Violation::BadInitAck
+            };
+            let reason = CloseReason::PeerViolation(violation);
+            let named = Some(ack.initiate_tag).filter(|&tag| tag != 0);
+            return match error.cause() {
+                Some(cause) => self.abort_under(named, cause, reason),
+                None => self.close(reason),
+            };
+        }
+        let Some(cookie) = offer.cookie.take() else {
             discards.count(Discard::BadInit);
             let kinds = U16List::of(&[parameter::kind::STATE_COOKIE]);
             return self.abort_under(
@@ -322,21 +318,21 @@ impl Association {
                 CloseReason::PeerViolation(Violation::MissingCookie),
             );
         };
-        self.accept_offer(now, path, wait, offer, cookie);
+        self.accept_offer(now, path, &wait, &mut offer, cookie);
     }
 
     fn accept_offer(
         &mut self,
         now: Nanos,
         path: Path,
-        wait: CookieWait,
-        offer: Offer,
+        wait: &CookieWait,
+        offer: &mut Offer,
         cookie: Bytes,
     ) {
         let mut extensions = offer.extensions.and(Extensions::in_init(&self.config));
         let random = self.auth.as_ref().filter(|_| !self.config.bare_init);
         let random = random.map(|auth| auth.random());
-        let auth = random.zip(offer.auth);
+        let auth = random.zip(offer.auth.take());
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
         if auth.is_none() && !self.config.profile.asconf_without_auth {
@@ -374,7 +370,7 @@ impl Association {
         self.set_stage(Stage::CookieEchoed(Box::new(CookieEchoed {
             echo: Retry::new(to),
             cookie,
-            unrecognized: offer.unrecognized,
+            unrecognized: std::mem::take(&mut offer.unrecognized),
             stale_cookies: wait.stale_cookies,
             shutdown_when_open: wait.shutdown_when_open,
         })));

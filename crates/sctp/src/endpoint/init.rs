@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_transport::Path;
 use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::chunk::{Abort, Chunk, InitAck};
+use anabranch_wire::chunk::{Abort, Chunk};
 use anabranch_wire::packet::{Chunks, RawChunk};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::Tsn;
@@ -16,7 +16,7 @@ use crate::authentication::{AuthTerms, Authentication};
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
 use crate::extensions::{ASCONF, AUTH, Extensions};
-use crate::handshake::{self, Offer, Own};
+use crate::handshake::{self, BEFORE_COOKIE, Offer, Own};
 use crate::state::StateName;
 
 /// How an INIT is answered where there is an association with its sender.
@@ -48,25 +48,21 @@ impl Endpoint {
             return self.discards.count(Discard::ChunkFields);
         };
         let ours = Extensions::of(&self.config);
-        let offer = Offer::read(&init, arrival.path.remote, ours)
-            .and_then(|offer| offer.with_what_is_required(&self.config));
-        let mut offer = match offer {
-            Ok(offer) => offer,
-            Err(error) => {
-                self.discards.count(Discard::BadInit);
-                if let Some(cause) = error.cause() {
-                    self.refuse_init(arrival, init.initiate_tag, &[cause]);
-                }
-                return;
+        let mut offer = Offer::of(&init, arrival.path.remote);
+        if let Err(error) = offer.read(&init, ours, &self.config) {
+            self.discards.count(Discard::BadInit);
+            if let Some(cause) = error.cause() {
+                self.refuse_init(arrival, init.initiate_tag, &[cause]);
             }
-        };
+            return;
+        }
         let port = arrival.header.source_port;
         let Some(slot) = offer
             .addresses
             .iter()
             .find_map(|&address| self.live(port, address))
         else {
-            return self.on_first_init(arrival, &mut offer);
+            return self.on_first_init(arrival, &mut offer, ours);
         };
         let Some(association) = self.table.get_mut(slot) else {
             return;
@@ -74,7 +70,7 @@ impl Endpoint {
         match collision(association, &offer, &arrival) {
             Collision::SameTag(tie_tags) => {
                 let own = association.own();
-                self.send_init_ack(arrival, &mut offer, own, tie_tags);
+                self.send_init_ack(arrival, (&mut offer, ours), own, tie_tags);
             }
             Collision::SameTagTo(remote) => {
                 let own = association.own();
@@ -86,12 +82,12 @@ impl Endpoint {
                     udp_port: association.paths().udp_port_to(remote),
                     ..arrival
                 };
-                self.send_init_ack(arrival, &mut offer, own, TieTags::NONE);
+                self.send_init_ack(arrival, (&mut offer, ours), own, TieTags::NONE);
             }
             Collision::NewTag(tie_tags) => {
                 // In place of a life that may have been lost.
-                let own = self.draw_own(&offer);
-                self.send_init_ack(arrival, &mut offer, own, tie_tags);
+                let own = self.draw_own(&offer, ours);
+                self.send_init_ack(arrival, (&mut offer, ours), own, tie_tags);
             }
             Collision::ShutdownAck => {
                 association.repeat_control();
@@ -116,7 +112,7 @@ impl Endpoint {
         }
     }
 
-    fn on_first_init(&mut self, arrival: Arrival, offer: &mut Offer) {
+    fn on_first_init(&mut self, arrival: Arrival, offer: &mut Offer, ours: Extensions) {
         if !self.listening {
             self.discards.count(Discard::OutOfTheBlue);
             return self.refuse_init(arrival, offer.initiate_tag, &[]);
@@ -125,8 +121,8 @@ impl Endpoint {
             self.discards.count(Discard::Overload);
             return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
         }
-        let own = self.draw_own(offer);
-        self.send_init_ack(arrival, offer, own, TieTags::NONE);
+        let own = self.draw_own(offer, ours);
+        self.send_init_ack(arrival, (offer, ours), own, TieTags::NONE);
     }
 
     /// ABORT to the sender of an INIT, with the tag it chose (RFC 9260 §8.4, rule 3).
@@ -138,8 +134,9 @@ impl Endpoint {
         self.answer(arrival, tag, &[&abort]);
     }
 
-    fn draw_own(&mut self, offer: &Offer) -> Own {
-        let both = offer.extensions.and(Extensions::of(&self.config));
+    /// `ours`: what this endpoint speaks.
+    fn draw_own(&mut self, offer: &Offer, ours: Extensions) -> Own {
+        let both = offer.extensions.and(ours);
         Own {
             tag: self.random.tag(),
             initial_tsn: Tsn(self.random.next_u32()),
@@ -150,12 +147,18 @@ impl Endpoint {
     }
 
     /// INIT ACK, to where the INIT came from and nowhere else (RFC 5062 §2.3). What the cookie tells is taken out of `offer`.
-    fn send_init_ack(&mut self, arrival: Arrival, offer: &mut Offer, own: Own, tie_tags: TieTags) {
+    fn send_init_ack(
+        &mut self,
+        arrival: Arrival,
+        (offer, ours): (&mut Offer, Extensions),
+        own: Own,
+        tie_tags: TieTags,
+    ) {
         let valid_cookie_life = self.config.valid_cookie_life;
         // A peer may double the life of its cookie, not more (RFC 9260 §3.3.2.1.3 leaves the bound to us).
         let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
         let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
-        let mut extensions = offer.extensions.and(Extensions::of(&self.config));
+        let mut extensions = offer.extensions.and(ours);
         let auth = own.auth_random.zip(offer.auth.take());
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
@@ -187,9 +190,16 @@ impl Endpoint {
             ..own
         };
         let remote = arrival.path.remote;
-        let mut sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
+        let mut sealed = self
+            .jar
+            .seal(arrival.now, &cookie, &mut self.random, BEFORE_COOKIE);
         if cookie.auth.is_some()
-            && !handshake::has_room_for_auth(&self.config, own, remote, sealed.len() - HEADER)
+            && !handshake::has_room_for_auth(
+                &self.config,
+                own,
+                remote,
+                sealed.len() - BEFORE_COOKIE,
+            )
         {
             if self.config.authentication == Authentication::Required {
                 return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
@@ -199,16 +209,16 @@ impl Endpoint {
             if !unsigned {
                 cookie.extensions.set(&ASCONF, false);
             }
-            sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
+            sealed = self
+                .jar
+                .seal(arrival.now, &cookie, &mut self.random, BEFORE_COOKIE);
         }
-        let ack = InitAck(handshake::init_ack(
-            &self.config,
-            own,
-            remote,
-            sealed,
-            offer,
-            cookie.extensions,
-        ));
+        let (config, both) = (&self.config, cookie.extensions);
+        if handshake::init_ack_around(config, own, remote, offer, both, &mut sealed) {
+            return self.answer_with(arrival, offer.initiate_tag, sealed);
+        }
+        let sealed = sealed.split_off(BEFORE_COOKIE - HEADER);
+        let ack = handshake::init_ack(config, own, remote, sealed, offer, both);
         self.answer(arrival, offer.initiate_tag, &[&ack]);
     }
 }

@@ -54,15 +54,15 @@ impl Endpoint {
         mut each: impl FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
     ) {
         let now = self.at(now);
-        while let Some((path, udp_port, bytes)) = self.answers.pop_front() {
-            out.extend_from_slice(&bytes);
+        while let Some(answer) = self.answers.pop() {
+            out.extend_from_slice(&answer.packet);
             let transmit = Transmit {
-                path,
-                len: bytes.len(),
+                path: answer.path,
+                len: answer.packet.len(),
                 ecn: Ecn::NotEct,
                 may_fragment: false,
             };
-            if each(udp_port, transmit, out).is_break() {
+            if each(answer.udp_port, transmit, out).is_break() {
                 return;
             }
         }

@@ -88,15 +88,10 @@ impl OfferError {
 }
 
 impl Offer {
-    /// Reads an INIT, or the part of an INIT ACK that is one, that came from `source`, by who speaks `ours`.
-    pub(crate) fn read(init: &Init, source: IpAddr, ours: Extensions) -> Result<Self, OfferError> {
-        if init.initiate_tag == 0 {
-            return Err(OfferError::ZeroTag);
-        }
-        if init.outbound_streams == 0 || init.inbound_streams == 0 || init.a_rwnd < MIN_A_RWND {
-            return Err(OfferError::Field);
-        }
-        let mut offer = Offer {
+    /// An INIT, or the part of an INIT ACK that is one, that came from `source`: its fields alone, not looked at. [`Self::read`] comes next.
+    #[inline(always)]
+    pub(crate) fn of(init: &Init, source: IpAddr) -> Self {
+        Self {
             initiate_tag: init.initiate_tag,
             a_rwnd: init.a_rwnd,
             outbound_streams: init.outbound_streams,
@@ -109,7 +104,31 @@ impl Offer {
             remarks: Remarks::default(),
             cookie_preservative: None,
             unrecognized: Vec::new(),
-        };
+        }
+    }
+
+    /// Reads the parameters, by who has the settings `config` and speaks `ours`, and judges the whole.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(crate) fn read(
+        &mut self,
+        init: &Init,
+        ours: Extensions,
+        config: &Config,
+    ) -> Result<(), OfferError> {
+        self.read_all(init, ours)?;
+        self.has_what_is_required(config)
+    }
+
+    fn read_all(&mut self, init: &Init, ours: Extensions) -> Result<(), OfferError> {
+        if init.initiate_tag == 0 {
+            return Err(OfferError::ZeroTag);
+        }
+        if init.outbound_streams == 0 || init.inbound_streams == 0 || init.a_rwnd < MIN_A_RWND {
+            return Err(OfferError::Field);
+        }
+        let source = self.addresses[0];
         let mut reported = 0;
         let mut auth = Collected::default();
         for parameter in &init.parameters {
@@ -120,18 +139,18 @@ impl Offer {
             {
                 continue;
             }
-            if !offer.take(parameter, source, ours, &mut reported)? {
+            if !self.take(parameter, source, ours, &mut reported)? {
                 break;
             }
         }
-        offer.remarks.settle(&offer.addresses);
-        offer.auth = auth.finish();
-        offer.extensions.set(&AUTH, offer.auth.is_some());
-        Ok(offer)
+        self.remarks.settle(&self.addresses);
+        self.auth = auth.finish();
+        self.extensions.set(&AUTH, self.auth.is_some());
+        Ok(())
     }
 
     /// Refuses an offer that lacks what `config` requires.
-    pub(crate) fn with_what_is_required(self, config: &Config) -> Result<Self, OfferError> {
+    fn has_what_is_required(&self, config: &Config) -> Result<(), OfferError> {
         if config.authentication == Authentication::Required && self.auth.is_none() {
             return Err(OfferError::NoAuth);
         }
@@ -139,7 +158,7 @@ impl Offer {
         if changes && self.auth.is_none() && !config.profile.asconf_without_auth {
             return Err(OfferError::NoAuth); // RFC 5061 §4.2.7
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Takes one parameter; `false` if those after it are not to be read.
@@ -224,6 +243,11 @@ mod tests {
 
     const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
+    fn read(init: &Init, source: IpAddr, ours: Extensions) -> Result<Offer, OfferError> {
+        let mut offer = Offer::of(init, source);
+        offer.read_all(init, ours).map(|()| offer)
+    }
+
     fn init(parameters: Parameters) -> Init {
         Init {
             initiate_tag: 1,
@@ -244,7 +268,7 @@ mod tests {
         let mut zero_tag = init(Parameters::empty());
         zero_tag.initiate_tag = 0;
         assert_eq!(
-            Offer::read(&zero_tag, SOURCE, Extensions::default()),
+            read(&zero_tag, SOURCE, Extensions::default()),
             Err(OfferError::ZeroTag)
         );
         for broken in [
@@ -262,12 +286,12 @@ mod tests {
             },
         ] {
             assert_eq!(
-                Offer::read(&broken, SOURCE, Extensions::default()),
+                read(&broken, SOURCE, Extensions::default()),
                 Err(OfferError::Field)
             );
         }
         assert!(
-            Offer::read(
+            read(
                 &Init {
                     a_rwnd: 1_500,
                     ..init(Parameters::empty())
@@ -288,7 +312,7 @@ mod tests {
             (0xBFF0, 0, true),
             (0xFFF0, 1, true),
         ] {
-            let offer = Offer::read(
+            let offer = read(
                 &init(Parameters::of(&[unknown(kind, b"abcd"), address.clone()])),
                 SOURCE,
                 Extensions::default(),
@@ -302,8 +326,7 @@ mod tests {
     #[test]
     fn many_unknown_parameters_are_reported_within_bounds() {
         let many: Vec<_> = (0..5_000).map(|_| unknown(0xC123, &[0; 8])).collect();
-        let offer =
-            Offer::read(&init(Parameters::of(&many)), SOURCE, Extensions::default()).unwrap();
+        let offer = read(&init(Parameters::of(&many)), SOURCE, Extensions::default()).unwrap();
         assert!(!offer.unrecognized.is_empty());
         assert!(offer.unrecognized.iter().map(Bytes::len).sum::<usize>() <= MAX_REPORTED);
     }
@@ -322,8 +345,7 @@ mod tests {
         ] {
             list.insert(0, Parameter::Ipv4Address(bad.into()));
         }
-        let offer =
-            Offer::read(&init(Parameters::of(&list)), SOURCE, Extensions::default()).unwrap();
+        let offer = read(&init(Parameters::of(&list)), SOURCE, Extensions::default()).unwrap();
         assert_eq!(offer.addresses.len(), MAX_PEER_ADDRESSES);
         assert_eq!(offer.addresses[0], SOURCE);
         assert!(
@@ -338,7 +360,7 @@ mod tests {
     fn a_parameter_partly_outside_the_chunk_refuses_the_whole_offer() {
         let good = Parameters::of(&[Parameter::Ipv4Address([10, 0, 0, 9].into())]);
         for cut in 1..good.as_bytes().len() {
-            let offer = Offer::read(
+            let offer = read(
                 &init(Parameters::from_bytes(good.as_bytes().slice(..cut))),
                 SOURCE,
                 Extensions::default(),
@@ -349,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_host_name_is_refused_with_the_parameter() {
-        let offer = Offer::read(
+        let offer = read(
             &init(Parameters::of(&[Parameter::HostNameAddress(
                 Bytes::from_static(b"a.b\0"),
             )])),

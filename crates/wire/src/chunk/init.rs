@@ -10,6 +10,8 @@ use crate::serial::Tsn;
 
 /// Value bytes before the parameters.
 const FIXED: usize = 16;
+/// Bytes of the chunk before the parameters.
+pub(super) const BEFORE_PARAMETERS: usize = crate::packet::CHUNK_HEADER + FIXED;
 
 /// Asks for an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,17 +64,25 @@ impl Init {
     }
 
     fn length(&self) -> usize {
-        crate::packet::CHUNK_HEADER + FIXED + self.parameters.as_bytes().len()
+        BEFORE_PARAMETERS + self.parameters.as_bytes().len()
     }
 
-    /// Writes it as a chunk of type `kind`: INIT and INIT ACK have one form.
+    /// What stands before the parameters, in a chunk of type `kind` with so many bytes: INIT and INIT ACK have one form.
+    #[inline(always)]
+    pub(super) fn before_parameters(&self, kind: u8, length: usize) -> [u8; BEFORE_PARAMETERS] {
+        let mut bytes = [0; BEFORE_PARAMETERS];
+        bytes[..4].copy_from_slice(&chunk_header(kind, 0, length));
+        bytes[4..8].copy_from_slice(&self.initiate_tag.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.a_rwnd.to_be_bytes());
+        bytes[12..14].copy_from_slice(&self.outbound_streams.to_be_bytes());
+        bytes[14..16].copy_from_slice(&self.inbound_streams.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.initial_tsn.0.to_be_bytes());
+        bytes
+    }
+
+    /// Writes it as a chunk of type `kind`.
     pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
-        out.extend_from_slice(&chunk_header(kind, 0, self.length()));
-        out.extend_from_slice(&self.initiate_tag.to_be_bytes());
-        out.extend_from_slice(&self.a_rwnd.to_be_bytes());
-        out.extend_from_slice(&self.outbound_streams.to_be_bytes());
-        out.extend_from_slice(&self.inbound_streams.to_be_bytes());
-        out.extend_from_slice(&self.initial_tsn.0.to_be_bytes());
+        out.extend_from_slice(&self.before_parameters(kind, self.length()));
         out.extend_from_slice(self.parameters.as_bytes());
         put_padding(out, self.length());
     }

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use crate::chunk::{DecodeError, Init, kind};
-use crate::encode::Encode;
+use crate::encode::{Encode, Full};
 use crate::packet::RawChunk;
 
 /// Answers an INIT; the form is the same. Its parameters hold the State Cookie.
@@ -13,6 +13,21 @@ pub struct InitAck(pub Init);
 impl InitAck {
     pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         Init::decode(raw).map(Self)
+    }
+
+    /// Writes all but the parameters over the first bytes of `chunk`, behind which they stand already: those of `self` are not looked at.
+    ///
+    /// # Errors
+    /// [`Full`] where there is no place for it, or the chunk is longer than one may be.
+    pub fn put_before_parameters(&self, chunk: &mut [u8]) -> Result<(), Full> {
+        let length = chunk.len();
+        match chunk.first_chunk_mut() {
+            Some(first) if length <= usize::from(u16::MAX) => {
+                *first = self.before_parameters(kind::INIT_ACK, length);
+                Ok(())
+            }
+            _ => Err(Full),
+        }
     }
 }
 

@@ -28,16 +28,26 @@ impl<'a> PacketBuilder<'a> {
         let start = out.len();
         // One reservation serves the whole packet; what the packet leaves free serves the next one.
         out.reserve(limit.clamp(COMMON_HEADER, MAX_PACKET));
-        let mut bytes = [0; COMMON_HEADER];
-        bytes[0..2].copy_from_slice(&header.source_port.to_be_bytes());
-        bytes[2..4].copy_from_slice(&header.destination_port.to_be_bytes());
-        bytes[4..8].copy_from_slice(&header.verification_tag.to_be_bytes());
-        out.extend_from_slice(&bytes);
+        out.extend_from_slice(&first_bytes(header));
         Self {
             out,
             start,
             end: start + limit.min(MAX_PACKET) / 4 * 4,
         }
+    }
+
+    /// A packet whose chunks stand in `out` already, behind place for the common header: it is all that `out` has. They are whole, with their
+    /// padding.
+    ///
+    /// # Errors
+    /// [`Full`] where there is no such place, or they are more than a packet holds.
+    pub fn around(out: &'a mut BytesMut, header: CommonHeader) -> Result<Self, Full> {
+        let end = out.len();
+        if !(COMMON_HEADER..=MAX_PACKET).contains(&end) {
+            return Err(Full);
+        }
+        out[..COMMON_HEADER].copy_from_slice(&first_bytes(header));
+        Ok(Self { out, start: 0, end })
     }
 
     /// Lets the packet have `more` bytes beyond what is there, whatever its limit: for a chunk that cannot be made smaller.
@@ -127,6 +137,16 @@ impl<'a> PacketBuilder<'a> {
         std::mem::forget(self);
         length
     }
+}
+
+/// The common header before the checksum is known.
+#[inline(always)]
+fn first_bytes(header: CommonHeader) -> [u8; COMMON_HEADER] {
+    let mut bytes = [0; COMMON_HEADER];
+    bytes[0..2].copy_from_slice(&header.source_port.to_be_bytes());
+    bytes[2..4].copy_from_slice(&header.destination_port.to_be_bytes());
+    bytes[4..8].copy_from_slice(&header.verification_tag.to_be_bytes());
+    bytes
 }
 
 impl Drop for PacketBuilder<'_> {

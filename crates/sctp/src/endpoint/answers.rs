@@ -1,0 +1,76 @@
+//! Answers without an association that wait to be sent.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Path;
+use bytes::Bytes;
+
+use crate::seldom::Seldom;
+
+/// A packet, between these addresses and to this UDP port of the peer's.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) path: Path,
+    pub(super) udp_port: u16,
+    pub(super) packet: Bytes,
+}
+
+/// Those that wait, in their order. Mostly it is one, which takes no block of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// None waits behind none.
+    first: Option<Answer>,
+    others: Seldom<VecDeque<Answer>>,
+}
+
+impl Answers {
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    pub(super) fn push(&mut self, answer: Answer) {
+        match &self.first {
+            None => self.first = Some(answer),
+            Some(_) => self.others.make().push_back(answer),
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Answer> {
+        let first = self.first.take()?;
+        self.first = self.others.change(VecDeque::pop_front).flatten();
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_that_came_goes_first() {
+        let mut answers = Answers::default();
+        let mut expected = VecDeque::new();
+        let path = Path::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        for turn in 0..100_u16 {
+            for number in 0..turn % 4 {
+                let udp_port = turn * 4 + number;
+                let packet = Bytes::new();
+                answers.push(Answer {
+                    path,
+                    udp_port,
+                    packet,
+                });
+                expected.push_back(udp_port);
+            }
+            assert_eq!(answers.len(), expected.len());
+            for _ in 0..turn % 3 {
+                assert_eq!(answers.pop().map(|it| it.udp_port), expected.pop_front());
+            }
+        }
+        while let Some(answer) = answers.pop() {
+            assert_eq!(Some(answer.udp_port), expected.pop_front());
+        }
+        assert!(expected.is_empty() && answers.len() == 0);
+    }
+}
