@@ -26,6 +26,15 @@ impl<T> Default for Seldom<T> {
 }
 
 impl<T: Blank> Seldom<T> {
+    /// Whether there is something in it, which for most takes no look at what that is.
+    #[inline(always)]
+    pub(crate) fn has_any(&self) -> bool {
+        match &self.0 {
+            Some(block) => !block.is_blank(),
+            None => false,
+        }
+    }
+
     /// To put something in.
     pub(crate) fn make(&mut self) -> &mut T {
         self.0.get_or_insert_default()

@@ -43,7 +43,7 @@ pub use send_queue::Message;
 
 use crate::allocation::{Loss, StreamsInUse};
 use crate::partial::{Abandoning, Course};
-use crate::path::{PathEntry, PathId, PathState, Paths};
+use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::OfSender;
 use crate::scheduling::Turn;
 use crate::stats::{SenderCounters, SenderStatistics};
@@ -464,6 +464,7 @@ impl Sender {
     }
 
     /// Whether there is a new chunk, and the path and its cwnd let it go.
+    #[inline(always)]
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
             && !self.timed_out
@@ -480,10 +481,10 @@ impl Sender {
     }
 
     /// Data flows on confirmed paths only (RFC 9260 §5.4).
+    #[inline(always)]
     fn may_use(&self, path: PathId, paths: &Paths) -> bool {
-        let unconfirmed = |entry: &PathEntry| entry.state == PathState::Unconfirmed;
         if self.profile.confirm_paths_before_data {
-            return !paths.iter().any(|(_, entry)| unconfirmed(entry));
+            return paths.are_confirmed();
         }
         paths.get(path).is_verified()
     }

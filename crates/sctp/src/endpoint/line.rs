@@ -54,9 +54,10 @@ impl Line {
             return;
         }
         *own = Place(LAST);
-        match slots.at(self.last) {
-            Some(last) => *place(last) = Place(slot),
-            None => self.first = slot,
+        if self.first == OUT {
+            self.first = slot;
+        } else if let Some(last) = slots.at(self.last) {
+            *place(last) = Place(slot);
         }
         self.last = slot;
     }

@@ -33,6 +33,13 @@ impl Paths {
         self.iter().any(|(_, entry)| entry.verified)
     }
 
+    /// Whether no path waits to be verified.
+    #[inline(never)]
+    pub(crate) fn are_confirmed(&self) -> bool {
+        let mut entries = self.entries.iter();
+        entries.all(|entry| entry.state != PathState::Unconfirmed)
+    }
+
     /// Takes a path out of use: the peer has deleted its address.
     pub(crate) fn give_up(&mut self, id: PathId) {
         self.get_mut(id).disown();

@@ -57,6 +57,18 @@ impl Entries {
         }
     }
 
+    /// The first that is wanted: mostly it is the first of all, which is asked without a walk.
+    #[inline(always)]
+    pub(super) fn position(&self, wanted: impl Fn(&PathEntry) -> bool) -> Option<usize> {
+        if wanted(&self.first) {
+            return Some(0);
+        }
+        if self.others.is_empty() {
+            return None;
+        }
+        self.others.iter().position(wanted).map(|index| index + 1)
+    }
+
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = &PathEntry> + Clone {
         std::iter::once(&self.first).chain(self.others.iter())

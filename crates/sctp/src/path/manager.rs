@@ -374,7 +374,6 @@ impl Paths {
     /// The path to that remote address.
     pub fn find(&self, remote: IpAddr) -> Option<PathId> {
         self.entries
-            .iter()
             .position(|entry| entry.path.remote == remote && !entry.disowned)
             .map(|index| PathId(index as u8))
     }

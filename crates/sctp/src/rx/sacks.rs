@@ -53,7 +53,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn tells_point_alone(&self, trace: &Trace) -> bool {
         !self.tracker.has_gaps()
-            && self.tracker.duplicates().is_empty()
+            && !self.tracker.has_duplicates()
             && self.sack.packets_to_tell().is_none()
             && trace.wants_only(UNCOMMON)
             && self.held.is_off()
@@ -85,7 +85,7 @@ impl Receiver {
 
     /// Whether the cumulative TSN says all that a SACK would: no gap, no duplicate, and the window that the peer knows.
     pub(crate) fn point_says_all(&self) -> bool {
-        !self.tracker.has_gaps() && self.tracker.duplicates().is_empty() && self.window.is_as_told()
+        !self.tracker.has_gaps() && !self.tracker.has_duplicates() && self.window.is_as_told()
     }
 
     /// The peer has been told the cumulative TSN otherwise; a SACK need not.

@@ -366,6 +366,11 @@ impl TsnTracker {
         &self.duplicates
     }
 
+    #[inline]
+    pub fn has_duplicates(&self) -> bool {
+        self.duplicates.has_any()
+    }
+
     /// The first `count` duplicates have been reported.
     pub fn forget_duplicates(&mut self, count: usize) {
         (self.duplicates).change(|it| drop(it.drain(..count.min(it.len()))));

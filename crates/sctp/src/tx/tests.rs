@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::config::{Config, SchedulerKind};
+use crate::path::PathState;
 use crate::profile::{FastRecovery, MaxBurst, Profile, RecoveryWaits, RetransmissionPath};
 
 mod concurrent;
