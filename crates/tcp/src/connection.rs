@@ -2,6 +2,7 @@
 
 mod ecn;
 mod handshake;
+mod plain;
 mod receive;
 mod transmit;
 
@@ -17,7 +18,7 @@ use crate::event::{Event, Failure};
 use crate::rx::Receiver;
 use crate::state::State;
 use crate::stats::Stats;
-use crate::time::earlier;
+use crate::time::or_never;
 use crate::tx::Sender;
 
 /// The two ports of a connection, seen from this end.
@@ -89,6 +90,8 @@ pub struct Connection {
     time_wait_until: Option<Nanos>,
     /// No challenge before this.
     next_challenge: Nanos,
+    /// Nothing can be sent before something is written, read or comes, or a timer expires.
+    quiet: bool,
     events: VecDeque<Event>,
     stats: Stats,
     trace: Trace,
@@ -150,6 +153,7 @@ impl Connection {
             early_ack: None,
             time_wait_until: None,
             next_challenge: 0,
+            quiet: false,
             events: VecDeque::new(),
             stats: Stats::default(),
             trace: Trace::default(),
@@ -165,6 +169,7 @@ impl Connection {
     /// # Errors
     /// The buffer is too full, or the connection closed; nothing was taken.
     pub fn write(&mut self, bytes: Bytes) -> Result<(), WriteError> {
+        self.quiet = false;
         if !self.open_for_writing() {
             return Err(WriteError::Closed);
         }
@@ -182,6 +187,7 @@ impl Connection {
     /// # Errors
     /// The connection closed.
     pub fn write_zeros(&mut self, count: u64) -> Result<(), WriteError> {
+        self.quiet = false;
         if !self.open_for_writing() {
             return Err(WriteError::Closed);
         }
@@ -207,6 +213,7 @@ impl Connection {
 
     /// The next bytes in order, a slice of the datagram that brought them.
     pub fn read(&mut self) -> Option<Bytes> {
+        self.quiet = false;
         self.receiver.read()
     }
 
@@ -223,6 +230,7 @@ impl Connection {
 
     /// Closes this end: what was written is sent, then a FIN (RFC 9293 §3.10.4). The peer may go on sending.
     pub fn close(&mut self) {
+        self.quiet = false;
         match self.state {
             State::Listen | State::SynSent => {
                 self.shut();
@@ -249,6 +257,7 @@ impl Connection {
 
     /// Ends the connection at once: a RST tells the peer (RFC 9293 §3.10.5).
     pub fn abort(&mut self) {
+        self.quiet = false;
         if self.state == State::Closed {
             return;
         }
@@ -271,6 +280,15 @@ impl Connection {
             && !self.syn_owed
             && self.early_ack.is_none()
             && self.reset.is_none()
+    }
+
+    /// As [`Self::is_at_rest`], whatever it takes to find out.
+    fn has_nothing(&self) -> bool {
+        let sends = self.state.sends() && self.sender.plan().is_some();
+        let acknowledges = self.receiver.acks().is_due() && self.state.is_synchronized();
+        let waits = self.syn_owed || self.early_ack.is_some() || self.path.is_none();
+        let some = sends || acknowledges || waits;
+        self.reset.is_none() && (!some || self.path.is_none())
     }
 
     /// What happened since the last call, oldest first.
@@ -374,6 +392,7 @@ impl Transport for Connection {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
+        self.quiet = false;
         self.receiver.acks_mut().handle_timeout(now);
         if self.time_wait_until.is_some_and(|at| at <= now) {
             self.shut();
@@ -392,11 +411,18 @@ impl Transport for Connection {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if self.quiet {
+            debug_assert!(self.has_nothing(), "that was found out");
+            return None;
+        }
         self.transmit(now, out)
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        let ends = earlier(self.sender.deadline(), self.receiver.acks().deadline());
-        earlier(ends, self.time_wait_until)
+        let receives = or_never(self.receiver.acks().deadline());
+        let earliest = (self.sender.deadline())
+            .min(receives)
+            .min(or_never(self.time_wait_until));
+        (earliest != Nanos::MAX).then_some(earliest)
     }
 }

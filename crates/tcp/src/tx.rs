@@ -3,6 +3,7 @@
 pub(crate) mod control;
 pub(crate) mod ecn;
 pub(crate) mod flow;
+mod plain;
 mod plan;
 pub(crate) mod recovery;
 pub(crate) mod rto;

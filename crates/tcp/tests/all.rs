@@ -9,6 +9,7 @@ mod dctcp;
 mod ecn;
 mod ns2;
 mod pacing;
+mod plain;
 mod rack;
 mod recovery;
 mod spurious;

@@ -113,6 +113,12 @@ impl ProbeSet {
         ProbeSet(self.0 | 1 << probe as u8)
     }
 
+    /// This set but for `probe`.
+    #[must_use]
+    pub const fn without(self, probe: Probe) -> ProbeSet {
+        ProbeSet(self.0 & !(1 << probe as u8))
+    }
+
     /// This set and all of `other`.
     #[must_use]
     pub const fn union(self, other: ProbeSet) -> ProbeSet {

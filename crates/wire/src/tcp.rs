@@ -1,6 +1,7 @@
 //! TCP segments (RFC 9293 §3.1).
 
 mod options;
+mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use crate::checksum::{Checksum, internet_tcp};
 use crate::serial::SeqNumber;
 
 pub use options::{MAX_OPTIONS, Options, SackBlock, SackBlocks, Timestamps};
+pub use plain::{Plain, is_intact};
 
 /// Length of the header without options, bytes.
 pub const HEADER: usize = 20;

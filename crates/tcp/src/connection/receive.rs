@@ -26,6 +26,14 @@ fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
 impl Connection {
     pub(super) fn receive(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.stats.segments_received += 1;
+        self.quiet = false;
+        if !self.receive_plain(now, path, ecn, &datagram) {
+            self.receive_any(now, path, ecn, datagram);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_any(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         let check = if self.config.checksum {
             Checksum::Verify
         } else {

@@ -23,21 +23,27 @@ impl Connection {
             self.stats.acknowledgements_sent += 1;
             return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
         }
-        if self.state.sends() {
+        let mut held = false;
+        // An end that only receives always is at rest.
+        if self.state.sends() && !self.sender.is_at_rest() {
             self.sender.wake(now, &mut self.trace);
             match self.sender.plan() {
                 Some(plan) if self.sender.may_go(now) => {
-                    return Some(self.send_text(now, path, &plan, out));
+                    let transmit = self.send_text(now, path, &plan, out);
+                    // What follows is no more than a window that is full: then nobody has to ask.
+                    self.quiet = self.sender.waits_for_room();
+                    return Some(transmit);
                 }
-                Some(_) => {}
+                Some(_) => held = true,
                 None => self.sender.rest(now),
             }
         }
         if self.receiver.acks().is_due() && self.state.is_synchronized() {
             self.stats.acknowledgements_sent += 1;
-            let header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
-            return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
+            let at = self.sender.flow.max;
+            return Some(self.write_segment(now, path, Ecn::NotEct, (at, Flags::ACK), None, out));
         }
+        self.quiet = !held;
         None
     }
 
@@ -82,14 +88,33 @@ impl Connection {
         if plan.len > 0 {
             self.receiver.acks_mut().on_text_sent(now);
         }
-        let header = self.header(now, plan.start, flags, plan.len);
-        let transmit = self.write_out(&header, path, ecn, Some(plan), out);
+        let transmit = self.write_segment(now, path, ecn, (plan.start, flags), Some(plan), out);
         self.sender
             .sent(now, plan, &mut self.stats, &mut self.trace);
         transmit
     }
 
+    /// A segment of a synchronized connection, text or a bare acknowledgement, of which `begin` is the offset and the flags.
+    #[inline]
+    fn write_segment(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        ecn: Ecn,
+        begin: (u64, Flags),
+        plan: Option<&Plan>,
+        out: &mut BytesMut,
+    ) -> Transmit {
+        if let Some(transmit) = self.write_plain(now, path, ecn, begin, plan, out) {
+            return transmit;
+        }
+        let (offset, flags) = begin;
+        let header = self.header(now, offset, flags, plan.map_or(0, |it| it.len));
+        self.write_out(&header, path, ecn, plan, out)
+    }
+
     /// The header of a segment of a synchronized connection. It carries the acknowledgement, which then is not due.
+    #[inline(never)]
     pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
         let window = self.receiver.acknowledge();
         self.trace
@@ -112,7 +137,7 @@ impl Connection {
         }
     }
 
-    fn acknowledgment_number(&self) -> SeqNumber {
+    pub(super) fn acknowledgment_number(&self) -> SeqNumber {
         SeqNumber(self.peer_isn.wrapping_add(self.receiver.next() as u32))
     }
 
@@ -153,6 +178,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn write_out(
         &mut self,
         header: &Header,

@@ -93,6 +93,19 @@ impl Acknowledger {
         }
     }
 
+    /// As [`Self::in_order`], by the fixed rules, of text beyond which none was waiting.
+    #[inline(always)]
+    pub fn in_order_plainly(&mut self, now: Nanos, length: u64) {
+        debug_assert!(!self.adapts(), "that was asked");
+        self.unacknowledged += length;
+        if !self.delayed || self.unacknowledged >= 2 * self.full {
+            self.due = true;
+            return;
+        }
+        let at = now + self.delay;
+        self.at = Some(self.at.map_or(at, |it| it.min(at)));
+    }
+
     /// The user has read; `left` bytes in order wait to be read.
     pub fn on_read(&mut self, left: u64) {
         let Some(adaptive) = &self.adaptive else {

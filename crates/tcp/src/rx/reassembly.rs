@@ -94,6 +94,16 @@ impl Reassembly {
         })
     }
 
+    /// As [`Reassembly::pass`], of the next `length` bytes; whether they were taken.
+    #[inline(always)]
+    pub fn pass_next(&mut self, length: u64) -> bool {
+        if self.has_gap() {
+            return false;
+        }
+        self.next += length;
+        true
+    }
+
     /// Takes the text at the offset `start`, already trimmed to the window, and appends to `ready` what became
     /// deliverable.
     pub fn insert(

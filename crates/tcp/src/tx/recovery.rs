@@ -84,6 +84,13 @@ pub(crate) trait Recovery: Debug + Send {
     /// An acknowledgement that is not older than the last one arrived; `flow.una` counts it already.
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome;
 
+    /// A bare acknowledgement without blocks moves the cumulative point to `to`, which `flow.una` does not count yet. Whether that is all
+    /// there is to it: it [is a sample and restarts the timer](Outcome), and was taken; else it is told by [`Recovery::on_ack`].
+    fn pass(&mut self, flow: &mut Flow, to: u64) -> bool {
+        let _ = (flow, to);
+        false
+    }
+
     /// The retransmission timer expired. The caller has told the controller and sets `flow.nxt` back to `flow.una`.
     fn on_timeout(&mut self, flow: &mut Flow, moment: &Moment);
 

@@ -39,6 +39,19 @@ impl Scoreboard {
         self.retransmitted_to = self.una;
     }
 
+    /// Moves the cumulative point to `una`, and forgets all else.
+    #[inline]
+    pub fn restart(&mut self, una: u64) {
+        self.una = self.una.max(una);
+        self.ranges.clear();
+        (
+            self.sacked,
+            self.sacked_below_lost,
+            self.sacked_below_retransmitted,
+        ) = (0, 0, 0);
+        (self.lost_to, self.retransmitted_to) = (self.una, self.una);
+    }
+
     /// `HighRxt`: offset behind the highest byte retransmitted in this recovery.
     pub fn retransmitted_to(&self) -> u64 {
         self.retransmitted_to

@@ -124,6 +124,17 @@ impl SendBuffer {
         }
     }
 
+    /// The `len` bytes from the offset `from`, if the first piece has all of them.
+    #[inline]
+    pub fn slice(&self, from: u64, len: usize) -> Option<&[u8]> {
+        let first = self.pieces.front()?;
+        let skip = from.checked_sub(first.start)?;
+        match &first.run {
+            Run::Zeros(count) => ZEROS.get(..len).filter(|_| skip + len as u64 <= *count),
+            Run::Bytes(bytes) => bytes.get(skip as usize..)?.get(..len),
+        }
+    }
+
     /// The `len` bytes from the offset `from`, slice after slice. All of them must be held.
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);

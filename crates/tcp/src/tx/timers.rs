@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use super::Sender;
 use super::recovery::{Due, Moment, Outcome};
 use crate::stats::Stats;
-use crate::time::earlier;
+use crate::time::or_never;
 
 impl Sender {
     /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
@@ -25,13 +25,16 @@ impl Sender {
         }
     }
 
-    /// The earliest timer.
-    pub fn deadline(&self) -> Option<Nanos> {
+    /// The earliest timer, [`Nanos::MAX`] for none.
+    #[inline]
+    pub fn deadline(&self) -> Nanos {
+        let own = or_never(self.retransmit_at).min(or_never(self.persist_at));
+        let own = own.min(or_never(self.recovery.deadline()));
         // Only where a segment was put off.
-        let gate = self.flow.pacer.deadline().max(self.flow.ecn.held_until());
-        let gate = gate.filter(|_| self.plan().is_some());
-        let own = earlier(self.retransmit_at, self.persist_at);
-        earlier(own, earlier(gate, self.recovery.deadline()))
+        match self.flow.pacer.deadline().max(self.flow.ecn.held_until()) {
+            Some(gate) if self.plan().is_some() => own.min(gate),
+            _ => own,
+        }
     }
 
     /// Whether the retransmission timer is due.

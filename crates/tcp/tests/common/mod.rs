@@ -90,6 +90,11 @@ pub fn path_of(end: usize) -> Path {
 
 impl World {
     pub fn new(client: Config, server: Config) -> Self {
+        Self::watched(client, server, ProbeSet::ALL)
+    }
+
+    /// A world whose ends record these probes.
+    pub fn watched(client: Config, server: Config, probes: ProbeSet) -> Self {
         let ports = Ports {
             local: 40_000,
             remote: 80,
@@ -99,7 +104,7 @@ impl World {
             Connection::listen(server, 80, 0x7FFF_FFF0),
         ];
         for end in &mut ends {
-            *end.trace_mut() = Trace::new(ProbeSet::ALL);
+            *end.trace_mut() = Trace::new(probes);
         }
         Self {
             now: 0,

@@ -124,6 +124,17 @@ impl Recovery for Sack1 {
         }
     }
 
+    #[inline]
+    fn pass(&mut self, flow: &mut Flow, to: u64) -> bool {
+        if self.recovering {
+            return false;
+        }
+        self.timed_out = false;
+        flow.duplicates = 0;
+        flow.board.restart(to);
+        true
+    }
+
     fn on_timeout(&mut self, flow: &mut Flow, _moment: &Moment) {
         *self = Self {
             recover: flow.max,

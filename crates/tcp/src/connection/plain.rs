@@ -1,0 +1,108 @@
+//! The common segments of an established connection, by ways of their own which ask less: text that is next at an end that only
+//! receives, an acknowledgement of what was not acknowledged before, and segments without options that go.
+//!
+//! What is done is what [`receive`](super::receive) and [`transmit`](super::transmit) would do, no less; where any answer is another,
+//! they do it.
+
+use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
+use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::{Flags, HEADER, Plain, is_intact};
+use bytes::BytesMut;
+
+use super::Connection;
+use crate::state::State;
+use crate::tx::Plan;
+
+impl Connection {
+    /// Takes a segment, if it is a common one.
+    #[inline(always)]
+    pub(super) fn receive_plain(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        ecn: Ecn,
+        datagram: &[u8],
+    ) -> bool {
+        let Some(header) = Plain::read(datagram) else {
+            return false;
+        };
+        if self.state != State::Established
+            || header.source_port != self.ports.remote
+            || header.destination_port != self.ports.local
+            || header.sequence_number != self.acknowledgment_number()
+            || self.negotiated.timestamps
+            || self.path != Some(path)
+            || (self.config.checksum && !is_intact(datagram, (path.remote, path.local)))
+        {
+            return false;
+        }
+        let una = self.sender.flow.una;
+        let acknowledged = SeqNumber(self.isn.wrapping_add(una as u32));
+        let advanced = (header.acknowledgment_number.0).wrapping_sub(acknowledged.0);
+        if u64::from(advanced) > self.sender.flow.flightsize() {
+            return false;
+        }
+        let (start, to) = (self.receiver.next(), una + u64::from(advanced));
+        let text = datagram.len() - HEADER;
+        let (stats, trace) = (&mut self.stats, &mut self.trace);
+        let is_taken = if text == 0 {
+            self.sender.take_plain_ack(now, to, stats, trace)
+        } else {
+            // It acknowledges nothing, and neither it nor those before it were marked.
+            advanced == 0
+                && self.sender.has_sent_nothing()
+                && ecn == Ecn::NotEct
+                && self.ecn.echo() == Flags::NONE
+                && !trace.wants(Probe::Pipe)
+                && self
+                    .receiver
+                    .take_plain_text(now, text as u64, stats, trace)
+        };
+        if is_taken && self.window_from <= (start, to) {
+            self.window_from = (start, to);
+            let window = u64::from(header.window) << self.negotiated.peer_shift;
+            self.sender.set_window(window);
+        }
+        is_taken
+    }
+
+    /// A segment, if it has no options and its text lies in one piece. `begin`: its offset and flags.
+    #[inline(always)]
+    pub(super) fn write_plain(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        ecn: Ecn,
+        (offset, flags): (u64, Flags),
+        plan: Option<&Plan>,
+        out: &mut BytesMut,
+    ) -> Option<Transmit> {
+        if self.negotiated.timestamps || self.receiver.has_sack_blocks() {
+            return None;
+        }
+        let text = match plan {
+            Some(plan) => self.sender.text_in_one(plan)?,
+            None => &[],
+        };
+        let window = self.receiver.acknowledge();
+        self.trace
+            .record(now, Probe::AdvertisedRwnd, 0, window as f64);
+        self.acknowledged_to = self.receiver.next();
+        let header = Plain {
+            source_port: self.ports.local,
+            destination_port: self.ports.remote,
+            sequence_number: SeqNumber(self.isn.wrapping_add(offset as u32)),
+            acknowledgment_number: self.acknowledgment_number(),
+            flags: flags | self.ecn.echo(),
+            window: (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16,
+        };
+        let addresses = (path.local, path.remote);
+        let len = header.encode(out, addresses, self.config.checksum, text);
+        Some(Transmit {
+            path,
+            len,
+            ecn,
+            may_fragment: false,
+        })
+    }
+}

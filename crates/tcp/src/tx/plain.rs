@@ -1,0 +1,105 @@
+//! The common acknowledgement, and what is known of the next segment without planning it.
+
+use anabranch_congestion::AckSample;
+use anabranch_transport::{Nanos, Probe, Trace};
+
+use super::recovery::Next;
+use super::spurious::Frto;
+use super::{Plan, Sender};
+use crate::stats::Stats;
+
+impl Sender {
+    /// As [`Sender::handle_ack`], if the acknowledgement up to `to`, between `SND.UNA` and the highest sent, is a common one: bare and
+    /// without options, it acknowledges something, and nothing is being recovered or doubted. Whether it was taken.
+    #[inline(always)]
+    pub fn take_plain_ack(
+        &mut self,
+        now: Nanos,
+        to: u64,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) -> bool {
+        let advanced = to - self.flow.una;
+        if advanced == 0
+            || self.closing
+            || self.timestamps
+            || self.flow.spurious.frto != Frto::Off
+            || trace.wants(Probe::Pipe)
+            || !self.recovery.pass(&mut self.flow, to)
+        {
+            return false;
+        }
+        let flightsize_before = self.flow.flightsize();
+        self.advance(now, to, stats, trace);
+        let rtt = self.measure_plain(now, trace);
+        let limited = self.profile.growth_needs_full_cwnd
+            && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
+        let flightsize = self.flow.flightsize();
+        let latest = if self.flow.control.wants_latest_rtt() {
+            self.sent_times.on_ack(to, &[])
+        } else {
+            self.sent_times.clear();
+            None
+        };
+        self.flow.control.on_ack(&AckSample {
+            now,
+            bytes_acked: advanced,
+            segments_acked: advanced.div_ceil(self.flow.mss) as u32,
+            cumulative_advanced: !limited,
+            marked: false,
+            flightsize_before,
+            flightsize_after: flightsize,
+            in_recovery: false,
+            rtt,
+            latest_rtt: latest.map(|sent_at| now.saturating_sub(sent_at)),
+            srtt: self.rto.srtt(),
+            delivery: self.flow.delivery.on_ack(now, advanced, flightsize),
+            rate: None,
+        });
+        self.retransmit_at = (flightsize > 0).then(|| now + self.rto.rto());
+        self.trace_windows(now, trace);
+        true
+    }
+
+    /// The round trip that an acknowledgement without a timestamp measures, if it does.
+    #[inline(always)]
+    fn measure_plain(&mut self, now: Nanos, trace: &mut Trace) -> Option<Nanos> {
+        let (behind, sent_at) = self.timing?;
+        if self.flow.una < behind {
+            return None;
+        }
+        self.timing = None;
+        self.rto.sample(now, sent_at);
+        self.trace_rto(now, trace);
+        Some(now.saturating_sub(sent_at))
+    }
+
+    /// Whether nothing may be sent before an acknowledgement comes, since what is next is a full segment of new text for which the
+    /// congestion window has no room. Asks less than [`Sender::plan`]; `false` says nothing.
+    #[inline(always)]
+    pub fn waits_for_room(&self) -> bool {
+        let flow = &self.flow;
+        let full = flow.nxt + flow.mss;
+        if self.probe_owed
+            || self.probing
+            || self.persist_at.is_some()
+            || flow.nxt < flow.max
+            || full > flow.window_edge
+            || full > self.buffer.end()
+            || flow.spurious.frto != Frto::Off
+        {
+            return false;
+        }
+        match self.recovery.next(flow) {
+            Some(Next::Continue { room, .. }) => room < flow.mss,
+            Some(Next::Retransmit(_)) => false,
+            None => true,
+        }
+    }
+
+    /// The text of a planned segment, if it lies in one piece.
+    #[inline(always)]
+    pub fn text_in_one(&self, plan: &Plan) -> Option<&[u8]> {
+        self.buffer.slice(plan.start, plan.len)
+    }
+}

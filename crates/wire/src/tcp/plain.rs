@@ -1,0 +1,174 @@
+//! Headers without options, as most segments have: read and written in one piece.
+
+use std::net::IpAddr;
+
+use bytes::BytesMut;
+
+use super::{CHECKSUM, Flags, HEADER};
+use crate::checksum::internet_tcp;
+use crate::serial::SeqNumber;
+
+/// A header of 20 bytes, without urgent data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// The sender's port.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+    /// SEG.SEQ.
+    pub sequence_number: SeqNumber,
+    /// SEG.ACK.
+    pub acknowledgment_number: SeqNumber,
+    /// The control bits.
+    pub flags: Flags,
+    /// SEG.WND.
+    pub window: u16,
+}
+
+impl Plain {
+    /// The header of a segment which has no options, and no control bits but ACK, which is set, and PSH. What lies behind it is text.
+    #[inline(always)]
+    pub fn read(datagram: &[u8]) -> Option<Self> {
+        let &[
+            s0,
+            s1,
+            d0,
+            d1,
+            n0,
+            n1,
+            n2,
+            n3,
+            a0,
+            a1,
+            a2,
+            a3,
+            offset,
+            flags,
+            w0,
+            w1,
+            _,
+            _,
+            _,
+            _,
+        ] = datagram.first_chunk::<HEADER>()?;
+        if offset >> 4 != (HEADER / 4) as u8 || flags & !Flags::PSH.0 != Flags::ACK.0 {
+            return None;
+        }
+        Some(Self {
+            source_port: u16::from_be_bytes([s0, s1]),
+            destination_port: u16::from_be_bytes([d0, d1]),
+            sequence_number: SeqNumber(u32::from_be_bytes([n0, n1, n2, n3])),
+            acknowledgment_number: SeqNumber(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags: Flags(flags),
+            window: u16::from_be_bytes([w0, w1]),
+        })
+    }
+
+    /// Appends a segment of this header and the `payload`, and returns its length in bytes, as [`Header::encode`](super::Header::encode)
+    /// does.
+    #[inline(always)]
+    pub fn encode(
+        &self,
+        out: &mut BytesMut,
+        (source, destination): (IpAddr, IpAddr),
+        checksum: bool,
+        payload: &[u8],
+    ) -> usize {
+        let start = out.len();
+        let mut bytes = [0; HEADER];
+        bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
+        bytes[12] = ((HEADER / 4) as u8) << 4;
+        bytes[13] = self.flags.0;
+        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
+        let length = HEADER + payload.len();
+        out.reserve(length);
+        out.extend_from_slice(&bytes);
+        out.extend_from_slice(payload);
+        if checksum {
+            let sum = internet_tcp(source, destination, &out[start..]);
+            out[start + CHECKSUM..start + CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+        length
+    }
+}
+
+/// Whether the checksum of a segment that was sent from `source` to `destination` is right.
+pub fn is_intact(datagram: &[u8], (source, destination): (IpAddr, IpAddr)) -> bool {
+    internet_tcp(source, destination, datagram) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::{Header, Options, SackBlock, Segment, Timestamps};
+    use super::*;
+    use crate::checksum::Checksum;
+
+    fn addresses() -> (IpAddr, IpAddr) {
+        (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]))
+    }
+
+    /// Every combination of control bits, with options and without: what is read plainly is what is read at length, and is written alike.
+    #[test]
+    fn plain_headers_are_read_and_written_as_others_are() {
+        let mut plain = 0;
+        for flags in 0..=u8::MAX {
+            for (option, payload) in [(0, 0), (0, 1), (0, 700), (1, 0), (1, 700), (2, 0)] {
+                let mut options = Options::default();
+                if option == 1 {
+                    options.timestamps = Some(Timestamps {
+                        value: 7,
+                        echo_reply: 8,
+                    });
+                }
+                if option == 2 {
+                    let block = SackBlock {
+                        left: SeqNumber(1),
+                        right: SeqNumber(2),
+                    };
+                    options.sack_blocks.push(block).expect("there is room");
+                }
+                let header = Header {
+                    source_port: 0x1234,
+                    destination_port: 0x5678,
+                    sequence_number: SeqNumber(0x9abc_def0 + u32::from(flags)),
+                    acknowledgment_number: SeqNumber(0x0fed_cba9),
+                    flags: Flags(flags),
+                    window: 0x8765,
+                    urgent_pointer: 0,
+                    options,
+                };
+                let text: Vec<u8> = (0..payload).map(|at| at as u8).collect();
+                for checksum in [false, true] {
+                    let mut long = BytesMut::new();
+                    header.encode(&mut long, addresses(), checksum, [&text[..]]);
+                    let long = long.freeze();
+                    assert_eq!(is_intact(&long, addresses()), checksum);
+                    let Some(short) = Plain::read(&long) else {
+                        let others = flags & !(Flags::ACK.0 | Flags::PSH.0) != 0;
+                        let bare = !Flags(flags).contains(Flags::ACK);
+                        assert!(others || bare || option != 0, "{header:?}");
+                        continue;
+                    };
+                    plain += 1;
+                    let mut out = BytesMut::from(&b"before"[..]);
+                    let length = short.encode(&mut out, addresses(), checksum, &text);
+                    assert_eq!((&out[6..], length), (&long[..], long.len()));
+                    let segment = Segment::parse(&long, addresses(), Checksum::Ignore);
+                    let expected = Segment {
+                        header: header.clone(),
+                        payload: Bytes::from(text.clone()),
+                    };
+                    assert_eq!(segment, Ok(expected));
+                    assert_eq!(short.flags, header.flags);
+                }
+            }
+        }
+        assert_eq!(plain, 2 * 3 * 2, "ACK, with and without PSH");
+        assert_eq!(Plain::read(&[0; HEADER - 1]), None);
+    }
+}
