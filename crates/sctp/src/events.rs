@@ -24,6 +24,8 @@ pub(crate) struct Events {
     most_bytes: usize,
     /// [`Event::Readable`] waits.
     readable: bool,
+    /// The user needs none.
+    reads_unasked: bool,
 }
 
 impl Events {
@@ -37,6 +39,7 @@ impl Events {
             bytes: 0,
             most_bytes,
             readable: false,
+            reads_unasked: false,
         }
     }
 
@@ -71,10 +74,15 @@ impl Events {
         self.put(Event::Receipt { number, delivery });
     }
 
+    /// [`Event::Readable`] is told no more.
+    pub(crate) fn read_unasked(&mut self) {
+        self.reads_unasked = true;
+    }
+
     /// [`Event::Readable`], unless it waits: told for most packets with data, and by this shorter way.
     #[inline]
     pub(crate) fn readable(&mut self) {
-        if !std::mem::replace(&mut self.readable, true) {
+        if !self.reads_unasked && !std::mem::replace(&mut self.readable, true) {
             if self.missed > 0 {
                 self.tell_missed();
             }
@@ -193,6 +201,9 @@ mod tests {
         assert_eq!(told, expected);
         events.push_back(Event::Readable);
         assert_eq!(events.pop_front(), Some(Event::Readable));
+        events.read_unasked();
+        events.push_back(Event::Readable);
+        assert_eq!(events.pop_front(), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod deadlines;
 mod ecn;
 mod fill;
 mod forward;
+mod gap_sack;
 mod gaps;
 mod interleaving;
 mod outstanding;

@@ -26,6 +26,18 @@ pub(crate) enum Common<'a> {
 }
 
 impl Association {
+    /// The user reads after each packet that comes: no [`Event::Readable`](crate::Event::Readable) tells of messages from now on.
+    pub fn read_unasked(&mut self) {
+        self.events.read_unasked();
+    }
+
+    /// Whether [`Association::poll_part`] may have something to give. To a user who [reads unasked](Self::read_unasked) it need not be called
+    /// otherwise.
+    #[inline]
+    pub fn has_part(&self) -> bool {
+        self.state.rx().is_some_and(|rx| !rx.has_no_part())
+    }
+
     /// Takes the chunks of an admitted packet that came over `path`, `first`, which is DATA or a SACK, and then `rest`, as far as they are
     /// common ones.
     #[inline(always)]
@@ -123,7 +135,7 @@ impl Association {
             };
         };
         self.sack_path = from;
-        let (taken, next) = rx.take_run(first, &mut rest, from, &self.trace);
+        let (taken, next) = rx.take_run(now, first, &mut rest, from, &self.trace);
         match next {
             Next::End => {}
             Next::Broken => discards.count(Discard::ChunkLength),
@@ -152,7 +164,12 @@ impl Association {
             return false;
         };
         let (paths, trace) = (&mut self.paths, &mut self.trace);
-        let Some(outcome) = self.tx.handle_common_sack(now, &sack, paths, trace) else {
+        let tx = &mut self.tx;
+        let outcome = match tx.handle_common_sack(now, &sack, paths, trace) {
+            None => tx.handle_gap_sack(now, &sack, paths, trace),
+            common => common,
+        };
+        let Some(outcome) = outcome else {
             return false;
         };
         self.note_acknowledged(now, &outcome);

@@ -14,23 +14,22 @@ use crate::state::{Known, State};
 
 impl Association {
     /// Appends all packets that may be sent now to `out`, one after the other, and gives each to `each` with the UDP port that it goes to;
-    /// after [`ControlFlow::Break`] the rest is left to the next call.
+    /// after [`ControlFlow::Break`] the rest is left to the next call, and what comes back with it says whether it is known that there is none.
     pub(crate) fn poll_all(
         &mut self,
         now: Nanos,
         out: &mut BytesMut,
         each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    ) -> ControlFlow<bool> {
         loop {
             if self.has_common_packets() && self.poll_common(now, out, each)? {
-                self.tx.taken_out();
                 return ControlFlow::Continue(());
             }
             let Some(transmit) = self.poll_any(now, out) else {
                 return ControlFlow::Continue(());
             };
             let udp_port = self.paths.udp_port_to(transmit.path.remote);
-            each(udp_port, transmit, out)?;
+            each(udp_port, transmit, out).map_break(|()| false)?;
         }
     }
 
@@ -40,14 +39,15 @@ impl Association {
         self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
     }
 
-    /// As [`Self::poll_all`], common packets only; whether there is nothing else.
+    /// As [`Self::poll_all`], common packets only; whether there is nothing else. A caller who wants no more packets now is told at once
+    /// that there are none, so that it need not call again for that.
     #[inline(always)]
     fn poll_common(
         &mut self,
         now: Nanos,
         out: &mut BytesMut,
         each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
-    ) -> ControlFlow<(), bool> {
+    ) -> ControlFlow<bool, bool> {
         let mut data = self.tx.wants_to_send(now, &self.paths);
         match (self.sack_due(), data) {
             (false, None) => {}
@@ -57,16 +57,22 @@ impl Association {
                     let Some(len) = self.write_data(now, path, out) else {
                         return ControlFlow::Continue(false);
                     };
-                    self.give(path, len, out, each)?;
+                    if self.give(path, len, out, each).is_break() {
+                        let sends = !self.waits_for_room()
+                            && self.tx.wants_to_send(now, &self.paths).is_some();
+                        return ControlFlow::Break(!sends && self.is_done(now));
+                    }
                     data = self.tx.wants_to_send(now, &self.paths);
                 }
             }
             (true, None) if self.writes_sack_alone() => {
                 let path = self.sack_path;
-                let Some(len) = self.write_sack(path, out) else {
+                let Some(len) = self.write_sack(now, path, out) else {
                     return ControlFlow::Continue(false);
                 };
-                self.give(path, len, out, each)?;
+                if self.give(path, len, out, each).is_break() {
+                    return ControlFlow::Break(self.is_done(now));
+                }
             }
             _ => return ControlFlow::Continue(false),
         }
@@ -74,7 +80,23 @@ impl Association {
         if self.probes_at == 0 {
             self.probes_deadline();
         }
-        ControlFlow::Continue(self.probes_nothing(now))
+        ControlFlow::Continue(self.is_done(now))
+    }
+
+    /// There is neither DATA nor a SACK to send any more: whether there is nothing else.
+    #[inline(always)]
+    fn is_done(&mut self, now: Nanos) -> bool {
+        let is_done = self.probes_nothing(now);
+        if is_done {
+            self.tx.taken_out();
+        }
+        is_done
+    }
+
+    /// Whether a further message on a stream changes nothing of what may be sent, or when.
+    #[inline]
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.tx.waits_for_room(&self.paths)
     }
 
     /// A packet of `len` bytes goes to `path`.
@@ -118,25 +140,29 @@ impl Association {
         Some(packet.finish(self.sums.wanted(false)))
     }
 
-    /// Whether a packet has nothing but a SACK where one is due, all that is due [is plain](Self::is_plain), and no DATA goes: what has
-    /// come is in order, no extension has a say, and nobody records.
+    /// Whether a packet has nothing but a SACK where one is due, all that is due [is plain](Self::is_plain), and no DATA goes: no extension
+    /// has a say, and nobody records.
     #[inline]
     fn writes_sack_alone(&self) -> bool {
         let State::Known(Known { rx, .. }) = &self.state else {
             return false;
         };
-        self.marks.is_none() && self.auth.is_none() && rx.tells_point_alone(&self.trace)
+        self.marks.is_none() && self.auth.is_none() && rx.tells_unseen(&self.trace)
     }
 
     /// A packet of a SACK alone.
     #[inline(always)]
-    fn write_sack(&mut self, path: PathId, out: &mut BytesMut) -> Option<usize> {
+    fn write_sack(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Option<usize> {
         let (limit, header) = (self.paths.get(path).max_packet, self.header_to_peer());
         let State::Known(Known { rx, .. }) = &mut self.state else {
             return None;
         };
         let mut packet = PacketBuilder::new(out, header, limit);
-        rx.push_plain_sack(&mut packet).ok()?;
+        if rx.tells_point_alone() {
+            rx.push_plain_sack(&mut packet).ok()?;
+        } else {
+            rx.push_sack(now, &mut packet, &mut self.trace).ok()?;
+        }
         Some(packet.finish(self.sums.wanted(false)))
     }
 }

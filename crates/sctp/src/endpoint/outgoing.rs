@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
 use crate::event::CloseReason;
+use crate::tx::{Message, SendError};
 
 /// A packet to be sent, and how it is wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,39 @@ impl Endpoint {
             }
         }
         while let Some(slot) = self.table.next_to_transmit() {
-            if self.poll_slot(now, slot, out, &mut each).is_break() {
+            let flow = self.poll_slot(now, slot, out, &mut each);
+            if flow != ControlFlow::Break(false) {
+                self.table.transmitted();
+            }
+            if flow.is_break() {
                 return;
             }
-            self.table.transmitted();
         }
+    }
+
+    /// Hands an association a message for a stream, as [`Association::send`]; `None` where there is none of that name. Afterwards drain
+    /// `poll_transmit`. Unlike after [`Endpoint::association_mut`], the association is asked again only where the message may change
+    /// what it sends: not where others wait before it for room in the congestion window.
+    pub fn send(
+        &mut self,
+        id: AssociationId,
+        stream: u16,
+        message: Message,
+    ) -> Option<Result<(), SendError>> {
+        let slot = self.table.slot_of(id)?;
+        let association = self.table.get_mut(slot)?;
+        let waits = association.waits_for_room();
+        let sent = association.send(stream, message);
+        if !waits {
+            self.table.touch(slot);
+        }
+        Some(sent)
+    }
+
+    /// Whether [`Endpoint::poll_event`] may have something to tell: it was not asked since something came, or an association was used.
+    #[inline]
+    pub fn may_tell(&self) -> bool {
+        self.table.next_to_tell().is_some()
     }
 
     /// As [`Endpoint::poll_all`], of one association, whatever the others have to send: for a caller that has just given it a message. `None`
@@ -87,7 +116,7 @@ impl Endpoint {
         let slot = self.table.slot_of(id)?;
         let mut each =
             |udp_port, transmit, out: &mut BytesMut| each(Outgoing { transmit, udp_port }, out);
-        if self.poll_slot(now, slot, out, &mut each).is_break() {
+        if self.poll_slot(now, slot, out, &mut each) == ControlFlow::Break(false) {
             return Some(false);
         }
         if self.table.next_to_transmit() == Some(slot) {
@@ -97,7 +126,7 @@ impl Endpoint {
         Some(!association.is_some_and(Association::has_events))
     }
 
-    /// What one association has to send. After [`ControlFlow::Break`] there may be more.
+    /// What one association has to send. What comes back with [`ControlFlow::Break`] says whether it is known that there is no more.
     #[inline(always)]
     fn poll_slot(
         &mut self,
@@ -105,11 +134,14 @@ impl Endpoint {
         slot: u32,
         out: &mut BytesMut,
         each: &mut impl FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    ) -> ControlFlow<bool> {
         let Some(association) = self.table.get_mut(slot) else {
             return ControlFlow::Continue(());
         };
-        association.poll_all(now, out, &mut *each)?;
+        let flow = association.poll_all(now, out, &mut *each);
+        if flow == ControlFlow::Break(false) {
+            return flow;
+        }
         let (deadline, tells) = (association.deadline(), association.has_events());
         let ended = association.is_closed();
         if tells {
@@ -119,7 +151,7 @@ impl Endpoint {
         if ended {
             self.retire(now, slot);
         }
-        ControlFlow::Continue(())
+        flow
     }
 
     /// Packets of the peer's find a closed association no more; its tag is remembered for a while.

@@ -103,6 +103,12 @@ impl Assembly {
         })
     }
 
+    /// Whether nothing is gathered.
+    #[inline]
+    pub fn has_none(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Gives back what was gathered of some message, for a user who now wants parts.
     pub fn give_back(&mut self) -> Option<ReceivedPart> {
         let stream = *self.pending.keys().next()?;

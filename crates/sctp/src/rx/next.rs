@@ -3,13 +3,14 @@
 //! While nothing is missing, nothing waits, nobody records what is common, and there is plenty of room, most questions that DATA raises
 //! have their answer before they are asked. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
 
-use anabranch_transport::Trace;
+use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::{Data, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Receiver;
 use super::delivery::Readable;
-use super::message::{MessageBytes, ReceivedPart};
+use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
+use super::order::Whole;
 use super::room::Source;
 use crate::config::Config;
 use crate::path::PathId;
@@ -37,13 +38,17 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn take_run<'a>(
         &mut self,
+        now: Nanos,
         mut frame: Frame<'a>,
         rest: &mut Chunks<'a>,
         from: PathId,
         trace: &Trace,
     ) -> (usize, Next<'a>) {
-        if self.tracker.has_gaps() || !self.is_undisturbed(trace) {
+        if !self.is_undisturbed(trace) {
             return (0, Next::Other(frame));
+        }
+        if self.tracker.has_gaps() {
+            return self.take_behind_gap(now, frame, rest, from);
         }
         let mut last = self.tracker.cumulative();
         let (mut taken, mut wholes) = (0, 0);
@@ -113,6 +118,78 @@ impl Receiver {
         (taken, next)
     }
 
+    /// As [`Self::take_run`], of whole messages that wait for others of their stream, since TSNs before theirs are missing.
+    #[inline(never)]
+    fn take_behind_gap<'a>(
+        &mut self,
+        now: Nanos,
+        mut frame: Frame<'a>,
+        rest: &mut Chunks<'a>,
+        from: PathId,
+    ) -> (usize, Next<'a>) {
+        let mut taken = 0;
+        if !self.reassembly.is_empty() || !self.long.is_empty() {
+            return (taken, Next::Other(frame));
+        }
+        loop {
+            if frame.kind != kind::DATA || !self.take_waiting(now, &frame) {
+                return (taken, Next::Other(frame));
+            }
+            self.from = from;
+            taken += 1;
+            match rest.next_frame() {
+                None => return (taken, Next::End),
+                Some(Ok(next)) => frame = next,
+                Some(Err(_)) => return (taken, Next::Broken),
+            }
+        }
+    }
+
+    /// A whole message that has to wait, if there is plenty of room for it, and it nearly fills its packet, which it keeps. What is next in
+    /// the order of TSNs may fill a gap, and is another's to take.
+    #[inline(always)]
+    fn take_waiting(&mut self, now: Nanos, frame: &Frame<'_>) -> bool {
+        let Ok(data) = Data::view(frame) else {
+            return false;
+        };
+        let (stream, ssn, length) = (data.stream_id, data.ssn, data.user_data.len());
+        let bytes = self.profile.rwnd_counts.bytes(length);
+        if length == 0
+            || !data.beginning
+            || !data.ending
+            || data.unordered
+            || data.immediate
+            || stream >= self.streams
+            || !self.tracker.leaves_gap(data.tsn)
+            || !self.nearly_fills(length)
+            || !self.order.may_wait(stream, ssn)
+            || !self.window.plenty().take(bytes, length)
+        {
+            return false;
+        }
+        self.tracker.insert(data.tsn);
+        self.sack.saw_data();
+        self.window.take(bytes, length);
+        self.sliced += length;
+        let message = ReceivedMessage {
+            stream,
+            ppid: data.ppid,
+            unordered: false,
+            ssn,
+            tsn: data.tsn,
+            payload: MessageBytes::One(frame.user_data()),
+        };
+        self.order.wait_in_order(Whole {
+            message,
+            since: now,
+            last: data.tsn,
+            compact: true,
+        });
+        self.statistics.chunks += 1;
+        self.statistics.bytes += length as u64;
+        true
+    }
+
     /// Whether nothing is asked of a chunk but where it belongs.
     #[inline(always)]
     fn is_undisturbed(&self, trace: &Trace) -> bool {
@@ -159,5 +236,160 @@ impl Receiver {
         };
         run.append(data.with(source.user_data()));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_wire::encode::Encode;
+    use anabranch_wire::packet::CommonHeader;
+    use anabranch_wire::{PacketBuilder, Ssn, Tsn};
+    use bytes::{Bytes, BytesMut};
+
+    use super::*;
+    use crate::profile::Profile;
+
+    /// A generator that means the same everywhere.
+    struct Draw(u64);
+
+    impl Draw {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 20) % bound
+        }
+    }
+
+    /// A packet's chunks go by the short ways as far as these take them, if `short`; whether that was all of them.
+    fn receive(
+        rx: &mut Receiver,
+        now: Nanos,
+        packet: &Bytes,
+        short: bool,
+        trace: &mut Trace,
+    ) -> bool {
+        rx.on_packet_begin(packet.len() + 12);
+        let mut rest = Chunks::bare(packet);
+        let mut next = rest.next_frame().and_then(Result::ok);
+        if let Some(frame) = next.filter(|_| short) {
+            next = match rx.take_run(now, frame, &mut rest, PathId(0), trace) {
+                (_, Next::Other(frame)) => Some(frame),
+                _ => None,
+            };
+        }
+        let all = next.is_none();
+        while let Some(frame) = next {
+            let taken = rx.handle_frame(now, &frame, PathId(0), trace);
+            assert!(taken.is_ok(), "it is whole");
+            next = rest.next_frame().and_then(Result::ok);
+        }
+        rx.on_packet_end(now);
+        all
+    }
+
+    /// What the packet left: the SACK, if one is due, what can be read, if it is read now, and how all stands.
+    fn left(rx: &mut Receiver, now: Nanos, reads: bool, trace: &mut Trace) -> String {
+        let mut parts = Vec::new();
+        while reads && let Some(part) = rx.poll_part() {
+            parts.push(format!("{part:?}"));
+        }
+        let mut out = BytesMut::new();
+        if rx.sack_due() {
+            let header = CommonHeader {
+                source_port: 1,
+                destination_port: 2,
+                verification_tag: 3,
+            };
+            let mut packet = PacketBuilder::new(&mut out, header, 600);
+            rx.push_sack(now, &mut packet, trace).expect("it fits");
+            packet.finish(false);
+        }
+        let stands = (rx.cumulative_tsn(), rx.a_rwnd(), rx.sack_deadline());
+        format!("{stands:?} {:?} {out:?} {parts:?}", rx.statistics())
+    }
+
+    /// Messages of one or several chunks, on some streams, that fill their packets or share them, of which some come late, twice or never.
+    #[test]
+    fn short_ways_leave_what_the_long_way_leaves() {
+        let mut behind_gaps = 0;
+        for seed in 1..=300_u64 {
+            let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let name = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
+            let profile = Profile::by_name(name).expect("it is named");
+            let config = Config::new(profile).with(|it| {
+                it.receive_buffer = [8_000, 65_536][draw.below(2) as usize];
+                it.delayed_sack = draw.below(2) == 0;
+            });
+            let mut tsn = Tsn(u32::MAX - 50);
+            let mut ends = [0; 2].map(|_| Receiver::new(&config, tsn, 3));
+            let mut traces = [Trace::default(), Trace::default()];
+            let mut ssns = [Ssn(u16::MAX - 20); 3];
+            for end in &mut ends {
+                for (stream, ssn) in (0..).zip(ssns) {
+                    end.order.pass(stream, Ssn(ssn.0.wrapping_sub(1)));
+                }
+            }
+            let (streams, lost, small) = (1 + draw.below(3), draw.below(25), draw.below(40));
+            let mut late: Vec<Bytes> = Vec::new();
+            for turn in 0..200 {
+                let mut packet = BytesMut::new();
+                let bundled = draw.below(100) < small;
+                let pieces = if draw.below(20) == 0 { 2 } else { 1 };
+                for piece in 0..if bundled { 2 } else { pieces } {
+                    let stream = draw.below(streams) as usize;
+                    let split = !bundled && pieces == 2;
+                    let data = Data {
+                        tsn,
+                        stream_id: if split { 0 } else { stream as u16 },
+                        ssn: ssns[if split { 0 } else { stream }],
+                        ppid: turn,
+                        unordered: !split && draw.below(30) == 0,
+                        beginning: !split || piece == 0,
+                        ending: !split || piece == 1,
+                        immediate: draw.below(40) == 0,
+                        user_data: Bytes::from(vec![turn as u8; if bundled { 100 } else { 1_000 }]),
+                    };
+                    if data.ending && !data.unordered {
+                        let ssn = &mut ssns[usize::from(data.stream_id)];
+                        *ssn = ssn.next();
+                    }
+                    tsn = tsn.next();
+                    if split {
+                        // Each piece fills a packet of its own.
+                        let mut own = BytesMut::new();
+                        data.encode(&mut own);
+                        late.push(own.freeze());
+                    } else {
+                        data.encode(&mut packet);
+                    }
+                }
+                let mut come = Vec::new();
+                if draw.below(100) < lost {
+                    late.push(packet.freeze());
+                } else {
+                    if draw.below(30) == 0 {
+                        late.push(packet.clone().freeze());
+                    }
+                    come.push(packet.freeze());
+                }
+                if !late.is_empty() && draw.below(4) == 0 {
+                    let at = draw.below(late.len() as u64) as usize;
+                    come.push(late.remove(at));
+                }
+                let (now, reads) = (1_000_000 * Nanos::from(turn), draw.below(5) > 0);
+                for packet in come.iter().filter(|packet| !packet.is_empty()) {
+                    let had_gaps = ends[0].tracker.has_gaps();
+                    let [short, long] = [0, 1].map(|end| {
+                        let (rx, trace) = (&mut ends[end], &mut traces[end]);
+                        let all = receive(rx, now, packet, end == 0, trace);
+                        behind_gaps += u32::from(end == 0 && all && had_gaps);
+                        left(rx, now, reads, trace)
+                    });
+                    assert_eq!(short, long, "seed {seed}, turn {turn}, {name}");
+                }
+            }
+        }
+        assert!(behind_gaps > 2_000, "{behind_gaps}");
     }
 }

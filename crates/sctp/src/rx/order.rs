@@ -1,6 +1,8 @@
 //! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6), and for the end
 //! of one of their stream that is delivered in parts.
 
+mod row;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::Nanos;
@@ -10,6 +12,7 @@ use super::keys::{ByNumber, ByTsn};
 use super::message::ReceivedMessage;
 use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
+use row::Row;
 
 /// A message that is whole, and when it became so.
 #[derive(Debug)]
@@ -52,7 +55,9 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct Order {
     next: StreamTable<Ssn>,
-    /// By the TSNs of their last fragments.
+    /// Most of what waits: see there.
+    row: Row,
+    /// What waits and is not in the row, by the TSNs of the last fragments.
     waiting: Seldom<BTreeMap<ByTsn, Waiting>>,
     /// The ordered ones among them.
     numbers: Seldom<BTreeMap<ByNumber, Tsn>>,
@@ -64,7 +69,7 @@ impl Order {
     #[cfg(test)]
     fn waiting_on(&self, stream: u16) -> usize {
         let of_it = |waiting: &&Waiting| waiting.message.stream == stream;
-        self.waiting.values().filter(of_it).count()
+        self.row.count(stream) + self.waiting.values().filter(of_it).count()
     }
 
     /// Whether the message, or its parts, can be delivered now: it is unordered or the next of its stream, of which no
@@ -116,8 +121,13 @@ impl Order {
 
     /// Gives whole messages that are next to `deliver`.
     fn deliver_waiting(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
-        while !self.numbers.is_empty() {
+        while self.has_ordered() {
             let next = self.next.entry(stream);
+            if let Some(whole) = self.row.take(stream, *next) {
+                *next = next.next();
+                deliver(whole);
+                continue;
+            }
             let Some(last) = (self.numbers)
                 .change(|it| it.remove(&ByNumber::new(stream, *next)))
                 .flatten()
@@ -143,6 +153,49 @@ impl Order {
         }
     }
 
+    /// Whether ordered messages wait.
+    #[inline(always)]
+    fn has_ordered(&self) -> bool {
+        !self.row.is_empty() || !self.numbers.is_empty()
+    }
+
+    /// Whether an ordered message with this number has to wait for others, and may: nothing is being delivered in parts, and the number is
+    /// neither behind nor used already.
+    #[inline]
+    pub fn may_wait(&self, stream: u16, ssn: Ssn) -> bool {
+        let next = self.next(stream);
+        self.open.is_empty() && ssn.gt(next) && !self.waits(stream, ssn)
+    }
+
+    /// Whether an ordered message with this number waits.
+    #[inline]
+    fn waits(&self, stream: u16, ssn: Ssn) -> bool {
+        self.row.contains(stream, ssn)
+            || (!self.numbers.is_empty() && self.numbers.contains_key(&ByNumber::new(stream, ssn)))
+    }
+
+    /// An ordered message waits for others, as it [may](Self::may_wait).
+    #[inline]
+    pub fn wait_in_order(&mut self, whole: Whole) {
+        if let Some(whole) = self.row.append(whole) {
+            self.wait_apart(whole);
+        }
+    }
+
+    /// As [`Self::wait_in_order`], not in the row.
+    fn wait_apart(&mut self, whole: Whole) {
+        let number = ByNumber::new(whole.message.stream, whole.message.ssn);
+        self.numbers.make().insert(number, whole.last);
+        self.wait(whole);
+    }
+
+    /// What is in the row waits with the others.
+    fn break_row(&mut self) {
+        while let Some(whole) = self.row.take_first() {
+            self.wait_apart(whole);
+        }
+    }
+
     fn wait(&mut self, whole: Whole) {
         let waiting = Waiting {
             message: whole.message,
@@ -154,7 +207,7 @@ impl Order {
     /// Whether no ordered message waits for others and none is delivered in parts, so that nothing follows from one that is delivered.
     #[inline(always)]
     pub fn waits_for_nothing(&self) -> bool {
-        self.numbers.is_empty() && self.open.is_empty()
+        !self.has_ordered() && self.open.is_empty()
     }
 
     /// Lets an ordered message pass that is the next of its stream, where [`Self::waits_for_nothing`]; whether it passed.
@@ -179,7 +232,7 @@ impl Order {
     /// Gives those messages to `deliver` that waited for the one before them.
     #[inline(always)]
     pub fn go_on(&mut self, stream: u16, deliver: impl FnMut(Whole)) {
-        if !self.numbers.is_empty() {
+        if self.has_ordered() {
             self.deliver_waiting(stream, deliver);
         }
     }
@@ -199,12 +252,10 @@ impl Order {
         if !ssn.ge(next) || (is_open && ssn == next) {
             return false;
         }
-        let number = ByNumber::new(stream, ssn);
-        if self.numbers.contains_key(&number) {
+        if self.waits(stream, ssn) {
             return false;
         }
-        self.numbers.make().insert(number, whole.last);
-        self.wait(whole);
+        self.wait_in_order(whole);
         true
     }
 
@@ -215,6 +266,7 @@ impl Order {
         if !ssn.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
             return false;
         }
+        self.break_row();
         let (least, most) = (ByNumber::new(stream, next), ByNumber::new(stream, ssn));
         let [first, last] = [Ssn(0), Ssn(u16::MAX)].map(|it| ByNumber::new(stream, it));
         let waiting: Vec<_> = if next.0 <= ssn.0 {
@@ -261,6 +313,7 @@ impl Order {
     /// The stream begins anew with number 0. What waits for messages that the peer has left out goes to `deliver`, in order.
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let next = self.next(stream);
+        self.break_row();
         if !self.numbers.is_empty() {
             let [first, last] = [Ssn(0), Ssn(u16::MAX)].map(|it| ByNumber::new(stream, it));
             let here = ByNumber::new(stream, next);
@@ -285,6 +338,7 @@ impl Order {
 
     /// As [`Order::reset`], all streams.
     pub fn reset_all(&mut self, mut deliver: impl FnMut(Whole)) {
+        self.break_row();
         while let Some((number, _)) = self.numbers.first_key_value() {
             self.reset(number.stream(), &mut deliver);
         }
@@ -293,11 +347,17 @@ impl Order {
 
     /// The highest TSN of a message that waits.
     pub fn highest(&self) -> Option<Tsn> {
-        self.waiting.last_key_value().map(|(last, _)| last.0)
+        let apart = self.waiting.last_key_value().map(|(last, _)| *last);
+        let in_row = self.row.highest().map(ByTsn);
+        apart.max(in_row).map(|last| last.0)
     }
 
     /// Drops the message with the highest TSN, which will have to come again.
     pub fn drop_highest(&mut self) -> Option<ReceivedMessage> {
+        let highest = self.highest()?;
+        if self.row.highest() == Some(highest) {
+            return self.row.take_last().map(|whole| whole.message);
+        }
         let (last, waiting) = self.waiting.change(BTreeMap::pop_last).flatten()?;
         let message = waiting.message;
         if !message.unordered {
@@ -351,6 +411,95 @@ mod tests {
         }
         assert_eq!(seen, [(2, 0), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2)]);
         assert_eq!(order.waiting_on(1) + order.waiting_on(2), 0);
+    }
+
+    /// Against one whose row is broken after each step, so that all waits as if there was none: over random messages of three streams that
+    /// come early, late, twice, are skipped, dropped, or behind one that is delivered in parts.
+    #[test]
+    fn a_row_changes_nothing_but_what_it_costs() {
+        let mut in_rows = 0;
+        for seed in 0..400_u64 {
+            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+            let mut draw = |below: u32| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 33) as u32 % below
+            };
+            let mut orders = [Order::default(), Order::default()];
+            // Near the wrap of both numbers.
+            let mut sent = [0; 3].map(|_| u16::MAX.wrapping_sub(draw(40) as u16));
+            for order in &mut orders {
+                for (stream, ssn) in (0..).zip(sent) {
+                    *order.next.entry(stream) = Ssn(ssn);
+                }
+            }
+            let mut tsn = u32::MAX - draw(60);
+            let mut late = Vec::new();
+            let (streams, lost) = (1 + draw(3), draw(30));
+            for turn in 0..150 {
+                let stream = draw(streams) as u16;
+                let mut told = [Vec::new(), Vec::new()];
+                let act = draw(60);
+                if act == 0 && orders[0].is_next(stream, false, orders[0].next(stream)) {
+                    orders.iter_mut().for_each(|it| it.open(stream, false));
+                } else if act == 1 || act == 2 {
+                    for (order, told) in orders.iter_mut().zip(&mut told) {
+                        order.close(stream, |it| told.push(it.message));
+                    }
+                    sent[usize::from(stream)] =
+                        orders[0].next(stream).0.max(sent[usize::from(stream)]);
+                } else if act == 3 {
+                    let ssn = Ssn(orders[0].next(stream).0.wrapping_add(draw(4) as u16));
+                    for (order, told) in orders.iter_mut().zip(&mut told) {
+                        order.skip(stream, ssn, |it| told.push(it.message));
+                    }
+                } else if act == 4 {
+                    let dropped = orders.each_mut().map(Order::drop_highest);
+                    assert_eq!(dropped[0], dropped[1], "seed {seed}, turn {turn}");
+                } else if act == 5 && draw(10) == 0 {
+                    for (order, told) in orders.iter_mut().zip(&mut told) {
+                        order.reset(stream, |it| told.push(it.message));
+                    }
+                    sent[usize::from(stream)] = 0;
+                } else {
+                    let was_late = (draw(4) == 0).then(|| late.pop()).flatten();
+                    let (stream, ssn, tsn) = was_late.unwrap_or_else(|| {
+                        let next = &mut sent[usize::from(stream)];
+                        (*next, tsn) = (next.wrapping_add(1), tsn.wrapping_add(1));
+                        (stream, next.wrapping_sub(1), tsn)
+                    });
+                    if was_late.is_none() && draw(100) < lost {
+                        late.insert(draw(late.len() as u32 + 1) as usize, (stream, ssn, tsn));
+                        continue;
+                    }
+                    let taken: Vec<_> = orders
+                        .iter_mut()
+                        .zip(&mut told)
+                        .map(|(order, told)| {
+                            let whole = Whole {
+                                last: Tsn(tsn),
+                                ..whole(stream, ssn)
+                            };
+                            order.insert(whole, |it| told.push(it.message))
+                        })
+                        .collect();
+                    assert_eq!(taken[0], taken[1], "seed {seed}, turn {turn}");
+                    if draw(20) == 0 {
+                        late.push((stream, ssn, tsn));
+                    }
+                }
+                in_rows += usize::from(!orders[0].row.is_empty());
+                orders[1].break_row();
+                assert_eq!(told[0], told[1], "seed {seed}, turn {turn}");
+                let stands = orders.each_ref().map(|it| {
+                    let streams = [0, 1, 2].map(|at| (it.next(at), it.waiting_on(at)));
+                    (streams, it.highest(), it.waits_for_nothing())
+                });
+                assert_eq!(stands[0], stands[1], "seed {seed}, turn {turn}");
+            }
+        }
+        assert!(in_rows > 10_000, "{in_rows}");
     }
 
     #[test]

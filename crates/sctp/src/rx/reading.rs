@@ -5,6 +5,12 @@ use super::delivery::Readable;
 use super::message::ReceivedPart;
 
 impl Receiver {
+    /// Whether [`Receiver::poll_part`] has none.
+    #[inline]
+    pub(crate) fn has_no_part(&self) -> bool {
+        self.has_nothing() && self.assembly.has_none()
+    }
+
     /// The next message for the application, or part of one that is too long for the receive buffer, or longer than
     /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Taking it frees the receive buffer, and makes a SACK due if the window had
     /// been closed and is open again.

@@ -49,18 +49,22 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether a SACK says nothing but how far all has come, and nobody looks: what [`Self::push_plain_sack`] asks for.
+    /// Whether a SACK is a plain one, and nobody looks.
     #[inline]
-    pub(crate) fn tells_point_alone(&self, trace: &Trace) -> bool {
-        !self.tracker.has_gaps()
-            && !self.tracker.has_duplicates()
-            && self.sack.packets_to_tell().is_none()
+    pub(crate) fn tells_unseen(&self, trace: &Trace) -> bool {
+        self.sack.packets_to_tell().is_none()
             && trace.wants_only(UNCOMMON)
             && self.held.is_off()
             && self.unrecorded.is_empty()
     }
 
-    /// As [`Self::push_sack`], where [`Self::tells_point_alone`].
+    /// Whether a SACK says nothing but how far all has come.
+    #[inline]
+    pub(crate) fn tells_point_alone(&self) -> bool {
+        !self.tracker.has_gaps() && !self.tracker.has_duplicates()
+    }
+
+    /// As [`Self::push_sack`], where it [tells it unseen](Self::tells_unseen) and [the point alone](Self::tells_point_alone).
     ///
     /// # Errors
     /// [`Full`] if it does not fit; nothing has changed then.

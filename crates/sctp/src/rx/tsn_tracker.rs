@@ -125,6 +125,12 @@ impl TsnTracker {
         }
     }
 
+    /// Whether `tsn` [is new](Self::classify), and one before it is missing.
+    #[inline]
+    pub fn leaves_gap(&self, tsn: Tsn) -> bool {
+        tsn != self.cumulative.next() && self.classify(tsn) == Arrival::New
+    }
+
     /// Notes a duplicate for the next SACK.
     pub fn note_duplicate(&mut self, tsn: Tsn) {
         if self.duplicates.len() < MOST_DUPLICATES {

@@ -281,7 +281,7 @@ impl Sender {
         }
     }
 
-    fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) {
+    pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) {
         let Some(chunk) = self.outstanding.get(tsn) else {
             return;
         };
@@ -306,7 +306,7 @@ impl Sender {
         }
     }
 
-    fn any_withdrawn(&self) -> bool {
+    pub(super) fn any_withdrawn(&self) -> bool {
         // What was given up may have arrived, and then is among those covered.
         let reported = self.outstanding.gap_acked() + self.outstanding.abandoned();
         self.outstanding.gap_acked() > 0 && reported > gaps::covered(&self.gaps)
@@ -484,7 +484,9 @@ impl Sender {
         let entry = paths.get_mut(id);
         if PLAIN || ack.chunks > 0 {
             entry.most_in_flight = Maybe::NONE;
-            let before = if PLAIN { (0, 0) } else { window(entry) };
+            // Nearly always nobody looks, and the controller need not be asked.
+            let looks = !PLAIN && (trace.wants(Probe::Cwnd) || trace.wants(Probe::Ssthresh));
+            let before = if looks { window(entry) } else { (0, 0) };
             let sample = AckSample {
                 now,
                 bytes_acked: ack.bytes,
@@ -505,7 +507,7 @@ impl Sender {
             };
             entry.cc.on_ack(&sample);
             entry.estimate(id, &sample, trace);
-            if !PLAIN {
+            if looks {
                 trace_window(now, id, entry, before, trace);
             }
         }
@@ -544,7 +546,7 @@ impl Newly {
     }
 
     /// As [`Self::count`], of one that a Gap Ack Block reports.
-    fn count_by_gap(&mut self, tsn: Tsn) {
+    pub(super) fn count_by_gap(&mut self, tsn: Tsn) {
         if self.chunks == 0 {
             self.lowest_by_gap = Some(tsn);
         }

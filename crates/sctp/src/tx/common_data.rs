@@ -26,6 +26,18 @@ impl Sender {
             && !self.queue.has_courses()
     }
 
+    /// Whether a further message on a stream changes nothing of what may go, or when: others wait before it, and the window of the only
+    /// path has no room.
+    #[inline]
+    pub fn waits_for_room(&self, paths: &Paths) -> bool {
+        !self.queue.is_empty()
+            && paths.len() == 1
+            && self.watch.is_none()
+            && self.cmt.is_none()
+            && self.abandoning.is_none()
+            && !paths.get(PathId(0)).has_room()
+    }
+
     /// As [`Sender::fill`], where all that may go is new DATA, in chunks of that type, and nobody looks: see [`Sender::is_plain`].
     #[inline(always)]
     pub fn fill_plainly(

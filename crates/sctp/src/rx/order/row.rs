@@ -1,0 +1,92 @@
+//! Messages that wait in a row: one stream's, each with a higher number and a higher TSN than the one before.
+//!
+//! What comes behind a loss waits like this, nearly always, and is delivered from the front. It is found without a search, and taken
+//! without one.
+
+use anabranch_wire::{Ssn, Tsn};
+
+use super::Whole;
+use crate::queue::Queue;
+use crate::rx::steps;
+use crate::seldom::Seldom;
+
+/// The row. All numbers in it lie within half of their circle, since those that wait of a stream do; so do all TSNs.
+#[derive(Debug, Default)]
+pub(super) struct Row(Seldom<Queue<Whole>>);
+
+impl Row {
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Appends a message, which is not in it; gives it back if it does not go on with the row.
+    #[inline]
+    pub fn append(&mut self, whole: Whole) -> Option<Whole> {
+        if let Some(last) = self.0.back() {
+            let (message, before) = (&whole.message, &last.message);
+            let goes_on = message.stream == before.stream
+                && message.ssn.gt(before.ssn)
+                && whole.last.gt(last.last);
+            if !goes_on {
+                return Some(whole);
+            }
+        }
+        // What waits keeps hardly more alive than its bytes.
+        self.0.make().push_back(Whole {
+            compact: true,
+            ..whole
+        });
+        None
+    }
+
+    /// Whether the message of that number is in it.
+    #[inline]
+    pub fn contains(&self, stream: u16, ssn: Ssn) -> bool {
+        let Some(last) = self.0.back() else {
+            return false;
+        };
+        if last.message.stream != stream || ssn.gt(last.message.ssn) {
+            return false;
+        }
+        let at = self.0.partition_point(|whole| {
+            steps::count(1);
+            ssn.gt(whole.message.ssn)
+        });
+        self.0.get(at).is_some_and(|it| it.message.ssn == ssn)
+    }
+
+    /// Takes the first message, if it has that number.
+    #[inline]
+    pub fn take(&mut self, stream: u16, ssn: Ssn) -> Option<Whole> {
+        let message = &self.0.front()?.message;
+        if message.stream != stream || message.ssn != ssn {
+            return None;
+        }
+        self.take_first()
+    }
+
+    /// Takes the first message.
+    #[inline]
+    pub fn take_first(&mut self) -> Option<Whole> {
+        steps::count(1);
+        self.0.change(Queue::pop_front).flatten()
+    }
+
+    /// The highest TSN in it.
+    pub fn highest(&self) -> Option<Tsn> {
+        self.0.back().map(|whole| whole.last)
+    }
+
+    /// Takes the message with the highest TSN.
+    pub fn take_last(&mut self) -> Option<Whole> {
+        self.0.change(|row| row.pop_back()).flatten()
+    }
+
+    /// Messages of a stream in it.
+    #[cfg(test)]
+    pub fn count(&self, stream: u16) -> usize {
+        let of_it = |whole: &&Whole| whole.message.stream == stream;
+        self.0.iter().filter(of_it).count()
+    }
+}

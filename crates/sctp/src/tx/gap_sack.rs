@@ -1,0 +1,138 @@
+//! The common SACK while something is missing: it repeats the last one's Gap Ack Blocks, and reports one run of TSNs behind them.
+//!
+//! So are most SACKs that follow a loss. None of the chunks in the blocks has to be looked at again. What is done here is what
+//! [`Sender::handle_sack`] would do, no less; where any answer is another, that does it.
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::chunk::Sack;
+
+use super::Sender;
+use super::ack::{Newly, PathAck, SackOutcome};
+use super::gaps::Run;
+use super::tsn_set::step;
+use crate::path::{PathId, Paths};
+use crate::profile::{IdleDecay, MaxBurst};
+
+impl Sender {
+    /// As [`Sender::handle_sack`], if the SACK is such a one, and comes over the only path.
+    #[inline(never)]
+    pub(crate) fn handle_gap_sack<B: AsRef<[u8]>>(
+        &mut self,
+        now: Nanos,
+        sack: &Sack<B>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> Option<SackOutcome> {
+        let point = self.outstanding.cumulative_point();
+        if sack.cumulative_tsn_ack != point
+            || self.gaps.is_empty()
+            || paths.len() > 1
+            || self.withdrawn_on.is_some()
+            || self.probe.is_some()
+            || !self.is_plain(trace)
+        {
+            return None;
+        }
+        let (news, goes_on) = self.news_of(sack)?;
+        if news.end as usize > self.outstanding.len() {
+            return None;
+        }
+        self.statistics.sacks += 1;
+        self.a_rwnd = sack.a_rwnd.into();
+        self.begin_alone(now, paths);
+        let mut newly = Newly::default();
+        for tsn in (news.start..=news.end).map(|offset| point.add(offset)) {
+            self.gap_acked(now, tsn, paths);
+            newly.count_by_gap(tsn);
+        }
+        match self.gaps.last_mut() {
+            Some(last) if goes_on => last.end = news.end,
+            _ => self.gaps.push(news),
+        }
+        debug_assert!(!self.any_withdrawn(), "nothing was, and nothing is");
+        let gaps = std::mem::take(&mut self.gaps);
+        let lost = self.count_missing(now, point, false, &newly, &gaps, paths, trace);
+        self.gaps = gaps;
+        let mut outcome = SackOutcome {
+            newly_acked_chunks: newly.chunks,
+            fast_retransmitted: lost,
+            ..SackOutcome::default()
+        };
+        let recovers = self.recovery_until.is_some_and(|until| point.lt(until));
+        let no_growth = recovers || std::mem::take(&mut self.echoed);
+        let ack = self.acks[0];
+        let how = (false, no_growth);
+        self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
+        if !recovers {
+            self.recovery_until = None;
+        }
+        self.one_packet = false;
+        self.gate_closed = false;
+        self.timed_out = false;
+        if self.profile.max_burst_applies == MaxBurst::EachSack {
+            self.burst.earn(now, self.burst_for(ack.packets));
+        } else {
+            self.burst.restart(now);
+        }
+        if lost > 0 {
+            self.enter_fast_retransmit(now, paths, trace);
+        }
+        let in_flight = self.in_flight_for_window();
+        self.peer_rwnd = self.a_rwnd.saturating_sub(in_flight);
+        if in_flight == 0 {
+            self.quiet_since = now;
+        }
+        trace.record(now, Probe::DuplicateAck, 0, self.number(point.next()));
+        Some(outcome)
+    }
+
+    /// What a SACK's blocks report beyond those of the last one, if they say nothing else that is new: the last block goes on so far (`true`),
+    /// or one more follows.
+    #[inline(always)]
+    fn news_of<B: AsRef<[u8]>>(&self, sack: &Sack<B>) -> Option<(Run, bool)> {
+        let mut blocks = sack.gap_blocks().map(|block| Run {
+            start: block.start.into(),
+            end: block.end.into(),
+        });
+        let (last, before) = self.gaps.split_last()?;
+        for run in before {
+            step();
+            if blocks.next()? != *run {
+                return None;
+            }
+        }
+        let block = blocks.next().filter(|it| it.start == last.start)?;
+        match blocks.next() {
+            None if block.end > last.end => {
+                let start = last.end + 1;
+                Some((Run { start, ..block }, true))
+            }
+            Some(more) => {
+                let follows = block.end == last.end && more.start > last.end + 1;
+                let alone = more.end >= more.start && blocks.next().is_none();
+                (follows && alone).then_some((more, false))
+            }
+            None => None,
+        }
+    }
+
+    /// Notes how the only path stands before the acknowledgement is counted.
+    #[inline(always)]
+    fn begin_alone(&mut self, now: Nanos, paths: &mut Paths) {
+        let entry = paths.get_mut(PathId(0));
+        if self.profile.idle_decay == IdleDecay::SinceLastSend {
+            entry.decay(now, IdleDecay::SinceLastSend);
+        }
+        entry.earliest = entry
+            .earliest
+            .and_then(|bound| self.outstanding.earliest_on(PathId(0), bound));
+        let ack = PathAck {
+            flight_before: self.flight_for_growth(entry),
+            watched: entry.cc.wants_latest_rtt(),
+            earliest_before: entry.earliest,
+            ..PathAck::default()
+        };
+        self.acks.clear();
+        self.acks.push(ack);
+    }
+}
