@@ -84,6 +84,15 @@ impl Feed {
         self.waiting
     }
 
+    /// As [`Feed::peek`], lent.
+    #[inline]
+    pub fn waiting(&mut self, now: Nanos) -> Option<&Message> {
+        if self.waiting.is_none() {
+            self.peek(now);
+        }
+        self.waiting.as_ref()
+    }
+
     /// The last byte of an answer arrived.
     pub fn answered(&mut self, now: Nanos) {
         self.workload.answered(now);

@@ -199,6 +199,22 @@ impl Tally {
         self.tell(|observer| observer.deliver(at, bytes, headers));
     }
 
+    /// Whether payload is counted and nobody asks for more, so that [`Self::count`] takes the place of all that tells of it.
+    #[inline]
+    pub fn is_unwatched(&self) -> bool {
+        let nobody = self.observers.is_empty() && self.series.is_empty();
+        nobody && self.transfers.is_none() && self.once.is_none()
+    }
+
+    /// As [`Self::deliver`] and, of so many messages whose delay is not known, [`Self::message`], where [nobody watches](Self::is_unwatched).
+    #[inline]
+    pub fn count(&mut self, bytes: u64, headers: u64, messages: u64) {
+        debug_assert!(self.is_unwatched(), "that was asked");
+        self.delivered += bytes;
+        self.delivered_segments += bytes + headers;
+        self.messages += messages;
+    }
+
     /// A whole message reached the application at `at`, `delay` after it was offered, if that is known.
     pub fn message(&mut self, at: Nanos, delay: Option<Nanos>) {
         self.messages += 1;

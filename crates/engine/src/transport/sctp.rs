@@ -2,6 +2,7 @@
 
 mod agents;
 mod follower;
+mod reader;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -189,6 +190,7 @@ impl Transport for Sctp {
             unordered: self.application.unordered,
             endless: facts.endless && !stamped,
             stamped,
+            told: once || transfers,
             numbered,
             streams: near.outbound_streams,
             ahead: if facts.paced {

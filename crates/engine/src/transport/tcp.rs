@@ -219,10 +219,26 @@ impl Caller for Source {
         Some(connection)
     }
 
+    #[inline]
     fn top_up(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        if self.config.endless && !feed.is_over() {
-            return;
+        if !self.config.endless || feed.is_over() {
+            self.hand_over(now, connection, feed);
         }
+    }
+
+    #[inline]
+    fn observe(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
+        // After most packets there is nothing to tell.
+        if self.answered || connection.has_news() {
+            self.tell(now, connection, feed);
+        }
+    }
+}
+
+impl Source {
+    /// Writes messages while there is room, and closes after the last.
+    #[inline(never)]
+    fn hand_over(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
         while let Some(message) = feed.peek(now) {
             if connection.unacknowledged() >= self.config.ahead {
                 break;
@@ -248,11 +264,8 @@ impl Caller for Source {
         }
     }
 
-    fn observe(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        // After most packets there is nothing to tell.
-        if !self.answered && !connection.has_news() {
-            return;
-        }
+    #[inline(never)]
+    fn tell(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
         let mut tally = self.tally.borrow_mut();
         if self.answered {
             let delivered = connection.stats().bytes_delivered;
@@ -314,8 +327,12 @@ impl Sink {
         let delivered = self.connection.stats().bytes_delivered;
         if delivered > self.delivered {
             let bytes = delivered - self.delivered;
-            tally.deliver(now, bytes, 0);
             self.delivered = delivered;
+            if tally.is_unwatched() {
+                tally.count(bytes, 0, 0);
+            } else {
+                tally.deliver(now, bytes, 0);
+            }
             if let Some(answer) = tally.arrive(now, Key::Stream(0), bytes).asked {
                 // Refused only where the connection has ended, which the source reports.
                 let _ = self.connection.write_zeros(answer);

@@ -8,11 +8,13 @@ use anabranch_sctp::{
     Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage, SendOptions,
 };
 use anabranch_sim::Agent;
-use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time};
+use anabranch_sim::workload::Message;
+use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::DATA_HEADER;
 use super::follower::Follower;
+use super::reader::Reader;
 use crate::agent::stamp::{Stamp, payload};
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
@@ -31,6 +33,8 @@ pub struct SourceConfig {
     pub endless: bool,
     /// Each message begins with the time it was offered, for the one-way delay, and its number.
     pub stamped: bool,
+    /// The tally wants to know which messages the transport took.
+    pub told: bool,
     /// Messages that the workload gives no stream are known again by their numbers, which they carry.
     pub numbered: bool,
     /// Streams that are negotiated: a transfer in pieces has that of its number.
@@ -98,43 +102,57 @@ impl Source {
 
     /// Whether there is a message and room for it, or the end is to be told. Asks the feed even where there is no room,
     /// so that a deadline of the feed never stays behind.
+    #[inline]
     fn has_something(&mut self, id: AssociationId, now: Nanos) -> bool {
-        match self.feed.peek(now) {
-            Some(_) => self
-                .endpoint
-                .association(id)
-                .is_some_and(|association| association.buffered() < self.config.ahead),
-            None => self.feed.is_over() && !self.shut,
+        if self.feed.waiting(now).is_some() {
+            self.has_room(id, self.config.ahead)
+        } else {
+            self.feed.is_over() && !self.shut
         }
     }
 
+    /// Whether less than `ahead` bytes wait.
+    #[inline]
+    fn has_room(&self, id: AssociationId, ahead: usize) -> bool {
+        let association = self.endpoint.association(id);
+        association.is_some_and(|it| it.buffered() < ahead)
+    }
+
     /// Hands messages over while there is room, and closes after the last.
+    #[inline]
     fn top_up(&mut self, now: Nanos) {
-        let Some(id) = self.association else {
-            return;
-        };
         // After most packets there is nothing to do, and to look does not wake the association.
-        if !self.has_something(id, now) {
-            return;
+        if let Some(id) = self.association
+            && self.has_something(id, now)
+        {
+            self.hand_over(id, now);
         }
-        let Some(association) = self.endpoint.association_mut(id) else {
-            return;
-        };
-        while association.buffered() < self.config.ahead {
-            let Some(message) = self.feed.peek(now) else {
+    }
+
+    /// As [`Self::top_up`], where there is something to do.
+    #[inline(never)]
+    fn hand_over(&mut self, id: AssociationId, now: Nanos) {
+        while self.has_room(id, self.config.ahead) {
+            let Some(message) = self.feed.waiting(now) else {
                 break;
             };
-            let numbered = self.config.numbered || self.tally.borrow().once.is_some();
+            let told = self.config.told.then_some(*message);
+            let &Message {
+                size: whole,
+                stream,
+                piece,
+                ..
+            } = message;
             let stamp = self.config.stamped.then(|| Stamp {
                 time: now,
-                number: numbered.then_some(self.accepted),
+                number: self.is_numbered().then_some(self.accepted),
             });
-            let left = message.size - self.given;
-            let size = message.piece.map_or(left, |piece| piece.min(left));
-            let stream = message.stream.or_else(|| {
+            let left = whole - self.given;
+            let size = piece.map_or(left, |piece| piece.min(left));
+            let stream = stream.or_else(|| {
                 // Pieces of one transfer keep together.
                 let number = self.transfers % u64::from(self.config.streams.max(1));
-                message.piece.map(|_| number as u16)
+                piece.map(|_| number as u16)
             });
             let payload = payload(&mut self.zeros, size, stamp);
             // Where there is one stream, whichever has its turn is that.
@@ -146,24 +164,22 @@ impl Source {
                         unordered: self.options.unordered,
                         payload,
                     };
-                    association.send(on, message)
+                    self.endpoint.send(id, on, message)
                 }
-                _ => association.send_with(now, on, payload, &self.options),
+                _ => self
+                    .endpoint
+                    .association_mut(id)
+                    .map(|it| it.send_with(now, on, payload, &self.options)),
             };
-            if taken.is_err() {
+            if !matches!(taken, Some(Ok(()))) {
                 break;
             }
-            let mut tally = self.tally.borrow_mut();
-            if let Some(once) = &mut tally.once {
-                once.accept();
-            }
-            if self.given == 0 {
-                let key = stream.map_or(Key::Number(self.accepted), Key::Stream);
-                tally.begin(now, key, &message);
+            if let Some(message) = told {
+                self.tell_taken(now, stream, &message);
             }
             self.accepted += 1;
             self.given += size;
-            if self.given == message.size {
+            if self.given == whole {
                 self.given = 0;
                 self.transfers += 1;
                 self.feed.take();
@@ -172,11 +188,30 @@ impl Source {
         if self.feed.is_over() && !self.shut {
             // Refused only where the association is closing or closed already.
             self.shut = true;
-            let _ = association.shutdown(now);
+            let association = self.endpoint.association_mut(id);
+            let _ = association.map(|it| it.shutdown(now));
+        }
+    }
+
+    /// Whether messages carry their numbers.
+    fn is_numbered(&self) -> bool {
+        self.config.numbered || self.tally.borrow().once.is_some()
+    }
+
+    /// Tells the tally that the transport took the message, or its first piece.
+    fn tell_taken(&mut self, now: Nanos, stream: Option<u16>, message: &Message) {
+        let mut tally = self.tally.borrow_mut();
+        if let Some(once) = &mut tally.once {
+            once.accept();
+        }
+        if self.given == 0 {
+            let key = stream.map_or(Key::Number(self.accepted), Key::Stream);
+            tally.begin(now, key, message);
         }
     }
 
     /// Tells the association what has become of its host's links.
+    #[inline]
     fn follow_links(&mut self, now: Nanos) {
         if self.links.is_due(now)
             && let Some(association) = self
@@ -204,7 +239,24 @@ impl Source {
         }
     }
 
+    #[inline]
     fn observe(&mut self) {
+        // Few packets leave an event or a sample.
+        if self.endpoint.may_tell() || self.has_samples() {
+            self.tell();
+        }
+    }
+
+    #[inline]
+    fn has_samples(&self) -> bool {
+        let association = self
+            .association
+            .and_then(|id| self.endpoint.association(id));
+        association.is_some_and(Association::has_samples)
+    }
+
+    #[inline(never)]
+    fn tell(&mut self) {
         while let Some((_, event)) = self.endpoint.poll_event() {
             match event {
                 Event::Closed(reason) if reason != CloseReason::Shutdown => {
@@ -214,16 +266,11 @@ impl Source {
                 _ => {}
             }
         }
-        // Few packets leave a sample.
-        let Some(association) = self
-            .association
-            .filter(|&id| {
-                self.endpoint
-                    .association(id)
-                    .is_some_and(Association::has_samples)
-            })
-            .and_then(|id| self.endpoint.association_mut(id))
-        else {
+        if !self.has_samples() {
+            return;
+        }
+        let association = self.association;
+        let Some(association) = association.and_then(|id| self.endpoint.association_mut(id)) else {
             return;
         };
         let mut tally = self.tally.borrow_mut();
@@ -301,6 +348,8 @@ impl Agent for Source {
 /// Accepts associations and takes their messages.
 pub struct Sink {
     endpoint: Endpoint,
+    /// Once it is there.
+    association: Option<AssociationId>,
     stamped: bool,
     /// The most user data of a chunk: longer messages came in several.
     fragment: u64,
@@ -319,34 +368,6 @@ pub struct Sink {
     drained: bool,
 }
 
-/// The receiving application's pace.
-#[derive(Clone, Copy, Debug)]
-struct Reader {
-    /// Bits per second; `None`: always ready.
-    rate: Option<u64>,
-    /// It is busy with what it read last until then.
-    busy_until: Nanos,
-    /// More may wait for it.
-    behind: bool,
-}
-
-impl Reader {
-    fn is_ready(&self, now: Nanos) -> bool {
-        self.busy_until <= now
-    }
-
-    fn read(&mut self, now: Nanos, bytes: u64) {
-        if let Some(rate) = self.rate {
-            let busy = u128::from(bytes) * 8 * u128::from(time::SECOND) / u128::from(rate.max(1));
-            self.busy_until = now.saturating_add(busy.min(u128::from(Nanos::MAX)) as Nanos);
-        }
-    }
-
-    fn deadline(&self) -> Option<Nanos> {
-        self.behind.then_some(self.busy_until)
-    }
-}
-
 impl Sink {
     /// A sink at an endpoint of its own, which begins to listen. `fragment` is the most user data of a chunk, bytes.
     ///
@@ -363,14 +384,11 @@ impl Sink {
         let probes = tally.borrow().receiver_probes();
         Self {
             endpoint,
+            association: None,
             stamped,
             fragment,
             probes,
-            reader: Reader {
-                rate,
-                busy_until: 0,
-                behind: false,
-            },
+            reader: Reader::new(rate),
             begun: BTreeMap::new(),
             answers: VecDeque::new(),
             zeros: Bytes::new(),
@@ -381,35 +399,51 @@ impl Sink {
         }
     }
 
+    /// The association that came first, which is not released.
+    #[inline]
+    fn first_association(&mut self) -> Option<AssociationId> {
+        if self.association.is_none() {
+            self.association = self.endpoint.associations().next();
+        }
+        self.association
+    }
+
     fn take(&mut self, now: Nanos) {
         while let Some((id, event)) = self.endpoint.poll_event() {
-            if matches!(event, Event::Established { .. }) && !self.probes.is_empty() {
-                let probes = self.probes;
-                if let Some(association) = self.endpoint.association_mut(id) {
-                    association.set_probes(probes);
+            if matches!(event, Event::Established { .. })
+                && let Some(association) = self.endpoint.association_mut(id)
+            {
+                association.read_unasked();
+                if !self.probes.is_empty() {
+                    association.set_probes(self.probes);
                 }
             }
         }
-        let ids: Option<AssociationId> = self.endpoint.associations().next();
-        let Some(association) = ids.and_then(|id| self.endpoint.association_mut(id)) else {
+        let first = self.first_association();
+        let Some(association) = first.and_then(|id| self.endpoint.association_mut(id)) else {
             return;
         };
         let mut tally = self.tally.borrow_mut();
         let reader = &mut self.reader;
+        let unwatched = !self.stamped && tally.is_unwatched();
         loop {
             reader.behind = !reader.is_ready(now);
-            let next = if reader.behind {
-                None
-            } else {
-                association.poll_part()
+            if reader.behind || !association.has_part() {
+                break;
+            }
+            let Some(part) = association.poll_part() else {
+                break;
             };
-            let Some(part) = next else { break };
             let size = part.payload.len() as u64;
             reader.read(now, size);
             let chunks = match (part.begins, part.ends) {
                 (true, true) => size.div_ceil(self.fragment),
                 _ => part.payload.parts().len() as u64,
             };
+            if unwatched {
+                tally.count(size, DATA_HEADER * chunks, part.ends.into());
+                continue;
+            }
             tally.deliver(now, size, DATA_HEADER * chunks);
             let arrived = tally.arrive(now, Key::Stream(part.stream), size);
             self.answers
@@ -444,7 +478,7 @@ impl Sink {
         if !self.links.is_due(now) {
             return;
         }
-        let id = self.endpoint.associations().next();
+        let id = self.first_association();
         if let Some(association) = id.and_then(|id| self.endpoint.association_mut(id)) {
             self.links.follow(now, association);
         }
@@ -452,8 +486,8 @@ impl Sink {
 
     /// Sends what is left of answers while there is room.
     fn answer(&mut self) {
+        let id = self.first_association();
         while let Some((stream, left)) = self.answers.front_mut() {
-            let id = self.endpoint.associations().next();
             let Some(association) = id.and_then(|id| self.endpoint.association_mut(id)) else {
                 return;
             };

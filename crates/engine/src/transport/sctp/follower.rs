@@ -76,7 +76,15 @@ impl Follower {
     }
 
     /// Whether [`Self::follow`] has something to ask.
+    #[inline]
     pub fn is_due(&mut self, now: Nanos) -> bool {
+        // Most hosts follow nothing.
+        let follows = !self.steps.is_empty() || self.wanted.is_some();
+        follows && self.has_come(now)
+    }
+
+    #[inline(never)]
+    fn has_come(&mut self, now: Nanos) -> bool {
         while self.deadline().is_some_and(|at| at <= now) {
             self.wanted = self.steps.pop_front().map(|(_, addresses)| addresses);
         }
