@@ -119,6 +119,7 @@ impl Receiver {
     }
 
     /// As [`Self::take_run`], of whole messages that wait for others of their stream, since TSNs before theirs are missing.
+    #[cold] // else the compiler thinks less of the loop that calls it, and no longer inlines what that calls
     #[inline(never)]
     fn take_behind_gap<'a>(
         &mut self,
