@@ -332,12 +332,12 @@ impl World {
         self.network.at_length = true;
         self.run(end, end.saturating_add(1));
         self.pausing = false;
-        let reached = if self.stalled.is_some() {
-            self.now
-        } else {
-            end
+        // Where it has stalled, the media's events of that instant, which come last, have not happened.
+        let (reached, last) = match self.stalled {
+            Some(_) => (self.now, self.now.saturating_sub(1)),
+            None => (end, end),
         };
-        self.network.settle_media(reached);
+        self.network.settle_media(reached, last);
         self.stalled.take().map_or(Ok(()), Err)?;
         self.now = self.now.max(end);
         Ok(())

@@ -71,10 +71,15 @@ fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
 fn parameters(rng: &mut Rng) -> Parameters {
     let named = [Parameters::rafiq2007(), Parameters::ieee80211b()];
     let mut it = one_of(rng, &named);
-    it.link_layer_delay = one_of(rng, &[25 * US, 25 * US, 25 * US, 2 * US, 0]);
+    it.link_layer_delay = one_of(
+        rng,
+        &[25 * US, 25 * US, 25 * US, 2 * US, 400 * US, 5_000 * US, 0],
+    );
     it.rts_threshold = one_of(rng, &[0, 0, 500, 2347]);
     it.queue_limit = 1 + rng.below(20) as usize;
     if rng.below(2) == 0 {
+        it.basic_rate = one_of(rng, &[1_000_000, 11_000_000]);
+        it.ack_bytes = one_of(rng, &[14, 100]);
         it.cw_min = one_of(rng, &[1, 3, 31]);
         it.idle_access = one_of(rng, &[IdleAccess::Immediate, IdleAccess::Backoff]);
         it.after_error = one_of(
@@ -203,11 +208,12 @@ fn watch(world: &mut World, samples: &Rc<RefCell<Vec<LinkSample>>>) {
     }));
 }
 
-/// Packets one by one, in bursts, or at round times, so that some happen at one instant.
+/// Packets one by one, in bursts, or at round times, so that some happen at one instant; or so far apart as a layer above may take, so that one
+/// joins a queue when another is offered.
 fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
     let mut now = rng.below(20_000) * US;
     let gap = one_of(rng, &[300, 3_000, 12_000]);
-    let round = one_of(rng, &[1, US, 100 * US]);
+    let round = one_of(rng, &[1, US, 25 * US, 100 * US, 400 * US]);
     let mut plan = Vec::new();
     while now < END - 100_000 * US {
         for _ in 0..one_of(rng, &[1, 1, 1, 4]) {
@@ -279,5 +285,73 @@ fn compare(seed: u64) {
 fn random_media_are_as_they_are_event_by_event() {
     for seed in 0..300 {
         compare(seed);
+    }
+}
+
+/// Two stations on each of `media` that hear one another at once, and a node that sends into all of them at these times.
+fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World {
+    let mut topology = Topology::new();
+    let ap = topology.add_node("ap").unwrap();
+    let mut others = Vec::new();
+    for index in 0..media {
+        let name = format!("air{index}");
+        let medium = MediumConfig {
+            name: name.clone(),
+            parameters,
+        };
+        let medium = topology.add_medium(medium).unwrap();
+        let other = topology.add_node(format!("s{index}")).unwrap();
+        for (node, east) in [(ap, 0.0), (other, 3.0)] {
+            let at = Position::new(east, 0.0);
+            topology.add_station(medium, node, at).unwrap();
+        }
+        topology
+            .add_wireless_link(format!("{name}[0]"), [ap, other], medium)
+            .unwrap();
+        others.push(other);
+    }
+    let addresses = |node| topology.addresses(node, Family::V4).collect::<Vec<_>>();
+    let local = addresses(ap);
+    let remote: Vec<_> = others.iter().map(|&node| addresses(node)[0]).collect();
+    let mut world = World::new(topology, Seed::new(1, 0)).unwrap();
+    for (index, (&local, &remote)) in local.iter().zip(&remote).enumerate() {
+        let sender = Sender::new(Path::new(local, remote), plan.to_vec());
+        let at = Attachment::new(ap, PROTOCOL, PORT + index as u16);
+        world.attach(at, sender).unwrap();
+    }
+    world
+}
+
+/// Events happen at one instant of a medium, or of two, and count as they do one by one.
+#[test]
+fn what_happens_at_one_instant_counts_as_it_does_event_by_event() {
+    let delay = 25 * US;
+    let mut near_by = Parameters::rafiq2007();
+    near_by.idle_access = IdleAccess::Immediate;
+    near_by.response_timeout = ResponseTimeout::WholeFrame(4 * US);
+    let mut slow = near_by;
+    slow.link_layer_delay = 5_000 * US;
+    let mut unannounced = near_by;
+    unannounced.rts_threshold = 2347;
+    for (what, parameters, delay) in [
+        ("a packet is offered when another joins", near_by, delay),
+        ("long layers", slow, slow.link_layer_delay),
+        ("without RTS", unannounced, delay),
+    ] {
+        for media in 1..3 {
+            let plan: Vec<_> = (0..40)
+                .flat_map(|at| [(at * 60_000 * US, 200), (at * 60_000 * US + delay, 300)])
+                .collect();
+            let [mut stepped, mut at_length] = [0; 2].map(|_| near(media, parameters, &plan));
+            let end = 3_000_000 * US;
+            while stepped.next_event().is_some_and(|at| at <= end) {
+                stepped.step().unwrap();
+            }
+            stepped.run_until(end).unwrap();
+            at_length.run_until(end).unwrap();
+            let told = [&stepped, &at_length].map(|it| (it.progress(), it.next_event()));
+            assert_eq!(told[0], told[1], "{what}, {media} media");
+            assert!(stepped.progress().events > 300, "{what}");
+        }
     }
 }

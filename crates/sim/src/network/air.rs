@@ -142,7 +142,13 @@ impl Network {
                 self.pass_packets(now, cell);
             }
             let next = self.cells[cell].next_outcome();
-            if next >= end || !self.arrived.is_empty() {
+            if !self.arrived.is_empty() {
+                // What is due at this very time, after a packet has joined, comes as another event.
+                let moves = self.cells[cell].moves(reached);
+                self.schedule_at(if moves { reached } else { next }, cell);
+                return reached;
+            }
+            if next >= end && next > reached {
                 self.schedule_at(next, cell);
                 return reached;
             }
@@ -160,12 +166,12 @@ impl Network {
         self.take_landings(cell);
     }
 
-    /// Lets the media that were left alone be as they are at `now`, when nobody asks them for a while.
-    pub fn settle_media(&mut self, now: Nanos) {
+    /// Lets the media that were left alone be as they are at `now`, when nobody asks them for a while. What happens until `last` has happened.
+    pub fn settle_media(&mut self, now: Nanos, last: Nanos) {
         self.at_length = false;
         for cell in 0..self.cells.len() {
             let (_, before) = self.cells[cell].reached();
-            self.cells[cell].settle(now);
+            self.cells[cell].settle(last);
             let (_, after) = self.cells[cell].reached();
             self.instants += after - before;
             self.take_landings(cell);
@@ -298,7 +304,7 @@ impl Network {
     /// Sets the medium's next event.
     fn schedule(&mut self, now: Nanos, cell: usize) {
         let at = match self.sees_ahead(cell) {
-            true if self.cells[cell].has_landing() => now,
+            true if self.cells[cell].has_landing() || self.cells[cell].moves(now) => now,
             true => self.cells[cell].next_outcome(),
             false => self.cells[cell].next(now),
         };

@@ -97,8 +97,8 @@ pub struct Parameters {
     pub longest_packet: u32,
     /// Packets that a station holds at most, that on its way included; one more is dropped.
     pub queue_limit: usize,
-    /// What the layer above takes with each packet, before it joins the interface queue and again after it arrived; the
-    /// [`Medium`](super::Medium) itself knows nothing of it, a world's link does.
+    /// What the layer above takes with each packet, before it joins the interface queue and again after it arrived. The
+    /// [`Medium`](super::Medium) itself does not wait for it, a world's link does; it knows from it how late an outcome may be told.
     pub link_layer_delay: Nanos,
     /// Bytes that a station's routing adds to every packet which it sends as the first, and which stay on it to its
     /// destination. As `link_layer_delay` this is for a world's link.

@@ -112,6 +112,7 @@ impl<P> Medium<P> {
         let (to, air_time) = dcf.announces()?;
         let delay = self.mesh.as_ref()?.0[station.index()].delays[to.index()];
         let ends = [station, to];
+        debug_assert_ne!(dcf.deadline(), NEVER, "it has a packet, and hears nobody");
         let exchange = Exchange::new(ends, dcf.deadline(), delay, air_time, &self.rules);
         Some(self.told(exchange.arrival()))
     }
