@@ -105,7 +105,7 @@ fn two_wires() {
 
 #[test]
 fn a_wire_and_the_air() {
-    hops(true, 4_680.0);
+    hops(true, 2_750.0);
 }
 
 #[test]
