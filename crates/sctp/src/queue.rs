@@ -83,6 +83,23 @@ impl<T> Queue<T> {
         Some(item)
     }
 
+    /// As [`Self::pop_front`], where a few of many elements may stay for long: room that is mostly empty goes, too.
+    #[inline]
+    pub fn pop_sparing(&mut self) -> Option<T> {
+        let item = self.pop_front()?;
+        let room = self.items.capacity();
+        if room > MUCH && self.items.len() < room / 4 {
+            self.items.shrink_to(room / 2);
+        }
+        Some(item)
+    }
+
+    /// Bytes of room that nothing is in.
+    #[inline]
+    pub fn spare(&self) -> usize {
+        (self.items.capacity() - self.items.len()) * size_of::<T>()
+    }
+
     /// As [`Self::pop_front`], one of several in a row: [`Self::end_run`] follows.
     #[inline(always)]
     pub fn pop_of_run(&mut self) -> Option<T> {
@@ -170,6 +187,17 @@ mod tests {
         assert_eq!(queue.capacity(), 0);
         queue.push_back(0);
         assert!(queue.capacity() >= 1_000, "as much as before");
+    }
+
+    #[test]
+    fn a_few_that_stay_keep_little_room() {
+        let mut queue = Queue::default();
+        (0..10_000_u64).for_each(|number| queue.push_back(number));
+        for number in 0..9_990 {
+            assert_eq!(queue.pop_sparing(), Some(number));
+            assert!(queue.spare() <= 8 * (3 * queue.len() + MUCH), "{number}");
+        }
+        assert_eq!((queue.pop_sparing(), queue.len()), (Some(9_990), 9));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use anabranch_transport::{Probe, ProbeSet};
 
-/// Probes of which no common packet leaves a sample, whether it comes or goes: who wants these alone asks nothing of it.
+/// Probes of which a common packet, whether it comes or goes, leaves no sample, or the one that the long way leaves: who wants these alone
+/// asks nothing else of it.
 pub(crate) const UNCOMMON: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::DuplicateAck)

@@ -253,6 +253,20 @@ const ATTACKS: &[Attack] = &[
             it.send_all((30_000..60_000).map(|at| message(at, 1, at, 1)));
         },
     ),
+    (
+        "messages that wait in a row, read but a few, and then as much waiting",
+        |it| {
+            // One number is left out: what follows it waits on, in room that was made for all.
+            let number = |at| at + u32::from(at >= 8_000);
+            it.send_all((1..30_000).map(|at| message(at, 0, number(at), 1)));
+            it.send(&[message(0, 0, 0, 1)], 0);
+            while it.read(2) == 2 {}
+            (42_000..44_000).for_each(|at| it.send(&[message(at, 1, at, 1_400)], 0));
+            (30_001..42_000)
+                .rev()
+                .for_each(|at| it.send(&[message(at, 1, at, 1_400)], 0));
+        },
+    ),
     ("sixteen restarts with unread data", |it| {
         for _ in 0..16 {
             it.send_all((0..60_000).map(|at| message(at, 0, at, 1)));

@@ -309,14 +309,6 @@ impl TlvWriter {
         }
     }
 
-    /// As [`TlvWriter::new`], with memory for so many bytes at first.
-    pub fn with_capacity(limit: usize, bytes: usize) -> Self {
-        Self {
-            bytes: BytesMut::with_capacity(bytes.min(limit)),
-            ..Self::new(limit)
-        }
-    }
-
     /// As [`TlvWriter::new`], to go on behind a first entry of type `kind`, which is there but for its header: its value stands in
     /// `entry` behind [`HEADER`] bytes. So a long value is put where it stays.
     ///

@@ -1,4 +1,4 @@
-//! The common packets that arrive: a SACK, and DATA in order.
+//! The common packets that arrive: a SACK, and DATA in order or behind a gap.
 //!
 //! They are taken by ways of their own, which ask less: of the association once a packet, and of the receiver once for all its chunks. What
 //! is done is what [`Association::handle_chunks`] would do, no less; where any answer is another, that does it.

@@ -77,7 +77,7 @@ impl Association {
             _ => return ControlFlow::Continue(false),
         }
         // Where it is not known yet the deadline, which is asked for next, would find it out.
-        if self.probes_at == 0 {
+        if self.probes_at == 0 && self.paths.len() == 1 {
             self.probes_deadline();
         }
         ControlFlow::Continue(self.is_done(now))

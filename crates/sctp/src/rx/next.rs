@@ -1,7 +1,7 @@
 //! The common chunk: the next TSN, of a message that can be read at once or a further piece of the one that is coming.
 //!
 //! While nothing is missing, nothing waits, nobody records what is common, and there is plenty of room, most questions that DATA raises
-//! have their answer before they are asked. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
+//! have their answer before they are asked; so it is with whole messages behind a gap, which wait for others. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::{Data, kind};
@@ -161,6 +161,7 @@ impl Receiver {
             || data.unordered
             || data.immediate
             || stream >= self.streams
+            || data.tsn == self.initial_tsn
             || !self.tracker.leaves_gap(data.tsn)
             || !self.nearly_fills(length)
             || !self.order.may_wait(stream, ssn)

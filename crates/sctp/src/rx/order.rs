@@ -153,6 +153,17 @@ impl Order {
         }
     }
 
+    /// Bytes of room for messages that wait in which none does.
+    #[inline(always)]
+    pub fn spare(&self) -> usize {
+        self.row.spare()
+    }
+
+    /// Gives back most of that.
+    pub fn compact(&mut self) {
+        self.row.compact();
+    }
+
     /// Whether ordered messages wait.
     #[inline(always)]
     fn has_ordered(&self) -> bool {

@@ -215,7 +215,10 @@ impl Receiver {
             self.window.wastes(self.packet.saturating_sub(self.sliced));
         }
         let spare = self.ready.capacity() - self.ready.len();
-        if self.window.is_pressed(spare * size_of::<Readable>()) {
+        if self
+            .window
+            .is_pressed(spare * size_of::<Readable>() + self.order.spare())
+        {
             self.compact();
         }
     }
@@ -229,6 +232,7 @@ impl Receiver {
         }
         let most = self.ready.len() + self.ready.len() / 4;
         self.ready.shrink_to(most);
+        self.order.compact();
         self.window.wastes_nothing();
     }
 }

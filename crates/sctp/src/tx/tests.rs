@@ -130,10 +130,10 @@ impl Rig {
         let sack = sack.to_sack();
         let (paths, trace) = (&mut self.paths, &mut self.trace);
         // As the association does: by the short way where it may go.
-        let common = self
-            .sender
-            .handle_common_sack(self.now, &sack, paths, trace);
-        common.unwrap_or_else(|| self.sender.handle_sack(self.now, &sack, paths, trace))
+        let (now, sender) = (self.now, &mut self.sender);
+        let common = sender.handle_common_sack(now, &sack, paths, trace);
+        let short = common.or_else(|| sender.handle_gap_sack(now, &sack, paths, trace));
+        short.unwrap_or_else(|| sender.handle_sack(now, &sack, paths, trace))
     }
 
     fn sack_and_drain(&mut self, next: u32, blocks: &[(u32, u32)]) -> Vec<u32> {

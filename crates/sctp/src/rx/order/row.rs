@@ -70,7 +70,19 @@ impl Row {
     #[inline]
     pub fn take_first(&mut self) -> Option<Whole> {
         steps::count(1);
-        self.0.change(Queue::pop_front).flatten()
+        self.0.change(Queue::pop_sparing).flatten()
+    }
+
+    /// Bytes of room that nothing is in.
+    #[inline(always)]
+    pub fn spare(&self) -> usize {
+        if self.0.has_any() { self.0.spare() } else { 0 }
+    }
+
+    /// Gives back most of that.
+    pub fn compact(&mut self) {
+        let most = self.0.len() + self.0.len() / 4;
+        self.0.change(|row| row.shrink_to(most));
     }
 
     /// The highest TSN in it.
