@@ -60,6 +60,7 @@ mod runtime;
 mod sack_immediately;
 mod schedulers;
 mod security;
+mod sending;
 mod shutdown;
 mod signed_plays;
 mod small_buffers;

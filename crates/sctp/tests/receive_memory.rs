@@ -352,3 +352,25 @@ fn what_was_held_is_given_back() {
     let left = HEAP.allocated().saturating_sub(before);
     assert!(left < 8 << 10, "{left} bytes left");
 }
+
+/// Thousands wait in a row, all but a few are read: the room of all is not kept.
+#[test]
+fn a_few_that_wait_on_keep_the_room_of_a_few() {
+    let _turn = TURN.lock();
+    let mut siege = Siege::new(1 << 20);
+    siege.send(&[message(0, 0, 0, 1)], 0);
+    assert_eq!(siege.read(2), 1);
+    let before = HEAP.allocated();
+    // One number is left out.
+    let number = |at| at + u32::from(at >= 2_990);
+    siege.send_all((2..3_000).map(|at| message(at, 0, number(at), 1)));
+    assert!(HEAP.allocated() > before + 150_000);
+    siege.send(&[message(1, 0, 1, 1)], 0);
+    let mut read = 0;
+    while siege.read(1) == 1 {
+        read += 1;
+    }
+    assert_eq!(read, 2_989);
+    let left = HEAP.allocated().saturating_sub(before);
+    assert!(left < 24 << 10, "{left} bytes left");
+}

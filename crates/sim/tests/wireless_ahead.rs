@@ -142,13 +142,14 @@ fn play(seed: u64) -> Play {
     for index in 0..1 + rng.below(4) {
         stations.push(topology.add_node(format!("s{index}")).unwrap());
     }
-    let mut links = Vec::new();
-    for &station in &stations {
+    for (index, &station) in stations.iter().enumerate() {
         let at = Position::new(rng.below(side + 1) as f64, rng.below(side + 1) as f64);
         topology.add_station(medium, station, at).unwrap();
         if station != ap {
-            let name = format!("air[{}]", links.len());
-            links.push(topology.add_wireless_link(name, [ap, station], medium));
+            let name = format!("air[{}]", index - 1);
+            topology
+                .add_wireless_link(name, [ap, station], medium)
+                .unwrap();
         }
     }
     let addresses = |node| topology.addresses(node, Family::V4).next().unwrap();

@@ -93,7 +93,7 @@ impl Header {
     pub fn encode<'p>(
         &self,
         out: &mut BytesMut,
-        (source, destination): (IpAddr, IpAddr),
+        addresses: (IpAddr, IpAddr),
         checksum: bool,
         payload: impl IntoIterator<Item = &'p [u8]>,
     ) -> usize {
@@ -103,10 +103,21 @@ impl Header {
             out.extend_from_slice(piece);
         }
         if checksum {
-            let sum = internet_tcp(source, destination, &out[start..]);
-            out[start + CHECKSUM..start + CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+            fill_checksum(&mut out[start..], addresses);
         }
         out.len() - start
+    }
+
+    /// What every header has.
+    fn fixed(&self) -> Plain {
+        Plain {
+            source_port: self.source_port,
+            destination_port: self.destination_port,
+            sequence_number: self.sequence_number,
+            acknowledgment_number: self.acknowledgment_number,
+            flags: self.flags,
+            window: self.window,
+        }
     }
 
     /// Appends the header and its options, without a checksum.
@@ -118,14 +129,7 @@ impl Header {
         } else {
             self.options.encode(&mut options)
         };
-        let mut bytes = [0; HEADER];
-        bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
-        bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
-        bytes[12] = (((HEADER + length) / 4) as u8) << 4;
-        bytes[13] = self.flags.0;
-        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
+        let mut bytes = self.fixed().bytes(length);
         bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
         // Most headers have no options: so many bytes are written without a call.
         out.extend_from_slice(&bytes);
@@ -133,6 +137,12 @@ impl Header {
             out.extend_from_slice(&options[..length]);
         }
     }
+}
+
+/// Computes the checksum of a segment whose field for it is 0, and puts it there.
+fn fill_checksum(segment: &mut [u8], (source, destination): (IpAddr, IpAddr)) {
+    let sum = internet_tcp(source, destination, segment);
+    segment[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// A segment as it was received.
@@ -192,50 +202,36 @@ impl Segment {
     #[inline]
     pub fn parse_owned(
         mut datagram: Bytes,
-        (source, destination): (IpAddr, IpAddr),
+        addresses: (IpAddr, IpAddr),
         checksum: Checksum,
     ) -> Result<Self, SegmentError> {
         let length = datagram.len();
         let Some(fixed) = datagram.first_chunk::<HEADER>() else {
             return Err(SegmentError::TooShort { length });
         };
-        if checksum == Checksum::Verify && internet_tcp(source, destination, &datagram) != 0 {
+        if checksum == Checksum::Verify && !is_intact(&datagram, addresses) {
             return Err(SegmentError::BadChecksum);
         }
-        let &[
-            s0,
-            s1,
-            d0,
-            d1,
-            n0,
-            n1,
-            n2,
-            n3,
-            a0,
-            a1,
-            a2,
-            a3,
-            offset,
-            flags,
-            w0,
-            w1,
-            _,
-            _,
-            u0,
-            u1,
-        ] = fixed;
-        let offset = usize::from(offset >> 4) * 4;
+        let offset = usize::from(fixed[12] >> 4) * 4;
         let Some(options) = datagram.get(HEADER..offset) else {
             return Err(SegmentError::BadDataOffset { offset, length });
         };
+        let Plain {
+            source_port,
+            destination_port,
+            sequence_number,
+            acknowledgment_number,
+            flags,
+            window,
+        } = Plain::of(fixed);
         let header = Header {
-            source_port: u16::from_be_bytes([s0, s1]),
-            destination_port: u16::from_be_bytes([d0, d1]),
-            sequence_number: SeqNumber(u32::from_be_bytes([n0, n1, n2, n3])),
-            acknowledgment_number: SeqNumber(u32::from_be_bytes([a0, a1, a2, a3])),
-            flags: Flags(flags),
-            window: u16::from_be_bytes([w0, w1]),
-            urgent_pointer: u16::from_be_bytes([u0, u1]),
+            source_port,
+            destination_port,
+            sequence_number,
+            acknowledgment_number,
+            flags,
+            window,
+            urgent_pointer: u16::from_be_bytes([fixed[18], fixed[19]]),
             options: if options.is_empty() {
                 Options::default()
             } else {

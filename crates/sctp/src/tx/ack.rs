@@ -170,25 +170,15 @@ impl Sender {
         if let (Some(probe), Some(_)) = (&mut self.probe, report) {
             probe.answered = true;
         }
-        self.one_packet = false;
-        self.gate_closed = false;
-        self.timed_out = false;
-        if self.profile.max_burst_applies == MaxBurst::EachSack {
-            let packets = self.acks.iter().map(|ack| ack.packets).sum();
-            self.burst.earn(now, self.burst_for(packets));
-        } else {
-            self.burst.restart(now);
-        }
+        let packets = self.acks.iter().map(|ack| ack.packets).sum();
+        self.let_go_on(now, packets);
         if self.cmt.is_some() {
             self.end_recoveries(paths);
         }
         if fast_retransmitted > 0 {
             self.enter_fast_retransmit(now, paths, trace);
         }
-        self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
-        if newly.chunks > 0 && self.in_flight_for_window() == 0 {
-            self.quiet_since = now;
-        }
+        self.note_peer_window(now, newly.chunks > 0);
         if report.is_some() {
             self.repeat_probe(now, paths);
         }
@@ -205,6 +195,16 @@ impl Sender {
         trace.record(now, probe, 0, self.number(cumulative.next()));
         trace.record(now, Probe::PeerRwnd, 0, self.peer_rwnd as f64);
         outcome
+    }
+
+    /// What the peer's window has room for, after an acknowledgement; `news`: it acknowledged something.
+    #[inline(always)]
+    pub(super) fn note_peer_window(&mut self, now: Nanos, news: bool) {
+        let in_flight = self.in_flight_for_window();
+        self.peer_rwnd = self.a_rwnd.saturating_sub(in_flight);
+        if news && in_flight == 0 {
+            self.quiet_since = now;
+        }
     }
 
     /// Notes how every path stands before the acknowledgement is counted.

@@ -68,6 +68,19 @@ impl Sender {
             .saturating_mul((newly_acked / 2).max(1))
     }
 
+    /// An acknowledgement has come, of so many packets: what held new data back until then does so no more, and a burst may go.
+    #[inline(always)]
+    pub(super) fn let_go_on(&mut self, now: Nanos, packets: u32) {
+        self.one_packet = false;
+        self.gate_closed = false;
+        self.timed_out = false;
+        if self.profile.max_burst_applies == MaxBurst::EachSack {
+            self.burst.earn(now, self.burst_for(packets));
+        } else {
+            self.burst.restart(now);
+        }
+    }
+
     /// The owner has taken out all that could be sent.
     pub(crate) fn taken_out(&mut self) {
         self.burst.taken_out = true;

@@ -10,7 +10,7 @@ use anabranch_wire::chunk::Sack;
 use super::Sender;
 use super::ack::{PathAck, SackOutcome};
 use crate::path::{PathId, Paths};
-use crate::profile::{IdleDecay, MaxBurst, Summed};
+use crate::profile::{IdleDecay, Summed};
 
 impl Sender {
     /// As [`Sender::handle_sack`], if the SACK is a common one.
@@ -50,19 +50,8 @@ impl Sender {
         let no_growth = std::mem::take(&mut self.echoed);
         let how = (true, no_growth);
         self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
-        self.one_packet = false;
-        self.gate_closed = false;
-        self.timed_out = false;
-        if self.profile.max_burst_applies == MaxBurst::EachSack {
-            self.burst.earn(now, self.burst_for(ack.packets));
-        } else {
-            self.burst.restart(now);
-        }
-        let in_flight = self.in_flight_for_window();
-        self.peer_rwnd = self.a_rwnd.saturating_sub(in_flight);
-        if in_flight == 0 {
-            self.quiet_since = now;
-        }
+        self.let_go_on(now, ack.packets);
+        self.note_peer_window(now, true);
         Some(outcome)
     }
 

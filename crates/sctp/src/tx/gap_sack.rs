@@ -11,7 +11,7 @@ use super::ack::{Newly, PathAck, SackOutcome};
 use super::gaps::Run;
 use super::tsn_set::step;
 use crate::path::{PathId, Paths};
-use crate::profile::{IdleDecay, MaxBurst};
+use crate::profile::IdleDecay;
 
 impl Sender {
     /// As [`Sender::handle_sack`], if the SACK is such a one, and comes over the only path.
@@ -66,22 +66,11 @@ impl Sender {
         if !recovers {
             self.recovery_until = None;
         }
-        self.one_packet = false;
-        self.gate_closed = false;
-        self.timed_out = false;
-        if self.profile.max_burst_applies == MaxBurst::EachSack {
-            self.burst.earn(now, self.burst_for(ack.packets));
-        } else {
-            self.burst.restart(now);
-        }
+        self.let_go_on(now, ack.packets);
         if lost > 0 {
             self.enter_fast_retransmit(now, paths, trace);
         }
-        let in_flight = self.in_flight_for_window();
-        self.peer_rwnd = self.a_rwnd.saturating_sub(in_flight);
-        if in_flight == 0 {
-            self.quiet_since = now;
-        }
+        self.note_peer_window(now, true);
         trace.record(now, Probe::DuplicateAck, 0, self.number(point.next()));
         Some(outcome)
     }

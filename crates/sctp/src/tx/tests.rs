@@ -15,6 +15,7 @@ use crate::profile::{FastRecovery, MaxBurst, Profile, RecoveryWaits, Retransmiss
 
 mod concurrent;
 mod forward;
+mod gap_sacks;
 mod packets;
 mod rack;
 mod reductions;

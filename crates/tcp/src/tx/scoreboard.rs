@@ -29,14 +29,7 @@ fn below(range: &Range<u64>, mark: u64) -> u64 {
 impl Scoreboard {
     /// Forgets all ranges and marks; the cumulative point stays.
     pub fn clear(&mut self) {
-        *self = Self {
-            ranges: std::mem::take(&mut self.ranges),
-            una: self.una,
-            ..Self::default()
-        };
-        self.ranges.clear();
-        self.lost_to = self.una;
-        self.retransmitted_to = self.una;
+        self.restart(self.una);
     }
 
     /// Moves the cumulative point to `una`, and forgets all else.

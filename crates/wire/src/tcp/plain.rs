@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bytes::BytesMut;
 
-use super::{CHECKSUM, Flags, HEADER};
+use super::{Flags, HEADER, fill_checksum};
 use crate::checksum::internet_tcp;
 use crate::serial::SeqNumber;
 
@@ -29,7 +29,16 @@ impl Plain {
     /// The header of a segment which has no options, and no control bits but ACK, which is set, and PSH. What lies behind it is text.
     #[inline(always)]
     pub fn read(datagram: &[u8]) -> Option<Self> {
-        let &[
+        let fixed = datagram.first_chunk::<HEADER>()?;
+        let plain = Self::of(fixed);
+        let is_common = plain.flags.0 & !Flags::PSH.0 == Flags::ACK.0;
+        (fixed[12] >> 4 == (HEADER / 4) as u8 && is_common).then_some(plain)
+    }
+
+    /// What any header has of this.
+    #[inline(always)]
+    pub(super) fn of(
+        &[
             s0,
             s1,
             d0,
@@ -42,26 +51,35 @@ impl Plain {
             a1,
             a2,
             a3,
-            offset,
+            _,
             flags,
             w0,
             w1,
-            _,
-            _,
-            _,
-            _,
-        ] = datagram.first_chunk::<HEADER>()?;
-        if offset >> 4 != (HEADER / 4) as u8 || flags & !Flags::PSH.0 != Flags::ACK.0 {
-            return None;
-        }
-        Some(Self {
+            ..,
+        ]: &[u8; HEADER],
+    ) -> Self {
+        Self {
             source_port: u16::from_be_bytes([s0, s1]),
             destination_port: u16::from_be_bytes([d0, d1]),
             sequence_number: SeqNumber(u32::from_be_bytes([n0, n1, n2, n3])),
             acknowledgment_number: SeqNumber(u32::from_be_bytes([a0, a1, a2, a3])),
             flags: Flags(flags),
             window: u16::from_be_bytes([w0, w1]),
-        })
+        }
+    }
+
+    /// The header, if so many bytes of options follow; without a checksum, and without urgent data.
+    #[inline(always)]
+    pub(super) fn bytes(&self, options: usize) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
+        bytes[12] = (((HEADER + options) / 4) as u8) << 4;
+        bytes[13] = self.flags.0;
+        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
+        bytes
     }
 
     /// Appends a segment of this header and the `payload`, and returns its length in bytes, as [`Header::encode`](super::Header::encode)
@@ -70,26 +88,17 @@ impl Plain {
     pub fn encode(
         &self,
         out: &mut BytesMut,
-        (source, destination): (IpAddr, IpAddr),
+        addresses: (IpAddr, IpAddr),
         checksum: bool,
         payload: &[u8],
     ) -> usize {
         let start = out.len();
-        let mut bytes = [0; HEADER];
-        bytes[0..2].copy_from_slice(&self.source_port.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
-        bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
-        bytes[12] = ((HEADER / 4) as u8) << 4;
-        bytes[13] = self.flags.0;
-        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
         let length = HEADER + payload.len();
         out.reserve(length);
-        out.extend_from_slice(&bytes);
+        out.extend_from_slice(&self.bytes(0));
         out.extend_from_slice(payload);
         if checksum {
-            let sum = internet_tcp(source, destination, &out[start..]);
-            out[start + CHECKSUM..start + CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+            fill_checksum(&mut out[start..], addresses);
         }
         length
     }

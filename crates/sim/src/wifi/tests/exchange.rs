@@ -73,6 +73,29 @@ fn a_packet_on_an_idle_medium_goes_at_once() {
     assert_eq!(medium.stats(stations[0]).confirmed, 1);
 }
 
+/// Where nobody comes between, what becomes of a packet is known before its RTS begins, and its ACK is waited for by nobody: RTS -> CTS -> DATA,
+/// 352, 304 and 1307.637 us, two SIFS, 100 ns of light each.
+#[test]
+fn an_exchange_is_known_before_it_begins() {
+    let (mut medium, stations) = medium(Parameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
+    medium.observe(false);
+    for round in 1..50_u32 {
+        let now = Nanos::from(round) * SECOND / 10;
+        medium.catch_up(now);
+        medium
+            .enqueue(now, stations[0], stations[1], 1500, round)
+            .unwrap();
+        let begin = medium.next_event().unwrap();
+        let arrival = begin + (352 + 10 + 304 + 10) * US + 1_307_637 + 300;
+        let told = medium.next_outcome();
+        assert_eq!(told, arrival + 25 * US, "after the layer above");
+        medium.catch_up(told);
+        let outcomes: Vec<_> = std::iter::from_fn(|| medium.poll_outcome()).collect();
+        assert_eq!(delivered(&outcomes), [(arrival, round)]);
+        assert_eq!(medium.next_outcome(), Nanos::MAX, "the ACK is held");
+    }
+}
+
 /// At the beginning of time nobody has yet heard the medium idle: A waits DIFS.
 #[test]
 fn the_first_packet_waits_for_difs() {

@@ -1,0 +1,148 @@
+//! SACKs with gaps by their short way and by the long one, over what a receiver says and what one that lies does.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::*;
+
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) % bound
+    }
+}
+
+/// A receiver that holds these TSNs, as offsets.
+#[derive(Default)]
+struct Peer {
+    next: u32,
+    held: BTreeSet<u32>,
+}
+
+impl Peer {
+    fn take(&mut self, offset: u32) {
+        if offset >= self.next {
+            self.held.insert(offset);
+        }
+        while self.held.remove(&self.next) {
+            self.next += 1;
+        }
+    }
+
+    /// The blocks of a SACK, from the cumulative point on.
+    fn blocks(&self) -> Vec<GapAckBlock> {
+        let mut blocks: Vec<GapAckBlock> = Vec::new();
+        for offset in &self.held {
+            let place = (offset + 1 - self.next) as u16;
+            match blocks.last_mut() {
+                Some(last) if last.end + 1 == place => last.end = place,
+                _ => blocks.push(GapAckBlock {
+                    start: place,
+                    end: place,
+                }),
+            }
+        }
+        blocks
+    }
+}
+
+/// Spoils a SACK's blocks: takes one back, shrinks, overlaps, turns round, or goes beyond what was sent.
+fn spoil(draw: &mut Draw, blocks: &mut Vec<GapAckBlock>) {
+    let Some(place) = draw.below(blocks.len() as u64 + 1).checked_sub(1) else {
+        return;
+    };
+    let block = &mut blocks[place as usize];
+    match draw.below(6) {
+        0 => drop(blocks.remove(place as usize)),
+        1 => block.end = block.end.saturating_sub(1),
+        2 => block.start = block.start.saturating_sub(draw.below(4) as u16),
+        3 => std::mem::swap(&mut block.start, &mut block.end),
+        4 => block.end += draw.below(60) as u16,
+        _ => {
+            let copy = *block;
+            blocks.push(copy);
+        }
+    }
+}
+
+/// Takes a SACK, by the short ways where they go if `short`; what came of it, and whether the short way of gaps went.
+fn take(rig: &mut Rig, short: bool, peer: &Peer, blocks: &[GapAckBlock]) -> (String, bool) {
+    let sack = OutgoingSack {
+        cumulative_tsn_ack: rig.start.add(peer.next).prev(),
+        a_rwnd: 65_536,
+        gap_blocks: blocks.iter().copied(),
+        duplicates: &[],
+    };
+    let sack = sack.to_sack();
+    let (now, sender, paths, trace) = (rig.now, &mut rig.sender, &mut rig.paths, &mut rig.trace);
+    let by_gaps = if short {
+        sender.handle_gap_sack(now, &sack, paths, trace)
+    } else {
+        None
+    };
+    let goes = by_gaps.is_some();
+    let outcome = by_gaps.unwrap_or_else(|| sender.handle_sack(now, &sack, paths, trace));
+    (format!("{outcome:?}"), goes)
+}
+
+/// How the sender and its path stand, without what one SACK leaves for the next to overwrite.
+fn stand(rig: &mut Rig) -> String {
+    rig.sender.blocks.clear();
+    rig.sender.acks.clear();
+    format!("{:?} {:?}", rig.sender, rig.paths)
+}
+
+/// The first thing that differs is told alone: a sender holds much.
+fn assert_alike(rigs: &mut [Rig; 2], at: &str) {
+    let stand = rigs.each_mut().map(stand);
+    let mut both = stand[0].split(", ").zip(stand[1].split(", "));
+    assert_eq!(both.find(|(short, long)| short != long), None, "{at}");
+    assert_eq!(stand[0].len(), stand[1].len(), "{at}");
+}
+
+#[test]
+fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
+    let mut short_ways = 0;
+    for seed in 1..=300_u64 {
+        let draw = &mut Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let name = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
+        let config = Config {
+            mtu: 100,
+            ..config(Profile::by_name(name).expect("it is named"))
+        };
+        // Near the wrap.
+        let start = u32::MAX - draw.below(200) as u32;
+        let mut rigs = [0; 2].map(|_| Rig::new(&config, start));
+        let (lost, lies) = (draw.below(20), draw.below(10));
+        let mut peer = Peer::default();
+        let mut on_the_way = VecDeque::new();
+        for turn in 0..150 {
+            rigs.iter_mut().for_each(|rig| rig.offer(3, 50));
+            let sent = rigs.each_mut().map(Rig::drain);
+            assert_eq!(sent[0], sent[1], "seed {seed}, turn {turn}, {name}");
+            let arrive = sent[0].iter().filter(|_| draw.below(100) >= lost);
+            on_the_way.extend(arrive);
+            let Some(offset) = on_the_way.pop_front() else {
+                break;
+            };
+            peer.take(offset);
+            let mut blocks = peer.blocks();
+            if draw.below(100) < lies {
+                spoil(draw, &mut blocks);
+            }
+            for rig in &mut rigs {
+                rig.now += 5 * MILLISECOND;
+            }
+            let [short, long] = [0, 1].map(|at| take(&mut rigs[at], at == 0, &peer, &blocks));
+            short_ways += u32::from(short.1);
+            assert_eq!(short.0, long.0, "seed {seed}, turn {turn}, {name}");
+            if turn % 8 == 0 {
+                assert_alike(&mut rigs, &format!("seed {seed}, turn {turn}, {name}"));
+            }
+        }
+    }
+    assert!(short_ways > 2_000, "{short_ways}");
+}
