@@ -19,6 +19,7 @@ use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
 use anabranch_lab::shard::{self, Shard, ShardError, Share, Whole};
 use anabranch_lab::store::{Store, StoreError};
+use anabranch_lab::threads::Threads;
 use anabranch_report::Outputs;
 use anabranch_report::outputs::TALLIES;
 use anabranch_report::terminal::{self, Terminal};
@@ -146,7 +147,7 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
 
 /// What a user wants of a spec, checked.
 fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
-    let plan = Plan::new(
+    let plan = Plan::spread(
         Request::new(source.file.clone(), source.text.clone()).with(|it| {
             it.overrides = common.set.clone();
             it.only = common.only.clone();
@@ -156,6 +157,8 @@ fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
             it.seed = common.seed;
             it.files = beside::files(&source.folder);
         }),
+        &Standard::default(),
+        &Threads(jobs(common.jobs)),
     )?;
     check_record_all(&plan, common)?;
     Ok(plan)
@@ -217,7 +220,10 @@ fn work(
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
-    write_outputs(&results, &reference, &directory)
+    write_outputs(&results, &reference, &directory)?;
+    // The process ends: to take a hundred thousand records apart would only take its time.
+    std::mem::forget((results, plan));
+    Ok(())
 }
 
 /// A results directory, and a word about what is damaged there.

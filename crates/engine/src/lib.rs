@@ -19,6 +19,7 @@ pub mod resolve;
 pub mod resolved;
 pub mod runner;
 pub mod sink;
+pub mod spread;
 mod traces;
 pub mod transport;
 pub mod vocabulary;

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
 use crate::resolved::Resolved;
+use crate::spread::{self, Alone, Spread};
 use crate::traces;
 
 pub use network::network;
@@ -41,8 +42,20 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn with(request: Request, kinds: &Standard) -> Result<Self, SpecError> {
+        Self::spread(request, kinds, &Alone)
+    }
+
+    /// The same by whoever `spread` gives the points to. The plan is the same.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn spread(
+        request: Request,
+        kinds: &Standard,
+        spread: &dyn Spread,
+    ) -> Result<Self, SpecError> {
         Node::parse(&request.text)
-            .and_then(|root| build(&request, root, kinds))
+            .and_then(|root| build(&request, root, kinds, spread))
             .map_err(|problems| {
                 SpecError::new(&request.file, &request.text, &request.overrides, problems)
             })
@@ -73,11 +86,16 @@ impl Plan {
         if !document.problems().is_empty() {
             return Err(refused(document.problems().to_vec()));
         }
-        build(&request, document.root().clone(), kinds).map_err(refused)
+        build(&request, document.root().clone(), kinds, &Alone).map_err(refused)
     }
 }
 
-fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Vec<Problem>> {
+fn build(
+    request: &Request,
+    mut root: Node,
+    kinds: &Standard,
+    spread: &dyn Spread,
+) -> Result<Plan, Vec<Problem>> {
     let kinds = &Arc::new(kinds.clone());
     add_main_experiment(&mut root);
     check_shape(&root)?;
@@ -101,7 +119,7 @@ fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Ve
             kinds,
             used: &mut used,
         };
-        match planner.plan_experiment(experiment, index) {
+        match planner.plan_experiment(experiment, index, spread) {
             Ok(planned) => experiments.push(planned),
             Err(found) => add_new(&mut problems, found),
         }
@@ -305,14 +323,21 @@ impl Planner<'_> {
         &mut self,
         experiment: &Node,
         index: usize,
+        spread: &dyn Spread,
     ) -> Result<PlannedExperiment, Vec<Problem>> {
         let path = Node::item_path("experiment", index, experiment);
         let own = overrides::own(experiment);
+        let swept = resolve::points(experiment, &path)?;
+        let planned = spread::map(spread, &swept, |swept| {
+            let settings = own.iter().chain(self.overrides).chain(&swept.settings);
+            let mut used = BTreeSet::new();
+            (self.plan_point(index, settings, swept, &mut used), used)
+        });
         let mut points = Vec::new();
         let mut problems = Vec::new();
-        for swept in resolve::points(experiment, &path)? {
-            let settings = own.iter().chain(self.overrides).chain(&swept.settings);
-            match self.plan_point(index, settings, &swept) {
+        for (planned, used) in planned {
+            self.used.extend(used);
+            match planned {
                 Ok(point) => points.push(point),
                 Err(found) => add_new(&mut problems, found),
             }
@@ -332,10 +357,11 @@ impl Planner<'_> {
     }
 
     fn plan_point<'s>(
-        &mut self,
+        &self,
         index: usize,
         settings: impl Iterator<Item = &'s Setting>,
         swept: &SweptPoint,
+        used: &mut BTreeSet<String>,
     ) -> Result<PlannedPoint, Vec<Problem>> {
         let mut tree = self.root.clone();
         let mut problems: Vec<Problem> = settings
@@ -352,7 +378,7 @@ impl Planner<'_> {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut tree = substitute::substitute(&tree, self.used)?;
+        let mut tree = substitute::substitute(&tree, used)?;
         traces::put_in(&mut tree, &self.request.files)?;
         let mut spec: Spec = decode::decode(&tree, "")?;
         let problems = validate::validate(&spec, &tree, &**self.kinds);

@@ -131,6 +131,11 @@ impl Journal {
         self.locked(|state| state.damaged.clone())
     }
 
+    /// Whether there is no run.
+    pub fn is_empty(&self) -> bool {
+        self.locked(|state| state.records.is_empty())
+    }
+
     /// The record of a run, as `read` makes it of its JSON; `None` where there is none.
     pub fn get<T>(&self, key: &str, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let record = self.locked(|state| {

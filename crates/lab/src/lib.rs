@@ -16,4 +16,5 @@ pub mod run;
 pub mod series;
 pub mod shard;
 pub mod store;
+pub mod threads;
 pub mod whole;

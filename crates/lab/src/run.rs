@@ -154,8 +154,8 @@ pub fn run(
     progress: &impl Progress,
 ) -> Result<Results, RunError> {
     threads(jobs)?.install(|| {
-        run_units(&Unit::all(plan), plan, store, runner, progress)?;
-        Ok(store.assemble(plan, runner)?)
+        let records = run_units(&Unit::all(plan), plan, store, runner, progress)?;
+        Ok(store.assemble_known(plan, runner, records)?)
     })
 }
 
@@ -197,32 +197,43 @@ pub fn run_some(
     let units = Unit::all(plan).into_iter().enumerate();
     let own = units.filter(|(place, _)| wanted(*place));
     let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
-    threads(jobs)?.install(|| run_units(&own, plan, store, runner, progress))?;
+    threads(jobs)?.install(|| run_units(&own, plan, store, runner, progress).map(|_| ()))?;
     Ok(own.len())
 }
 
+/// Runs what of these is not finished, and gives all records, as what was kept would be read again; `None` where it would not be.
 fn run_units(
     units: &[Unit<'_>],
     plan: &Plan,
     store: &Store,
     runner: &(impl Runner + ?Sized),
     progress: &impl Progress,
-) -> Result<(), RunError> {
-    let open: Vec<&Unit<'_>> = units
-        .par_iter()
-        .filter(|unit| runner.wants(unit) || store.finished(unit, runner).is_none())
-        .collect();
+) -> Result<Vec<Option<RunRecord>>, RunError> {
+    let there = units.par_iter().map(|unit| {
+        let again = runner.wants(unit);
+        (!again).then(|| store.finished(unit, runner)).flatten()
+    });
+    let mut records: Vec<Option<RunRecord>> = there.collect();
+    let is_open = |place: &usize| records[*place].is_none();
+    let places: Vec<usize> = (0..units.len()).filter(is_open).collect();
+    let open: Vec<&Unit<'_>> = places.iter().map(|place| &units[*place]).collect();
     let seconds = open
         .iter()
         .map(|unit| unit.point.spec.world.duration.seconds())
         .sum();
     progress.begin(units.len(), units.len() - open.len(), seconds);
-    each(&open, |unit| {
-        run_unit(unit, plan.request.seed, store, runner)?;
+    let made = each(&open, |unit| {
+        let record = run_unit(unit, plan.request.seed, store, runner)?;
         progress.finished(unit.point.spec.world.duration.seconds());
-        Ok(())
+        // JSON has no form for infinity.
+        let is_kept = record.metrics.iter().all(|it| it.value.is_finite());
+        Ok(is_kept.then_some(record))
     })?;
-    Ok(store.flush()?)
+    for (place, record) in places.into_iter().zip(made) {
+        records[place] = record;
+    }
+    store.flush()?;
+    Ok(records)
 }
 
 /// Runs units on `jobs` threads and gives their records in the order of the units. Nothing is kept on a disk, and samples
@@ -278,7 +289,7 @@ fn run_unit(
     seed: u64,
     store: &Store,
     runner: &(impl Runner + ?Sized),
-) -> Result<(), RunError> {
+) -> Result<RunRecord, RunError> {
     let key = store::key(unit, runner.kind(unit));
     let record = if unit.records() {
         let path = store.series_path(&key);
@@ -294,7 +305,8 @@ fn run_unit(
             .run(unit, seed, &mut Discard)
             .map_err(|source| failed(unit, source))?
     };
-    Ok(store.keep(&key, &record)?)
+    store.keep(&key, &record)?;
+    Ok(record)
 }
 
 /// Runs a unit whose samples are written at `part` and, once they are whole, stand at `path`.

@@ -27,7 +27,7 @@ use anabranch_engine::runner::Runner;
 use anabranch_report::derive;
 use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use crate::build;
@@ -168,6 +168,9 @@ impl Store {
 
     /// A finished run, if it is there, whole, this unit's and of this runner's kind, and has its samples.
     pub fn finished(&self, unit: &Unit<'_>, runner: &(impl Runner + ?Sized)) -> Option<RunRecord> {
+        if self.journal.is_empty() {
+            return None;
+        }
         let key = key(unit, runner.kind(unit));
         let record: RunRecord = self
             .journal
@@ -217,9 +220,20 @@ impl Store {
         plan: &Plan,
         runner: &(impl Runner + ?Sized),
     ) -> Result<Results, StoreError> {
+        self.assemble_known(plan, runner, Vec::new())
+    }
+
+    /// The same where some of the records are at hand: `known` has the units' in their order, and ends where no more are known.
+    pub(crate) fn assemble_known(
+        &self,
+        plan: &Plan,
+        runner: &(impl Runner + ?Sized),
+        mut known: Vec<Option<RunRecord>>,
+    ) -> Result<Results, StoreError> {
         let units = Unit::all(plan);
-        let finished = units.par_iter().map(|unit| {
-            let record = self.finished(unit, runner)?;
+        known.resize_with(units.len(), || None);
+        let finished = units.par_iter().zip(known).map(|(unit, known)| {
+            let record = known.or_else(|| self.finished(unit, runner))?;
             let path = || self.series_path(&key(unit, runner.kind(unit)));
             let samples = unit
                 .records()

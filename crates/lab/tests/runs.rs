@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Discard, Sink};
@@ -12,6 +13,7 @@ use anabranch_engine::world::WorldError;
 use anabranch_lab::journal::Journal;
 use anabranch_lab::run::{Quiet, RunError, Simulator, run};
 use anabranch_lab::store::{Store, StoreError, key};
+use anabranch_lab::threads::Threads;
 use anabranch_lab::whole::Keep;
 use anabranch_scenario::records::{Results, RunRecord, SeriesQuery};
 
@@ -435,6 +437,49 @@ fn a_finished_directory_is_read_again() {
     assert_eq!(read.records, made.records);
     assert_eq!(read.manifest, made.manifest);
     assert_eq!(read.spec, made.spec);
+}
+
+/// Records that are at hand when a run ends, and those that were kept of it, give the same files.
+#[test]
+fn what_was_kept_gives_what_was_at_hand() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let made = simulate(directory.path(), 2);
+    let before = contents(directory.path());
+    let store = Store::create(directory.path()).expect("a directory that can be written");
+    let again = store
+        .assemble(&plan(SPEC), &Simulator::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.records, made.records);
+    assert_eq!(again.manifest, made.manifest);
+    assert_eq!(contents(directory.path()), before);
+}
+
+/// Points, and what is wrong with them, do not depend on the threads that plan them.
+#[test]
+fn a_plan_does_not_depend_on_its_threads() {
+    let losses: Vec<String> = (0..64)
+        .map(|at| format!("{}", f64::from(at) / 100.0))
+        .collect();
+    let spec = SPEC.replace("[0.0, 0.05]", &format!("[{}]", losses.join(", ")));
+    let planned = |text: &str, jobs| {
+        let request = Request::new("pair.toml", text);
+        let plan = Plan::spread(request, &Standard::default(), &Threads(jobs));
+        let plan = plan.map_err(|error| error.to_string())?;
+        let points = plan.experiments[0].points.iter();
+        let points: Vec<_> = points
+            .map(|it| (it.point.clone(), it.hash.clone()))
+            .collect();
+        Ok::<_, String>((plan.hash, points))
+    };
+    let wrong = spec.replace("0.41, ", "1.41, ").replace("0.63", "-1");
+    let unused = spec.replace("[parameters]", "[parameters]\nspare = 1");
+    for text in [&spec, &wrong, &unused] {
+        let one = planned(text, 1);
+        assert_eq!(one.is_ok(), text == &spec);
+        for jobs in [2, 3, 64] {
+            assert_eq!(planned(text, jobs), one);
+        }
+    }
 }
 
 #[test]

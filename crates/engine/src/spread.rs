@@ -1,0 +1,58 @@
+//! Who does work on many items: the caller alone, or several threads of a program that has them.
+
+use std::sync::OnceLock;
+
+/// Does work on many items.
+pub trait Spread {
+    /// Calls `work` once with each number below `items`, in any order, on any threads.
+    fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync));
+}
+
+/// The caller alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Spread for Alone {
+    fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync)) {
+        (0..items).for_each(work);
+    }
+}
+
+/// What `work` makes of each item, in the order of the items.
+pub(crate) fn map<T: Sync, R: Send + Sync>(
+    spread: &dyn Spread,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
+    spread.each(items.len(), &|at| {
+        results[at].get_or_init(|| work(&items[at]));
+    });
+    let given = results.into_iter().map(OnceLock::into_inner);
+    // An item that was left out is worked on here.
+    let each = given.zip(items);
+    each.map(|(result, item)| result.unwrap_or_else(|| work(item)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes the last item first, one twice, and leaves one out.
+    struct Careless;
+
+    impl Spread for Careless {
+        fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync)) {
+            (1..items).rev().chain([1]).for_each(work);
+        }
+    }
+
+    #[test]
+    fn results_stand_in_the_order_of_the_items() {
+        for spread in [&Alone as &dyn Spread, &Careless] {
+            let made = map(spread, &["a", "b", "c"], |text| text.to_uppercase());
+            assert_eq!(made, ["A", "B", "C"]);
+        }
+    }
+}
