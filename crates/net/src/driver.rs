@@ -1,7 +1,6 @@
 //! The task that owns sockets and keeps the loop law for the endpoints on them: after each packet, drain what it causes;
 //! then ask when to come back.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -12,7 +11,7 @@ use anabranch_transport::Nanos;
 
 use crate::claim::Claim;
 use crate::ground::Ground;
-use crate::inbox::{Arrival, Inbox};
+use crate::inbox::Inbox;
 use crate::io::Io;
 use crate::port::{Port, Round};
 use crate::runtime::Timer;
@@ -40,8 +39,6 @@ pub(crate) struct Driver {
     /// The port that is first to send.
     turn: usize,
     inbox: Inbox,
-    /// What the last call received.
-    arrivals: VecDeque<Arrival>,
     turns: Turns,
     sleep: Pin<Box<dyn Timer>>,
     /// When `sleep` ends; `None`: nobody looks at it.
@@ -65,7 +62,6 @@ impl Driver {
             rounds: Vec::new(),
             turn: 0,
             inbox: Inbox::new(),
-            arrivals: VecDeque::new(),
             turns: Turns::default(),
             sleep,
             alarm: None,
@@ -82,10 +78,12 @@ impl Driver {
                 if !self.turns.has_room() {
                     break;
                 }
-                match self.inbox.poll_receive(cx, socket, &mut self.arrivals) {
-                    Poll::Ready(Ok(broken)) => {
+                let put = |arrival| self.turns.push(arrival);
+                match self.inbox.poll_receive(cx, socket, put) {
+                    Poll::Ready(Ok(came)) => {
                         io.receive_calls += 1;
-                        io.broken += broken;
+                        io.broken += came.broken;
+                        bytes += came.bytes;
                     }
                     // An error that a former packet drew (ICMP), reported now; nothing was received.
                     Poll::Ready(Err(_)) => {}
@@ -94,7 +92,7 @@ impl Driver {
                         break;
                     }
                 }
-                bytes += self.turns.push_all(&mut self.arrivals);
+                self.turns.drop_too_many();
                 if bytes >= MOST_BYTES {
                     break;
                 }

@@ -397,7 +397,12 @@ impl Endpoint {
 
     /// Counters.
     pub fn statistics(&self) -> EndpointStatistics {
-        let state = self.shared.lock();
+        // While the driver is at the sockets they are not waited for: it tells itself.
+        let io = self.shared.ground.idle_io();
+        let mut state = self.shared.lock();
+        if let Some(io) = io {
+            io.sent.publish(&mut state.statistics);
+        }
         EndpointStatistics {
             discards: state.endpoint.discards().clone(),
             ..state.statistics.clone()

@@ -93,14 +93,19 @@ impl Ground {
         self.io.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The sockets, where nobody is busy with them.
+    pub fn idle_io(&self) -> Option<MutexGuard<'_, Io>> {
+        match self.io.try_lock() {
+            Ok(io) => Some(io),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// The sockets, for another task that would send by them; `None`: the driver is busy with them, has something to send, or alone may use
     /// them.
     pub fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
-        let io = match self.io.try_lock() {
-            Ok(io) => io,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let io = self.idle_io()?;
         (io.outbox.is_empty() && io.sockets.are_the_systems()).then_some(io)
     }
 

@@ -44,6 +44,15 @@ pub(crate) struct Arrival {
     pub stride: usize,
 }
 
+/// What a call came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Came {
+    /// Bytes of packets.
+    pub bytes: usize,
+    /// Datagrams thrown away since they are no whole packets.
+    pub broken: u64,
+}
+
 /// Receives, and keeps the buffers.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -70,28 +79,28 @@ impl Inbox {
         }
     }
 
-    /// Receives from `socket` what one call brings, and appends it to `arrivals`. Gives the number of datagrams thrown away
-    /// since they are no whole packets.
+    /// Receives from `socket` what one call brings, and gives `put` the packets.
     pub fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         socket: &Socket,
-        arrivals: &mut VecDeque<Arrival>,
-    ) -> Poll<io::Result<u64>> {
+        mut put: impl FnMut(Arrival),
+    ) -> Poll<io::Result<Came>> {
         let received = match self.busy {
             true => self.fill::<BATCH>(cx, socket),
             false => self.fill::<FEW>(cx, socket),
         };
         let count = ready!(received)?;
         self.expect(count);
-        let mut broken = 0;
+        let mut came = Came::default();
         for index in 0..count {
             let meta = self.meta[index];
             let received = &self.buffers[index][..meta.len];
             let Some(packet) = socket.packet_within(received).filter(|it| !it.is_empty()) else {
-                broken += 1;
+                came.broken += 1;
                 continue;
             };
+            came.bytes += packet.len();
             let stride = if socket.joins_packets() {
                 meta.stride.max(1)
             } else {
@@ -110,14 +119,14 @@ impl Inbox {
                 stride,
             };
             match self.take(index, packet.clone()) {
-                Some(packets) => arrivals.push_back(arrival(packets, stride)),
+                Some(packets) => put(arrival(packets, stride)),
                 None => {
                     let packets = self.buffers[index][packet].chunks(stride);
-                    arrivals.extend(packets.map(|it| arrival(Bytes::copy_from_slice(it), stride)));
+                    packets.for_each(|it| put(arrival(Bytes::copy_from_slice(it), stride)));
                 }
             }
         }
-        Poll::Ready(Ok(broken))
+        Poll::Ready(Ok(came))
     }
 
     /// Receives into the first `N` buffers. Gives how many were filled.

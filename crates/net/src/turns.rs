@@ -145,20 +145,15 @@ impl Turns {
         self.dropped
     }
 
-    /// Takes what one call received, and gives its bytes; beyond the bound, the sender with the most waiting loses its newest.
-    pub fn push_all(&mut self, arrivals: &mut VecDeque<Arrival>) -> usize {
-        let mut bytes = 0;
-        for arrival in arrivals.drain(..) {
-            bytes += arrival.packets.len();
-            self.push(arrival);
-        }
+    /// After what one call received: beyond the bound, the sender with the most waiting loses its newest.
+    pub fn drop_too_many(&mut self) {
         while self.bytes > MAX_WAITING {
             self.drop_of_the_longest();
         }
-        bytes
     }
 
-    fn push(&mut self, arrival: Arrival) {
+    /// Takes what was received. After what came by one call follows [`Turns::drop_too_many`].
+    pub fn push(&mut self, arrival: Arrival) {
         if is_init(&arrival.packets) {
             return self.push_stranger(arrival);
         }

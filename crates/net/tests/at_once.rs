@@ -79,7 +79,7 @@ impl Pair {
         }
     }
 
-    /// Counted when an endpoint is looked at: those that the driver sent last come with its next run.
+    /// All of them: nobody is at the sockets meanwhile.
     fn packets_sent(&self) -> u64 {
         self.client.statistics().packets_sent
     }

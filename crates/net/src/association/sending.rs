@@ -266,11 +266,8 @@ impl Association {
         }
         // The call of the system is made without the endpoint's lock.
         drop(guard);
-        let flushed = io.try_flush();
-        let mut state = self.shared.lock();
-        io.sent.publish(&mut state.statistics);
-        if !flushed {
-            state.wake_driver();
+        if !io.try_flush() {
+            self.shared.lock().wake_driver();
         }
     }
 }

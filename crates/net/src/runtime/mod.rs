@@ -10,9 +10,9 @@ use std::future::Future;
 use std::io;
 use std::net::UdpSocket;
 #[cfg(unix)]
-use std::os::fd::AsFd as AsSystemSocket;
+pub(crate) use std::os::fd::AsFd as AsSystemSocket;
 #[cfg(windows)]
-use std::os::windows::io::AsSocket as AsSystemSocket;
+pub(crate) use std::os::windows::io::AsSocket as AsSystemSocket;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -7,6 +7,8 @@ use std::task::{Context, Poll, ready};
 #[cfg(target_os = "linux")]
 use nix::libc::{EINVAL, EIO};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+#[cfg(target_os = "linux")]
+use rustix::{io::Errno, net::SendFlags};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 #[cfg(target_os = "linux")]
@@ -14,7 +16,7 @@ use super::marked;
 use super::{SCTP, in_zone, ip};
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
-use crate::runtime::{AsyncSocket, Left, Readiness, Runtime};
+use crate::runtime::{AsSystemSocket, AsyncSocket, Left, Readiness, Runtime};
 
 /// One socket of the system's.
 #[derive(Debug)]
@@ -79,6 +81,7 @@ impl SystemSocket {
             .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
             .map_err(failed)?;
         let opened = Self::adopt(socket, address, config, runtime).map_err(failed)?;
+        without_destinations(&opened.io, address);
         Ok(Self {
             own: true,
             ..opened
@@ -159,6 +162,18 @@ impl SystemSocket {
                 result => return result,
             }
         }
+        #[cfg(target_os = "linux")]
+        if self.own && is_plain(transmit) {
+            match rustix::net::sendto(
+                &self.io,
+                transmit.contents,
+                SendFlags::empty(),
+                &transmit.destination,
+            ) {
+                Err(Errno::INTR) => {}
+                sent => return sent.map(|_| ()).map_err(io::Error::from),
+            }
+        }
         self.state.try_send(UdpSockRef::from(&self.io), transmit)
     }
 
@@ -225,6 +240,29 @@ impl SystemSocket {
     }
 }
 
+/// Whether a packet is one that asks for nothing beside its destination: the system takes it faster without control messages. The TOS field is
+/// 0 without one, too, on a socket that nobody has set it for.
+#[cfg(target_os = "linux")]
+fn is_plain(transmit: &Transmit<'_>) -> bool {
+    (transmit.ecn, transmit.segment_size, transmit.src_ip) == (None, None, None)
+}
+
+/// Turns off what tells of each packet the address that it came to, where that is the one address of the socket.
+fn without_destinations(socket: &impl AsSystemSocket, address: IpAddr) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use nix::sys::socket::{setsockopt, sockopt};
+        // Where it is refused, each packet tells what is known.
+        let _ = match address {
+            address if address.is_unspecified() => Ok(()),
+            IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &false),
+            IpAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false),
+        };
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = (socket, address);
+}
+
 /// Turns off the time of arrival that `quinn_udp` asks for. Nothing here reads it, and with it the 88 bytes that `quinn_udp` keeps for
 /// control messages do not hold all of a run of packets (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then leaves out
 /// the last, which is the ECN field.
@@ -259,6 +297,43 @@ mod tests {
         let given = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         let given = SystemSocket::adopt(given.into(), own.local, &config, &*runtime);
         assert_eq!(given.expect("loopback").left_by(3, 4), Left::Perhaps);
+    }
+
+    /// What arrives is the same whether a packet went with control messages or without, and whether the receiver is told of its address or
+    /// has only one.
+    #[tokio::test]
+    async fn plain_packets_arrive_as_others_do() {
+        let config = Config::default();
+        let runtime = crate::runtime::current().expect("tokio");
+        let open =
+            |address: IpAddr| SystemSocket::open(address, 0, &config, &*runtime).expect("loopback");
+        for (all, one) in [("0.0.0.0", "127.0.0.1"), ("::", "::1")] {
+            let [all, one]: [IpAddr; 2] = [all, one].map(|it| it.parse().expect("an address"));
+            let (sender, bound, anywhere) = (open(one), open(one), open(all));
+            for (receiver, told) in [(bound, None), (anywhere, Some(one))] {
+                for ecn in [None, Some(quinn_udp::EcnCodepoint::Ect0), None] {
+                    let transmit = Transmit {
+                        destination: SocketAddr::new(one, receiver.port),
+                        ecn,
+                        contents: b"a packet",
+                        segment_size: None,
+                        src_ip: None,
+                    };
+                    assert_eq!(is_plain(&transmit), ecn.is_none());
+                    sender.try_send(&transmit).expect("room");
+                    let (mut bytes, mut meta) = ([0; 64], [RecvMeta::default()]);
+                    let count = std::future::poll_fn(|cx| {
+                        let mut buffers = [IoSliceMut::new(&mut bytes)];
+                        receiver.poll_receive(cx, &mut buffers, &mut meta)
+                    });
+                    assert_eq!(count.await.expect("it comes"), 1);
+                    let [meta] = meta;
+                    let came = (meta.addr, meta.ecn, meta.dst_ip);
+                    assert_eq!(came, (sender.local(), ecn, told), "to {receiver:?}");
+                    assert_eq!(&bytes[..meta.len], b"a packet");
+                }
+            }
+        }
     }
 
     #[tokio::test]

@@ -22,14 +22,17 @@ fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
 
 /// Of peers, that is: an association has taken packets of these senders before.
 fn push(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
-    let mut arrivals: VecDeque<Arrival> = arrivals.into_iter().collect();
-    arrivals.iter().for_each(|it| turns.learn(it.from));
-    turns.push_all(&mut arrivals);
+    for arrival in arrivals {
+        turns.learn(arrival.from);
+        turns.push(arrival);
+    }
+    turns.drop_too_many();
 }
 
 /// Of senders that nobody knows.
 fn push_strange(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
-    turns.push_all(&mut arrivals.into_iter().collect());
+    arrivals.into_iter().for_each(|it| turns.push(it));
+    turns.drop_too_many();
 }
 
 fn number(turn: &Turn) -> u32 {
