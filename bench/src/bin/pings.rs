@@ -1,5 +1,5 @@
 //! A message of 100 bytes to and fro over UDP on the loopback interface, one at a time: this stack by its driver (`anabranch-net`, a
-//! runtime of tokio for each end; the program is a task of it, or what it blocks on), and stacks without I/O by one plain loop, ours
+//! runtime of tokio for each end; the program is a task of it, or what it blocks on; or a thread for each end, without an async runtime), and stacks without I/O by one plain loop, ours
 //! among them. Both ends are threads of this process, on one processor: with two, the time is that of waking a processor which sleeps, and
 //! it differs from minute to minute by more than the stacks do.
 //!
@@ -25,7 +25,7 @@ use anabranch_bench::contest::{Conditions, End};
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
-use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
+use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions, ThreadRuntime};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 use cpu_time::ProcessTime;
@@ -52,10 +52,15 @@ struct Score {
     processor: f64,
 }
 
-const CONTESTANTS: [(&str, Race); 8] = [
-    ("anabranch, its driver", |pings| by_the_driver(pings, true)),
+const CONTESTANTS: [(&str, Race); 9] = [
+    ("anabranch, its driver", |pings| {
+        by_the_driver(pings, Home::Task)
+    }),
     ("anabranch, its driver, in `block_on`", |pings| {
-        by_the_driver(pings, false)
+        by_the_driver(pings, Home::BlockOn)
+    }),
+    ("anabranch, its driver, a thread of its own", |pings| {
+        by_the_driver(pings, Home::Thread)
     }),
     ("anabranch, plain loop", by_a_loop::<Ours<true>>),
     ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
@@ -70,9 +75,9 @@ const CONTESTANTS: [(&str, Race); 8] = [
 ];
 
 /// Places among them: this stack by the plain loop, dcsctp, and the calls of the driver without a stack.
-const LOOP: usize = 2;
-const DCSCTP: usize = 3;
-const CALLS: usize = 7;
+const LOOP: usize = 3;
+const DCSCTP: usize = 4;
+const CALLS: usize = 8;
 
 fn main() -> Outcome<()> {
     let (arguments, write) = page::arguments();
@@ -404,20 +409,33 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
     Ok(builder.enable_all().build()?)
 }
 
-/// Runs an end in a runtime of its own: as a task, or as what the runtime blocks on.
+/// Where an end lives.
+#[derive(Clone, Copy)]
+enum Home {
+    /// A task of tokio's.
+    Task,
+    /// What a runtime of tokio's blocks on.
+    BlockOn,
+    /// The thread itself, without an async runtime.
+    Thread,
+}
+
+/// Runs an end in a runtime of its own.
 fn run<T: Send + 'static>(
     end: impl Future<Output = Outcome<T>> + Send + 'static,
-    as_task: bool,
+    home: Home,
 ) -> Outcome<T> {
-    let runtime = runtime()?;
-    if as_task {
-        runtime.block_on(runtime.spawn(end))?
-    } else {
-        runtime.block_on(end)
+    match home {
+        Home::Task => {
+            let runtime = runtime()?;
+            runtime.block_on(runtime.spawn(end))?
+        }
+        Home::BlockOn => runtime()?.block_on(end),
+        Home::Thread => ThreadRuntime::new()?.block_on(end),
     }
 }
 
-fn by_the_driver(pings: u32, as_tasks: bool) -> Outcome<Score> {
+fn by_the_driver(pings: u32, home: Home) -> Outcome<Score> {
     let (tell, told) = std::sync::mpsc::channel();
     let answering = async move {
         let server = endpoint(Config::server(PORT))?;
@@ -430,7 +448,7 @@ fn by_the_driver(pings: u32, as_tasks: bool) -> Outcome<Score> {
         server.close().await;
         Ok(())
     };
-    let other = thread::spawn(move || run(answering, as_tasks));
+    let other = thread::spawn(move || run(answering, home));
     let asking = async move {
         let client = endpoint(Config::default())?;
         let peer = Peer::new([HERE], PORT).over_udp(told.recv()?);
@@ -448,7 +466,7 @@ fn by_the_driver(pings: u32, as_tasks: bool) -> Outcome<Score> {
         association.shutdown().await?;
         Ok(score)
     };
-    let score = run(asking, as_tasks)?;
+    let score = run(asking, home)?;
     other.join().map_err(|_| "the server panicked")??;
     Ok(score)
 }

@@ -131,8 +131,8 @@ pub struct Config {
     /// the peer has not taken by then is lost, and the association is aborted. Whoever wants to wait longer holds it and
     /// calls [`shutdown`](crate::Association::shutdown). 60 s by default.
     pub linger: Duration,
-    /// What the task of the sockets runs on. `None`, the default: the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; where
-    /// there is none and this crate has the feature `smol`, that. Endpoints on [`SharedSockets`](crate::SharedSockets) run where those do.
+    /// What the task of the sockets runs on. `None`, the default: the `ThreadRuntime` or the tokio runtime that
+    /// [`bind`](crate::Endpoint::bind) is called on; where there is none and this crate has the feature `smol`, that. Endpoints on [`SharedSockets`](crate::SharedSockets) run where those do.
     pub runtime: Option<Arc<dyn Runtime>>,
 }
 

@@ -36,8 +36,8 @@
 //!
 //! # Runtimes
 //!
-//! The task of the sockets lives on tokio (the feature `tokio`, on by default) or smol (the feature `smol`), or on a [`Runtime`] of one's own
-//! ([`Config::runtime`]); all futures may be polled by any executor.
+//! The task of the sockets lives on tokio (the feature `tokio`, on by default), smol (the feature `smol`), the program's own thread
+//! (`ThreadRuntime`, the feature `thread`, on Linux), or a [`Runtime`] of one's own ([`Config::runtime`]); all futures may be polled by any executor.
 //!
 //! ```no_run
 //! # #[cfg(feature = "smol")]
@@ -62,8 +62,8 @@
 //!
 //! # Speed
 //!
-//! Send and receive in tasks. What a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread of its own, each message changes
-//! threads there, and an association carries half as much.
+//! On tokio, send and receive in tasks. What a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread of its own, each message changes
+//! threads there, and an association carries half as much. A program that has no other use for an async runtime is fastest on a `ThreadRuntime`.
 //!
 //! # Carriers
 //!
@@ -125,6 +125,8 @@ pub use peer::Peer;
 pub use receipt::{Receipt, Undelivered};
 #[cfg(feature = "smol")]
 pub use runtime::SmolRuntime;
+#[cfg(all(feature = "thread", target_os = "linux"))]
+pub use runtime::ThreadRuntime;
 #[cfg(feature = "tokio")]
 pub use runtime::TokioRuntime;
 pub use runtime::{AsyncSocket, Left, Readiness, Runtime, Timer};

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use anabranch_net::{
     Carrier, CloseReason, Config, Endpoint, Lost, Peer, Runtime, SendOptions, SharedSockets,
-    SmolRuntime, TokioRuntime,
+    SmolRuntime, ThreadRuntime, TokioRuntime,
 };
 use common::{LOOPBACK, bounded, pattern};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Runs `story` on tokio, named and not, and on smol, named and not.
+/// Runs `story` on tokio, on smol, and on a thread without either, named and not.
 fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
     let config = |runtime: Option<Arc<dyn Runtime>>| {
         Config::default().with(|it| {
@@ -37,6 +37,24 @@ fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
         .expect("a runtime");
     let named = TokioRuntime::new(tokio.handle().clone());
     on_smol(story(config(Some(Arc::new(named)))));
+    on_thread(story(config(None)));
+    let runtime = ThreadRuntime::new().expect("descriptors");
+    let named = runtime.handle();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let driver = std::thread::spawn(move || runtime.block_on(ended));
+    on_smol(story(config(Some(named))));
+    drop(end);
+    let _ = driver.join().expect("no panic");
+}
+
+fn on_thread(story: impl Future<Output = ()>) {
+    let runtime = ThreadRuntime::new().expect("descriptors");
+    let handle = runtime.handle();
+    let hangs = async {
+        handle.timer(handle.now() + Duration::from_secs(120)).await;
+        panic!("the test did not end within two minutes");
+    };
+    runtime.block_on(smol::future::or(story, hangs));
 }
 
 /// A story that hangs fails after two minutes, which a slow machine does not need.
@@ -143,4 +161,61 @@ async fn bytes_by_name(config: Config) {
 #[test]
 fn bytes_flow_by_name_on_each_runtime() {
     on_each(bytes_by_name);
+}
+
+/// Futures that are dropped, many times over, lose nothing and leave nothing behind that keeps a message from the next.
+async fn dropped_futures(config: Config) {
+    let (server, client, peer) = server_and_client(&config);
+    let association = client.connect(peer).await.expect("it listens");
+    let accepted = server.accept().await.expect("it came");
+    for seed in 0..200 {
+        for _ in 0..3 {
+            assert!(smol::future::poll_once(accepted.recv()).await.is_none());
+            assert!(smol::future::poll_once(server.accept()).await.is_none());
+        }
+        let sent = association.send(0, pattern(seed, 100), SendOptions::new());
+        sent.await.expect("room");
+        let message = accepted.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, pattern(seed, 100), "message {seed}");
+    }
+    drop(association);
+    assert_eq!(accepted.recv().await, Ok(None));
+}
+
+#[test]
+fn dropped_futures_lose_nothing_on_each_runtime() {
+    on_each(dropped_futures);
+}
+
+/// Endpoints with sockets of their own each, all of them at once.
+async fn many_endpoints(config: Config) {
+    let listens = config.clone().with(|it| it.accept = true);
+    let mut pairs = Vec::new();
+    for _ in 0..20 {
+        let server = Endpoint::bind(listens.clone()).expect("loopback");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let client = Endpoint::bind(config.clone()).expect("loopback");
+        let association = client.connect(peer).await.expect("it listens");
+        let accepted = server.accept().await.expect("it came");
+        pairs.push((association, accepted, server, client));
+    }
+    for seed in 0..20 {
+        for (association, ..) in &pairs {
+            let sent = association.send(0, pattern(seed, 3_000), SendOptions::new());
+            sent.await.expect("room");
+        }
+        for (_, accepted, ..) in &pairs {
+            let message = accepted.recv().await.expect("up").expect("open");
+            assert_eq!(message.bytes, pattern(seed, 3_000), "message {seed}");
+        }
+    }
+    for (association, _, server, client) in pairs {
+        assert_eq!(association.shutdown().await, Ok(()));
+        smol::future::zip(server.close(), client.close()).await;
+    }
+}
+
+#[test]
+fn many_endpoints_live_on_each_runtime() {
+    on_each(many_endpoints);
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "smol")]
 mod smol;
+#[cfg(all(feature = "thread", target_os = "linux"))]
+mod thread;
 #[cfg(feature = "tokio")]
 mod tokio;
 
@@ -20,11 +22,13 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "smol")]
 pub use self::smol::SmolRuntime;
+#[cfg(all(feature = "thread", target_os = "linux"))]
+pub use self::thread::ThreadRuntime;
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
 
-/// An async runtime, as far as endpoints need one: [`TokioRuntime`] (the feature `tokio`, a default), [`SmolRuntime`] (the feature `smol`), or a
-/// program's own. [`Config::runtime`](crate::Config::runtime) names it.
+/// An async runtime, as far as endpoints need one: [`TokioRuntime`] (the feature `tokio`, a default), [`SmolRuntime`] (the feature `smol`),
+/// [`ThreadRuntime`] (the feature `thread`, on Linux), or a program's own. [`Config::runtime`](crate::Config::runtime) names it.
 ///
 /// The futures of this crate ask nothing of the executor that polls them: only the task that owns the sockets lives on this runtime.
 pub trait Runtime: Debug + Send + Sync + 'static {
@@ -92,8 +96,12 @@ pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
     ) -> Poll<io::Result<()>>;
 }
 
-/// The runtime of the task that asks: tokio's if it runs there, else smol's if that feature is on.
+/// The runtime of the task that asks: the one that its thread blocks on, or tokio's if it runs there, else smol's if that feature is on.
 pub(crate) fn current() -> Option<Arc<dyn Runtime>> {
+    #[cfg(all(feature = "thread", target_os = "linux"))]
+    if let Some(runtime) = thread::current() {
+        return Some(runtime);
+    }
     #[cfg(feature = "tokio")]
     if let Some(runtime) = TokioRuntime::current() {
         return Some(Arc::new(runtime));

@@ -1,0 +1,215 @@
+//! Sockets that the thread watches, for what comes alone; for room to send while there is none.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rustix::event::epoll::EventFlags;
+
+use super::Shared;
+use crate::runtime::{AsyncSocket, Left, Readiness};
+
+/// Sockets by number.
+#[derive(Debug, Default)]
+pub(super) struct Slots(Mutex<Numbered>);
+
+#[derive(Debug, Default)]
+struct Numbered {
+    slots: BTreeMap<u64, Arc<Slot>>,
+    next: u64,
+}
+
+/// What is known of a socket.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// What comes: how often it was told of, and how often it had been when the socket was last seen empty.
+    told: AtomicU32,
+    emptied: AtomicU32,
+    reader: Mutex<Option<Waker>>,
+    writer: Mutex<Option<Waker>>,
+    /// It is watched for room.
+    pub full: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wake(waiting: &Mutex<Option<Waker>>) {
+    let waker = lock(waiting).take();
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn set(waiting: &mut Option<Waker>, waker: &Waker) {
+    match waiting {
+        Some(known) => known.clone_from(waker),
+        none => *none = Some(waker.clone()),
+    }
+}
+
+impl Slots {
+    /// A number for one more, which no other has had.
+    fn add(&self, slot: Arc<Slot>) -> u64 {
+        let mut numbered = lock(&self.0);
+        let number = numbered.next;
+        numbered.next += 1;
+        numbered.slots.insert(number, slot);
+        number
+    }
+
+    fn remove(&self, number: u64) {
+        let removed = lock(&self.0).slots.remove(&number);
+        drop(removed);
+    }
+
+    /// The system says that of the socket of that number, which may be gone.
+    pub fn tell(&self, number: u64, flags: EventFlags) {
+        let slot = lock(&self.0).slots.get(&number).cloned();
+        let Some(slot) = slot else { return };
+        let broken = EventFlags::ERR | EventFlags::HUP;
+        if flags.intersects(EventFlags::IN | broken) {
+            slot.told.fetch_add(1, Ordering::Release);
+            wake(&slot.reader);
+        }
+        if flags.intersects(EventFlags::OUT | broken) {
+            wake(&slot.writer);
+        }
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        lock(&self.0).slots.is_empty()
+    }
+
+    /// Nobody waits any more.
+    pub fn clear(&self) {
+        let slots: Vec<_> = lock(&self.0).slots.values().cloned().collect();
+        for slot in slots {
+            drop(lock(&slot.reader).take());
+            drop(lock(&slot.writer).take());
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Watched {
+    socket: UdpSocket,
+    pub number: u64,
+    pub slot: Arc<Slot>,
+    shared: Arc<Shared>,
+}
+
+impl Watched {
+    /// Watches `socket`, which does not block.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new(socket: UdpSocket, shared: Arc<Shared>) -> io::Result<Self> {
+        let slot = Arc::new(Slot::default());
+        // What came before it was watched.
+        slot.told.store(1, Ordering::Relaxed);
+        let number = shared.sockets.add(Arc::clone(&slot));
+        let added = shared.system.add(socket.as_fd(), number);
+        if added.is_err() {
+            shared.sockets.remove(number);
+        }
+        added.map(|()| Self {
+            socket,
+            number,
+            slot,
+            shared,
+        })
+    }
+
+    fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        call: &mut dyn FnMut() -> io::Result<Left>,
+    ) -> Poll<io::Result<()>> {
+        let slot = &self.slot;
+        loop {
+            let told = slot.told.load(Ordering::Acquire);
+            if told == slot.emptied.load(Ordering::Relaxed) {
+                let mut reader = lock(&slot.reader);
+                // Whoever tells counts before it looks for a waker.
+                if told != slot.told.load(Ordering::Acquire) {
+                    continue;
+                }
+                set(&mut reader, cx.waker());
+                return Poll::Pending;
+            }
+            let called = call();
+            // What left nothing saves the call that would say so. What has been told of since counts.
+            match called {
+                Ok(Left::Nothing) => slot.emptied.store(told, Ordering::Relaxed),
+                Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    slot.emptied.store(told, Ordering::Relaxed);
+                    continue;
+                }
+                _ => {}
+            }
+            return Poll::Ready(called.map(|_| ()));
+        }
+    }
+
+    fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        call: &mut dyn FnMut() -> io::Result<Left>,
+    ) -> Poll<io::Result<()>> {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            called => {
+                let full = &self.slot.full;
+                if full.load(Ordering::Relaxed) && full.swap(false, Ordering::Relaxed) {
+                    // Where it fails, room is told of in vain.
+                    let _ = self.watch_for_room(false);
+                }
+                return Poll::Ready(called.map(|_| ()));
+            }
+        }
+        set(&mut lock(&self.slot.writer), cx.waker());
+        self.slot.full.store(true, Ordering::Relaxed);
+        // Room that has come meanwhile is told of at once.
+        self.watch_for_room(true)?;
+        Poll::Pending
+    }
+
+    fn watch_for_room(&self, room: bool) -> io::Result<()> {
+        let fd = self.socket.as_fd();
+        self.shared.system.change(fd, self.number, room)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.shared.system.remove(self.socket.as_fd());
+        self.shared.sockets.remove(self.number);
+    }
+}
+
+impl AsFd for Watched {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsyncSocket for Watched {
+    fn poll_io(
+        &self,
+        cx: &mut Context<'_>,
+        readiness: Readiness,
+        call: &mut dyn FnMut() -> io::Result<Left>,
+    ) -> Poll<io::Result<()>> {
+        match readiness {
+            Readiness::Read => self.poll_read(cx, call),
+            Readiness::Write => self.poll_write(cx, call),
+        }
+    }
+}

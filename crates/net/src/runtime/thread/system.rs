@@ -1,0 +1,104 @@
+//! The system's part: one call waits for sockets, for the next timer, and for other threads.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+
+/// Numbers of what is no socket.
+pub(super) const BELL: u64 = u64::MAX;
+pub(super) const ALARM: u64 = u64::MAX - 1;
+/// A timer further off is looked at again then.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+const ZERO: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// Descriptors of the runtime's own.
+#[derive(Debug)]
+pub(super) struct System {
+    epoll: OwnedFd,
+    /// Rung by other threads.
+    bell: OwnedFd,
+    /// Rings at the next timer. So the wait has no limit of its own, which the system would have to set up at every packet.
+    alarm: OwnedFd,
+}
+
+impl System {
+    pub fn open() -> io::Result<Self> {
+        let system = Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            alarm: timerfd_create(
+                TimerfdClockId::Monotonic,
+                TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+            )?,
+        };
+        // Told once each time that they ring (`ET`): nobody has to read them.
+        let flags = EventFlags::IN | EventFlags::ET;
+        for (number, fd) in [(BELL, &system.bell), (ALARM, &system.alarm)] {
+            epoll::add(&system.epoll, fd, EventData::new_u64(number), flags)?;
+        }
+        Ok(system)
+    }
+
+    /// Ends the wait, or the next one.
+    pub fn ring(&self) {
+        // It counts to 2^64 before it is full.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Lets the alarm ring after that time, and not when it would have.
+    pub fn set_alarm(&self, after: Duration) {
+        let after = after.clamp(Duration::from_nanos(1), LONGEST);
+        let times = Itimerspec {
+            it_interval: ZERO,
+            it_value: Timespec::try_from(after).unwrap_or(ZERO),
+        };
+        let set = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &times);
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+
+    /// Puts into `events` what has come; waits until something has where it `sleeps`.
+    pub fn wait(&self, events: &mut Vec<Event>, sleeps: bool) {
+        let limit = (!sleeps).then_some(&ZERO);
+        match epoll::wait(&self.epoll, spare_capacity(events), limit) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => panic!("cannot wait for sockets: {error}"),
+        }
+    }
+
+    /// Watches a descriptor, for what comes.
+    pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+        let data = EventData::new_u64(number);
+        Ok(epoll::add(&self.epoll, fd, data, interest(false))?)
+    }
+
+    /// Watches it for room to send, too, or no more. Where there is room now that is told.
+    pub fn change(&self, fd: BorrowedFd<'_>, number: u64, room: bool) -> io::Result<()> {
+        let data = EventData::new_u64(number);
+        Ok(epoll::modify(&self.epoll, fd, data, interest(room))?)
+    }
+
+    pub fn remove(&self, fd: BorrowedFd<'_>) {
+        // It is watched since it was added.
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+}
+
+/// Room to send is asked for only while there is none: Linux tells of it after each packet that has left a UDP socket.
+fn interest(room: bool) -> EventFlags {
+    let flags = EventFlags::IN | EventFlags::ET;
+    match room {
+        true => flags | EventFlags::OUT,
+        false => flags,
+    }
+}

@@ -1,0 +1,195 @@
+//! Tasks, and those of them that are ready.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::Shared;
+use super::system::System;
+
+/// The number of what `block_on` was given. The tasks follow.
+pub(super) const ROOT: usize = 0;
+
+pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What other threads, and the tasks themselves, put in.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<Waiting>,
+    /// The thread waits for the system, or is about to: whoever puts something in rings.
+    sleeps: AtomicBool,
+}
+
+#[derive(Default)]
+pub(super) struct Waiting {
+    ready: VecDeque<usize>,
+    spawned: Vec<Task>,
+    /// The runtime is gone.
+    over: bool,
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting")
+            .field("ready", &self.ready)
+            .field("spawned", &self.spawned.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, system: &System, number: usize) {
+        let mut state = self.lock();
+        if !state.over {
+            state.ready.push_back(number);
+        }
+        drop(state);
+        self.ring_if_asleep(system);
+    }
+
+    pub fn spawn(&self, system: &System, task: Task) {
+        let mut state = self.lock();
+        if state.over {
+            drop(state);
+            // Its end may come here again.
+            return drop(task);
+        }
+        state.spawned.push(task);
+        drop(state);
+        self.ring_if_asleep(system);
+    }
+
+    /// The lock orders this after what the thread wrote there, or the thread's look after what was put in.
+    fn ring_if_asleep(&self, system: &System) {
+        if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
+            system.ring();
+        }
+    }
+
+    /// The thread waits no more.
+    pub fn awake(&self) {
+        self.sleeps.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes nothing from now on. Gives what was put in.
+    pub fn stop(&self) -> Waiting {
+        let over = Waiting {
+            over: true,
+            ..Waiting::default()
+        };
+        std::mem::replace(&mut *self.lock(), over)
+    }
+}
+
+/// What the waker of a task wakes.
+#[derive(Debug)]
+pub(super) struct Woken {
+    number: usize,
+    /// It is in the queue.
+    queued: AtomicBool,
+    shared: Arc<Shared>,
+}
+
+impl Woken {
+    pub fn new(number: usize, shared: &Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            queued: AtomicBool::new(false),
+            shared: Arc::clone(shared),
+        })
+    }
+
+    /// It is about to be polled: whoever wakes it from now on puts it into the queue again. Whether it was woken at all; not where the queue has
+    /// its number from a former task.
+    pub fn begin(&self) -> bool {
+        self.queued.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            self.shared.queue.push(&self.shared.system, self.number);
+        }
+    }
+}
+
+/// The tasks, which only their thread polls.
+#[derive(Default)]
+pub(super) struct Tasks {
+    all: Vec<Option<Running>>,
+    free: Vec<usize>,
+    /// Taken from the queue: next to be polled.
+    ready: VecDeque<usize>,
+}
+
+struct Running {
+    task: Task,
+    woken: Arc<Woken>,
+    waker: Waker,
+}
+
+impl Tasks {
+    /// The number of the next that is ready. `None`: none is, and whoever is woken from now on rings.
+    pub fn next(&mut self, shared: &Arc<Shared>) -> Option<usize> {
+        if self.ready.is_empty() {
+            let mut state = shared.queue.lock();
+            std::mem::swap(&mut self.ready, &mut state.ready);
+            if !state.spawned.is_empty() {
+                let spawned = std::mem::take(&mut state.spawned);
+                drop(state);
+                spawned.into_iter().for_each(|it| self.add(it, shared));
+            } else if self.ready.is_empty() {
+                shared.queue.sleeps.store(true, Ordering::Relaxed);
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    fn add(&mut self, task: Task, shared: &Arc<Shared>) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            self.all.len() - 1
+        });
+        let number = ROOT + 1 + index;
+        let woken = Woken::new(number, shared);
+        woken.queued.store(true, Ordering::Relaxed);
+        self.ready.push_back(number);
+        self.all[index] = Some(Running {
+            waker: Waker::from(Arc::clone(&woken)),
+            task,
+            woken,
+        });
+    }
+
+    /// Polls the task of that number, if it was woken. One that panics is gone.
+    pub fn poll(&mut self, number: usize) {
+        let index = number - ROOT - 1;
+        let Some(mut running) = self.all.get_mut(index).and_then(Option::take) else {
+            return;
+        };
+        let ended = running.woken.begin() && {
+            let mut cx = Context::from_waker(&running.waker);
+            match running.task.as_mut().poll(&mut cx) {
+                Poll::Ready(()) => true,
+                Poll::Pending => false,
+            }
+        };
+        match ended {
+            true => self.free.push(index),
+            false => self.all[index] = Some(running),
+        }
+    }
+}

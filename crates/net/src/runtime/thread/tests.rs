@@ -1,0 +1,358 @@
+use std::future::poll_fn;
+use std::net::Ipv4Addr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::event::epoll::EventFlags;
+
+use super::*;
+use crate::runtime::{Left, Readiness};
+
+fn runtime() -> ThreadRuntime {
+    ThreadRuntime::new().expect("descriptors")
+}
+
+fn in_millis(runtime: &dyn Runtime, millis: u64) -> Pin<Box<dyn Timer>> {
+    runtime.timer(runtime.now() + Duration::from_millis(millis))
+}
+
+/// Something that other threads make ready.
+#[derive(Default)]
+struct Flag(Mutex<(bool, Option<Waker>)>);
+
+impl Flag {
+    fn raise(&self) {
+        let mut state = self.0.lock().expect("no panic");
+        state.0 = true;
+        if let Some(waker) = state.1.take() {
+            waker.wake();
+        }
+    }
+
+    async fn raised(&self) {
+        poll_fn(|cx| {
+            let mut state = self.0.lock().expect("no panic");
+            if state.0 {
+                return Poll::Ready(());
+            }
+            state.1 = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Raises it when it is dropped.
+struct Falls(Arc<Flag>);
+
+impl Drop for Falls {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+#[test]
+fn it_may_move_to_another_thread_and_its_handle_is_of_all() {
+    fn moves<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    moves::<ThreadRuntime>();
+    shared::<Handle>();
+}
+
+#[test]
+fn timers_ring_in_their_order_and_not_before_their_time() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let begin = handle.now();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let all_rang = Arc::new(Flag::default());
+    for millis in [30, 10, 20, 0] {
+        let mut timer = in_millis(&*handle, millis);
+        let (order, all_rang) = (Arc::clone(&order), Arc::clone(&all_rang));
+        let handle_of_task = Arc::clone(&handle);
+        handle.spawn(Box::pin(async move {
+            timer.as_mut().await;
+            assert!(handle_of_task.now() >= begin + Duration::from_millis(millis));
+            // It stays ready.
+            timer.await;
+            let mut order = order.lock().expect("no panic");
+            order.push(millis);
+            if order.len() == 4 {
+                all_rang.raise();
+            }
+        }));
+    }
+    runtime.block_on(all_rang.raised());
+    assert_eq!(*order.lock().expect("no panic"), [0, 10, 20, 30]);
+}
+
+/// Whoever waits is woken at the new time, whether that is sooner or later, and a timer that rang may be set again.
+#[test]
+fn a_timer_may_be_set_anew() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    runtime.block_on(async {
+        let mut timer = in_millis(&*handle, 600_000);
+        let mut polls = 0;
+        let begin = handle.now();
+        poll_fn(|cx| {
+            polls += 1;
+            let polled = timer.as_mut().poll(cx);
+            if polls == 1 {
+                let soon = begin + Duration::from_millis(5);
+                timer.as_mut().reset(soon);
+            }
+            polled
+        })
+        .await;
+        assert!(handle.now() - begin >= Duration::from_millis(5));
+        for millis in [1, 0] {
+            let at = handle.now() + Duration::from_millis(millis);
+            timer.as_mut().reset(at);
+            timer.as_mut().await;
+            assert!(handle.now() >= at);
+        }
+        // Later: the alarm of the former time rings in vain.
+        let mut timer = in_millis(&*handle, 5);
+        assert!(poll_fn(|cx| Poll::Ready(timer.as_mut().poll(cx).is_pending())).await);
+        let later = handle.now() + Duration::from_millis(15);
+        timer.as_mut().reset(later);
+        timer.as_mut().await;
+        assert!(handle.now() >= later);
+    });
+}
+
+/// A timer wakes whom it was polled by last, and one that is dropped wakes nobody.
+#[test]
+fn a_timer_rings_for_the_last_that_asked() {
+    struct Count(AtomicUsize);
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let counts = [0, 1, 2].map(|_| Arc::new(Count(AtomicUsize::new(0))));
+    let wakers = counts.clone().map(Waker::from);
+    let mut timer = in_millis(&*handle, 5);
+    let mut dropped = in_millis(&*handle, 5);
+    for waker in &wakers[..2] {
+        assert!(
+            timer
+                .as_mut()
+                .poll(&mut Context::from_waker(waker))
+                .is_pending()
+        );
+    }
+    let mut cx = Context::from_waker(&wakers[2]);
+    assert!(dropped.as_mut().poll(&mut cx).is_pending());
+    drop(dropped);
+    runtime.block_on(in_millis(&*handle, 10));
+    let woken = counts.each_ref().map(|it| it.0.load(Ordering::Relaxed));
+    assert_eq!(woken, [0, 1, 0]);
+    assert!(timer.as_mut().poll(&mut cx).is_ready());
+    assert!(runtime.shared.timers.is_empty());
+}
+
+/// A thread that waits asks the system once and sleeps, until its time has come or another thread wakes it.
+#[test]
+fn who_waits_does_not_turn() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    runtime.block_on(in_millis(&*handle, 30));
+    let looks = runtime.core.borrow().looks;
+    assert!((1..=2).contains(&looks), "{looks}");
+    for _ in 0..50 {
+        let flag = Arc::new(Flag::default());
+        let other = thread::spawn({
+            let flag = Arc::clone(&flag);
+            move || flag.raise()
+        });
+        runtime.block_on(flag.raised());
+        other.join().expect("no panic");
+    }
+    // One before, and one that a late ring ends.
+    let looks = runtime.core.borrow().looks - looks;
+    assert!(looks <= 100, "{looks}");
+}
+
+#[test]
+fn tasks_of_any_thread_run_and_blocking_work_has_its_own() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let here = thread::current().id();
+    let done = [0, 1, 2].map(|_| Arc::new(Flag::default()));
+    let [spawned, within, blocking] = done.clone();
+    let other = thread::spawn(move || {
+        let inner = Arc::clone(&handle);
+        // The runtime waits by now, or will.
+        thread::sleep(Duration::from_millis(5));
+        handle.spawn(Box::pin(async move {
+            assert_eq!(thread::current().id(), here);
+            let current = current().expect("this runtime");
+            current.spawn(Box::pin(async move { within.raise() }));
+            inner.spawn_blocking(Box::new(move || {
+                assert_ne!(thread::current().id(), here);
+                blocking.raise();
+            }));
+            spawned.raise();
+        }));
+    });
+    runtime.block_on(async {
+        for flag in &done {
+            flag.raised().await;
+        }
+    });
+    other.join().expect("no panic");
+    assert!(current().is_none(), "out of `block_on`");
+}
+
+/// Tasks go on in the next `block_on`, and end with the runtime.
+#[test]
+fn tasks_are_dropped_with_the_runtime() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let (begun, fell) = (Arc::new(Flag::default()), Arc::new(Flag::default()));
+    let (begins, falls) = (Arc::clone(&begun), Falls(Arc::clone(&fell)));
+    let late = Arc::new(Flag::default());
+    let falls_late = Falls(Arc::clone(&late));
+    let of_task = Arc::clone(&handle);
+    handle.spawn(Box::pin(async move {
+        let _falls = falls;
+        in_millis(&*of_task, 1).await;
+        begins.raise();
+        in_millis(&*of_task, 3_600_000).await;
+    }));
+    runtime.block_on(async {});
+    runtime.block_on(begun.raised());
+    assert!(!fell.0.lock().expect("no panic").0);
+    let shared = Arc::downgrade(&runtime.shared);
+    drop(runtime);
+    assert!(fell.0.lock().expect("no panic").0);
+    // What comes later is dropped at once.
+    handle.spawn(Box::pin(async move { drop(falls_late) }));
+    assert!(late.0.lock().expect("no panic").0);
+    drop(handle);
+    assert!(shared.upgrade().is_none(), "nothing holds it");
+}
+
+/// A task that is ready all the time holds up neither timers nor other tasks.
+#[test]
+fn a_busy_task_leaves_the_others_their_turn() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    handle.spawn(Box::pin(poll_fn(move |cx| {
+        cx.waker().wake_by_ref();
+        match stopped.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })));
+    runtime.block_on(in_millis(&*handle, 5));
+    let flag = Arc::new(Flag::default());
+    let other = thread::spawn({
+        let flag = Arc::clone(&flag);
+        move || flag.raise()
+    });
+    runtime.block_on(flag.raised());
+    stop.store(true, Ordering::Relaxed);
+    other.join().expect("no panic");
+}
+
+#[test]
+fn block_on_is_not_within_itself_and_panics_go_through() {
+    let runtime = runtime();
+    let caught = |of: &dyn Fn()| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(of)).expect_err("it panics");
+    };
+    caught(&|| runtime.block_on(async { runtime.block_on(async {}) }));
+    runtime
+        .handle()
+        .spawn(Box::pin(async { panic!("a task does") }));
+    caught(&|| runtime.block_on(poll_fn(|_| Poll::Pending)));
+    assert_eq!(runtime.block_on(async { 7 }), 7, "it goes on");
+    // Another may be within.
+    let inner = self::runtime();
+    assert_eq!(runtime.block_on(async { inner.block_on(async { 8 }) }), 8);
+}
+
+fn watched(runtime: &ThreadRuntime) -> (UdpSocket, Watched) {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+    socket.set_nonblocking(true).expect("a socket");
+    let again = socket.try_clone().expect("a descriptor");
+    let watched = Watched::new(socket, Arc::clone(&runtime.shared));
+    (again, watched.expect("a socket"))
+}
+
+/// A call that leaves nothing is not made again before something comes.
+#[test]
+fn what_comes_is_told_once() {
+    let runtime = runtime();
+    let (own, watched) = watched(&runtime);
+    let to = own.local_addr().expect("bound");
+    for round in 0..20_u8 {
+        let other = thread::spawn({
+            let own = own.try_clone().expect("a descriptor");
+            move || own.send_to(&[round], to).map(|_| ())
+        });
+        let mut buffer = [0; 8];
+        let mut calls = 0;
+        let mut receive = || {
+            calls += 1;
+            own.recv(&mut buffer)?;
+            Ok(Left::Nothing)
+        };
+        let received = poll_fn(|cx| watched.poll_io(cx, Readiness::Read, &mut receive));
+        runtime.block_on(received).expect("it comes");
+        assert_eq!(buffer[0], round);
+        assert!(calls <= 2, "{calls}");
+        other.join().expect("no panic").expect("loopback");
+        let mut called = false;
+        runtime.block_on(poll_fn(|cx| {
+            let polled = watched.poll_io(cx, Readiness::Read, &mut || {
+                called = true;
+                Err(io::ErrorKind::WouldBlock.into())
+            });
+            assert!(polled.is_pending() && !called, "round {round}");
+            Poll::Ready(())
+        }));
+    }
+}
+
+/// Room is asked for while there is none, and told also where it has come before that.
+#[test]
+fn room_is_told() {
+    let runtime = runtime();
+    let (_, watched) = watched(&runtime);
+    let mut calls = 0;
+    let mut send = || {
+        calls += 1;
+        match calls {
+            1 => Err(io::ErrorKind::WouldBlock.into()),
+            2 => Ok(Left::Perhaps),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    };
+    let full = || watched.slot.full.load(Ordering::Relaxed);
+    let mut was_full = false;
+    let sent = poll_fn(|cx| {
+        let polled = watched.poll_io(cx, Readiness::Write, &mut send);
+        was_full |= full();
+        polled
+    });
+    runtime.block_on(sent).expect("it is sent in the end");
+    assert!(was_full && !full());
+    let failed = poll_fn(|cx| watched.poll_io(cx, Readiness::Write, &mut send));
+    let failed = runtime.block_on(failed).expect_err("it fails");
+    assert_eq!(failed.kind(), io::ErrorKind::PermissionDenied);
+    assert_eq!(calls, 3);
+    // And a socket that is dropped is watched no more.
+    let number = watched.number;
+    drop(watched);
+    runtime.shared.sockets.tell(number, EventFlags::IN);
+    assert!(runtime.shared.sockets.is_empty());
+}

@@ -1,0 +1,180 @@
+//! Timers, in their order.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use super::Shared;
+use super::system::System;
+use crate::runtime::Timer;
+
+/// Those that somebody waits for.
+#[derive(Debug, Default)]
+pub(super) struct Timers(Mutex<Due>);
+
+/// When a timer ends, and a number that no other has.
+type Place = (Instant, u64);
+
+#[derive(Debug, Default)]
+struct Due {
+    waiting: BTreeMap<Place, Waiter>,
+    /// The number of the next.
+    next: u64,
+    /// When the system's alarm rings. It is not set anew where the timer that it was set for ends later, or not at all: it rings in vain then.
+    alarm: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    waker: Waker,
+    rang: Arc<AtomicBool>,
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the clock of endpoints on this runtime"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Due {
+    fn insert(&mut self, at: Instant, waiter: Waiter, system: &System) -> Place {
+        self.next += 1;
+        let place = (at, self.next);
+        self.waiting.insert(place, waiter);
+        if self.alarm.is_none_or(|alarm| at < alarm) {
+            self.alarm = Some(at);
+            system.set_alarm(at.saturating_duration_since(now()));
+        }
+        place
+    }
+}
+
+impl Timers {
+    fn lock(&self) -> MutexGuard<'_, Due> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The alarm rang: wakes those whose time has come, and sets it for the next. `rung` is empty before and after.
+    pub fn ring(&self, system: &System, rung: &mut Vec<Waker>) {
+        let now = now();
+        let mut due = self.lock();
+        due.alarm = None;
+        while let Some(first) = due.waiting.first_entry()
+            && first.key().0 <= now
+        {
+            let Waiter { waker, rang } = first.remove();
+            rang.store(true, Ordering::Release);
+            rung.push(waker);
+        }
+        let next = due.waiting.first_key_value().map(|(place, _)| place.0);
+        if let Some(next) = next {
+            due.alarm = Some(next);
+            system.set_alarm(next.saturating_duration_since(now));
+        }
+        drop(due);
+        rung.drain(..).for_each(Waker::wake);
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.lock().waiting.is_empty()
+    }
+
+    /// Nobody waits any more.
+    pub fn clear(&self) {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        drop(waiting);
+    }
+}
+
+/// One timer.
+#[derive(Debug)]
+pub(super) struct At {
+    shared: Arc<Shared>,
+    at: Instant,
+    rang: Arc<AtomicBool>,
+    /// Where it waits, and for whom; `None`: nobody has asked, or it rang.
+    waits: Option<(Place, Waker)>,
+}
+
+impl At {
+    pub fn new(shared: Arc<Shared>, at: Instant) -> Self {
+        Self {
+            shared,
+            at,
+            rang: Arc::default(),
+            waits: None,
+        }
+    }
+
+    fn waiter(&self, waker: Waker) -> Waiter {
+        Waiter {
+            waker,
+            rang: Arc::clone(&self.rang),
+        }
+    }
+}
+
+impl Future for At {
+    type Output = ();
+
+    /// One whose time is over already rings when the thread next asks the system, so that no look costs a look at the clock.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.rang.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        match &this.waits {
+            Some((_, known)) if known.will_wake(cx.waker()) => return Poll::Pending,
+            _ => {}
+        }
+        let waiter = this.waiter(cx.waker().clone());
+        let before = this.waits.take();
+        let mut due = this.shared.timers.lock();
+        let former = before.as_ref().map(|(place, _)| due.waiting.remove(place));
+        if matches!(former, Some(None)) {
+            // It has rung since, or the runtime is gone.
+            return match this.rang.load(Ordering::Relaxed) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            };
+        }
+        let place = due.insert(this.at, waiter, &this.shared.system);
+        // Wakers are dropped without the lock: with one, what it wakes may end, and a timer in it.
+        drop(due);
+        this.waits = Some((place, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Timer for At {
+    fn reset(mut self: Pin<&mut Self>, at: Instant) {
+        let this = &mut *self;
+        this.at = at;
+        let mut due = this.shared.timers.lock();
+        if let Some((place, _)) = &mut this.waits
+            && let Some(waiter) = due.waiting.remove(place)
+        {
+            *place = due.insert(at, waiter, &this.shared.system);
+            return;
+        }
+        this.rang.store(false, Ordering::Relaxed);
+        drop(due);
+        this.waits = None;
+    }
+}
+
+impl Drop for At {
+    fn drop(&mut self) {
+        if let Some((place, _)) = self.waits.take() {
+            let waiter = self.shared.timers.lock().waiting.remove(&place);
+            drop(waiter);
+        }
+    }
+}
