@@ -32,6 +32,13 @@ const MOST_ICMP: usize = 1_500;
 /// Owns the sockets, and drives the protocol of every endpoint on them.
 pub(crate) struct Driver {
     ground: Arc<Ground>,
+    /// Who wakes it by that, wakes this task.
+    waker: Option<Waker>,
+    work: Work,
+}
+
+/// What is its own.
+struct Work {
     ports: Vec<Port>,
     /// The SCTP ports of `ports`, with their addresses, and what their last runs came to.
     claims: Vec<Arc<Claim>>,
@@ -55,8 +62,7 @@ struct Whole {
 impl Driver {
     pub fn new(ground: Arc<Ground>) -> Self {
         let sleep = ground.clock.runtime().timer(ground.clock.instant(0));
-        Self {
-            ground,
+        let work = Work {
             ports: Vec::new(),
             claims: Vec::new(),
             rounds: Vec::new(),
@@ -65,6 +71,25 @@ impl Driver {
             turns: Turns::default(),
             sleep,
             alarm: None,
+        };
+        Self {
+            ground,
+            waker: None,
+            work,
+        }
+    }
+}
+
+impl Work {
+    /// Takes the endpoints and the sockets that are new.
+    fn take_new(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) {
+        let (joining, opened) = ground.take_new(waker);
+        for port in joining {
+            self.claims.push(Arc::clone(port.claim()));
+            self.ports.push(port);
+        }
+        for socket in opened {
+            io.sockets.add(socket);
         }
     }
 
@@ -129,12 +154,23 @@ impl Driver {
 
     /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due; the next one first
     /// each time, so that none that sends much leaves the others no room.
-    fn run_protocol(&mut self, waker: &Waker, io: &mut Io) -> Whole {
+    fn run_protocol(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) -> Whole {
         self.rounds.clear();
-        self.rounds.resize(self.ports.len(), None);
         let mut drained = true;
         let mut budget = Budget::of_a_round();
         self.turns.begin_round();
+        if let [port] = &mut self.ports[..] {
+            // It takes all there is: nothing is left to ask for whom.
+            let round = port.run(waker, &mut self.turns, &mut budget, |_| true, io);
+            let whole = Whole {
+                settled: self.turns.is_empty() && round.settled,
+                timeout: round.timeout,
+            };
+            self.rounds.push(Some(round));
+            self.forget_ended(ground);
+            return whole;
+        }
+        self.rounds.resize(self.ports.len(), None);
         self.turn = (self.turn + 1) % self.ports.len().max(1);
         let mut next = Some(self.turn).filter(|_| !self.ports.is_empty());
         while let Some(index) = next {
@@ -158,23 +194,28 @@ impl Driver {
             settled: drained && self.turns.is_empty() && rounds().all(|round| round.settled),
             timeout: rounds().filter_map(|round| round.timeout).min(),
         };
-        self.forget_ended();
+        self.forget_ended(ground);
         whole
     }
 
     /// Lets go of ports that nobody holds and where nothing is open.
-    fn forget_ended(&mut self) {
+    fn forget_ended(&mut self, ground: &Ground) {
         for index in (0..self.rounds.len()).rev() {
             if self.rounds[index].is_some_and(|round| round.over) {
                 let port = self.ports.remove(index);
-                self.ground.release(&self.claims.remove(index));
+                ground.release(&self.claims.remove(index));
                 drop(port);
             }
         }
     }
 
     /// Sets the alarm; whether it rang already.
-    fn poll_alarm(&mut self, cx: &mut Context<'_>, timeout: Option<Nanos>) -> bool {
+    fn poll_alarm(
+        &mut self,
+        ground: &Ground,
+        cx: &mut Context<'_>,
+        timeout: Option<Nanos>,
+    ) -> bool {
         let Some(timeout) = timeout else {
             self.alarm = None;
             return false;
@@ -182,7 +223,7 @@ impl Driver {
         // An alarm that rings early does no harm, and to move it at each packet costs.
         if self.alarm.is_none_or(|alarm| timeout < alarm) {
             self.alarm = Some(timeout);
-            let at = self.ground.clock.instant(timeout);
+            let at = ground.clock.instant(timeout);
             self.sleep.as_mut().reset(at);
         }
         let rang = self.sleep.as_mut().poll(cx).is_ready();
@@ -206,17 +247,17 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let ground = Arc::clone(&this.ground);
-        let (joining, opened) = ground.take_new(cx.waker());
-        for port in joining {
-            this.claims.push(Arc::clone(port.claim()));
-            this.ports.push(port);
-        }
+        let Self {
+            ground,
+            waker,
+            work: this,
+        } = &mut *self;
         let mut held = ground.io();
         let io = &mut *held;
-        for socket in opened {
-            io.sockets.add(socket);
+        let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
+        if ground.has_news() || !is_known {
+            this.take_new(ground, cx.waker(), io);
+            *waker = Some(cx.waker().clone());
         }
         for _ in 0..MOST_ROUNDS {
             // While a socket takes no more, nothing else is done: what arrives waits in the system's bounded buffers.
@@ -226,14 +267,14 @@ impl Future for Driver {
             // Only a socket that has nothing left wakes this task when something comes.
             let mut more = this.receive(cx, io);
             more |= this.receive_icmp(cx, io);
-            let round = this.run_protocol(cx.waker(), io);
+            let round = this.run_protocol(ground, cx.waker(), io);
             if this.poll_flush(cx, io).is_pending() {
                 return Poll::Pending;
             }
-            if this.ports.is_empty() && this.ground.close_unless_held() {
+            if this.ports.is_empty() && ground.close_unless_held() {
                 return Poll::Ready(());
             }
-            if round.settled && !more && !this.poll_alarm(cx, round.timeout) {
+            if round.settled && !more && !this.poll_alarm(ground, cx, round.timeout) {
                 return Poll::Pending;
             }
         }

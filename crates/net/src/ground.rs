@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
@@ -33,6 +34,8 @@ pub(crate) struct Ground {
     /// waits for this.
     io: Mutex<Io>,
     state: Mutex<GroundState>,
+    /// The driver is to look at `state`. Changed under its lock.
+    news: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -50,14 +53,6 @@ struct GroundState {
     stopped: bool,
 }
 
-impl GroundState {
-    fn wake_driver(&mut self) {
-        if let Some(driver) = self.driver.take() {
-            driver.wake();
-        }
-    }
-}
-
 impl Ground {
     /// The state of sockets that were opened as `config` says, with one handle.
     pub fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
@@ -73,6 +68,7 @@ impl Ground {
                 handles: 1,
                 ..GroundState::default()
             }),
+            news: AtomicBool::new(true),
         }
     }
 
@@ -86,6 +82,13 @@ impl Ground {
 
     fn lock(&self) -> MutexGuard<'_, GroundState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_driver(&self, state: &mut GroundState) {
+        self.news.store(true, Ordering::Relaxed);
+        if let Some(driver) = state.driver.take() {
+            driver.wake();
+        }
     }
 
     /// The sockets, for the driver.
@@ -119,7 +122,7 @@ impl Ground {
         let mut state = self.lock();
         state.handles -= 1;
         if state.handles == 0 {
-            state.wake_driver();
+            self.wake_driver(&mut state);
         }
     }
 
@@ -193,7 +196,7 @@ impl Ground {
         let mut state = self.lock();
         if !state.stopped {
             state.joining.push(port);
-            state.wake_driver();
+            self.wake_driver(&mut state);
         }
         !state.stopped
     }
@@ -219,13 +222,19 @@ impl Ground {
             &**self.clock.runtime(),
         )?);
         state.later.push(address);
-        state.wake_driver();
+        self.wake_driver(&mut state);
         Ok(())
     }
 
-    /// The endpoints, and the sockets, that came since the last time. Another will wake the driver.
+    /// Whether [`Ground::take_new`] would give anything. Whoever comes later than this look wakes the driver.
+    pub fn has_news(&self) -> bool {
+        self.news.load(Ordering::Relaxed)
+    }
+
+    /// The endpoints, and the sockets, that came since the last time. Another will wake the driver, by this waker.
     pub fn take_new(&self, waker: &Waker) -> (Vec<Port>, Vec<Socket>) {
         let mut state = self.lock();
+        self.news.store(false, Ordering::Relaxed);
         if !state.driver.as_ref().is_some_and(|it| it.will_wake(waker)) {
             state.driver = Some(waker.clone());
         }

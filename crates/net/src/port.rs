@@ -34,6 +34,12 @@ const LONG_RUN: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Port {
     shared: Arc<Shared>,
+    own: Own,
+}
+
+/// What it keeps beside what its handles share.
+#[derive(Debug)]
+struct Own {
     /// Associations that have ended, to be told once their last packets are with the sockets: whoever waits for the end may
     /// end the process, and the packets with it.
     ended: Vec<(AssociationId, CloseReason)>,
@@ -62,15 +68,15 @@ pub(crate) struct Round {
 
 impl Port {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
+        let own = Own {
             ended: Vec::new(),
             drained: true,
             flushed: true,
             leaving: Vec::new(),
             foreign: 0,
             told: Discards::default(),
-        }
+        };
+        Self { shared, own }
     }
 
     /// What it has of the sockets.
@@ -80,7 +86,7 @@ impl Port {
 
     /// What was gathered is with the sockets.
     pub fn flushed(&mut self) {
-        self.flushed = self.drained;
+        self.own.flushed = self.own.drained;
     }
 
     /// Takes what the network says of a packet of this port's. What follows goes out with the next run.
@@ -99,32 +105,32 @@ impl Port {
         mine: impl Fn((IpAddr, &[u8])) -> bool,
         io: &mut Io,
     ) -> Round {
-        let shared = Arc::clone(&self.shared);
+        let Self { shared, own } = self;
         let mut guard = shared.lock();
         let state = &mut *guard;
         let now = shared.now();
-        if std::mem::take(&mut self.flushed) && !self.ended.is_empty() {
-            self.tell_ends(state);
+        if std::mem::take(&mut own.flushed) && !own.ended.is_empty() {
+            own.tell_ends(state);
         }
-        self.handle_arrivals(state, now, (turns, budget), mine, io);
+        own.handle_arrivals((shared, state), now, (turns, budget), mine, io);
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
         }
         let mut settled = drain_transmits(state, now, io);
-        self.drained = settled;
-        if self.drain_events(state, now) {
-            self.drained = drain_transmits(state, now, io);
+        own.drained = settled;
+        if own.drain_events(shared, state, now) {
+            own.drained = drain_transmits(state, now, io);
         }
         if state.endpoint.has_incoming() {
-            self.shared.acceptable.notify_one();
+            shared.acceptable.notify_one();
         }
         drain_samples(state);
-        settled &= self.drained && self.ended.is_empty();
-        if !(self.leaving.is_empty() && state.dropped.is_empty()) {
-            self.forget_leaving(state);
+        settled &= own.drained && own.ended.is_empty();
+        if !(own.leaving.is_empty() && state.dropped.is_empty()) {
+            own.forget_leaving(shared, state);
         }
         tell_writers(state);
-        self.publish(state, io);
+        own.publish(shared, state, io);
         let over = state.handles == 0 && state.entries.is_empty() && settled;
         let timeout = state.endpoint.poll_timeout();
         if settled {
@@ -132,15 +138,17 @@ impl Port {
         }
         Round {
             settled,
-            drained: self.drained,
+            drained: own.drained,
             timeout,
             over,
         }
     }
+}
 
+impl Own {
     fn handle_arrivals(
         &mut self,
-        state: &mut State,
+        (shared, state): (&Shared, &mut State),
         now: Nanos,
         (turns, budget): (&mut Turns, &mut Budget),
         mine: impl Fn((IpAddr, &[u8])) -> bool,
@@ -158,7 +166,7 @@ impl Port {
                 stranger,
                 behind,
             } = turn;
-            if let Carrier::Udp { peer_port, .. } = self.shared.carrier
+            if let Carrier::Udp { peer_port, .. } = shared.carrier
                 && from.port() != peer_port
             {
                 self.foreign += 1;
@@ -197,11 +205,11 @@ impl Port {
     }
 
     /// Tells what happened. Whether that may have set off something to send.
-    fn drain_events(&mut self, state: &mut State, now: Nanos) -> bool {
+    fn drain_events(&mut self, shared: &Shared, state: &mut State, now: Nanos) -> bool {
         let mut set_off = false;
         while let Some((id, event)) = state.endpoint.poll_event() {
             if !state.entries.contains_key(&id) {
-                self.welcome(state, id, now);
+                welcome(shared, state, id, now);
                 set_off = true;
             }
             let entry = state.entries.get_mut(&id);
@@ -244,21 +252,6 @@ impl Port {
         set_off
     }
 
-    /// An association that a peer began.
-    fn welcome(&self, state: &mut State, id: AssociationId, now: Nanos) {
-        let entry = Entry::new(Phase::Up, 0, self.shared.span_of(id));
-        tracing::debug!(parent: &entry.span, "a peer began an association");
-        state.entries.insert(id, entry);
-        state.watch(id);
-        if !state.accepts {
-            // It came while the endpoint ceased to accept.
-            return state.orphan(id, now);
-        }
-        state.waiting.push_back(id);
-        state.listen();
-        self.shared.acceptable.notify_one();
-    }
-
     fn tell_ends(&mut self, state: &mut State) {
         for (id, reason) in self.ended.drain(..) {
             state.end(id, reason);
@@ -270,7 +263,7 @@ impl Port {
     }
 
     /// Forgets associations that are closed and that nobody holds, once their last packet is gathered.
-    fn forget_leaving(&mut self, state: &mut State) {
+    fn forget_leaving(&mut self, shared: &Shared, state: &mut State) {
         let closed_unheld =
             |state: &State, id: &AssociationId| {
                 state.entries.get(id).is_some_and(|entry| {
@@ -292,29 +285,29 @@ impl Port {
             !gone
         });
         if entries > 0 && state.entries.is_empty() {
-            self.shared.idle.notify_waiters();
+            shared.idle.notify_waiters();
         }
     }
 
-    fn publish(&mut self, state: &mut State, io: &Io) {
+    fn publish(&mut self, shared: &Shared, state: &mut State, io: &Io) {
         let statistics = &mut state.statistics;
         io.sent.publish(statistics);
         statistics.receive_calls = io.receive_calls;
         statistics.packets_dropped = io.dropped;
         statistics.foreign = self.foreign + io.broken;
         if tracing::enabled!(tracing::Level::DEBUG) {
-            self.tell_discards(state);
+            self.tell_discards(shared, state);
         }
     }
 
     /// Logs what the protocol threw away since the last time.
-    fn tell_discards(&mut self, state: &State) {
+    fn tell_discards(&mut self, shared: &Shared, state: &State) {
         let discards = state.endpoint.discards();
         for (reason, count) in discards.iter() {
             let more = count - self.told.of(reason);
             if more > 0 {
                 let reason = reason.name();
-                tracing::debug!(parent: &self.shared.span, reason, more, "discarded");
+                tracing::debug!(parent: &shared.span, reason, more, "discarded");
             }
         }
         if *discards != self.told {
@@ -326,9 +319,9 @@ impl Port {
 impl Drop for Port {
     /// The runtime goes down, or nothing is left to do: whoever waits is told.
     fn drop(&mut self) {
-        let shared = Arc::clone(&self.shared);
+        let Self { shared, own } = self;
         let mut state = shared.lock();
-        self.tell_ends(&mut state);
+        own.tell_ends(&mut state);
         state.stopped = true;
         for entry in state.entries.values_mut() {
             match &entry.phase {
@@ -339,6 +332,21 @@ impl Drop for Port {
         shared.acceptable.notify_one();
         shared.idle.notify_waiters();
     }
+}
+
+/// An association that a peer began.
+fn welcome(shared: &Shared, state: &mut State, id: AssociationId, now: Nanos) {
+    let entry = Entry::new(Phase::Up, 0, shared.span_of(id));
+    tracing::debug!(parent: &entry.span, "a peer began an association");
+    state.entries.insert(id, entry);
+    state.watch(id);
+    if !state.accepts {
+        // It came while the endpoint ceased to accept.
+        return state.orphan(id, now);
+    }
+    state.waiting.push_back(id);
+    state.listen();
+    shared.acceptable.notify_one();
 }
 
 /// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
