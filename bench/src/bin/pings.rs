@@ -29,8 +29,9 @@ use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions, ThreadRuntime}
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 use cpu_time::ProcessTime;
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use rustix::event::{Timespec, epoll};
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
+use rustix::event::epoll;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Messages that an end sends before anything is measured, and while it is.
@@ -74,7 +75,8 @@ const CONTESTANTS: [(&str, Race); 9] = [
     }),
 ];
 
-/// Places among them: this stack by the plain loop, dcsctp, and the calls of the driver without a stack.
+/// Places among them: this stack on a thread of its own and by the plain loop, dcsctp, and the calls of the driver without a stack.
+const THREAD: usize = 2;
 const LOOP: usize = 3;
 const DCSCTP: usize = 4;
 const CALLS: usize = 8;
@@ -127,9 +129,17 @@ fn main() -> Outcome<()> {
                 limit: Some(by_dcsctp(CALLS, of)),
                 ..Figure::ratio(by_dcsctp(0, of), before, 1.0)
             };
+            let thread = Figure {
+                limit: Some(by_dcsctp(CALLS, of)),
+                ..Figure::ratio(by_dcsctp(THREAD, of), None, 1.0)
+            };
             let plain = Figure::ratio(by_dcsctp(LOOP, of), None, 1.0);
             [
                 (format!("pings by the driver, by dcsctp's{way}"), driver),
+                (
+                    format!("pings by the driver on a thread, by dcsctp's{way}"),
+                    thread,
+                ),
                 (
                     format!("pings by one loop for both, by dcsctp's{way}"),
                     plain,
@@ -210,8 +220,7 @@ enum Calls {
     Plain,
     /// Waited for by `epoll`, and then received, as everybody has to who watches more than one socket.
     Epoll,
-    /// As our driver has to: also with a limit to the wait, for its timers; several by one call, as many as are there, with the address that
-    /// each came to and its ECN, and sent with that.
+    /// As our driver has to, on a thread of its own: also several by one call, as many as are there, with the ECN of each.
     Driver,
 }
 
@@ -246,8 +255,7 @@ struct RawPort {
     socket: UdpSocket,
     to: SocketAddr,
     epoll: Option<OwnedFd>,
-    /// Of a driver: the limit of its wait, which a timer of the protocol sets, and what knows the system's options.
-    limit: Option<Timespec>,
+    /// Of a driver: what knows the system's options.
     state: Option<UdpSocketState>,
     buffers: Vec<Vec<u8>>,
 }
@@ -265,34 +273,24 @@ impl RawPort {
             Ok(epoll)
         };
         let epoll = (calls != Calls::Plain).then(watch).transpose()?;
-        let is_driver = calls == Calls::Driver;
-        let state = || UdpSocketState::new(UdpSockRef::from(&socket));
+        let state = || -> Outcome<UdpSocketState> {
+            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+            setsockopt(&socket, sockopt::Ipv4PacketInfo, &false)?;
+            setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
+            Ok(state)
+        };
         Ok(Self {
             to,
             epoll,
-            limit: is_driver.then_some(Timespec {
-                tv_sec: 0,
-                tv_nsec: 200_000_000,
-            }),
-            state: is_driver.then(state).transpose()?,
+            state: (calls == Calls::Driver).then(state).transpose()?,
             buffers: vec![vec![0; 1 << 16]; BUFFERS],
             socket,
         })
     }
 
     fn send(&self, bytes: &[u8]) -> Outcome<()> {
-        let Some(state) = &self.state else {
-            self.socket.send_to(bytes, self.to)?;
-            return Ok(());
-        };
-        let transmit = Transmit {
-            destination: self.to,
-            ecn: None,
-            contents: bytes,
-            segment_size: None,
-            src_ip: None,
-        };
-        Ok(state.try_send(UdpSockRef::from(&self.socket), &transmit)?)
+        self.socket.send_to(bytes, self.to)?;
+        Ok(())
     }
 
     /// Waits, and receives.
@@ -302,7 +300,7 @@ impl RawPort {
         };
         let mut events = [MaybeUninit::uninit(); 4];
         loop {
-            epoll::wait(epoll, &mut events, self.limit.as_ref())?;
+            epoll::wait(epoll, &mut events, None)?;
             let received = match &self.state {
                 None => self.socket.recv(&mut self.buffers[0]),
                 Some(state) => {
