@@ -13,7 +13,7 @@ use anabranch_sim::{
     PlacedLoss, Seed, Topology, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 const PROTOCOL: u8 = 253;
 const PORT: u16 = 7;
@@ -33,24 +33,30 @@ impl Agent for Sender {
     fn handle_timeout(&mut self, _now: Nanos) {}
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        if self.next > now || self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        self.next += self.interval;
-        out.put_u16(PORT);
-        out.put_u16(PORT);
-        out.put_bytes(0, self.payload - 4);
-        Some(Transmit {
-            path: self.path,
-            len: self.payload,
-            ecn: Ecn::NotEct,
-            may_fragment: false,
-        })
+        (self.next <= now && self.left > 0).then(|| self.write(out))
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
         (self.left > 0).then_some(self.next)
+    }
+}
+
+impl Sender {
+    /// Apart from the question whether there is one, as a transport has it.
+    #[inline(never)]
+    fn write(&mut self, out: &mut BytesMut) -> Transmit {
+        self.left -= 1;
+        self.next += self.interval;
+        // From the port to the same, then zeros.
+        let [high, low] = PORT.to_be_bytes();
+        out.resize(self.payload, 0);
+        out[..4].copy_from_slice(&[high, low, high, low]);
+        Transmit {
+            path: self.path,
+            len: self.payload,
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+        }
     }
 }
 

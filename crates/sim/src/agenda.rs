@@ -16,44 +16,103 @@ use anabranch_transport::Nanos;
 /// Bits of a key that are left for its source and [`STEADY`]: a world of a million sources has routes that no memory holds.
 const SOURCE_BITS: u32 = 21;
 /// What the agenda adds to the key.
-const ADDED: u128 = (1 << SOURCE_BITS) - 1;
+const ADDED: u64 = (1 << SOURCE_BITS) - 1;
 /// The mark of a source whose event only ever moves when it has come: see [`Agenda::begin`].
-const STEADY: u128 = 1 << (SOURCE_BITS - 1);
-const SOURCE: u128 = STEADY - 1;
+const STEADY: u64 = 1 << (SOURCE_BITS - 1);
+const SOURCE: u64 = STEADY - 1;
 
-/// When an event happens; events at one instant happen in the order in which they were decided. The lowest bits are zero: the agenda
-/// puts the source there. What is left for the number lasts for 8 million million events.
+/// When an event happens; events at one instant happen in the order in which they were decided. The lowest bits of the number are zero:
+/// the agenda puts the source there. What is left for the number lasts for 8 million million events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(u128);
+pub(crate) struct Key {
+    at: Nanos,
+    number: u64,
+}
 
 impl Key {
     /// No event.
-    pub const NEVER: Key = Key(u128::MAX);
+    pub const NEVER: Key = Key {
+        at: Nanos::MAX,
+        number: u64::MAX,
+    };
 
     /// The event decided as number `sequence`, at `at`.
     #[inline]
     pub fn new(at: Nanos, sequence: u64) -> Self {
-        Self(u128::from(at) << 64 | u128::from(sequence << SOURCE_BITS))
+        let number = sequence << SOURCE_BITS;
+        Self { at, number }
     }
 
     /// The event at `at` that comes after all others of that instant.
     #[inline]
     pub fn last(at: Nanos) -> Self {
-        Self(u128::from(at) << 64 | u128::from(u64::MAX >> SOURCE_BITS << SOURCE_BITS))
+        Self::new(at, u64::MAX >> SOURCE_BITS)
     }
 
     /// When it happens.
     #[inline]
     pub fn at(self) -> Nanos {
-        (self.0 >> 64) as Nanos
+        self.at
+    }
+
+    /// The event of a mark.
+    #[inline]
+    pub fn event(self) -> Key {
+        match self {
+            Key::NEVER => Key::NEVER,
+            Key { at, number } => Key {
+                at,
+                number: number & !ADDED,
+            },
+        }
+    }
+
+    /// Whether it is none: no event has all bits of its number set, its source's among them.
+    #[inline(always)]
+    fn is_never(self) -> bool {
+        self.number == u64::MAX
+    }
+
+    /// Whether it comes first. Two events at one instant are rare.
+    #[inline(always)]
+    fn before(self, other: Key) -> bool {
+        match self.at == other.at {
+            true => decided_before(self.number, other.number),
+            false => self.at < other.at,
+        }
     }
 }
 
-/// The event of a source, with its number in the lowest bits; all bits are set where there is none.
-type Mark = u128;
+#[cold]
+#[inline(never)]
+fn decided_before(number: u64, other: u64) -> bool {
+    number < other
+}
+
+/// The event of a source, with the source in the lowest bits of its number; all bits are set where there is none.
+type Mark = Key;
 
 /// No mark.
-const NONE: Mark = Mark::MAX;
+const NONE: Mark = Key::NEVER;
+
+/// The mark of the event `key` of `source`. The bits of no event are all set, its source's among them.
+#[inline(always)]
+fn mark(source: usize, key: Key) -> Mark {
+    let number = key.number | source as u64;
+    Mark { number, ..key }
+}
+
+/// What the number of the mark of a steady source has beside the event's.
+pub(crate) fn steady_bits(source: usize) -> u64 {
+    STEADY | source as u64
+}
+
+/// The mark of the event of a steady source that was decided as number `sequence`, at `at`. `bits` is what [`steady_bits`] says of the source.
+#[inline(always)]
+pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> Key {
+    let number = sequence << SOURCE_BITS | bits;
+    Mark { at, number }
+}
 
 /// Room of the sorted list. A new mark passes those that are earlier, so it is short.
 const NEAR: usize = 32;
@@ -95,7 +154,7 @@ impl Agenda {
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        debug_assert!(sources as u128 <= SOURCE);
+        debug_assert!(sources as u64 <= SOURCE);
         if sources > self.sources.len() {
             let without = Source {
                 event: NONE,
@@ -108,8 +167,7 @@ impl Agenda {
     /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
-        // The bits of no event are all set, its source's among them.
-        let event = key.0 | source as Mark;
+        let event = mark(source, key);
         let known = &mut self.sources[source];
         known.event = event;
         let mark = known.mark;
@@ -123,42 +181,43 @@ impl Agenda {
     pub fn alarm(&mut self, source: usize, at: Option<Nanos>, sequence: &mut u64) {
         let known = &mut self.sources[source];
         let event = match at {
-            None if known.event == NONE => return,
+            None if known.event.is_never() => return,
             None => NONE,
-            Some(at) if Key(known.event).at() == at && at != Nanos::MAX => return,
+            Some(at) if known.event.at == at && at != Nanos::MAX => return,
             Some(at) => {
                 let key = Key::new(at, *sequence);
                 *sequence += 1;
-                key.0 | source as Mark
+                mark(source, key)
             }
         };
         known.event = event;
         let mark = known.mark;
-        if mark == self.first && event > mark {
+        if mark == self.first && mark.before(event) {
             known.mark = event;
             self.replace(event);
             self.settle();
-        } else if event < mark {
+        } else if event.before(mark) {
             self.place(source, event);
         }
     }
 
-    /// Sets the event of a steady source that has none.
+    /// Sets the event of a steady source that has none, by its [`steady_mark`].
     #[inline(never)]
-    pub fn begin(&mut self, source: usize, key: Key) {
-        self.bring_forward(NONE, key.0 | STEADY | source as Mark);
+    pub fn begin(&mut self, mark: Key) {
+        self.bring_forward(NONE, mark);
     }
 
-    /// Sets the event after that of a steady source which has come: the earliest.
+    /// Sets the event after that of a steady source which has come, the earliest, by its [`steady_mark`].
     #[inline(always)] // Once, where the event of a wire is run.
-    pub fn follow(&mut self, source: usize, key: Key) {
-        self.replace(key.0 | STEADY | source as Mark);
+    pub fn follow(&mut self, mark: Key) {
+        self.replace(mark);
         self.settle();
     }
 
     /// A source is steady no more; `key` is its event.
     pub fn unsettle(&mut self, source: usize, key: Key) {
-        let steady = key.0 | STEADY | source as Mark;
+        let number = key.number | steady_bits(source);
+        let steady = Mark { number, ..key };
         if steady == self.first {
             self.first = NONE;
             self.fetch_first();
@@ -202,27 +261,47 @@ impl Agenda {
     #[inline(always)]
     fn settle(&mut self) {
         // All bits are set where there is none.
-        if self.first & STEADY == 0 {
-            self.settle_late();
+        if self.first.number & STEADY == 0 {
+            let known = &self.sources[(self.first.number & SOURCE) as usize];
+            if known.event != self.first {
+                self.settle_late();
+            }
         }
     }
 
     #[inline(never)]
     fn settle_late(&mut self) {
-        while self.first & STEADY == 0 {
-            let known = &mut self.sources[(self.first & SOURCE) as usize];
+        while self.first.number & STEADY == 0 {
+            let known = &mut self.sources[(self.first.number & SOURCE) as usize];
             if known.event == self.first {
                 return;
             }
             known.mark = known.event;
             let event = known.event;
-            self.replace(event);
+            self.replace_further(event);
         }
     }
 
-    /// The first mark moves to `event`, which is later; another may be the first then.
+    /// The first mark moves to `event`, which is later; another may be the first then. Most pass one or two others.
     #[inline(always)]
     fn replace(&mut self, event: Mark) {
+        let Some([.., third, second, next]) = self.near.get_mut(..self.len) else {
+            return self.replace_further(event);
+        };
+        if !next.before(event) {
+            self.first = event;
+        } else if event.before(*second) {
+            self.first = std::mem::replace(next, event);
+        } else if event.before(*third) {
+            self.first = std::mem::replace(next, std::mem::replace(second, event));
+        } else {
+            self.replace_further(event);
+        }
+    }
+
+    /// The same, wherever it belongs.
+    #[inline(never)]
+    fn replace_further(&mut self, event: Mark) {
         let next = self.near[(self.len - 1) % NEAR];
         if event <= next {
             self.first = event;
@@ -342,28 +421,19 @@ impl Agenda {
     /// When the earliest event is, and its source, if there is one.
     #[inline(always)]
     pub fn first(&self) -> (Nanos, usize) {
-        (Key(self.first).at(), (self.first & SOURCE) as usize)
+        (self.first.at, (self.first.number & SOURCE) as usize)
     }
 
     /// No event of any source but that of the earliest event is earlier than this.
     #[inline]
     pub fn rival(&self) -> Key {
-        Self::key(self.near[self.len - 1])
-    }
-
-    /// The event of a mark.
-    #[inline]
-    fn key(mark: Mark) -> Key {
-        match mark {
-            NONE => Key::NEVER,
-            mark => Key(mark & !ADDED),
-        }
+        self.near[self.len - 1].event()
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        Self::key(self.sources[source].event)
+        self.sources[source].event.event()
     }
 
     /// When the earliest event is, and its source; `None` when nothing is left to happen.
@@ -371,191 +441,10 @@ impl Agenda {
     pub fn earliest(&self) -> Option<(Nanos, usize)> {
         match self.first {
             NONE => None,
-            first => Some((Key(first).at(), (first & SOURCE) as usize)),
+            first => Some((first.at, (first.number & SOURCE) as usize)),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rng::Seed;
-
-    impl Agenda {
-        /// How many marks there are.
-        fn len(&self) -> usize {
-            usize::from(self.first != NONE) + (self.len - 1) + self.far.len()
-        }
-    }
-
-    #[test]
-    fn the_earliest_of_random_changes_is_the_minimum() {
-        for seed in 0..60 {
-            let mut rng = Seed::new(seed, 0).stream("agenda");
-            // Some fit the list, some do not.
-            let sources = 1 + rng.below(100) as usize;
-            // Some spread over long, some happen at the same instants.
-            let span = [50, 1_000_000][seed as usize % 2];
-            let mut agenda = Agenda::new(sources);
-            let mut model = vec![Key::NEVER; sources];
-            let mut now = 0;
-            for sequence in 0..3000 {
-                // Half the changes are of the source whose event comes, as in a world.
-                let source = match agenda.earliest() {
-                    Some((at, source)) if rng.below(2) == 0 => {
-                        now = at;
-                        source
-                    }
-                    _ => rng.below(sources as u64) as usize,
-                };
-                let key = if rng.below(4) == 0 {
-                    Key::NEVER
-                } else {
-                    Key::new(now + rng.below(span), sequence)
-                };
-                agenda.set(source, key);
-                model[source] = key;
-                let events = model.iter().enumerate();
-                let first = events
-                    .filter(|(_, key)| **key != Key::NEVER)
-                    .min_by_key(|it| it.1);
-                let first = first.map(|(source, key)| (key.at(), source));
-                assert_eq!(agenda.earliest(), first, "seed {seed}");
-                assert_eq!(agenda.get(source), model[source], "seed {seed}");
-                if let Some((_, first)) = first {
-                    let others = model.iter().enumerate().filter(|(it, _)| *it != first);
-                    let rival = others.map(|(_, key)| *key).min();
-                    assert!(
-                        Some(agenda.rival()) <= rival.or(Some(Key::NEVER)),
-                        "seed {seed}"
-                    );
-                }
-                assert!(agenda.len() <= sources, "seed {seed}");
-            }
-        }
-    }
-
-    #[test]
-    fn steady_sources_stand_in_order_among_the_others() {
-        for seed in 0..60 {
-            let mut rng = Seed::new(seed, 0).stream("agenda");
-            let sources = 2 + rng.below(100) as usize;
-            // The first of them are steady.
-            let mut steady = rng.below(sources as u64) as usize;
-            let span = [50, 1_000_000][seed as usize % 2];
-            let mut agenda = Agenda::new(sources);
-            let mut model = vec![Key::NEVER; sources];
-            for sequence in 0..3000 {
-                let events = model.iter().enumerate();
-                let first = events
-                    .filter(|(_, key)| **key != Key::NEVER)
-                    .min_by_key(|it| it.1);
-                let now = first.map_or(0, |(_, key)| key.at());
-                let first = first.map(|(source, _)| source);
-                let mut source = rng.below(sources as u64) as usize;
-                let mut key = Key::new(now + rng.below(span), sequence);
-                if rng.below(4) == 0 {
-                    key = Key::NEVER;
-                }
-                if rng.below(2) == 0 {
-                    source = first.unwrap_or(source);
-                }
-                if source >= steady {
-                    agenda.set(source, key);
-                } else if first == Some(source) {
-                    agenda.follow(source, key);
-                } else if model[source] == Key::NEVER && key != Key::NEVER {
-                    agenda.begin(source, key);
-                } else {
-                    key = model[source];
-                }
-                model[source] = key;
-                if rng.below(500) == 0 && steady > 0 {
-                    steady -= 1;
-                    agenda.unsettle(steady, model[steady]);
-                }
-                let events = model.iter().enumerate();
-                let first = events.min_by_key(|it| it.1);
-                let first = first.filter(|(_, key)| **key != Key::NEVER);
-                let first = first.map(|(source, key)| (key.at(), source));
-                assert_eq!(agenda.earliest(), first, "seed {seed}");
-                assert_eq!(agenda.is_empty(), first.is_none(), "seed {seed}");
-                assert!(agenda.len() <= sources, "seed {seed}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_alarm_that_does_not_change_keeps_its_place() {
-        let mut agenda = Agenda::new(3);
-        let mut sequence = 0;
-        agenda.alarm(2, Some(7), &mut sequence);
-        agenda.alarm(1, Some(7), &mut sequence);
-        agenda.alarm(2, Some(7), &mut sequence);
-        assert_eq!(agenda.earliest(), Some((7, 2)));
-        assert_eq!(sequence, 2);
-        agenda.alarm(2, Some(8), &mut sequence);
-        assert_eq!(agenda.earliest(), Some((7, 1)));
-        agenda.alarm(1, None, &mut sequence);
-        assert_eq!(agenda.earliest(), Some((8, 2)));
-        agenda.alarm(1, None, &mut sequence);
-        agenda.alarm(0, Some(3), &mut sequence);
-        assert_eq!(agenda.earliest(), Some((3, 0)));
-    }
-
-    #[test]
-    fn a_deadline_put_off_leaves_one_mark() {
-        let mut agenda = Agenda::new(2);
-        agenda.set(0, Key::new(10, 0));
-        agenda.set(1, Key::new(1_000, 1));
-        for put_off in 2..1_000 {
-            agenda.set(1, Key::new(1_000 + put_off, put_off));
-            // A deadline that is nearer for a while leaves nothing behind.
-            agenda.set(1, Key::new(500, put_off));
-            agenda.set(1, Key::new(1_000 + put_off, put_off));
-        }
-        assert_eq!(agenda.len(), 2);
-        assert_eq!(agenda.earliest(), Some((10, 0)));
-        assert_eq!(agenda.rival().at(), 500);
-        agenda.set(0, Key::NEVER);
-        assert_eq!(agenda.earliest(), Some((1_999, 1)));
-        assert_eq!(agenda.rival(), Key::NEVER);
-        agenda.set(1, Key::NEVER);
-        assert_eq!(agenda.earliest(), None);
-        assert_eq!(agenda.len(), 0);
-    }
-
-    #[test]
-    fn growing_keeps_events() {
-        let mut agenda = Agenda::new(2);
-        agenda.set(1, Key::new(5, 0));
-        agenda.grow(9);
-        assert_eq!(agenda.earliest(), Some((5, 1)));
-        agenda.set(8, Key::new(4, 1));
-        assert_eq!(agenda.earliest(), Some((4, 8)));
-        assert_eq!(agenda.get(1).at(), 5);
-    }
-
-    #[test]
-    fn the_last_event_of_an_instant_comes_after_all_others() {
-        let mut agenda = Agenda::new(4);
-        agenda.set(0, Key::last(7));
-        agenda.set(1, Key::new(7, 8_000_000_000_000));
-        agenda.set(2, Key::new(8, 0));
-        agenda.set(3, Key::last(7));
-        let mut order = Vec::new();
-        while let Some((at, source)) = agenda.earliest() {
-            order.push((at, source));
-            agenda.set(source, Key::NEVER);
-        }
-        assert_eq!(order, [(7, 1), (7, 0), (7, 3), (8, 2)]);
-    }
-
-    #[test]
-    fn one_instant_keeps_the_order_of_decision() {
-        let mut agenda = Agenda::new(3);
-        agenda.set(2, Key::new(7, 10));
-        agenda.set(0, Key::new(7, 11));
-        assert_eq!(agenda.earliest(), Some((7, 2)));
-    }
-}
+mod tests;

@@ -8,6 +8,8 @@ struct Entry {
     /// Entries are searched by this; those without a port come last and are searched one by one.
     group: u32,
     binding: Binding,
+    /// It takes all that comes to its port.
+    whole: bool,
     agent: u32,
 }
 
@@ -34,8 +36,13 @@ impl Entry {
     }
 }
 
-/// So many entries are looked through one by one.
-const FEW: usize = 8;
+/// Ports are told apart by so many of their lowest bits before entries are looked at.
+const HINT_BITS: u32 = 4;
+
+/// Which hint is of a port.
+fn hint(port: u16) -> usize {
+    usize::from(port) & ((1 << HINT_BITS) - 1)
+}
 
 fn group(protocol: u8, port: Option<u16>) -> u32 {
     u32::from(protocol) << 17 | port.map_or(1 << 16, u32::from)
@@ -46,6 +53,8 @@ fn group(protocol: u8, port: Option<u16>) -> u32 {
 pub(crate) struct Demux {
     /// By group, within a group the more detailed first.
     entries: Vec<Entry>,
+    /// Of the ports of each hint, the place of the first entry that names one.
+    hints: [u32; 1 << HINT_BITS],
 }
 
 /// Somebody has this binding already.
@@ -65,6 +74,7 @@ impl Demux {
         }
         let entry = Entry {
             group: group(protocol, binding.port),
+            whole: binding == Binding::port(binding.port.unwrap_or(0)),
             binding,
             agent,
         };
@@ -73,10 +83,27 @@ impl Demux {
             .entries
             .partition_point(|other| rank(other) <= rank(&entry));
         self.entries.insert(place, entry);
+        for (place, entry) in self.entries.iter().enumerate().rev() {
+            if let Some(port) = entry.binding.port {
+                self.hints[hint(port)] = place as u32;
+            }
+        }
         Ok(())
     }
 
+    /// The agent that `packet` is for, where that is plain to see. Most are for one that takes all that comes to a port, and few ports of a
+    /// node share a hint.
+    #[inline(always)] // Where packets are delivered.
+    pub fn likely(&self, packet: &Packet) -> Option<u32> {
+        let &[_, _, high, low] = packet.bytes.first_chunk()?;
+        let port = u16::from_be_bytes([high, low]);
+        let entry = self.entries.get(self.hints[hint(port)] as usize)?;
+        let fits = entry.whole && entry.group == group(packet.protocol, Some(port));
+        (fits && packet.header == 0).then_some(entry.agent)
+    }
+
     /// The agent that `packet` is for.
+    #[inline(never)]
     pub fn find(&self, packet: &Packet) -> Option<u32> {
         let ports = packet.ports();
         let remote = ports.map(|p| u16::from_be_bytes([p[0], p[1]]));
@@ -88,13 +115,10 @@ impl Demux {
     #[inline(always)]
     fn search(&self, packet: &Packet, port: Option<u16>, remote: Option<u16>) -> Option<u32> {
         let group = group(packet.protocol, port);
-        let mut entries = &self.entries[..];
-        if entries.len() > FEW {
-            let first = entries.partition_point(|e| e.group < group);
-            entries = &entries[first..];
-        }
-        let mut members = entries.iter().take_while(|e| e.group <= group);
-        let fitting = members.find(|e| e.group == group && e.fits(packet, remote));
+        let first = self.entries.partition_point(|e| e.group < group);
+        let entries = &self.entries[first..];
+        let mut members = entries.iter().take_while(|e| e.group == group);
+        let fitting = members.find(|e| e.fits(packet, remote));
         fitting.map(|entry| entry.agent)
     }
 }
@@ -108,6 +132,7 @@ mod tests {
 
     use super::*;
     use crate::packet::{HOP_LIMIT, SCTP, TCP};
+    use crate::rng::Seed;
 
     fn packet(protocol: u8, ports: &[u8], host: u8) -> Packet {
         Packet {
@@ -143,7 +168,13 @@ mod tests {
         demux.add(TCP, Binding::port(80).from_port(5), 3).unwrap();
         demux.add(SCTP, Binding::port(80), 4).unwrap();
         assert_eq!(demux.add(SCTP, Binding::port(80), 9), Err(Taken));
-        let find = |protocol, ports: [u8; 4], host| demux.find(&packet(protocol, &ports, host));
+        let find = |protocol, ports: [u8; 4], host| {
+            let packet = packet(protocol, &ports, host);
+            let found = demux.find(&packet);
+            // What is plain to see is no other.
+            assert!(demux.likely(&packet).is_none_or(|it| Some(it) == found));
+            found
+        };
         assert_eq!(find(TCP, [0, 5, 0, 80], 1), Some(3));
         assert_eq!(find(TCP, [0, 6, 0, 80], 1), Some(2));
         assert_eq!(find(TCP, [0, 6, 0, 80], 2), Some(1));
@@ -152,5 +183,37 @@ mod tests {
         assert_eq!(find(SCTP, [0, 6, 0, 81], 2), None);
         assert_eq!(demux.find(&packet(TCP, &[0, 6], 2)), Some(0));
         assert_eq!(demux.find(&packet(SCTP, &[], 2)), None);
+    }
+
+    #[test]
+    fn what_is_plain_to_see_is_what_is_found() {
+        for seed in 0..40 {
+            let mut rng = Seed::new(seed, 0).stream("bindings");
+            let mut demux = Demux::default();
+            // Many share a hint, a group or both.
+            for agent in 0..rng.below(30) as u32 {
+                let mut binding = Binding::port(rng.below(40) as u16);
+                if rng.below(4) == 0 {
+                    binding = binding.from_port(rng.below(3) as u16);
+                }
+                if rng.below(5) == 0 {
+                    binding.port = None;
+                }
+                let _ = demux.add([TCP, SCTP][rng.below(2) as usize], binding, agent);
+            }
+            let mut plain = 0;
+            for port in 0..40 {
+                for remote in 0..3 {
+                    for protocol in [TCP, SCTP] {
+                        let packet = packet(protocol, &[0, remote, 0, port], 1);
+                        if let Some(likely) = demux.likely(&packet) {
+                            assert_eq!(Some(likely), demux.find(&packet), "seed {seed}");
+                            plain += 1;
+                        }
+                    }
+                }
+            }
+            assert!(plain > 0 || demux.entries.iter().all(|it| !it.whole));
+        }
     }
 }

@@ -12,10 +12,10 @@ use crate::agenda::Agenda;
 use crate::capture::Capture;
 use crate::error::BuildError;
 use crate::ids::{Direction, Family, LinkId, NodeId};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Progress};
 use crate::link::{Cell, Lane};
 use crate::outside::Outside;
-use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
+use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels, header_size};
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
 use crate::routing::{HERE, Hop, NOWHERE, Router};
@@ -28,6 +28,8 @@ pub(crate) struct Departure {
     pub source: IpAddr,
     pub target: u32,
     pub via: u32,
+    /// Size of their IP header.
+    pub header: u32,
 }
 
 /// Lanes, routes and observers.
@@ -45,8 +47,11 @@ pub(crate) struct Network {
     pub sequence: u64,
     pub sent: u64,
     pub delivered: u64,
-    pub hops: u64,
-    /// Events of media, which go through many by one entry of the agenda, and through some without.
+    /// Packets that came to the end of a link that is no wire.
+    hops: u64,
+    /// Those that came to the end of a wire which is none any more.
+    unfolded: u64,
+    /// Events of links that are no wires, and of media, which go through many by one entry of the agenda, and through some without.
     pub instants: u64,
     /// The world runs at length, and looks at its media when it stops.
     pub at_length: bool,
@@ -101,6 +106,7 @@ impl Network {
             sent: 0,
             delivered: 0,
             hops: 0,
+            unfolded: 0,
             instants: 0,
             at_length: false,
             parcels: Parcels::default(),
@@ -152,18 +158,27 @@ impl Network {
             source,
             target,
             via,
+            header: header_size(path.remote) as u32,
         })
     }
 
     /// Gives `packet` to the interface `via` for sending.
-    #[inline(always)] // Where agents send, and where routers forward; each is a short way for wires.
+    #[inline(never)]
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
-        let Lane::Wire(wire) = &mut self.lanes[via as usize] else {
+        let size = packet.wire_size();
+        self.offer_sized(now, via, packet, size);
+    }
+
+    /// The same of a packet whose size on the wire is known.
+    #[inline(always)] // Where agents send, and where routers forward; each is a short way for wires.
+    pub fn offer_sized(&mut self, now: Nanos, via: u32, packet: Parcel, size: usize) {
+        debug_assert_eq!(size, packet.wire_size());
+        let Some(Lane::Wire(wire)) = self.lanes.get_mut(via as usize) else {
             return self.offer_otherwise(now, via, packet);
         };
-        match wire.offer(now, packet, &mut self.sequence) {
+        match wire.offer(now, packet, size, &mut self.sequence) {
             Ok(None) => {}
-            Ok(Some(next)) => self.agenda.begin(via as usize, next),
+            Ok(Some(next)) => self.agenda.begin(next),
             Err(packet) => self.reuse(packet),
         }
     }
@@ -231,7 +246,8 @@ impl Network {
 
     /// From now on somebody looks at a lane.
     pub fn unfold(&mut self, now: Nanos, index: usize) {
-        if let Lane::Wire(_) = self.lanes[index] {
+        if let Lane::Wire(wire) = &self.lanes[index] {
+            self.unfolded += wire.arrived();
             let lane = self.lanes.swap_remove(index).unfold(now);
             self.agenda.unsettle(index, lane.next());
             self.lanes.push(lane);
@@ -246,16 +262,15 @@ impl Network {
         let Lane::Wire(wire) = &mut self.lanes[index] else {
             return self.step_lane_otherwise(now, index);
         };
-        let (node, packet, next) = wire.arrive();
-        self.agenda.follow(index, next);
-        let packet = packet?;
-        self.hops += 1;
-        self.forward(now, node, packet)
+        let (node, packet, size, next) = wire.arrive();
+        self.agenda.follow(next);
+        self.forward(now, node, packet?, size)
     }
 
     /// The same of a lane that is no wire.
     #[inline(never)]
     fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+        self.instants += 1;
         let lane = &mut self.lanes[index];
         let arrived = lane.step(now, &mut self.sequence);
         self.agenda.set(index, lane.next());
@@ -280,7 +295,8 @@ impl Network {
             capture.receives(now, interface, &packet);
         }
         let node = self.topology.interfaces()[interface as usize].node;
-        self.forward(now, node, packet)
+        let size = packet.wire_size();
+        self.forward(now, node, packet, size)
     }
 
     #[inline(always)]
@@ -289,16 +305,18 @@ impl Network {
         now: Nanos,
         node: NodeId,
         mut packet: Parcel,
+        size: usize,
     ) -> Option<(NodeId, Parcel)> {
-        packet.hops_left -= 1;
+        let left = packet.hops_left - 1;
+        packet.hops_left = left;
         let next = self.router.routes().next(node, packet.target);
         if next == HERE {
             return Some((node, packet));
         }
-        if next == NOWHERE || packet.hops_left == 0 || !self.transits.is_empty() {
+        if left == 0 || next == NOWHERE || !self.transits.is_empty() {
             return self.forward_otherwise(now, node, packet);
         }
-        self.offer(now, next, packet);
+        self.offer_sized(now, next, packet, size);
         None
     }
 
@@ -368,6 +386,25 @@ impl Network {
         for index in 0..self.lanes.len() {
             self.lanes[index].settle(now);
             self.tell(index);
+        }
+    }
+
+    /// How many packets have come to the end of a wire. Each was an event of its own.
+    fn wired(&self) -> u64 {
+        let wires = self.lanes.iter().map(|lane| match lane {
+            Lane::Wire(wire) => wire.arrived(),
+            _ => 0,
+        });
+        wires.sum::<u64>() + self.unfolded
+    }
+
+    /// How much work was done, where the events of agents and of other links are `events`.
+    pub fn progress(&self, events: u64) -> Progress {
+        let wired = self.wired();
+        Progress {
+            events: events + self.instants + wired,
+            hops: self.hops + wired,
+            sent: self.sent,
         }
     }
 

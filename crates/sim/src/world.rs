@@ -1,13 +1,13 @@
 //! The world: a network, the agents that live in it, and the clock.
 
+mod ends;
 mod outside;
 mod slot;
 
 use std::any::Any;
 use std::io::{self, Write};
 
-use anabranch_transport::{Nanos, Path, Transmit};
-use bytes::{Buf, Bytes};
+use anabranch_transport::Nanos;
 
 use crate::agent::{Agent, AgentId, Attachment};
 use crate::arena::Arena;
@@ -17,17 +17,15 @@ use crate::error::{BuildError, RunError};
 use crate::ids::{Direction, LinkId, MediumId, NodeId};
 use crate::ledger::{Ledger, Progress};
 use crate::link::LinkStats;
-use crate::network::{Departure, Network};
-use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
+use crate::network::Network;
+use crate::packet::Parcel;
 use crate::probe::{LaneProbes, LinkProbes, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::topology::Topology;
 use crate::watch::PacketWatch;
 use crate::wifi::StationStats;
+use ends::{deliver, drive, set_alarm};
 use slot::Slot;
-
-/// How many packets an agent may send at one wake before the world calls it stalled.
-const MOST_PACKETS: u32 = 1 << 20;
 
 /// A deterministic network with agents: a function of its topology, its agents and its seed.
 ///
@@ -57,12 +55,16 @@ pub struct World {
     /// Of each node.
     demux: Vec<Demux>,
     arena: Arena,
-    /// Events but those of media.
+    /// Events but those of media and wires.
     events: u64,
     /// An agent that never stops, told at the end of the event.
     stalled: Option<RunError>,
-    /// No event is to follow this one.
-    pausing: bool,
+    /// Events before this are run, and at their sources those that follow before any other.
+    ahead: Nanos,
+    /// Nothing but events is to be thought of before this: neither is it later than `ahead`, nor do routes change before it.
+    clear: Nanos,
+    /// One event is to be run, whenever it is.
+    single: bool,
 }
 
 impl World {
@@ -81,7 +83,9 @@ impl World {
             arena: Arena::new(),
             events: 0,
             stalled: None,
-            pausing: false,
+            ahead: 0,
+            clear: 0,
+            single: false,
         })
     }
 
@@ -144,7 +148,8 @@ impl World {
             node,
             protocol,
             start: Some(start),
-            stop,
+            turn: start,
+            stop: stop.unwrap_or(Nanos::MAX),
             transit: false,
             paths: Vec::new(),
             woken: 0,
@@ -232,11 +237,7 @@ impl World {
 
     /// How much work was done.
     pub fn progress(&self) -> Progress {
-        Progress {
-            events: self.events + self.network.instants,
-            hops: self.network.hops,
-            sent: self.network.sent,
-        }
+        self.network.progress(self.events)
     }
 
     /// When something happens next; `None` if nothing ever will.
@@ -330,8 +331,8 @@ impl World {
     /// [`RunError::Stalled`].
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
         self.network.at_length = true;
-        self.run(end, end.saturating_add(1));
-        self.pausing = false;
+        (self.ahead, self.clear) = (end.saturating_add(1), 0);
+        self.run();
         // Where it has stalled, the media's events of that instant, which come last, have not happened.
         let (reached, last) = match self.stalled {
             Some(_) => (self.now, self.now.saturating_sub(1)),
@@ -351,9 +352,9 @@ impl World {
         if self.network.agenda.is_empty() {
             return Ok(false);
         }
-        self.pausing = true;
-        self.run(Nanos::MAX, 0);
-        self.pausing = false;
+        (self.ahead, self.clear) = (0, 0);
+        self.single = true;
+        self.run();
         self.stalled.take().map_or(Ok(true), Err)
     }
 
@@ -376,38 +377,64 @@ impl World {
         Some(result)
     }
 
-    /// Runs the events up to and at `end`, and at their sources those that follow before any other and before `ahead`; but one only if the
-    /// world is `pausing`.
+    /// Runs the events before `ahead`, or a single one.
     #[inline(never)]
-    fn run(&mut self, end: Nanos, ahead: Nanos) {
+    fn run(&mut self) {
         loop {
             let (at, source) = self.network.agenda.first();
-            if at > end || (at == Nanos::MAX && self.network.agenda.is_empty()) {
+            if at >= self.clear && !self.goes_on(at) {
                 return;
             }
             self.now = at;
-            self.events += 1;
-            if self.network.next_route_change() <= at {
-                self.follow_links(at);
-            }
             // The agent that has something to do.
-            let agent = if source < self.network.lanes.len() {
-                let arrived = self.network.step_lane(at, source);
-                arrived.and_then(|(node, packet)| self.deliver(node, packet))
+            let slot = if source < self.network.lanes.len() {
+                let Some((node, packet)) = self.network.step_lane(at, source) else {
+                    continue;
+                };
+                let (network, slots) = (&mut self.network, &mut self.slots[..]);
+                let demux = &self.demux[node.index()];
+                deliver(network, at, demux, slots, (node, packet))
             } else {
                 match source.checked_sub(self.network.sources()) {
-                    None => self.step_cell(source, ahead),
-                    Some(agent) if self.wake(agent) => Some(agent),
-                    Some(_) => return,
+                    None => self
+                        .step_cell(source)
+                        .and_then(|agent| self.slots.get_mut(agent)),
+                    Some(agent) => {
+                        self.events += 1;
+                        let slot = &mut self.slots[agent];
+                        if !slot.wake(at) {
+                            self.stall(agent);
+                            return;
+                        }
+                        Some(slot)
+                    }
                 }
             };
-            if let Some(agent) = agent {
-                self.drive(agent);
-            }
-            if self.pausing {
-                return;
+            if let Some(slot) = slot
+                && !drive(&mut self.network, self.now, &mut self.arena, slot)
+            {
+                let agent = slot.source - self.network.sources();
+                self.stall(agent);
             }
         }
+    }
+
+    /// Whether an event at `at` is run: it is before `ahead` or the single one, or the end of time is to be reached. Brings the routes up to
+    /// it then.
+    #[cold]
+    #[inline(never)]
+    fn goes_on(&mut self, at: Nanos) -> bool {
+        if at >= self.ahead {
+            let single = std::mem::take(&mut self.single);
+            if (!single && self.ahead < Nanos::MAX) || self.network.agenda.is_empty() {
+                return false;
+            }
+        }
+        if self.network.next_route_change() <= at {
+            self.follow_links(at);
+        }
+        self.clear = self.ahead.min(self.network.next_route_change());
+        true
     }
 
     /// Lets routes follow the links, and agents forget the ways they know.
@@ -422,11 +449,9 @@ impl World {
 
     /// Runs what is next at a medium: an agent that has something to do, the others having done it.
     #[inline(never)]
-    fn step_cell(&mut self, source: usize, ahead: Nanos) -> Option<usize> {
+    fn step_cell(&mut self, source: usize) -> Option<usize> {
         let cell = source - self.network.lanes.len();
-        // The network counts them.
-        self.events -= 1;
-        let now = self.network.step_cell(self.now, cell, ahead);
+        let now = self.network.step_cell(self.now, cell, self.ahead);
         self.now = now;
         let mut last = None;
         while let Some((interface, packet)) = self.network.poll_arrived() {
@@ -440,53 +465,12 @@ impl World {
         last
     }
 
-    /// Hands a packet to the agent that it is for, which has something to do then.
-    #[inline(always)] // In the loop of events, and once for media.
+    /// The agent that a packet was for, which has something to do then.
     fn deliver(&mut self, node: NodeId, packet: Parcel) -> Option<usize> {
-        let agent = match self.network.transit_of(node, &packet) {
-            None => self.demux[node.index()].find(&packet),
-            transit => transit,
-        };
-        let slot = agent.and_then(|agent| self.slots.get_mut(agent as usize));
-        let Some(slot) = slot.filter(|slot| slot.start.is_none()) else {
-            self.network.leave(self.now, node, packet);
-            return None;
-        };
-        self.network.delivered += 1;
-        if let Some(watch) = &mut self.network.watch
-            && !slot.transit
-        {
-            watch.delivered(self.now, &packet);
-        }
-        let path = Path::new(packet.destination, packet.source);
-        let ecn = packet.ecn;
-        let header = usize::from(packet.header);
-        let mut datagram = self.network.parcels.unwrap(packet);
-        if header != 0 {
-            datagram.advance(header);
-        }
-        slot.agent.handle_datagram(self.now, path, ecn, datagram);
-        agent.map(|agent| agent as usize)
-    }
-
-    /// Wakes an agent, which has something to do then; `false` if it has stalled.
-    #[inline(always)] // Once, in the loop of events.
-    fn wake(&mut self, index: usize) -> bool {
-        let now = self.now;
-        let slot = &mut self.slots[index];
-        if slot.stalls(now) {
-            self.stall(index);
-            return false;
-        }
-        // What has come is the timeout, where it is neither of the other two.
-        let mut due = true;
-        if slot.start.is_some() || slot.stop.is_some_and(|stop| stop <= now) {
-            due = slot.change(now);
-        }
-        if due {
-            slot.agent.handle_timeout(now);
-        }
-        true
+        let demux = &self.demux[node.index()];
+        let (network, slots) = (&mut self.network, &mut self.slots[..]);
+        let slot = deliver(network, self.now, demux, slots, (node, packet))?;
+        Some(slot.source - self.network.sources())
     }
 
     /// An agent wakes or sends without end.
@@ -494,78 +478,17 @@ impl World {
     fn stall(&mut self, index: usize) {
         let at = self.now;
         self.stalled = Some(RunError::Stalled { agent: index, at });
-        self.pausing = true;
+        (self.ahead, self.clear) = (0, 0);
     }
 
-    /// [`World::drive`], apart from the loop of events.
+    /// Sends what an agent has to send and sets its alarm.
     #[inline(never)]
     fn drive_before(&mut self, index: usize) {
-        self.drive(index);
-    }
-
-    /// Sends what an agent has to send and sets its alarm: the loop law of transports.
-    #[inline(always)] // In the loop of events, and once for the others.
-    fn drive(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let mut left = MOST_PACKETS;
-        while left != 0
-            && let Some(transmit) = slot.agent.poll_transmit(self.now, self.arena.buffer())
-        {
-            let bytes = self.arena.take();
-            debug_assert_eq!(bytes.len(), transmit.len);
-            send(&mut self.network, self.now, slot, transmit, bytes);
-            left -= 1;
-        }
-        set_alarm(&mut self.network, self.now, slot);
-        if left == 0 {
+        if !drive(&mut self.network, self.now, &mut self.arena, slot) {
             self.stall(index);
         }
     }
-}
-
-/// Sets the alarm of an agent.
-#[inline(always)]
-fn set_alarm(network: &mut Network, now: Nanos, slot: &Slot) {
-    let at = slot.deadline().map(|deadline| deadline.max(now));
-    network.agenda.alarm(slot.source, at, &mut network.sequence);
-}
-
-/// Sends one packet.
-#[inline(always)] // Once, where agents are driven.
-fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, bytes: Bytes) {
-    let departure = slot.departure(network, transmit.path);
-    let id = network.sent;
-    network.sent += 1;
-    let Some(Departure {
-        source,
-        target,
-        via,
-    }) = departure
-    else {
-        return network.drop(DropReason::NoRoute);
-    };
-    let parcel = network.parcels.wrap(Packet {
-        bytes,
-        id,
-        source,
-        destination: transmit.path.remote,
-        target,
-        sent: now,
-        departed: Nanos::MAX,
-        added: 0,
-        ecn: transmit.ecn,
-        may_fragment: transmit.may_fragment,
-        fragment: 0,
-        header: 0,
-        protocol: slot.protocol,
-        hops_left: HOP_LIMIT,
-    });
-    if let Some(watch) = &mut network.watch
-        && !slot.transit
-    {
-        watch.sent(&parcel);
-    }
-    network.offer(now, via, parcel);
 }
 
 /// Why a capture cannot begin.

@@ -101,6 +101,9 @@ struct Outcome {
     ledger: Ledger,
     arrivals: Vec<Vec<(Nanos, u64)>>,
     stats: Vec<LinkStats>,
+    /// The same at several times before the end, where all is run at length.
+    midway: Vec<Vec<LinkStats>>,
+    hops: u64,
     /// By time: drops on a link that decides at once are told before they happen.
     samples: Vec<(Nanos, usize, String)>,
     /// Of packets at one instant, either may be written first.
@@ -157,6 +160,20 @@ fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
             .capture(Box::new(capture.clone()), &interfaces)
             .unwrap();
     }
+    let counted = |world: &World| -> Vec<LinkStats> {
+        let stats = links
+            .iter()
+            .flat_map(|&link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap()));
+        stats.collect()
+    };
+    let mut midway = Vec::new();
+    if chance(&mut rng, 2) {
+        for _ in 0..20 {
+            let until = world.now() + rng.below(90 * MS);
+            world.run_until(until).unwrap();
+            midway.push(counted(&world));
+        }
+    }
     while world.step().unwrap() {}
     world.run_until(10 * SECOND).unwrap();
     world.finish().unwrap();
@@ -169,10 +186,9 @@ fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
         arrivals: sinks
             .map(|sink| world.agent::<Sink>(sink).unwrap().arrivals.clone())
             .to_vec(),
-        stats: links
-            .iter()
-            .flat_map(|&link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap()))
-            .collect(),
+        stats: counted(&world),
+        midway,
+        hops: world.progress().hops,
         samples,
         capture,
     }
@@ -257,6 +273,10 @@ fn what_nobody_looks_at_is_the_same() {
             assert_eq!(watched.ledger, other.ledger, "seed {seed}, {from:?}");
             assert_eq!(watched.arrivals, other.arrivals, "seed {seed}, {from:?}");
             assert_eq!(watched.stats, other.stats, "seed {seed}, {from:?}");
+            assert_eq!(watched.hops, other.hops, "seed {seed}, {from:?}");
+            if from.is_none() {
+                assert_eq!(watched.midway, other.midway, "seed {seed}");
+            }
             let Some(from) = from else { continue };
             // Bins begin elsewhere, and a drop may have been decided before it happens.
             let later = |outcome: &Outcome| {

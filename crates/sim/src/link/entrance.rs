@@ -27,6 +27,13 @@ pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     lost
 }
 
+/// The same where there are several, apart from the way of one.
+#[cold]
+#[inline(never)]
+fn any_lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
+    lost(losses, at, packet)
+}
+
 /// The losses of a direction, before its queue and in the air.
 pub(super) fn losses(losses: Vec<PlacedLoss>, name: &str, seed: Seed) -> [Vec<Losing>; 2] {
     let (mut before_queue, mut after_queue) = (Vec::new(), Vec::new());
@@ -117,7 +124,10 @@ impl Entrance {
     /// Whether one of the losses takes a packet that has entered.
     #[inline]
     pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {
-        lost(&mut self.losses, now, packet)
+        match &mut self.losses[..] {
+            [Losing { model, rng }] => model.takes(now, packet, rng),
+            losses => any_lost(losses, now, packet),
+        }
     }
 
     /// The largest packet that the link carries at `now`.

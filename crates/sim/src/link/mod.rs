@@ -37,13 +37,14 @@ pub use stats::{Count, LinkStats};
 pub(crate) use air::{AirLane, Aloft, Cell, Landing};
 use point_to_point::PointToPoint;
 use stepwise::Stepwise;
-use wire::Wire;
+use wire::{LONGEST_DELAY, Wire};
 
 use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::ids::NodeId;
 use crate::packet::{Packet, Parcel};
 use crate::rng::Seed;
+use crate::topology::opposite;
 
 /// What a lane did with a packet that was offered to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +98,12 @@ impl Lane {
             (Some(rate), Some(limit)) => {
                 let lane = PointToPoint::new(config, (rate, limit), link, name, to, seed)?;
                 match lane.plain_delay() {
-                    Some(delay) => Lane::Wire(Box::new(Wire::new(lane, delay, node))),
-                    None => Lane::PointToPoint(Box::new(lane)),
+                    Some(delay) if delay <= LONGEST_DELAY => {
+                        // It is the lane of the interface that its packets do not arrive at.
+                        let source = opposite(to) as usize;
+                        Lane::Wire(Box::new(Wire::new(lane, delay, node, source)))
+                    }
+                    _ => Lane::PointToPoint(Box::new(lane)),
                 }
             }
             _ => Lane::Stepwise(Box::new(Stepwise::new(config, link, name, to, seed)?)),

@@ -11,17 +11,18 @@ use anabranch_transport::Nanos;
 use super::account::Departure;
 use super::point_to_point::PointToPoint;
 use super::{Count, LinkStats};
-use crate::agenda::Key;
+use crate::agenda::{Key, steady_bits, steady_mark};
 use crate::ids::NodeId;
 use crate::packet::{DropReason, Parcel};
 use crate::queue::{Limit, Occupancy};
 
+/// A longer delay is for the general direction: what is added up here never wraps.
+pub(super) const LONGEST_DELAY: Nanos = 1 << 62;
+
 /// A packet that was admitted.
 struct Passage {
-    /// When its last bit leaves.
-    finish: Nanos,
-    /// The number of its arrival.
-    sequence: u64,
+    /// When it arrives, by the agenda's mark.
+    arrival: Key,
     packet: Option<Parcel>,
     admitted: Nanos,
     size: usize,
@@ -29,8 +30,7 @@ struct Passage {
 
 impl Passage {
     const NONE: Passage = Passage {
-        finish: 0,
-        sequence: 0,
+        arrival: Key::NEVER,
         packet: None,
         admitted: 0,
         size: 0,
@@ -45,24 +45,29 @@ pub(crate) struct Wire {
     to: NodeId,
     /// Packets may be lost before the queue.
     lossy: bool,
-    limit: Limit,
+    /// Room for so many packets and so many bytes, the packet in transmission included.
+    room: (u64, u64),
+    /// What the agenda calls it.
+    bits: u64,
     /// When the transmitter has sent all that it has accepted.
     busy_until: Nanos,
     /// The size of the last packet that was sent, and how long that took.
     last: (usize, Nanos),
     /// What was admitted and has not arrived: number `n` stands at `n` modulo the length, which is a power of two.
     ring: Vec<Passage>,
-    /// The numbers of the first, of the first whose last bit is not known to have left, and of the next to be admitted.
+    /// The numbers of the first, of the first whose last bit is not known to have left, and of the next to be admitted. What has arrived
+    /// has left too: the second may be behind the first.
     first: u64,
     waiting: u64,
     end: u64,
-    /// Bytes of those from `waiting` on.
+    /// Bytes of all that were admitted, and of those before `waiting`. The rest of the counters follows from them and from the ring.
     bytes: u64,
-    /// What was admitted; the rest of the counters follows from it and from the ring.
-    admitted: Count,
+    left_bytes: u64,
     busy: Nanos,
-    sojourn: u128,
-    longest_queue: usize,
+    /// How long those that were admitted waited for their first bit to leave.
+    waited: u128,
+    /// The most that were found before a packet and it; one that found nothing is not told.
+    longest_queue: u64,
     /// What was refused, and why.
     refused: Count,
     /// What it is made of, and what it becomes; drops are counted there.
@@ -70,13 +75,20 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// A wire that is `whole`, which nobody has used yet and which is plain with this `delay`; `to` is the node at its far end.
-    pub fn new(whole: PointToPoint, delay: Nanos, to: NodeId) -> Self {
+    /// A wire that is `whole`, which nobody has used yet and which is plain with this `delay`; `to` is the node at its far end, and `source`
+    /// its number among the sources of events.
+    pub fn new(whole: PointToPoint, delay: Nanos, to: NodeId, source: usize) -> Self {
+        let room = match whole.limit() {
+            Limit::Packets(packets) => (packets as u64, u64::MAX),
+            Limit::Bytes(bytes) => (u64::MAX, bytes),
+            Limit::Unlimited => (u64::MAX, u64::MAX),
+        };
         Self {
             delay,
             to,
             lossy: whole.may_lose(),
-            limit: whole.limit(),
+            room,
+            bits: steady_bits(source),
             busy_until: 0,
             // No packet has this size.
             last: (usize::MAX, 0),
@@ -85,9 +97,9 @@ impl Wire {
             waiting: 0,
             end: 0,
             bytes: 0,
-            admitted: Count::default(),
+            left_bytes: 0,
             busy: 0,
-            sojourn: 0,
+            waited: 0,
             longest_queue: 0,
             refused: Count::default(),
             whole,
@@ -105,13 +117,9 @@ impl Wire {
         for number in first..self.end {
             let departure = self.departure(number);
             let Passage {
-                finish,
-                sequence,
-                packet,
-                ..
+                arrival, packet, ..
             } = std::mem::replace(self.at(number), Passage::NONE);
-            let arrival = Key::new(finish.saturating_add(self.delay), sequence);
-            self.whole.carry_on(arrival, packet, departure);
+            self.whole.carry_on(arrival.event(), packet, departure);
         }
         self.whole
     }
@@ -127,7 +135,8 @@ impl Wire {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// Takes a packet from an interface. `sequence` numbers the events of the world. Its next event, if that has changed.
+    /// Takes a packet of `size` bytes from an interface. `sequence` numbers the events of the world. The mark of its next event, if that
+    /// has changed.
     ///
     /// # Errors
     /// The packet back, which is dropped and counted: the caller has a use for its parcel.
@@ -136,55 +145,67 @@ impl Wire {
         &mut self,
         now: Nanos,
         mut packet: Parcel,
+        size: usize,
         sequence: &mut u64,
     ) -> Result<Option<Key>, Parcel> {
-        self.release(now);
-        let size = packet.wire_size();
         if self.lossy && self.whole.loses(now, &packet) {
             return Err(self.refuse(packet, size, DropReason::Loss));
         }
-        let queue = (self.end - self.waiting) as usize;
-        if !self.limit.admits(self.occupancy(), size) {
-            return Err(self.refuse(packet, size, DropReason::QueueFull));
+        let mut start = now;
+        if self.busy_until > now {
+            self.release(now);
+            start = self.busy_until;
+            let queue = self.end - self.waiting;
+            let bytes = self.bytes - self.left_bytes + size as u64;
+            if queue >= self.room.0 || bytes > self.room.1 {
+                return Err(self.refuse(packet, size, DropReason::QueueFull));
+            }
+            self.longest_queue = self.longest_queue.max(queue + 1);
+            self.waited += u128::from(start - now);
+        } else {
+            // All have left.
+            self.waiting = self.end;
+            self.left_bytes = self.bytes;
         }
-        if self.end - self.first == self.ring.len() as u64 {
-            self.widen();
-        }
-        let start = self.busy_until.max(now);
-        packet.departed = packet.departed.min(start);
+        // What was sent once has room in an empty queue.
         if self.last.0 != size {
+            if size as u64 > self.room.1 {
+                return Err(self.refuse(packet, size, DropReason::QueueFull));
+            }
             self.last = (size, self.whole.takes(size));
         }
+        packet.departed = packet.departed.min(start);
         let finish = start.saturating_add(self.last.1);
         self.busy_until = finish;
         self.busy += self.last.1;
-        self.sojourn += u128::from(finish - now);
-        self.admitted.add(size);
         self.bytes += size as u64;
-        self.longest_queue = self.longest_queue.max(queue + 1);
-        let arrival = Key::new(finish.saturating_add(self.delay), *sequence);
-        let (alone, end) = (self.end == self.first, self.end);
+        let arrival = steady_mark(finish.saturating_add(self.delay), *sequence, self.bits);
+        let end = self.end;
+        if self.at(end).packet.is_some() {
+            self.widen();
+        }
         *self.at(end) = Passage {
-            finish,
-            sequence: *sequence,
+            arrival,
             packet: Some(packet),
             admitted: now,
             size,
         };
         *sequence += 1;
         self.end = end + 1;
-        Ok(alone.then_some(arrival))
+        Ok((end == self.first).then_some(arrival))
     }
 
     /// Forgets what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
     #[inline(always)]
     fn release(&mut self, now: Nanos) {
+        let arrives = now.saturating_add(self.delay);
         while self.waiting != self.end {
-            let &Passage { finish, size, .. } = self.get(self.waiting);
-            if finish > now {
+            // What has arrived is still told here, since nothing was admitted in its place.
+            let &Passage { arrival, size, .. } = self.get(self.waiting);
+            if arrival.at() > arrives {
                 break;
             }
-            self.bytes -= size as u64;
+            self.left_bytes += size as u64;
             self.waiting += 1;
         }
     }
@@ -209,50 +230,50 @@ impl Wire {
         self.ring = ring;
     }
 
-    /// Runs the next event: the node a packet arrives at and the packet, and the event after it.
+    /// Runs the next event: the node a packet arrives at, the packet with its size, and the mark of the event after it.
     #[inline(always)] // Once, where the event of a lane is run.
-    pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, Key) {
-        let first = self.first;
-        let passage = self.at(first);
+    pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, Key) {
+        let ring = &mut self.ring[..];
+        let mask = ring.len() - 1;
+        let passage = &mut ring[self.first as usize & mask];
         let (packet, size) = (passage.packet.take(), passage.size);
-        if packet.is_some() {
-            // What arrives has left the queue.
-            if self.waiting == first {
-                self.bytes -= size as u64;
-                self.waiting += 1;
-            }
-            self.first += 1;
-        }
-        (self.to, packet, self.next())
+        self.first += 1;
+        let next = match self.first == self.end {
+            true => Key::NEVER,
+            false => ring[self.first as usize & mask].arrival,
+        };
+        (self.to, packet, size, next)
     }
 
     /// The next event.
-    #[inline(always)]
     pub fn next(&self) -> Key {
-        if self.first == self.end {
-            return Key::NEVER;
+        match self.first == self.end {
+            true => Key::NEVER,
+            false => self.get(self.first).arrival.event(),
         }
-        let first = self.get(self.first);
-        Key::new(first.finish.saturating_add(self.delay), first.sequence)
     }
 
     /// What waits for its last bit to leave, as far as it is known.
-    #[inline(always)]
     fn occupancy(&self) -> Occupancy {
         Occupancy {
             packets: (self.end - self.waiting) as usize,
-            bytes: self.bytes,
+            bytes: self.bytes - self.left_bytes,
         }
     }
 
     fn departure(&self, number: u64) -> Departure {
         let passage = self.get(number);
         Departure {
-            at: passage.finish,
+            at: passage.arrival.at() - self.delay,
             admitted: passage.admitted,
             transmission: Some(self.whole.takes(passage.size)),
             size: passage.size,
         }
+    }
+
+    /// How many have arrived: each was an event, and is a hop.
+    pub fn arrived(&self) -> u64 {
+        self.first
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -262,17 +283,21 @@ impl Wire {
     /// What it has counted: what was admitted as if it had left the queue.
     fn counted(&self) -> LinkStats {
         let mut stats = self.whole.account.stats;
-        stats.transmitted = self.admitted;
-        stats.offered = self.admitted;
+        let admitted = Count {
+            packets: self.end,
+            bytes: self.bytes,
+        };
+        stats.transmitted = admitted;
+        stats.offered = admitted;
         stats.offered.packets += self.refused.packets;
         stats.offered.bytes += self.refused.bytes;
-        stats.delivered = self.admitted;
+        stats.delivered = admitted;
         for number in self.first..self.end {
             stats.delivered.remove(self.departure(number).size);
         }
         stats.busy = self.busy;
-        stats.sojourn = self.sojourn;
-        stats.longest_queue = self.longest_queue;
+        stats.sojourn = self.waited + u128::from(self.busy);
+        stats.longest_queue = self.longest_queue.max(self.end.min(1)) as usize;
         stats
     }
 

@@ -20,8 +20,9 @@ pub(super) struct Slot {
     pub protocol: u8,
     /// `None` once it has started.
     pub start: Option<Nanos>,
-    /// `None` once it has stopped, or if it never does.
-    pub stop: Option<Nanos>,
+    /// When it starts, then when it stops: what is next of them. [`Nanos::MAX`] once it has stopped, or if it never does.
+    pub turn: Nanos,
+    pub stop: Nanos,
     /// It takes what passes through its node.
     pub transit: bool,
     /// Paths it sent on, resolved. It sends on few, so a search beats a map.
@@ -34,13 +35,29 @@ pub(super) struct Slot {
 impl Slot {
     /// When the agent must be woken next.
     pub fn deadline(&self) -> Option<Nanos> {
-        if self.start.is_some() {
-            return self.start;
+        self.start.or_else(|| self.deadline_once_started())
+    }
+
+    /// The same of one that has started.
+    #[inline(always)] // Where agents are driven.
+    pub fn deadline_once_started(&self) -> Option<Nanos> {
+        match self.agent.poll_timeout() {
+            Some(timeout) => Some(timeout.min(self.turn)),
+            None => Some(self.turn).filter(|turn| *turn != Nanos::MAX),
         }
-        match (self.agent.poll_timeout(), self.stop) {
-            (Some(timeout), Some(stop)) => Some(timeout.min(stop)),
-            (timeout, stop) => timeout.or(stop),
+    }
+
+    /// Wakes it, so that it has something to do; `false` if it has stalled.
+    #[inline(always)] // Once, in the loop of events.
+    pub fn wake(&mut self, now: Nanos) -> bool {
+        if self.stalls(now) {
+            return false;
         }
+        // What has come is the timeout, where it is neither of the other two.
+        if self.turn > now || self.change(now) {
+            self.agent.handle_timeout(now);
+        }
+        true
     }
 
     /// Starts or stops it, as is due at `now`; whether its timeout is due then.
@@ -49,8 +66,9 @@ impl Slot {
         if self.start.take().is_some() {
             self.agent.start(now);
         }
-        if self.stop.is_some_and(|stop| stop <= now) {
-            self.stop = None;
+        self.turn = self.stop;
+        if self.stop <= now {
+            (self.stop, self.turn) = (Nanos::MAX, Nanos::MAX);
             self.agent.stop(now);
         }
         self.agent.poll_timeout().is_some_and(|due| due <= now)
@@ -66,22 +84,24 @@ impl Slot {
         self.wakes > MOST_WAKES
     }
 
-    /// How packets on `path` leave, if they can.
+    /// Which of [`Slot::paths`] says how packets on `path` leave.
     #[inline(always)] // Once, where a packet is sent.
-    pub fn departure(&mut self, network: &Network, path: Path) -> Option<Departure> {
-        match self.paths.iter().find(|(known, _)| *known == path) {
-            Some((_, departure)) => *departure,
+    pub fn way(&mut self, network: &Network, path: &Path) -> usize {
+        match self.paths.iter().position(|(known, _)| known == path) {
+            Some(place) => place,
             None => self.learn(network, path),
         }
     }
 
+    /// Looks a path up; its place among those that are known then.
     #[cold]
-    fn learn(&mut self, network: &Network, path: Path) -> Option<Departure> {
-        let departure = network.departure(self.node, path);
+    #[inline(never)]
+    fn learn(&mut self, network: &Network, path: &Path) -> usize {
+        let departure = network.departure(self.node, *path);
         if self.paths.len() == MOST_PATHS {
             self.paths.clear();
         }
-        self.paths.push((path, departure));
-        departure
+        self.paths.push((*path, departure));
+        self.paths.len() - 1
     }
 }

@@ -1,0 +1,131 @@
+//! What passes between the network and the agents: packets that they are given and that they send, and their alarms.
+
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{Buf, Bytes};
+
+use super::slot::Slot;
+use crate::arena::Arena;
+use crate::demux::Demux;
+use crate::ids::NodeId;
+use crate::network::Network;
+use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
+
+/// How many packets an agent may send at one wake before the world calls it stalled.
+const MOST_PACKETS: u32 = 1 << 20;
+
+/// Hands a packet that has come to a node to the agent that it is for, which has something to do then.
+#[inline(always)] // In the loop of events, and once for media.
+pub(super) fn deliver<'a>(
+    network: &mut Network,
+    now: Nanos,
+    demux: &Demux,
+    slots: &'a mut [Slot],
+    (node, packet): (NodeId, Parcel),
+) -> Option<&'a mut Slot> {
+    let agent = match demux.likely(&packet) {
+        Some(agent) if network.transits.is_empty() => agent,
+        _ => match network.transit_of(node, &packet) {
+            None => demux.find(&packet),
+            transit => transit,
+        }
+        .unwrap_or(u32::MAX),
+    };
+    let Some(slot) = slots.get_mut(agent as usize) else {
+        return leave(network, now, node, packet);
+    };
+    if slot.start.is_some() {
+        return leave(network, now, node, packet);
+    }
+    network.delivered += 1;
+    if let Some(watch) = &mut network.watch
+        && !slot.transit
+    {
+        watch.delivered(now, &packet);
+    }
+    let path = Path::new(packet.destination, packet.source);
+    let ecn = packet.ecn;
+    let header = usize::from(packet.header);
+    let mut datagram = network.parcels.unwrap(packet);
+    if header != 0 {
+        datagram.advance(header);
+    }
+    slot.agent.handle_datagram(now, path, ecn, datagram);
+    Some(slot)
+}
+
+/// A packet is for no agent.
+#[cold]
+#[inline(never)]
+fn leave<'a>(
+    network: &mut Network,
+    now: Nanos,
+    node: NodeId,
+    packet: Parcel,
+) -> Option<&'a mut Slot> {
+    network.leave(now, node, packet);
+    None
+}
+
+/// Sends what an agent has to send and sets its alarm: the loop law of transports. `false` if it sends without end.
+#[inline(always)] // In the loop of events, and once for the others.
+pub(super) fn drive(network: &mut Network, now: Nanos, arena: &mut Arena, slot: &mut Slot) -> bool {
+    let mut left = MOST_PACKETS;
+    // It stays where the agent has put it.
+    while let Some(transmit) = &slot.agent.poll_transmit(now, arena.buffer()) {
+        let bytes = arena.take();
+        debug_assert_eq!(bytes.len(), transmit.len);
+        send(network, now, slot, transmit, bytes);
+        left -= 1;
+        if left == 0 {
+            set_alarm(network, now, slot);
+            return false;
+        }
+    }
+    // It has started, since it has something to do.
+    let at = slot.deadline_once_started();
+    let at = at.map(|deadline| deadline.max(now));
+    network.agenda.alarm(slot.source, at, &mut network.sequence);
+    true
+}
+
+/// Sets the alarm of an agent.
+#[cold]
+#[inline(never)]
+pub(super) fn set_alarm(network: &mut Network, now: Nanos, slot: &Slot) {
+    let at = slot.deadline().map(|deadline| deadline.max(now));
+    network.agenda.alarm(slot.source, at, &mut network.sequence);
+}
+
+/// Sends one packet.
+#[inline(always)] // Once, where agents are driven.
+fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: &Transmit, bytes: Bytes) {
+    let known = slot.way(network, &transmit.path);
+    let id = network.sent;
+    network.sent += 1;
+    let Some((_, Some(departure))) = slot.paths.get(known) else {
+        return network.drop(DropReason::NoRoute);
+    };
+    let (via, size) = (departure.via, bytes.len() + departure.header as usize);
+    let parcel = network.parcels.wrap(Packet {
+        bytes,
+        id,
+        source: departure.source,
+        destination: transmit.path.remote,
+        target: departure.target,
+        sent: now,
+        departed: Nanos::MAX,
+        added: 0,
+        ecn: transmit.ecn,
+        may_fragment: transmit.may_fragment,
+        fragment: 0,
+        header: 0,
+        protocol: slot.protocol,
+        hops_left: HOP_LIMIT,
+    });
+    if let Some(watch) = &mut network.watch
+        && !slot.transit
+    {
+        watch.sent(&parcel);
+    }
+    network.offer_sized(now, via, parcel, size);
+}
