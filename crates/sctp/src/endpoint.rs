@@ -16,7 +16,6 @@ mod racing;
 mod table;
 
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
@@ -515,12 +514,12 @@ impl Transport for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        let mut first = None;
-        self.poll_each(now, out, |_, transmit, _| {
-            first = Some(transmit);
-            ControlFlow::Break(())
-        });
-        first
+        // Whoever takes one packet at a time comes here once more for each.
+        if self.has_nothing_to_send() {
+            self.at(now);
+            return None;
+        }
+        self.poll_one(now, out)
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {

@@ -28,6 +28,11 @@ impl Answers {
         usize::from(self.first.is_some()) + self.others.len()
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
     pub(super) fn push(&mut self, answer: Answer) {
         match &self.first {
             None => self.first = Some(answer),
@@ -37,6 +42,8 @@ impl Answers {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Answer> {
+        // Mostly there is none, and nothing is moved to find that out.
+        self.first.as_ref()?;
         let first = self.first.take()?;
         self.first = self.others.change(VecDeque::pop_front).flatten();
         Some(first)

@@ -47,6 +47,23 @@ impl Endpoint {
         });
     }
 
+    /// Whether neither answers nor associations are to be asked.
+    #[inline]
+    pub(super) fn has_nothing_to_send(&self) -> bool {
+        self.answers.is_empty() && self.table.next_to_transmit().is_none()
+    }
+
+    /// The next packet that may be sent now.
+    #[inline(never)] // Where there is none, nothing need be made room for.
+    pub(super) fn poll_one(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        let mut first = None;
+        self.poll_each(now, out, |_, transmit, _| {
+            first = Some(transmit);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
     #[inline(always)]
     pub(super) fn poll_each(
         &mut self,

@@ -11,6 +11,7 @@ use crate::state::State;
 use crate::tx::Plan;
 
 impl Connection {
+    #[inline(never)] // A quiet connection need not make room for it.
     pub(super) fn transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((path, header)) = self.reset.take() {
             return Some(self.write_out(&header, path, Ecn::NotEct, None, out));

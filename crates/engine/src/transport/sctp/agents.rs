@@ -515,6 +515,22 @@ impl Sink {
         self.take(now);
     }
 
+    /// The next packet, if there is one.
+    #[inline(never)] // Where there is none, nothing need be made room for.
+    fn give(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if let Some((transmit, bytes)) = self.waiting.pop_front() {
+            out.extend_from_slice(&bytes);
+            return Some(transmit);
+        }
+        if self.drained && self.answers.is_empty() {
+            return None;
+        }
+        self.answer();
+        let transmit = self.poll_endpoint(now, out);
+        self.drained = true;
+        transmit
+    }
+
     /// The first packet of those that the endpoint has; the others wait.
     fn poll_endpoint(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let (mut first, waiting) = (None, &mut self.waiting);
@@ -545,18 +561,11 @@ impl Agent for Sink {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        if let Some((transmit, bytes)) = self.waiting.pop_front() {
-            out.extend_from_slice(&bytes);
-            return Some(transmit);
-        }
         // Unless there are answers, which go as far as there is room, all has gone.
-        if self.drained && self.answers.is_empty() {
+        if self.drained && self.waiting.is_empty() && self.answers.is_empty() {
             return None;
         }
-        self.answer();
-        let transmit = self.poll_endpoint(now, out);
-        self.drained = true;
-        transmit
+        self.give(now, out)
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
