@@ -263,6 +263,12 @@ impl StreamsInUse {
         std::mem::take(&mut self.limit_is_news).then_some(self.negotiated)
     }
 
+    /// Whether [`Self::take_limit_met`] has something to tell.
+    #[inline(always)]
+    pub fn has_met_limit(&self) -> bool {
+        self.limit_is_news
+    }
+
     /// Records the number in use, if that is news.
     #[inline]
     pub fn record(&mut self, now: Nanos, trace: &mut Trace) {

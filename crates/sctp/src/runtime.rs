@@ -117,17 +117,6 @@ impl PathSettings {
         self
     }
 
-    /// Those that a new path begins with.
-    pub(crate) fn of(config: &Config) -> Self {
-        Self {
-            heartbeat_interval: config.hb_interval,
-            rto_min: config.rto_min,
-            rto_max: config.rto_max,
-            path_max_retrans: config.path_max_retrans,
-            pf_max_retrans: config.pf_max_retrans,
-        }
-    }
-
     /// `config` with these instead, so that all later paths have them.
     pub(crate) fn put_in(self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();

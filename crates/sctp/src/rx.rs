@@ -37,6 +37,7 @@ pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub(crate) use next::Next;
 
 use crate::config::Config;
+use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
 use crate::queue::Queue;
@@ -118,7 +119,7 @@ pub struct Receiver {
     /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
     unrecorded: Seldom<Vec<(u16, usize)>>,
     /// [`Config::partial_delivery_point`].
-    partial_delivery_point: Option<usize>,
+    partial_delivery_point: Maybe,
     window: ReceiveWindow,
     /// Bytes of the packet at hand, if known, and of the slices of it that were taken.
     packet: usize,
@@ -151,7 +152,7 @@ impl Receiver {
             ready: Queue::default(),
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
             unrecorded: Seldom::default(),
-            partial_delivery_point: config.partial_delivery_point,
+            partial_delivery_point: config.partial_delivery_point.map(|it| it as u64).into(),
             window: ReceiveWindow::new(config),
             packet: 0,
             sliced: 0,

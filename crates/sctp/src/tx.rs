@@ -17,6 +17,7 @@ mod fill;
 mod forward;
 mod gap_sack;
 mod gaps;
+mod half;
 mod interleaving;
 mod outstanding;
 mod prr;
@@ -35,9 +36,9 @@ use anabranch_wire::Tsn;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
-pub(crate) use beginning::Kit;
 pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
+pub(crate) use half::SendingHalf;
 pub use receipts::Delivery;
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
@@ -49,6 +50,7 @@ use crate::profile::OfSender;
 use crate::scheduling::Turn;
 use crate::stats::{SenderCounters, SenderStatistics};
 use ack::PathAck;
+use beginning::Kit;
 use burst::Burst;
 use cmt::Cmt;
 use course::Keys;
@@ -337,6 +339,12 @@ impl Sender {
     /// The number of streams negotiated, if the allocation has come to want more since the last call.
     pub fn take_stream_limit_met(&mut self) -> Option<u16> {
         self.in_use.take_limit_met()
+    }
+
+    /// Whether the user may have to be told of streams or of messages: asked after every SACK.
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        self.in_use.has_met_limit() || self.receipts.is_some()
     }
 
     /// When [`Sender::judge_streams`] wants to be called.

@@ -164,7 +164,7 @@ impl Association {
             return false;
         };
         let (paths, trace) = (&mut self.paths, &mut self.trace);
-        let tx = &mut self.tx;
+        let tx = self.tx.make(&self.config, self.local_initial_tsn);
         let outcome = match tx.handle_common_sack(now, &sack, paths, trace) {
             None => tx.handle_gap_sack(now, &sack, paths, trace),
             common => common,

@@ -4,12 +4,12 @@
 
 use std::ops::ControlFlow;
 
-use anabranch_transport::{Nanos, Transmit};
+use anabranch_transport::{Ecn, Nanos, Transmit};
 use anabranch_wire::packet::PacketBuilder;
 use bytes::BytesMut;
 
 use super::Association;
-use crate::path::PathId;
+use crate::path::{PathId, Paths};
 use crate::state::{Known, State};
 
 impl Association {
@@ -48,21 +48,16 @@ impl Association {
         out: &mut BytesMut,
         each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
     ) -> ControlFlow<bool, bool> {
-        let mut data = self.tx.wants_to_send(now, &self.paths);
+        let data = self.tx.wants_to_send(now, &self.paths);
         match (self.sack_due(), data) {
             (false, None) => {}
             (false, Some(_)) if self.writes_data_alone() => {
-                // None of what was asked changes by a packet of DATA.
-                while let Some(path) = data {
-                    let Some(len) = self.write_data(now, path, out) else {
-                        return ControlFlow::Continue(false);
-                    };
-                    if self.give(path, len, out, each).is_break() {
-                        let sends = !self.waits_for_room()
-                            && self.tx.wants_to_send(now, &self.paths).is_some();
+                match self.write_run(now, data, out, each) {
+                    ControlFlow::Continue(true) => {}
+                    ControlFlow::Continue(false) => return ControlFlow::Continue(false),
+                    ControlFlow::Break(sends) => {
                         return ControlFlow::Break(!sends && self.is_done(now));
                     }
-                    data = self.tx.wants_to_send(now, &self.paths);
                 }
             }
             (true, None) if self.writes_sack_alone() => {
@@ -70,7 +65,7 @@ impl Association {
                 let Some(len) = self.write_sack(now, path, out) else {
                     return ControlFlow::Continue(false);
                 };
-                if self.give(path, len, out, each).is_break() {
+                if give(&self.paths, path, len, out, each).is_break() {
                     return ControlFlow::Break(self.is_done(now));
                 }
             }
@@ -99,20 +94,6 @@ impl Association {
         self.tx.waits_for_room(&self.paths)
     }
 
-    /// A packet of `len` bytes goes to `path`.
-    #[inline(always)]
-    fn give(
-        &self,
-        path: PathId,
-        len: usize,
-        out: &mut BytesMut,
-        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let transmit = self.transmit(path, len);
-        let udp_port = self.paths.udp_port_of(path);
-        each(udp_port, transmit, out)
-    }
-
     /// Whether a packet has nothing but DATA where that goes and all that is due [is plain](Self::is_plain): no SACK rides along, no
     /// extension has a say, and nobody records.
     #[inline]
@@ -124,20 +105,38 @@ impl Association {
             && self.marks.is_none()
             && self.rsctp.is_none()
             && self.auth.is_none()
-            && self.tx.is_plain(&self.trace)
+            && self.tx.get().is_some_and(|tx| tx.is_plain(&self.trace))
     }
 
-    /// A packet of DATA alone.
-    #[inline(always)]
-    fn write_data(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Option<usize> {
-        let limit = self.paths.get(path).max_packet;
-        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
-        self.tx.set_finishing(false);
+    /// Packets of DATA alone, as long as one may go to `next`: none of what was asked changes by a packet of DATA. `false` where nothing came
+    /// together; with [`ControlFlow::Break`], whether there is more to go.
+    #[inline(never)] // what its caller keeps besides leaves too few registers for all it touches
+    fn write_run(
+        &mut self,
+        now: Nanos,
+        mut next: Option<PathId>,
+        out: &mut BytesMut,
+        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    ) -> ControlFlow<bool, bool> {
+        let (header, sum) = (self.header_to_peer(), self.sums.wanted(false));
+        let Some(tx) = self.tx.get_mut() else {
+            return ControlFlow::Continue(false);
+        };
         let (paths, trace) = (&mut self.paths, &mut self.trace);
-        if self.tx.fill_plainly(now, path, &mut packet, paths, trace) == 0 {
-            return None;
+        while let Some(path) = next {
+            let mut packet = PacketBuilder::new(out, header, paths.get(path).max_packet);
+            tx.set_finishing(false);
+            if tx.fill_plainly(now, path, &mut packet, paths, trace) == 0 {
+                return ControlFlow::Continue(false);
+            }
+            let len = packet.finish(sum);
+            if give(paths, path, len, out, each).is_break() {
+                let sends = !tx.waits_for_room(paths) && tx.wants_to_send(now, paths).is_some();
+                return ControlFlow::Break(sends);
+            }
+            next = tx.wants_to_send(now, paths);
         }
-        Some(packet.finish(self.sums.wanted(false)))
+        ControlFlow::Continue(true)
     }
 
     /// Whether a packet has nothing but a SACK where one is due, all that is due [is plain](Self::is_plain), and no DATA goes: no extension
@@ -165,4 +164,22 @@ impl Association {
         }
         Some(packet.finish(self.sums.wanted(false)))
     }
+}
+
+/// A packet of `len` bytes goes to `path`.
+#[inline(always)]
+fn give(
+    paths: &Paths,
+    path: PathId,
+    len: usize,
+    out: &mut BytesMut,
+    each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let transmit = Transmit {
+        path: paths.get(path).path,
+        len,
+        ecn: Ecn::NotEct,
+        may_fragment: false,
+    };
+    each(paths.udp_port_of(path), transmit, out)
 }

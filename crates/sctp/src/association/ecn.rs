@@ -13,7 +13,7 @@ use anabranch_wire::packet::PacketBuilder;
 
 use crate::association::Association;
 use crate::discard::{Discard, Discards};
-use crate::tx::Heard;
+use crate::tx::{Heard, Sender};
 
 /// What an association keeps while both ends use ECN.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +61,7 @@ impl Association {
         let tsn = ecne.lowest_tsn;
         match self
             .tx
+            .make(&self.config, self.local_initial_tsn)
             .handle_ecne(now, tsn, &mut self.paths, &mut self.trace)
         {
             Heard::Impossible => discards.count(Discard::BadEcne),
@@ -103,7 +104,8 @@ impl Association {
     /// [`Sender::never_marked`]: crate::tx::Sender::never_marked
     pub(crate) fn note_written(&mut self, chunks: usize, before: u64) {
         if let Some(marks) = &mut self.marks {
-            marks.capable = chunks > 0 && self.tx.never_marked() == before;
+            let after = self.tx.get().map_or(0, Sender::never_marked);
+            marks.capable = chunks > 0 && after == before;
         }
     }
 

@@ -72,7 +72,7 @@ impl Association {
     /// HB.interval and one RTO, give or take half of it, from `now` on (RFC 9260 §8.3); RSCTP's intervals are exact.
     pub(crate) fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
-        let (rto, interval) = (entry.rto.rto(), entry.settings.heartbeat_interval);
+        let (rto, interval) = (entry.rto.rto(), entry.heartbeat_interval());
         let wait = match (self.rsctp_interval(path), interval) {
             (Some(interval), _) => Some(interval),
             (None, Some(interval)) => {
@@ -233,8 +233,7 @@ impl Association {
     /// Probes a path that has not answered once per RTO, where the text wants it so: until it is confirmed or inactive
     /// (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); ns-2.35 wherever there are HEARTBEATs at all.
     pub(crate) fn probe_again(&mut self, path: PathId) {
-        let settings = self.paths.get(path).settings;
-        let on = settings.heartbeat_interval.is_some();
+        let on = self.paths.get(path).heartbeat_interval().is_some();
         let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;
         let again = match self.paths.get(path).state {
             PathState::Unconfirmed => true,
@@ -254,6 +253,7 @@ impl Association {
         if self.config.profile.rsctp_heartbeat_loss == HeartbeatLoss::Judged {
             self.paths.switch_if_lossy(now, path, &mut self.trace);
             self.tx
+                .make(&self.config, self.local_initial_tsn)
                 .on_heartbeat_lost(now, path, &mut self.paths, &mut self.trace);
         }
     }

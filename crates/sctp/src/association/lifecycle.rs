@@ -30,7 +30,7 @@ use crate::rx::{Abandoned, Receiver};
 use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlCounters;
-use crate::tx::{Kit, Sender};
+use crate::tx::SendingHalf;
 use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
@@ -160,10 +160,10 @@ impl Association {
         let tie_tags = TieTags::draw(&mut random);
         let random = Kept::of(&mut random);
         let equipment = Equipment::of(&config, first.remote);
-        let kit = Kit::of(&config);
+        let tx = SendingHalf::new(&config, local_initial_tsn);
         // What can fail is over, so that all else is made in its block and not moved there.
         let block = Box::new_uninit();
-        let mut association = Box::write(
+        Box::write(
             block,
             Self {
                 auth,
@@ -178,7 +178,7 @@ impl Association {
                 state: State::CookieWait(CookieWait::first()),
                 // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
-                tx: Sender::with(&config, local_initial_tsn, kit),
+                tx,
                 sack_path: PathId(0),
                 cookie_ack: None,
                 replies: Seldom::default(),
@@ -207,10 +207,7 @@ impl Association {
                 trace: Trace::default(),
                 config,
             },
-        );
-        let whole = &mut *association;
-        whole.tx.set_up(&whole.config);
-        association
+        )
     }
 
     /// Takes over what the handshake settled, and is up: the caller sets another stage where it is not. Addresses that were not known yet
@@ -223,9 +220,10 @@ impl Association {
             self.events.push_back(Event::SendFailed { messages });
             self.tell_receipts();
         }
-        self.tx
-            .set_interleaving(terms.extensions.has(&INTERLEAVING));
-        self.tx.set_partial_reliability(terms.extensions.give_up());
+        let interleaving = terms.extensions.has(&INTERLEAVING);
+        let gives_up = terms.extensions.give_up();
+        let tsn = self.local_initial_tsn;
+        self.tx.speak(&self.config, tsn, interleaving, gives_up);
         self.tell_abandoned();
         if self.state.rx().is_none() {
             self.state = State::Known(Known::before_extensions(&self.config, terms));
@@ -416,7 +414,7 @@ impl Association {
         if let (State::Known(known), State::Closed(closed)) = (former, &mut self.state) {
             closed.unread = Some(known.rx);
         }
-        self.tx = Sender::new(&self.config, self.local_initial_tsn);
+        self.tx = SendingHalf::default();
     }
 
     /// Puts an answer in the queue, if there is room and the tag to answer with is known. One packet draws answers for one

@@ -11,7 +11,7 @@ use crate::partial::{AbandonPolicy, AbandonedCount, SendOptions};
 use crate::path::PathId;
 use crate::rx::{Abandoned, Forwarded};
 use crate::state::{Known, State};
-use crate::tx::{Message, SendError};
+use crate::tx::{Message, SendError, Sender};
 
 impl Association {
     /// Whether messages may be given up: both ends speak partial reliability (RFC 3758 §3.3), which the setting
@@ -38,7 +38,7 @@ impl Association {
         }
         let message = message_of(options, payload);
         let options = options.or(&self.send_defaults().options);
-        let sent = self.tx.send_with(now, stream, message, &options);
+        let sent = self.sender().send_with(now, stream, message, &options);
         self.tell_given_up();
         sent
     }
@@ -62,19 +62,24 @@ impl Association {
         }
         let message = message_of(options, payload);
         let options = options.or(&self.send_defaults().options);
-        let sent = (self.tx).send_for_receipt(now, stream, message, &options, number);
+        let sent = (self.sender()).send_for_receipt(now, stream, message, &options, number);
         self.tell_given_up();
         sent
     }
 
     /// Messages of this side given up by `policy` (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4).
     pub fn abandoned(&self, policy: AbandonPolicy) -> AbandonedCount {
-        self.tx.abandoned(None, policy)
+        self.abandoned_of(None, policy)
     }
 
     /// Messages of this side given up by `policy` on `stream` (SCTP_PR_STREAM_STATUS, RFC 7496 §4.3).
     pub fn abandoned_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
-        self.tx.abandoned(Some(stream), policy)
+        self.abandoned_of(Some(stream), policy)
+    }
+
+    fn abandoned_of(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
+        let tx = self.tx.get();
+        tx.map_or_else(Default::default, |it| it.abandoned(stream, policy))
     }
 
     /// Gives up what is not to be sent any more and would be next.
@@ -88,7 +93,9 @@ impl Association {
     #[cold]
     fn give_up(&mut self, now: Nanos) {
         if self.state.sends_data() {
-            self.tx.abandon_due(now, &mut self.paths);
+            if let Some(tx) = self.tx.get_mut() {
+                tx.abandon_due(now, &mut self.paths);
+            }
             self.tell_given_up();
             self.advance_reconfiguration();
             self.advance_shutdown(now);
@@ -97,15 +104,17 @@ impl Association {
 
     /// Tells the user of messages that were given up.
     pub(super) fn tell_given_up(&mut self) {
-        let messages = std::iter::from_fn(|| self.tx.next_abandoned());
-        self.events.given_up(messages);
+        if let Some(tx) = self.tx.get_mut() {
+            let messages = std::iter::from_fn(|| tx.next_abandoned());
+            self.events.given_up(messages);
+        }
         self.tell_receipts();
     }
 
     /// Tells the user what became of messages, if it wants to know.
     #[inline]
     pub(super) fn tell_receipts(&mut self) {
-        while let Some((number, delivery)) = self.tx.next_receipt() {
+        while let Some((number, delivery)) = self.tx.get_mut().and_then(Sender::next_receipt) {
             self.events.receipt(number, delivery);
         }
     }

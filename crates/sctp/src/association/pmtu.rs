@@ -28,8 +28,8 @@ impl Association {
         };
         self.forget_probes();
         let lowered = self.paths.lower_mtu(now, path, mtu, &self.config);
-        if lowered {
-            self.tx.mark_oversize(path, &mut self.paths);
+        if lowered && let Some(tx) = self.tx.get_mut() {
+            tx.mark_oversize(path, &mut self.paths);
         }
         lowered
     }

@@ -167,7 +167,7 @@ impl Association {
             match Sack::read(&frame) {
                 Ok(sack) => {
                     if frame.flags != 0 {
-                        self.tx.note_sack_flags(frame.flags);
+                        self.sender().note_sack_flags(frame.flags);
                     }
                     self.on_sack(now, &sack, discards);
                 }
@@ -234,6 +234,7 @@ impl Association {
         }
         let outcome = self
             .tx
+            .make(&self.config, self.local_initial_tsn)
             .handle_sack(now, sack, &mut self.paths, &mut self.trace);
         if outcome.protocol_violation {
             discards.count(Discard::BadSack);
@@ -250,12 +251,9 @@ impl Association {
         cumulative_tsn_ack: Tsn,
         discards: &mut Discards,
     ) {
-        let outcome = self.tx.handle_shutdown_ack_point(
-            now,
-            cumulative_tsn_ack,
-            &mut self.paths,
-            &mut self.trace,
-        );
+        let tx = self.tx.make(&self.config, self.local_initial_tsn);
+        let outcome =
+            tx.handle_shutdown_ack_point(now, cumulative_tsn_ack, &mut self.paths, &mut self.trace);
         if outcome.protocol_violation {
             return discards.count(Discard::BadSack);
         }
@@ -264,8 +262,10 @@ impl Association {
 
     #[inline(always)]
     pub(super) fn note_acknowledged(&mut self, now: Nanos, outcome: &SackOutcome) {
-        self.tell_stream_limit();
-        self.tell_receipts();
+        if self.tx.has_news() {
+            self.tell_stream_limit();
+            self.tell_receipts();
+        }
         if outcome.cumulative_advanced && !self.is_established() {
             self.drained_at = now;
         }

@@ -86,7 +86,7 @@ impl Association {
             return Err(ReconfigError::TooSoon);
         }
         reconfig.wishes.association = true;
-        self.tx.hold(None);
+        self.sender().hold(None);
         self.advance_reconfiguration();
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Association {
 
     /// From now on what is given for `streams` waits for their reset.
     fn hold_for(&mut self, streams: Streams, answers: Option<u32>) {
-        self.tx.hold(streams.some());
+        self.sender().hold(streams.some());
         if let Some(reconfig) = self.reconfiguration_mut() {
             reconfig.wishes.outgoing.push_back(Batch {
                 streams,
@@ -192,7 +192,7 @@ impl Association {
         if reconfig.flight.is_some() || reconfig.wishes.are_none() {
             return;
         }
-        let tx = &self.tx;
+        let tx = self.tx.make(&self.config, self.local_initial_tsn);
         let is_ready = |batch: &mut Batch| {
             if batch.barrier.is_none() {
                 batch.barrier = tx.through(batch.streams.some());
@@ -204,7 +204,7 @@ impl Association {
             return;
         }
         if matches!(asked[..], [Asked::Association]) {
-            self.tx.expect_strange_sacks();
+            tx.expect_strange_sacks();
         }
         let requests = asked
             .into_iter()
@@ -244,7 +244,8 @@ impl Association {
         let Some(flight) = &mut reconfig.flight else {
             return;
         };
-        let last = flight.last_tsn(self.tx.next_tsn().prev());
+        let tx = self.tx.make(&self.config, self.local_initial_tsn);
+        let last = flight.last_tsn(tx.next_tsn().prev());
         let chunk = ReConfig {
             parameters: TlvList::of(&flight.parameters(expected)),
         };
@@ -256,7 +257,7 @@ impl Association {
             if flight.is_of_association() {
                 reconfig.reset_at = Some(now);
             }
-            flight.all_was_there = last.is_some_and(|last| self.tx.has_acknowledged(last));
+            flight.all_was_there = last.is_some_and(|last| tx.has_acknowledged(last));
             self.control.seldom().re_configs += 1;
             self.errands.clear(Errand::ReConfig);
         }
@@ -326,11 +327,11 @@ impl Association {
         self.no_longer_quiet();
         let outcome = ReconfigOutcome::Failed;
         if wishes.association {
-            self.tx.resume(None, false);
+            self.sender().resume(None, false);
             self.tell_association_reset(outcome);
         }
         for batch in wishes.outgoing {
-            self.tx.resume(batch.streams.some(), false);
+            self.sender().resume(batch.streams.some(), false);
             self.tell_streams_reset(StreamDirection::Outgoing, &batch.streams, outcome);
         }
         for streams in wishes.incoming {
@@ -358,8 +359,9 @@ impl Association {
     fn tell_association_reset(&mut self, outcome: ReconfigOutcome) {
         let rx = self.state.live_rx();
         let remote_tsn = rx.map_or_else(Default::default, |rx| rx.cumulative_tsn().next());
+        let local_tsn = self.sender().next_tsn();
         self.events.push_back(Event::AssociationReset {
-            local_tsn: self.tx.next_tsn(),
+            local_tsn,
             remote_tsn,
             outcome,
         });

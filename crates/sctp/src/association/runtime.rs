@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::path::PathId;
 use crate::runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
 use crate::scheduling::SchedulerKind;
-use crate::tx::{SendError, Sender};
+use crate::tx::{SendError, SendingHalf};
 
 impl Association {
     /// The settings that can change while it is up.
@@ -25,7 +25,9 @@ impl Association {
     /// One of them is out of its range, or the association is closed; nothing changes then.
     pub fn set_settings(&mut self, settings: AssociationSettings) -> Result<(), RuntimeError> {
         let config = settings.put_in(self.changeable()?)?;
-        self.tx.set_max_burst(config.profile.max_burst);
+        if let Some(tx) = self.tx.get_mut() {
+            tx.set_max_burst(config.profile.max_burst);
+        }
         if let Some(rx) = self.state.live_rx_mut() {
             rx.set_sack_policy(&config);
         }
@@ -36,7 +38,7 @@ impl Association {
     /// The settings of the path to the peer's address `address`; `None` if the peer has no such address.
     pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
         let path = self.paths.find(address)?;
-        Some(self.paths.get(path).settings)
+        Some(self.paths.get(path).settings())
     }
 
     /// Changes the settings of the path to `address`; without an address, of all paths and of those to come. The timeout in
@@ -125,7 +127,7 @@ impl Association {
     /// piece on, and outlasts a restart. The other schedulers have no use for it.
     pub fn set_stream_value(&mut self, stream: u16, value: u16) {
         self.stream_values.make().insert(stream, value);
-        self.tx.set_stream_value(stream, value);
+        self.sender().set_stream_value(stream, value);
     }
 
     /// Another scheduler decides which stream's message goes next (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2), from the next message or piece on. It
@@ -136,14 +138,17 @@ impl Association {
             .stream_values
             .iter()
             .map(|(stream, value)| (*stream, *value));
-        self.tx.set_scheduler(kind, values);
+        self.tx
+            .make(&self.config, self.local_initial_tsn)
+            .set_scheduler(kind, values);
     }
 
     /// A sender for a new life of the association, with what the user has set.
-    pub(super) fn new_sender(&self) -> Sender {
-        let mut tx = Sender::new(&self.config, self.local_initial_tsn);
+    pub(super) fn new_sender(&self) -> SendingHalf {
+        let mut tx = SendingHalf::new(&self.config, self.local_initial_tsn);
         for (&stream, &value) in self.stream_values.iter() {
-            tx.set_stream_value(stream, value);
+            tx.make(&self.config, self.local_initial_tsn)
+                .set_stream_value(stream, value);
         }
         tx
     }

@@ -110,14 +110,18 @@ impl Association {
             return;
         }
         if self.data_deadline().is_some_and(|deadline| deadline <= now) {
-            self.tx.handle_timed(now, &mut self.paths, &mut self.trace);
+            if let Some(tx) = self.tx.get_mut() {
+                tx.handle_timed(now, &mut self.paths, &mut self.trace);
+            }
             self.handle_t3_timeout(now);
         }
         if self
             .streams_deadline()
             .is_some_and(|deadline| deadline <= now)
         {
-            self.tx.judge_streams(now, &mut self.trace);
+            if let Some(tx) = self.tx.get_mut() {
+                tx.judge_streams(now, &mut self.trace);
+            }
             self.tell_stream_limit();
         }
         if self
@@ -211,7 +215,8 @@ impl Association {
             .map(|(path, _)| path)
             .collect();
         for path in due {
-            let times_sent = self.tx.times_sent(path, &self.paths);
+            let tx = self.tx.get();
+            let times_sent = tx.map_or(0, |it| it.times_sent(path, &self.paths));
             let outcome = self
                 .tx
                 .handle_t3(now, path, &mut self.paths, &mut self.trace);

@@ -203,6 +203,7 @@ impl Association {
             self.push_request(now, path, &mut packet);
             if self.forward_destination() == Some(path) {
                 self.tx
+                    .make(&self.config, self.local_initial_tsn)
                     .push_forward_tsn(now, path, &mut packet, &mut self.paths);
             }
         }
@@ -219,16 +220,16 @@ impl Association {
         };
         if data == Some(path) {
             self.push_cwr(&mut packet);
-            self.tx.set_finishing(
-                !plain && matches!(self.state.stage(), Some(Stage::ShutdownPending)),
-            );
-            let before = self.tx.never_marked();
-            let chunks = self
-                .tx
-                .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+            let last = !plain && matches!(self.state.stage(), Some(Stage::ShutdownPending));
+            let tx = self.tx.make(&self.config, self.local_initial_tsn);
+            tx.set_finishing(last);
+            let before = tx.never_marked();
+            let chunks = tx.fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+            if chunks > 0 {
+                key = tx.packet_key();
+            }
             self.note_written(chunks, before);
             if chunks > 0 {
-                key = self.tx.packet_key();
                 self.note_data_sent();
             }
         }

@@ -16,7 +16,6 @@ use super::{Discovery, Heartbeat, Losses, PathRack, Reduction, SwitchRules, mtu}
 use crate::config::Config;
 use crate::maybe::Maybe;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
-use crate::runtime::PathSettings;
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,8 +65,10 @@ pub struct PathEntry {
     /// The address is not the peer's: another association's peer has shown that it is its own, or the peer did not name it in
     /// its INIT ACK. Nothing goes there any more, and nothing finds it.
     pub(crate) disowned: bool,
-    /// What the user may change while the association is up.
-    pub(crate) settings: PathSettings,
+    /// What the user may change while the association is up, beside the bounds of the RTO: see [`Self::settings`].
+    pub(super) heartbeat_interval: Maybe,
+    pub(super) path_max_retrans: u32,
+    pub(super) pf_max_retrans: u32,
     /// Errors in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
     /// Retransmission timeout.
@@ -166,7 +167,9 @@ impl PathEntry {
             state,
             verified: state != PathState::Unconfirmed,
             disowned: false,
-            settings: PathSettings::of(config),
+            heartbeat_interval: config.hb_interval.into(),
+            path_max_retrans: config.path_max_retrans,
+            pf_max_retrans: config.pf_max_retrans,
             error_count: 0,
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
             sampler: made.sampler,
@@ -521,7 +524,7 @@ impl Paths {
         config: &Config,
         trace: &mut Trace,
     ) -> bool {
-        let settings = self.get(id).settings;
+        let settings = self.get(id).settings();
         let pf_max_retrans = self.potentially_failed.then_some(settings.pf_max_retrans);
         let most = self.most_errors(settings.path_max_retrans, config);
         let entry = self.get_mut(id);

@@ -30,7 +30,7 @@ impl PathEntry {
 
     /// The RTO is what it is before any measurement.
     pub(crate) fn forget_timeouts(&mut self, config: &Config) {
-        let (min, max) = (self.settings.rto_min, self.settings.rto_max);
+        let (min, max) = self.rto.bounds();
         let initial = config.profile.rto_initial.0.clamp(min, max);
         self.rto = RtoEstimator::new(initial, min, max);
     }

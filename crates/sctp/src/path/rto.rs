@@ -42,6 +42,11 @@ impl RtoEstimator {
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
 
+    /// The bounds of the timeout, the least first.
+    pub(crate) fn bounds(&self) -> (Nanos, Nanos) {
+        (self.min, self.max)
+    }
+
     /// The bounds are others: the timeout in force is cut to them, and later ones lie between them.
     pub(crate) fn set_bounds(&mut self, min: Nanos, max: Nanos) {
         (self.min, self.max) = (min, max.max(min));

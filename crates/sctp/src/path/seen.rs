@@ -76,13 +76,30 @@ impl PathEntry {
 
     /// What the user may change while the association is up.
     pub fn settings(&self) -> PathSettings {
-        self.settings
+        let (rto_min, rto_max) = self.rto.bounds();
+        PathSettings {
+            heartbeat_interval: self.heartbeat_interval.get(),
+            rto_min,
+            rto_max,
+            path_max_retrans: self.path_max_retrans,
+            pf_max_retrans: self.pf_max_retrans,
+        }
+    }
+
+    /// How often it is probed while it is idle, where it is.
+    #[inline]
+    pub(crate) fn heartbeat_interval(&self) -> Option<Nanos> {
+        self.heartbeat_interval.get()
     }
 
     /// Changes them; gives those before.
     pub(crate) fn set_settings(&mut self, settings: PathSettings) -> PathSettings {
+        let former = self.settings();
         self.rto.set_bounds(settings.rto_min, settings.rto_max);
-        std::mem::replace(&mut self.settings, settings)
+        self.heartbeat_interval = settings.heartbeat_interval.into();
+        self.path_max_retrans = settings.path_max_retrans;
+        self.pf_max_retrans = settings.pf_max_retrans;
+        former
     }
 }
 
@@ -91,7 +108,7 @@ impl Paths {
     pub(crate) fn set_as(&mut self, former: &Paths) {
         for (_, old) in former.iter() {
             if let Some(id) = self.find(old.path.remote) {
-                self.get_mut(id).set_settings(old.settings);
+                self.get_mut(id).set_settings(old.settings());
             }
         }
     }

@@ -182,13 +182,13 @@ impl Receiver {
 
     /// The fragment `tsn` is held: its message may have come to the partial delivery point.
     pub(super) fn grew(&mut self, now: Nanos, tsn: Tsn, trace: &mut Trace) {
-        let Some(point) = self.partial_delivery_point else {
+        let Some(point) = self.partial_delivery_point.get() else {
             return;
         };
         let Some(head) = self.reassembly.head_of(tsn) else {
             return;
         };
-        if head.bytes >= point && !self.open(now, head, trace) {
+        if head.bytes as u64 >= point && !self.open(now, head, trace) {
             self.long.note(&head);
         }
     }

@@ -17,7 +17,7 @@ use crate::scheduling::Scheduler;
 use crate::stats::SenderCounters;
 
 /// What of a sender is made before it: it may have blocks of its own.
-pub(crate) struct Kit {
+pub(super) struct Kit {
     scheduler: Scheduler,
     in_use: StreamsInUse,
     cmt: Option<Box<Cmt>>,
@@ -26,12 +26,12 @@ pub(crate) struct Kit {
 
 impl Kit {
     /// That of a sender with these settings.
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(super) fn of(config: &Config) -> Self {
         Self {
             scheduler: Scheduler::new(config.scheduler),
             in_use: StreamsInUse::new(&config.allocation),
             cmt: Cmt::of(config),
-            watch: Watch::of(config, config.samples_rates()),
+            watch: Watch::of(config),
         }
     }
 }
@@ -46,7 +46,7 @@ impl Sender {
 
     /// The same where it stays: nothing here can fail. [`Self::set_up`] is to be called next.
     #[inline(always)]
-    pub(crate) fn with(config: &Config, initial_tsn: Tsn, kit: Kit) -> Self {
+    pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: Kit) -> Self {
         Self {
             profile: OfSender::of(&config.profile),
             bundling: config.bundling,
@@ -91,7 +91,7 @@ impl Sender {
     }
 
     /// What settings ask of few.
-    pub(crate) fn set_up(&mut self, config: &Config) {
+    pub(super) fn set_up(&mut self, config: &Config) {
         let values = config.stream_values.iter().flat_map(|it| &it.0);
         for (stream, value) in (0..=u16::MAX).zip(values) {
             self.queue.set_value(stream, *value);

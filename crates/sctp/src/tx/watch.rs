@@ -39,14 +39,18 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// What `config` asks for; `samples`: its controllers ask for rate samples.
-    pub fn of(config: &Config, samples: bool) -> Option<Box<Self>> {
-        let wanted = config.rack
+    /// Whether `config` asks for anything of it, as it does where its controllers ask for rate samples.
+    pub fn is_wanted(config: &Config) -> bool {
+        config.rack
             || config.proportional_rate_reduction
             || config.undo_spurious_reductions
             || config.frto
-            || samples;
-        wanted.then(|| {
+            || config.samples_rates()
+    }
+
+    /// What `config` asks for.
+    pub fn of(config: &Config) -> Option<Box<Self>> {
+        Self::is_wanted(config).then(|| {
             Box::new(Self {
                 rack: config.rack,
                 probes: config.rack && config.tail_loss_probe,

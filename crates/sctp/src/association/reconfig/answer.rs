@@ -286,9 +286,9 @@ impl Association {
         }
         let before = reconfig.answers.quieting.take();
         if before.is_none() {
-            self.tx.hold(None);
+            self.sender().hold(None);
         }
-        if !self.tx.is_quiet() {
+        if !self.sender().is_quiet() {
             let rto = self.paths.get(self.path_to(path.remote)).rto.rto();
             if let Some(reconfig) = self.reconfiguration_mut() {
                 reconfig.answers.quieting = Some(Quieting::new(now, rto, before));
@@ -311,10 +311,10 @@ impl Association {
             return (ReConfigResult::Denied, None);
         };
         let peers = rx.cumulative_tsn().next().add(FAR);
-        let next = self.tx.next_tsn();
+        let next = self.sender().next_tsn();
         self.restart_numbers(now, peers, next);
         if ours {
-            self.tx.resume(None, false);
+            self.sender().resume(None, false);
         }
         (ReConfigResult::Performed, Some((next, peers)))
     }
@@ -324,7 +324,7 @@ impl Association {
         if let Some(reconfig) = self.reconfiguration_mut()
             && reconfig.answers.quieting.take().is_some()
         {
-            self.tx.resume(None, false);
+            self.sender().resume(None, false);
         }
     }
 

@@ -129,7 +129,7 @@ impl Association {
             Asked::Outgoing {
                 streams, answers, ..
             } => {
-                self.tx.resume(streams.some(), performed);
+                self.sender().resume(streams.some(), performed);
                 self.tell_streams_reset(StreamDirection::Outgoing, &streams, outcome);
                 if let Some(number) = answers
                     && let Some(reconfig) = self.reconfiguration_mut()
@@ -151,7 +151,8 @@ impl Association {
             Asked::AddOutgoing(count) => {
                 if answered.result == ReConfigResult::Performed {
                     self.outbound_streams = self.outbound_streams.saturating_add(count);
-                    self.tx.set_streams(self.outbound_streams);
+                    let outbound = self.outbound_streams;
+                    self.sender().set_streams(outbound);
                 }
                 self.tell_streams_added(outcome);
             }
@@ -163,7 +164,7 @@ impl Association {
                     self.refuse_protocol("an SSN/TSN reset without TSNs");
                 }
                 _ => {
-                    self.tx.resume(None, false);
+                    self.sender().resume(None, false);
                     let denied = if performed {
                         ReconfigOutcome::Denied
                     } else {
@@ -202,8 +203,9 @@ impl Association {
         };
         let aborted = rx.restart_tsns(now, peers, &mut self.trace);
         self.events.extend(aborted.into_iter().map(|it| it.told()));
-        self.tx.restart_tsns(ours, &mut self.paths);
-        self.tx.resume(None, true);
+        let tx = self.tx.make(&self.config, self.local_initial_tsn);
+        tx.restart_tsns(ours, &mut self.paths);
+        tx.resume(None, true);
         if let Some(marks) = &mut self.marks {
             **marks = Default::default();
         }

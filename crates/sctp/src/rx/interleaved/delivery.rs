@@ -171,7 +171,9 @@ impl Receiver {
         ];
         let long = candidates.into_iter().flatten().find(|(unordered, mid)| {
             let pieces = in_stream.of(*unordered).get(mid);
-            pieces.is_some_and(|it| it.has_more() && point.is_some_and(|point| it.bytes >= point))
+            pieces.is_some_and(|it| {
+                it.has_more() && point.get().is_some_and(|point| it.bytes as u64 >= point)
+            })
         });
         interleaved.begin(stream, long.filter(|_| may_open)?)
     }

@@ -1,0 +1,435 @@
+//! The sending half of an association, made with the first that it has to do: many associations are up for long and never send a message.
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::watch::Watch;
+use super::{Kit, Sender, T3Outcome};
+use crate::allocation::AllocationKind;
+use crate::config::Config;
+use crate::path::{PathId, Paths};
+use crate::stats::SenderStatistics;
+
+/// A [`Sender`], or what it begins with. What is asked of one that is not there yet is answered as one that has nothing to send does.
+#[derive(Debug, Default)]
+pub(crate) struct SendingHalf {
+    made: Option<Box<Sender>>,
+    /// What the handshake learnt before it was made, the peer's window and the streams agreed on: 0 before that.
+    a_rwnd: u32,
+    streams: u16,
+    /// What is asked of each packet, at hand: messages are interleaved, and may be given up.
+    interleaving: bool,
+    gives_up: bool,
+}
+
+impl SendingHalf {
+    /// Of an association with these settings. It is there at once where one acts of itself: several paths at a time, losses found by time,
+    /// a number of streams that changes.
+    #[inline(always)] // for each association a call and copies less
+    pub(crate) fn new(config: &Config, initial_tsn: Tsn) -> Self {
+        Self {
+            made: (!may_wait(config)).then(|| made(config, initial_tsn)),
+            a_rwnd: 0,
+            streams: 0,
+            interleaving: false,
+            gives_up: false,
+        }
+    }
+
+    /// The sender, if there is one.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&Sender> {
+        self.made.as_deref()
+    }
+
+    /// The same, to change it.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self) -> Option<&mut Sender> {
+        self.made.as_deref_mut()
+    }
+
+    /// The sender, made if need be; `config` and `initial_tsn` are the association's.
+    #[inline(always)]
+    pub(crate) fn make(&mut self, config: &Config, initial_tsn: Tsn) -> &mut Sender {
+        let (a_rwnd, streams) = (self.a_rwnd, self.streams);
+        let begin = || begun(config, initial_tsn, a_rwnd, streams);
+        self.made.get_or_insert_with(begin)
+    }
+
+    /// As [`Sender::set_peer`].
+    pub(crate) fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {
+        if let Some(sender) = &mut self.made {
+            return sender.set_peer(a_rwnd, outbound_streams);
+        }
+        (self.a_rwnd, self.streams) = (a_rwnd, outbound_streams);
+        0
+    }
+
+    /// The handshake has settled whether messages are interleaved, and may be given up: one that does either is there from now on.
+    pub(crate) fn speak(
+        &mut self,
+        config: &Config,
+        initial_tsn: Tsn,
+        interleaving: bool,
+        gives_up: bool,
+    ) {
+        if interleaving || gives_up || self.made.is_some() {
+            let sender = self.make(config, initial_tsn);
+            sender.set_interleaving(interleaving);
+            sender.set_partial_reliability(gives_up);
+            self.interleaving = sender.is_interleaving();
+            self.gives_up = gives_up;
+        }
+    }
+
+    /// As [`Sender::wants_to_send`].
+    #[inline(always)]
+    pub(crate) fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        self.get()?.wants_to_send(now, paths)
+    }
+
+    /// As [`Sender::taken_out`]: one that has never sent has nothing left of an occasion to send.
+    #[inline(always)]
+    pub(crate) fn taken_out(&mut self) {
+        if let Some(sender) = &mut self.made {
+            sender.taken_out();
+        }
+    }
+
+    /// As [`Sender::is_partially_reliable`].
+    #[inline(always)]
+    pub(crate) fn is_partially_reliable(&self) -> bool {
+        self.gives_up
+    }
+
+    /// As [`Sender::is_interleaving`].
+    #[inline(always)]
+    pub(crate) fn is_interleaving(&self) -> bool {
+        self.interleaving
+    }
+
+    /// As [`Sender::forward_due`].
+    #[inline(always)]
+    pub(crate) fn forward_due(&self) -> bool {
+        self.gives_up && self.get().is_some_and(Sender::forward_due)
+    }
+
+    /// As [`Sender::waits_for_room`].
+    #[inline(always)]
+    pub(crate) fn waits_for_room(&self, paths: &Paths) -> bool {
+        self.get().is_some_and(|it| it.waits_for_room(paths))
+    }
+
+    /// As [`Sender::is_drained`].
+    pub(crate) fn is_drained(&self) -> bool {
+        self.get().is_none_or(Sender::is_drained)
+    }
+
+    /// As [`Sender::take_stream_limit_met`].
+    pub(crate) fn take_stream_limit_met(&mut self) -> Option<u16> {
+        self.get_mut()?.take_stream_limit_met()
+    }
+
+    /// As [`Sender::has_news`].
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        self.get().is_some_and(Sender::has_news)
+    }
+
+    /// As [`Sender::streams_in_use`]: all, where it is not there before the first message.
+    pub(crate) fn streams_in_use(&self) -> u16 {
+        match self.get() {
+            Some(sender) => sender.streams_in_use(),
+            None => self.streams.max(1),
+        }
+    }
+
+    /// As [`Sender::advertised_rwnd`].
+    pub(crate) fn advertised_rwnd(&self) -> u64 {
+        self.get()
+            .map_or(self.a_rwnd.into(), Sender::advertised_rwnd)
+    }
+
+    /// As [`Sender::peer_rwnd`].
+    pub(crate) fn peer_rwnd(&self) -> u64 {
+        self.get().map_or(self.a_rwnd.into(), Sender::peer_rwnd)
+    }
+
+    /// As [`Sender::most_user_data`].
+    pub(crate) fn most_user_data(&self, paths: &Paths) -> usize {
+        self.get()
+            .map_or(paths.max_user_data(), |it| it.most_user_data(paths))
+    }
+
+    /// As [`Sender::held`].
+    pub(crate) fn held(&self, flight: usize) -> usize {
+        self.get().map_or(flight, |it| it.held(flight))
+    }
+
+    /// As [`Sender::statistics`].
+    pub(crate) fn statistics(&self) -> SenderStatistics {
+        self.get().map(Sender::statistics).unwrap_or_default()
+    }
+
+    /// As [`Sender::next_deadline`].
+    pub(crate) fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        self.get()?.next_deadline(paths)
+    }
+
+    /// As [`Sender::streams_deadline`].
+    pub(crate) fn streams_deadline(&self) -> Option<Nanos> {
+        self.get()?.streams_deadline()
+    }
+
+    /// As [`Sender::pacing_deadline`].
+    pub(crate) fn pacing_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        self.get()?.pacing_deadline(paths)
+    }
+
+    /// As [`Sender::plain_deadline`].
+    #[inline(always)]
+    pub(crate) fn plain_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        match self.get() {
+            Some(sender) => sender.plain_deadline(paths),
+            None => Some(Nanos::MAX),
+        }
+    }
+
+    /// As [`Sender::handle_t3`]: where nothing was sent no T3-rtx runs.
+    pub(crate) fn handle_t3(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> T3Outcome {
+        match self.get_mut() {
+            Some(sender) => sender.handle_t3(now, id, paths, trace),
+            None => T3Outcome::Nothing,
+        }
+    }
+
+    /// As [`Sender::drops_probe`].
+    pub(crate) fn drops_probe(&mut self) -> bool {
+        self.get_mut().is_some_and(Sender::drops_probe)
+    }
+}
+
+/// Whether it need not be there before there is something to do.
+#[inline(always)]
+fn may_wait(config: &Config) -> bool {
+    matches!(config.allocation, AllocationKind::Negotiated)
+        && !config.cmt
+        && !Watch::is_wanted(config)
+}
+
+/// One that is made after the handshake has learnt of the peer, or before: then there are no `streams`.
+#[cold]
+#[inline(never)]
+fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Sender> {
+    let mut sender = made(config, initial_tsn);
+    if streams > 0 {
+        sender.set_peer(a_rwnd, streams);
+    }
+    sender
+}
+
+fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
+    let kit = Kit::of(config);
+    // What can fail is over, so that it is made in its block and not moved there.
+    let block = Box::new_uninit();
+    let mut sender = Box::write(block, Sender::with(config, initial_tsn, kit));
+    sender.set_up(config);
+    sender
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::net::IpAddr;
+
+    use anabranch_transport::time::MILLISECOND;
+    use anabranch_transport::{Ecn, Path, Transport};
+    use bytes::{Bytes, BytesMut};
+
+    use super::*;
+    use crate::{AssociationId, Endpoint, Message};
+
+    const PORT: u16 = 5_000;
+
+    /// Two ends, what is on the wire to each, and all that was seen of them.
+    struct World {
+        now: Nanos,
+        ends: [Endpoint; 2],
+        wires: [VecDeque<(Nanos, Bytes)>; 2],
+        early: bool,
+        number: u64,
+        seen: Vec<String>,
+    }
+
+    impl World {
+        fn new(seed: u64, early: bool) -> Self {
+            let config = Config::default().with(|it| {
+                it.partial_reliability = seed % 4 == 1;
+                it.interleaving = seed % 4 == 2;
+                it.rack = seed % 8 == 3;
+            });
+            let end = |seed| Endpoint::new(config.clone(), PORT, [seed; 32]).expect("settings");
+            let mut ends = [end(1), end(2)];
+            ends[1].listen(true);
+            ends[0].connect(0, &[address(1)], PORT).expect("free");
+            Self {
+                now: 0,
+                ends,
+                wires: Default::default(),
+                early,
+                number: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+                seen: Vec::new(),
+            }
+        }
+
+        fn draw(&mut self, below: u64) -> u64 {
+            self.number ^= self.number << 13;
+            self.number ^= self.number >> 7;
+            self.number ^= self.number << 17;
+            self.number % below
+        }
+
+        fn id(&self, end: usize) -> Option<AssociationId> {
+            self.ends[end].associations().next()
+        }
+
+        /// Both senders are there, where they are to be there early.
+        fn hurry(&mut self) {
+            for end in 0..2 {
+                if let Some(id) = self.id(end)
+                    && let Some(association) = self.ends[end].association_mut(id)
+                    && self.early
+                    && !association.is_closed()
+                {
+                    association.sender();
+                }
+            }
+        }
+
+        fn send(&mut self) {
+            let (end, length) = (self.draw(2) as usize, 1 + self.draw(4_000) as usize);
+            let stream = self.draw(4) as u16;
+            let Some(id) = self.id(end) else { return };
+            let message = Message {
+                ppid: 0,
+                unordered: self.draw(4) == 0,
+                payload: vec![7; length].into(),
+            };
+            let sent = self.ends[end].send(id, stream, message);
+            self.seen.push(format!("{end} gives {sent:?}"));
+        }
+
+        /// All that the ends have to say.
+        fn listen(&mut self) {
+            for end in 0..2 {
+                let mut out = BytesMut::new();
+                while self.ends[end].poll_transmit(self.now, &mut out).is_some() {
+                    let packet = out.split().freeze();
+                    self.seen.push(format!("{} {end} {packet:?}", self.now));
+                    if self.draw(6) > 0 {
+                        let at = self.now + (1 + self.draw(40)) * MILLISECOND;
+                        self.wires[1 - end].push_back((at, packet));
+                    }
+                }
+                while let Some((_, event)) = self.ends[end].poll_event() {
+                    self.seen.push(format!("{end} {event:?}"));
+                }
+                let Some(id) = self.id(end) else { continue };
+                let deadline = self.ends[end].poll_timeout();
+                let Some(association) = self.ends[end].association_mut(id) else {
+                    continue;
+                };
+                while association.poll_message().is_some() {}
+                let told = (
+                    association.buffered(),
+                    association.streams_in_use(),
+                    association.peer_rwnd(),
+                    association.fragmentation_point(),
+                    association.outstanding_chunks(),
+                    association.held_to_send(),
+                );
+                let stats = association.stats();
+                self.seen
+                    .push(format!("{end} {deadline:?} {told:?} {stats:?}"));
+            }
+        }
+
+        /// The next packet arrives, or the next time comes.
+        fn go_on(&mut self) {
+            let arrivals = self.wires.iter().filter_map(|it| it.front()).map(|it| it.0);
+            let times = self.ends.iter().filter_map(Transport::poll_timeout);
+            let Some(at) = arrivals.chain(times).min() else {
+                return;
+            };
+            self.now = self.now.max(at);
+            for end in 0..2 {
+                self.ends[end].handle_timeout(self.now);
+                while let Some((at, _)) = self.wires[end].front()
+                    && *at <= self.now
+                    && let Some((_, packet)) = self.wires[end].pop_front()
+                {
+                    let path = Path::new(address(end), address(1 - end));
+                    self.ends[end].handle_datagram(self.now, path, Ecn::NotEct, packet);
+                }
+            }
+        }
+    }
+
+    fn address(end: usize) -> IpAddr {
+        [10, 0, 0, 1 + end as u8].into()
+    }
+
+    fn play(seed: u64, early: bool) -> Vec<String> {
+        let mut world = World::new(seed, early);
+        // Some begin to send before the association is up, some late, some never.
+        let quiet = 20 * (seed % 5);
+        for step in 0..80 {
+            world.hurry();
+            if step >= quiet && world.draw(3) == 0 {
+                world.send();
+            }
+            if step == 70
+                && let Some(id) = world.id(0)
+                && let Some(association) = world.ends[0].association_mut(id)
+            {
+                let shut = association.shutdown(world.now);
+                world.seen.push(format!("0 closes: {shut:?}"));
+            }
+            world.listen();
+            world.go_on();
+        }
+        world.seen
+    }
+
+    #[test]
+    fn one_that_is_made_late_does_what_one_does_that_was_there_from_the_beginning() {
+        for seed in 0..200 {
+            let [late, early] = [false, true].map(|early| play(seed, early));
+            for (at, (late, early)) in late.iter().zip(&early).enumerate() {
+                assert_eq!(late, early, "seed {seed}, entry {at}");
+            }
+            assert_eq!(late.len(), early.len(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn who_sends_nothing_has_none() {
+        let mut world = World::new(0, false);
+        for _ in 0..20 {
+            world.listen();
+            world.go_on();
+        }
+        for end in 0..2 {
+            let id = world.id(end).expect("up");
+            let association = world.ends[end].association(id).expect("there");
+            assert!(association.is_established());
+            assert!(association.sends_nothing_yet());
+        }
+    }
+}
