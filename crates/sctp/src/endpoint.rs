@@ -488,7 +488,7 @@ impl Endpoint {
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),
             kind::INIT => self.on_init(arrival, first.to_raw(), chunks),
-            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.to_raw(), chunks, None),
+            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.value(), chunks, None),
             kind::AUTH if (AUTH.wanted)(&self.config) => {
                 self.on_auth(arrival, first, chunks, &packet);
             }

@@ -176,6 +176,11 @@ impl Association {
             return true;
         }
         self.forget_probes();
+        // It has no value to be looked at.
+        if frame.kind == kind::COOKIE_ACK {
+            self.on_cookie_ack(now, discards);
+            return true;
+        }
         let chunk = match Chunk::decode(frame.to_raw()) {
             Ok(chunk) => chunk,
             Err(_) => {
@@ -190,8 +195,7 @@ impl Association {
             // Alone in its packet, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
             Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
-            Chunk::CookieEcho(_) => discards.count(Discard::Unexpected),
-            Chunk::CookieAck => self.on_cookie_ack(now, discards),
+            Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(Discard::Unexpected),
             Chunk::Heartbeat(heartbeat) => self.on_heartbeat(now, path, heartbeat.info, discards),
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
             // To an address that is being removed: of what was sent from there before (RFC 5061 §5.3.1).

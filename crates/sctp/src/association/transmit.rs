@@ -253,12 +253,15 @@ impl Association {
         if !echoed.echo.due || echoed.echo.path != path {
             return false;
         }
+        // Lent, and not shared: to count who else has it costs more than the copy into the packet.
         let echo = CookieEcho {
-            cookie: echoed.cookie.clone(),
+            cookie: std::mem::take(&mut echoed.cookie),
         };
         // An INIT ACK may be longer than a packet, and its cookie (RFC 9260 §3.3.3): it goes back whole, for IP to fragment.
         packet.make_room(echo.encoded_len());
-        if packet.push(&echo).is_err() {
+        let pushed = packet.push(&echo);
+        echoed.cookie = echo.cookie;
+        if pushed.is_err() {
             // It cannot be given back at all. T1-cookie then ends the association.
             echoed.echo.sent(now, self.paths.get(path).rto.rto());
             return false;

@@ -35,7 +35,7 @@ impl Endpoint {
                 };
                 let covered = first.to_end();
                 let voucher = Voucher { chunk, covered };
-                self.on_cookie_echo(arrival, second.to_raw(), rest, Some(voucher));
+                self.on_cookie_echo(arrival, second.value(), rest, Some(voucher));
             }
             _ => self.dispatch(arrival, first, chunks, packet),
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::chunk::{Abort, Chunk, ErrorChunk};
-use anabranch_wire::packet::{Chunks, RawChunk};
+use anabranch_wire::chunk::{Abort, ErrorChunk};
+use anabranch_wire::packet::Chunks;
 
 use super::authentication::Voucher;
 use super::retired::RetiredTags;
@@ -48,23 +48,21 @@ impl Action {
 }
 
 impl Endpoint {
+    /// `sealed`: the cookie, where it lies in its packet.
     pub(super) fn on_cookie_echo(
         &mut self,
         arrival: Arrival,
-        first: RawChunk,
+        sealed: &[u8],
         mut rest: Chunks<'_>,
         voucher: Option<Voucher<'_>>,
     ) {
-        let Ok(Chunk::CookieEcho(echo)) = Chunk::decode(first) else {
-            return self.discards.count(Discard::ChunkFields);
-        };
         let fits = |cookie: &Cookie| {
             cookie.local_port == self.port
                 && cookie.remote_port == arrival.header.source_port
                 && cookie.local_tag == arrival.header.verification_tag
                 && cookie.peer_addresses.contains(&arrival.path.remote)
         };
-        let Some(cookie) = self.jar.open(&echo.cookie).filter(fits) else {
+        let Some(cookie) = self.jar.open(sealed).filter(fits) else {
             return self.discards.count(Discard::ForgedCookie);
         };
         let existing = cookie
