@@ -100,7 +100,7 @@ fn messages_of_16_kib_in_batches() {
 
 #[test]
 fn two_wires() {
-    hops(false, 930.0);
+    hops(false, 700.0);
 }
 
 #[test]
@@ -110,5 +110,5 @@ fn a_wire_and_the_air() {
 
 #[test]
 fn a_geo_dumbbell() {
-    geo(2_350.0);
+    geo(1_950.0);
 }

@@ -14,14 +14,16 @@ pub struct Threads(pub usize);
 impl Spread for Threads {
     fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync)) {
         let threads = self.0.min(items / WORTH_A_THREAD);
-        let pool = ThreadPoolBuilder::new().num_threads(threads.max(1));
-        match pool.build() {
-            Ok(pool) if threads > 1 => pool.install(|| {
+        if threads < 2 {
+            return Alone.each(items, work);
+        }
+        match ThreadPoolBuilder::new().num_threads(threads).build() {
+            Ok(pool) => pool.install(|| {
                 let items = (0..items).into_par_iter().with_min_len(WORTH_A_THREAD);
                 items.for_each(work);
             }),
             // Without threads it is only slower.
-            _ => Alone.each(items, work),
+            Err(_) => Alone.each(items, work),
         }
     }
 }

@@ -395,9 +395,9 @@ impl Endpoint {
         }
     }
 
-    /// Counters.
+    /// Counters. What the sockets are busy with at this moment may not be counted yet.
     pub fn statistics(&self) -> EndpointStatistics {
-        // While the driver is at the sockets they are not waited for: it tells itself.
+        // While the driver is at the sockets they are not waited for: it publishes their counters itself, with its next run.
         let io = self.shared.ground.idle_io();
         let mut state = self.shared.lock();
         if let Some(io) = io {

@@ -45,7 +45,7 @@ pub enum BindError {
     Random(String),
     /// There is no runtime here to run the driver on.
     #[error(
-        "Endpoint::bind must be called inside a tokio runtime, or Config::runtime must name one"
+        "Endpoint::bind must be called on a runtime (tokio's, or within ThreadRuntime::block_on), or Config::runtime must name one"
     )]
     NoRuntime,
 }

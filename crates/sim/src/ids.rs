@@ -12,6 +12,11 @@ pub struct LinkId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MediumId(pub(crate) u32);
 
+/// The interface at the other end of a link, by the numbers of interfaces: a link's two stand side by side.
+pub(crate) fn opposite(interface: u32) -> u32 {
+    interface ^ 1
+}
+
 impl NodeId {
     /// Its place in the order of adding, counted from 0.
     pub const fn index(self) -> usize {

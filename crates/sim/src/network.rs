@@ -11,7 +11,7 @@ use anabranch_transport::{Nanos, Path};
 use crate::agenda::Agenda;
 use crate::capture::Capture;
 use crate::error::BuildError;
-use crate::ids::{Direction, Family, LinkId, NodeId};
+use crate::ids::{Direction, Family, LinkId, NodeId, opposite};
 use crate::ledger::{Ledger, Progress};
 use crate::link::{Cell, Lane};
 use crate::outside::Outside;
@@ -19,7 +19,7 @@ use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels, header_size
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
 use crate::routing::{HERE, Hop, NOWHERE, Router};
-use crate::topology::{Topology, lane, opposite};
+use crate::topology::{Topology, lane};
 use crate::watch::PacketWatch;
 
 /// How packets of one path leave a node.

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
-use crate::ids::NodeId;
-use crate::topology::{Topology, opposite};
+use crate::ids::{NodeId, opposite};
+use crate::topology::Topology;
 
 /// No way leads there.
 pub(crate) const NOWHERE: u32 = u32::MAX;

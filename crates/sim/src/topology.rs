@@ -284,8 +284,3 @@ impl Topology {
 pub(crate) fn lane(link: LinkId, direction: Direction) -> usize {
     link.index() * 2 + direction as usize
 }
-
-/// The interface at the other end of the link.
-pub(crate) fn opposite(interface: u32) -> u32 {
-    interface ^ 1
-}

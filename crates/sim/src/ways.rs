@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
-use crate::ids::{Direction, LinkId, NodeId};
+use crate::ids::{Direction, LinkId, NodeId, opposite};
 use crate::packet::HOP_LIMIT;
 use crate::routing::{Hop, Router};
-use crate::topology::{Topology, opposite};
+use crate::topology::Topology;
 
 /// What becomes of a packet that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -330,6 +330,8 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
+        // An agent that was driven from outside has stalled.
+        self.stalled.take().map_or(Ok(()), Err)?;
         self.network.at_length = true;
         (self.ahead, self.clear) = (end.saturating_add(1), 0);
         self.run();
@@ -349,6 +351,7 @@ impl World {
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn step(&mut self) -> Result<bool, RunError> {
+        self.stalled.take().map_or(Ok(()), Err)?;
         if self.network.agenda.is_empty() {
             return Ok(false);
         }

@@ -376,6 +376,63 @@ fn an_agent_that_stops_time_is_told_so() {
     assert_eq!(stalled, Err(RunError::Stalled { agent: 2, at: 17 }));
 }
 
+/// An agent that sends without end while somebody acts on it: the world goes no further before that is told.
+#[test]
+fn an_agent_that_stalls_from_outside_is_told_before_the_world_goes_on() {
+    struct Endless(Option<Path>);
+    impl Agent for Endless {
+        fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}
+        fn handle_timeout(&mut self, _now: Nanos) {}
+        fn poll_transmit(&mut self, _now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+            let path = self.0?;
+            out.extend_from_slice(&[0; 8]);
+            Some(Transmit {
+                path,
+                len: 8,
+                ecn: Ecn::NotEct,
+                may_fragment: false,
+            })
+        }
+        fn poll_timeout(&self) -> Option<Nanos> {
+            None
+        }
+    }
+    let plan = [(50 * MS, 100), (60 * MS, 100)];
+    let (topology, nodes, _) = chain(vec![DirectionConfig::instant(0)]);
+    let path = end_to_end(&topology, &nodes);
+    for step in [false, true] {
+        let mut line = Line::new(1, vec![DirectionConfig::instant(0)], plan);
+        let at = Attachment::new(line.nodes[0], PROTOCOL, 99);
+        let agent = line.world.attach(at, Endless(None)).unwrap();
+        line.world.run_until(10 * MS).unwrap();
+        let endless = |it: &mut Endless, _| it.0 = Some(path);
+        line.world.with_agent(agent, endless).unwrap();
+        let before = line.world.progress();
+        let told = match step {
+            true => line.world.step().map(drop),
+            false => line.world.run_until(SECOND),
+        };
+        let stalled = RunError::Stalled {
+            agent: 2,
+            at: 10 * MS,
+        };
+        assert_eq!(told, Err(stalled));
+        assert_eq!(line.world.now(), 10 * MS);
+        assert_eq!(line.world.progress().events, before.events);
+    }
+}
+
+/// The last bit leaves before the end of time, and would arrive after it.
+#[test]
+fn what_is_on_its_way_at_the_end_of_time_is_counted() {
+    let direction = DirectionConfig::new(8_000_000, SECOND);
+    let at = Nanos::MAX - SECOND / 2;
+    let mut line = Line::new(1, vec![direction], [(at, 980)]);
+    line.world.run_until(at + 10).unwrap();
+    line.world.ledger().check().unwrap();
+    assert_eq!(line.world.ledger().in_flight, 1);
+}
+
 #[test]
 fn probes_tell_throughput_queue_and_drops() {
     let direction = DirectionConfig::new(8_000_000, 2 * MS)

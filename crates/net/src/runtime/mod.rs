@@ -27,8 +27,8 @@ pub use self::thread::ThreadRuntime;
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
 
-/// An async runtime, as far as endpoints need one: [`TokioRuntime`] (the feature `tokio`, a default), [`SmolRuntime`] (the feature `smol`),
-/// [`ThreadRuntime`] (the feature `thread`, on Linux), or a program's own. [`Config::runtime`](crate::Config::runtime) names it.
+/// An async runtime, as far as endpoints need one: `TokioRuntime` (the feature `tokio`, a default), `SmolRuntime` (the feature `smol`),
+/// `ThreadRuntime` (the feature `thread`, on Linux), or a program's own. [`Config::runtime`](crate::Config::runtime) names it.
 ///
 /// The futures of this crate ask nothing of the executor that polls them: only the task that owns the sockets lives on this runtime.
 pub trait Runtime: Debug + Send + Sync + 'static {

@@ -107,6 +107,8 @@ impl ThreadRuntime {
 
     /// Runs `future` to its end on this thread, and meanwhile the tasks of the runtime. Those that have not ended then go on in the next
     /// `block_on`: whoever wants an association to be closed awaits [`shutdown`](crate::Association::shutdown) before.
+    /// What is bound where another library's `block_on` runs within this one lives here, too, and would wait for ever: name that library's
+    /// runtime in [`Config::runtime`](crate::Config::runtime).
     ///
     /// # Panics
     /// Where this thread is within `block_on` of the same runtime already. A panic of the future or of a task goes through.

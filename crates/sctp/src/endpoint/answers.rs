@@ -78,6 +78,6 @@ mod tests {
         while let Some(answer) = answers.pop() {
             assert_eq!(Some(answer.udp_port), expected.pop_front());
         }
-        assert!(expected.is_empty() && answers.len() == 0);
+        assert!(expected.is_empty() && answers.is_empty());
     }
 }

@@ -41,10 +41,9 @@ use wire::{LONGEST_DELAY, Wire};
 
 use crate::agenda::Key;
 use crate::error::BuildError;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, opposite};
 use crate::packet::{Packet, Parcel};
 use crate::rng::Seed;
-use crate::topology::opposite;
 
 /// What a lane did with a packet that was offered to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,8 @@ use crate::ids::NodeId;
 use crate::packet::{DropReason, Parcel};
 use crate::queue::{Limit, Occupancy};
 
-/// A longer delay is for the general direction: what is added up here never wraps.
+/// A longer delay is for the general direction: what is added up here never wraps. Within a delay of the end of time, what waits is told as
+/// sent.
 pub(super) const LONGEST_DELAY: Nanos = 1 << 62;
 
 /// A packet that was admitted.
@@ -264,7 +265,8 @@ impl Wire {
     fn departure(&self, number: u64) -> Departure {
         let passage = self.get(number);
         Departure {
-            at: passage.arrival.at() - self.delay,
+            // No arrival is put off beyond the end of time.
+            at: (passage.arrival.at() - self.delay).max(passage.admitted),
             admitted: passage.admitted,
             transmission: Some(self.whole.takes(passage.size)),
             size: passage.size,

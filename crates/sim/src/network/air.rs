@@ -5,11 +5,11 @@ use anabranch_transport::Nanos;
 use super::Network;
 use crate::agenda::Key;
 use crate::error::BuildError;
-use crate::ids::{Direction, LinkId, MediumId, NodeId};
+use crate::ids::{Direction, LinkId, MediumId, NodeId, opposite};
 use crate::link::{AirLane, Aloft, Cell, Landing, Lane};
 use crate::packet::{HOP_LIMIT, Parcel};
 use crate::rng::Seed;
-use crate::topology::{Topology, opposite};
+use crate::topology::Topology;
 use crate::wifi::{MacAddress, Medium, StationId, StationStats};
 use crate::wireless::Air;
 

@@ -5,11 +5,10 @@ use std::net::IpAddr;
 use anabranch_transport::{Nanos, Path};
 
 use super::Network;
-use crate::ids::{Family, NodeId};
+use crate::ids::{Family, NodeId, opposite};
 use crate::ip::{self, Complaint, Header};
 use crate::outside::Left;
 use crate::packet::{DropReason, Packet, Parcel};
-use crate::topology::opposite;
 
 impl Network {
     /// Complains about a packet that the interface `via` is given, if its link does not carry it. The link drops it.

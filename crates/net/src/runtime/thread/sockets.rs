@@ -91,8 +91,10 @@ impl Slots {
     pub fn clear(&self) {
         let slots: Vec<_> = lock(&self.0).slots.values().cloned().collect();
         for slot in slots {
-            drop(lock(&slot.reader).take());
-            drop(lock(&slot.writer).take());
+            // Wakers are dropped without the lock.
+            let reader = lock(&slot.reader).take();
+            let writer = lock(&slot.writer).take();
+            drop((reader, writer));
         }
     }
 }

@@ -68,7 +68,7 @@ fn timers_ring_in_their_order_and_not_before_their_time() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let all_rang = Arc::new(Flag::default());
     for millis in [30, 10, 20, 0] {
-        let mut timer = in_millis(&*handle, millis);
+        let mut timer = handle.timer(begin + Duration::from_millis(millis));
         let (order, all_rang) = (Arc::clone(&order), Arc::clone(&all_rang));
         let handle_of_task = Arc::clone(&handle);
         handle.spawn(Box::pin(async move {
