@@ -88,7 +88,7 @@ pub struct Association {
     inbound_streams: u16,
     state: State,
     paths: Paths,
-    /// Is there once there is something to send.
+    /// Is made when it is first needed, mostly with the first message.
     tx: SendingHalf,
     /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
     sack_path: PathId,

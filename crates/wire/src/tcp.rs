@@ -216,21 +216,14 @@ impl Segment {
         let Some(options) = datagram.get(HEADER..offset) else {
             return Err(SegmentError::BadDataOffset { offset, length });
         };
-        let Plain {
-            source_port,
-            destination_port,
-            sequence_number,
-            acknowledgment_number,
-            flags,
-            window,
-        } = Plain::of(fixed);
+        let plain = Plain::of(fixed);
         let header = Header {
-            source_port,
-            destination_port,
-            sequence_number,
-            acknowledgment_number,
-            flags,
-            window,
+            source_port: plain.source_port,
+            destination_port: plain.destination_port,
+            sequence_number: plain.sequence_number,
+            acknowledgment_number: plain.acknowledgment_number,
+            flags: plain.flags,
+            window: plain.window,
             urgent_pointer: u16::from_be_bytes([fixed[18], fixed[19]]),
             options: if options.is_empty() {
                 Options::default()

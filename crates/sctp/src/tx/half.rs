@@ -256,6 +256,8 @@ mod tests {
     use anabranch_transport::time::MILLISECOND;
     use anabranch_transport::{Ecn, Path, Transport};
     use bytes::{Bytes, BytesMut};
+    use rand_core::{RngCore, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
 
     use super::*;
     use crate::{AssociationId, Endpoint, Message};
@@ -272,7 +274,7 @@ mod tests {
         now: Nanos,
         ends: [Endpoint; 2],
         wires: [VecDeque<(Nanos, Bytes)>; 2],
-        number: u64,
+        random: Pcg64Mcg,
         seen: Vec<String>,
     }
 
@@ -296,16 +298,13 @@ mod tests {
                 now: 0,
                 ends,
                 wires: Default::default(),
-                number: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+                random: Pcg64Mcg::seed_from_u64(seed),
                 seen: Vec::new(),
             }
         }
 
         fn draw(&mut self, below: u64) -> u64 {
-            self.number ^= self.number << 13;
-            self.number ^= self.number >> 7;
-            self.number ^= self.number << 17;
-            self.number % below
+            self.random.next_u64() % below
         }
 
         fn id(&self, end: usize) -> Option<AssociationId> {

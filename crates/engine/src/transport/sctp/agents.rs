@@ -515,15 +515,12 @@ impl Sink {
         self.take(now);
     }
 
-    /// The next packet, if there is one.
+    /// The next packet, if there is one: something waits, or the endpoint has not been asked for all since it changed.
     #[inline(never)] // Where there is none, nothing need be made room for.
     fn give(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((transmit, bytes)) = self.waiting.pop_front() {
             out.extend_from_slice(&bytes);
             return Some(transmit);
-        }
-        if self.drained && self.answers.is_empty() {
-            return None;
         }
         self.answer();
         let transmit = self.poll_endpoint(now, out);

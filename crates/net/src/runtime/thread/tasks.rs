@@ -180,6 +180,8 @@ impl Tasks {
         let Some(mut running) = self.all.get_mut(index).and_then(Option::take) else {
             return;
         };
+        // Nobody takes a place meanwhile. Where the task panics it is free.
+        self.free.push(index);
         let ended = running.woken.begin() && {
             let mut cx = Context::from_waker(&running.waker);
             match running.task.as_mut().poll(&mut cx) {
@@ -187,9 +189,9 @@ impl Tasks {
                 Poll::Pending => false,
             }
         };
-        match ended {
-            true => self.free.push(index),
-            false => self.all[index] = Some(running),
+        if !ended {
+            self.free.pop();
+            self.all[index] = Some(running);
         }
     }
 }

@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
 use super::*;
 
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) % bound
-    }
+fn below(draw: &mut Pcg64Mcg, bound: u64) -> u64 {
+    draw.next_u64() % bound
 }
 
 /// A receiver that holds these TSNs, as offsets.
@@ -50,17 +46,17 @@ impl Peer {
 }
 
 /// Spoils a SACK's blocks: takes one back, shrinks, overlaps, turns round, or goes beyond what was sent.
-fn spoil(draw: &mut Draw, blocks: &mut Vec<GapAckBlock>) {
-    let Some(place) = draw.below(blocks.len() as u64 + 1).checked_sub(1) else {
+fn spoil(draw: &mut Pcg64Mcg, blocks: &mut Vec<GapAckBlock>) {
+    let Some(place) = below(draw, blocks.len() as u64 + 1).checked_sub(1) else {
         return;
     };
     let block = &mut blocks[place as usize];
-    match draw.below(6) {
+    match below(draw, 6) {
         0 => drop(blocks.remove(place as usize)),
         1 => block.end = block.end.saturating_sub(1),
-        2 => block.start = block.start.saturating_sub(draw.below(4) as u16),
+        2 => block.start = block.start.saturating_sub(below(draw, 4) as u16),
         3 => std::mem::swap(&mut block.start, &mut block.end),
-        4 => block.end += draw.below(60) as u16,
+        4 => block.end += below(draw, 60) as u16,
         _ => {
             let copy = *block;
             blocks.push(copy);
@@ -107,30 +103,30 @@ fn assert_alike(rigs: &mut [Rig; 2], at: &str) {
 fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
     let mut short_ways = 0;
     for seed in 1..=300_u64 {
-        let draw = &mut Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let name = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
+        let draw = &mut Pcg64Mcg::seed_from_u64(seed);
+        let name = Profile::NAMES[below(draw, Profile::NAMES.len() as u64) as usize];
         let config = Config {
             mtu: 100,
             ..config(Profile::by_name(name).expect("it is named"))
         };
         // Near the wrap.
-        let start = u32::MAX - draw.below(200) as u32;
+        let start = u32::MAX - below(draw, 200) as u32;
         let mut rigs = [0; 2].map(|_| Rig::new(&config, start));
-        let (lost, lies) = (draw.below(20), draw.below(10));
+        let (lost, lies) = (below(draw, 20), below(draw, 10));
         let mut peer = Peer::default();
         let mut on_the_way = VecDeque::new();
         for turn in 0..150 {
             rigs.iter_mut().for_each(|rig| rig.offer(3, 50));
             let sent = rigs.each_mut().map(Rig::drain);
             assert_eq!(sent[0], sent[1], "seed {seed}, turn {turn}, {name}");
-            let arrive = sent[0].iter().filter(|_| draw.below(100) >= lost);
+            let arrive = sent[0].iter().filter(|_| below(draw, 100) >= lost);
             on_the_way.extend(arrive);
             let Some(offset) = on_the_way.pop_front() else {
                 break;
             };
             peer.take(offset);
             let mut blocks = peer.blocks();
-            if draw.below(100) < lies {
+            if below(draw, 100) < lies {
                 spoil(draw, &mut blocks);
             }
             for rig in &mut rigs {
