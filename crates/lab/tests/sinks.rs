@@ -3,8 +3,9 @@
 use std::thread;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Discard, Memory, Sink};
-use anabranch_engine::world;
+use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::channel::{Channel, Told};
 use anabranch_lab::run::{Quiet, Simulator, run};
 use anabranch_lab::store::Store;
@@ -200,4 +201,43 @@ fn record_batches_hold_what_memory_holds() {
             .value(0),
         0
     );
+}
+
+/// The second replication measures something that JSON has no form for.
+struct Endless;
+
+impl Runner for Endless {
+    fn run(
+        &self,
+        unit: &Unit<'_>,
+        seed: u64,
+        sink: &mut dyn Sink,
+    ) -> Result<RunRecord, WorldError> {
+        let mut record = world::run(unit, seed, sink, &[])?;
+        if unit.replication == 1 {
+            record.metrics[0].value = f64::INFINITY;
+        }
+        Ok(record)
+    }
+}
+
+/// A record that cannot be kept counts no more at the end of the run that made it than when its directory is read again.
+#[test]
+fn a_record_that_cannot_be_kept_is_not_told() {
+    let measure = "measure = [{ metric = \"goodput\", flow = \"sctp\" }]\nexperiment";
+    let text = SPEC.replace("experiment", measure);
+    let request = Request::new("sinks.toml", text).with(|it| it.replications = Some(3));
+    let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let told = || {
+        let store = Store::create(directory.path()).expect("a directory that can be written");
+        let results = run(&plan, &store, &Endless, 1, &Quiet).expect("runs");
+        let again = store.assemble(&plan, &Endless).expect("results");
+        assert_eq!(results.records, again.records);
+        results.records
+    };
+    let first = told();
+    let replications: Vec<u32> = first.iter().map(|it| it.replication).collect();
+    assert_eq!(replications, [0, 2]);
+    assert_eq!(told(), first);
 }
