@@ -3,24 +3,19 @@
 //! It is seeded by whoever makes the endpoint. With a secret seed its output cannot be guessed, as RFC 9260 §5.3.1 asks
 //! of verification tags; with a known seed a run repeats itself to the bit.
 
+mod blocks;
+
 use std::fmt;
 
-use rand_chacha::{ChaCha12Core, ChaCha12Rng};
-use rand_core::block::BlockRngCore;
-use rand_core::{RngCore, SeedableRng};
+use blocks::{BLOCK, Two};
 
 /// Words that are at hand at first: as many as an endpoint draws until its first association is up, on either side.
 const AT_FIRST: usize = 18;
-/// Words that are made later, for who draws more than that: as many as the generator makes at a time.
-const LATER: usize = 64;
-/// Words of a block of the stream. What is made from the beginning of one on is made at one go.
-const BLOCK: u64 = 16;
-
 /// A word as it lies in the stream.
 type Word = [u8; 4];
 
-/// A seeded stream of numbers that an outsider cannot predict: that of [`ChaCha12Rng`], word by word. The generator itself has room for
-/// [`LATER`] words, most of which an endpoint of one association never draws.
+/// A seeded stream of numbers that an outsider cannot predict: that of ChaCha12, word by word, as the crate `rand_chacha` makes it. Two
+/// blocks are made at a time, most of whose words an endpoint of one association never draws.
 #[derive(Clone)]
 pub(crate) struct Random {
     seed: [u8; 32],
@@ -28,7 +23,7 @@ pub(crate) struct Random {
     taken: u64,
     first: [Word; AT_FIRST],
     /// What is at hand once `first` was drawn.
-    later: Option<Box<[Word; LATER]>>,
+    later: Option<Box<Two>>,
     /// Which of them is next; and where they end, 0 before the first are made.
     at: u8,
     end: u8,
@@ -72,29 +67,23 @@ impl Random {
         }
     }
 
+    /// From the beginning of a block, some of whose words were drawn before.
     #[inline(never)]
     fn refill(&mut self) {
+        let skipped = self.taken as usize % BLOCK;
+        let made = blocks::two(&self.seed, self.taken / BLOCK as u64);
         (self.at, self.end) = if self.end > 0 {
-            // From the beginning of a block, so that no more than one go is needed. Its first words were drawn before.
-            let skipped = self.taken % BLOCK;
-            let words = self.later.get_or_insert_with(|| Box::new([[0; 4]; LATER]));
-            let mut generator = ChaCha12Rng::from_seed(self.seed);
-            generator.set_word_pos((self.taken - skipped).into());
-            generator.fill_bytes(words.as_flattened_mut());
-            (skipped as u8, LATER as u8)
-        } else if self.taken > 0 {
-            let mut generator = ChaCha12Rng::from_seed(self.seed);
-            generator.set_word_pos(self.taken.into());
-            generator.fill_bytes(self.first.as_flattened_mut());
-            (0, AT_FIRST as u8)
-        } else {
-            // Less is made ready for who wants nothing but the beginning.
-            let mut made = <ChaCha12Core as BlockRngCore>::Results::default();
-            ChaCha12Core::from_seed(self.seed).generate(&mut made);
-            for (word, made) in self.first.iter_mut().zip(made.as_ref()) {
-                *word = made.to_le_bytes();
+            match &mut self.later {
+                Some(later) => **later = made,
+                None => self.later = Some(Box::new(made)),
             }
-            (0, AT_FIRST as u8)
+            (skipped as u8, made.len() as u8)
+        } else {
+            // Less is kept for who wants nothing but the beginning.
+            let made = &made[skipped..];
+            let many = made.len().min(AT_FIRST);
+            self.first[..many].copy_from_slice(&made[..many]);
+            (0, many as u8)
         };
         self.taken += u64::from(self.end - self.at);
     }
@@ -207,6 +196,9 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use rand_chacha::ChaCha12Rng;
+    use rand_core::{RngCore, SeedableRng};
+
     use super::*;
 
     #[test]
