@@ -137,11 +137,8 @@ impl Cookie {
             put_address(out, address);
         }
         out.put_u16(self.extensions.bits());
-        if let Some(auth) = &self.auth {
-            auth.encode(out);
-        }
-        if !self.remarks.are_none() {
-            self.remarks.encode(out);
+        if self.auth.is_some() || !self.remarks.are_none() {
+            self.encode_more(out);
         }
         // A chunk that needs no padding is the same whether or not its length counts the padding (RFC 9260 §3.2).
         out.resize(out.len().next_multiple_of(4), 0);
@@ -187,17 +184,39 @@ impl Cookie {
             cookie.peer_addresses.push(take_address(body)?);
         }
         cookie.extensions = Extensions::from_bits(body.try_get_u16().ok()?)?;
-        if cookie.extensions.has(&AUTH) {
+        if cookie.extensions != Extensions::default() || remarked {
+            cookie.decode_more(remarked, body)?;
+        }
+        (body.len() < 4).then_some(cookie)
+    }
+
+    /// What few cookies have: terms of AUTH, and remarks.
+    #[cold]
+    #[inline(never)]
+    fn decode_more(&mut self, remarked: bool, body: &mut &[u8]) -> Option<()> {
+        if self.extensions.has(&AUTH) {
             let mut rest = Bytes::copy_from_slice(body);
-            cookie.auth = Some(Box::new(AuthTerms::decode(&mut rest)?));
+            self.auth = Some(Box::new(AuthTerms::decode(&mut rest)?));
             body.advance(body.len() - rest.len());
         }
         if remarked {
             let mut rest = Bytes::copy_from_slice(body);
-            cookie.remarks = Remarks::decode(&mut rest)?;
+            self.remarks = Remarks::decode(&mut rest)?;
             body.advance(body.len() - rest.len());
         }
-        (body.len() < 4).then_some(cookie)
+        Some(())
+    }
+
+    /// The same, written.
+    #[cold]
+    #[inline(never)]
+    fn encode_more(&self, out: &mut BytesMut) {
+        if let Some(auth) = &self.auth {
+            auth.encode(out);
+        }
+        if !self.remarks.are_none() {
+            self.remarks.encode(out);
+        }
     }
 }
 
@@ -280,12 +299,7 @@ impl CookieJar {
         front: usize,
     ) -> BytesMut {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
-            let [secret, _] = random.keys();
-            self.previous = Some(Box::new(std::mem::replace(
-                &mut self.current,
-                Secret(secret),
-            )));
-            self.changed_at = now;
+            self.change(now, random);
         }
         let mut out = BytesMut::with_capacity(front + cookie.usual_len() + MAC_LEN);
         out.put_bytes(0, front);
@@ -293,6 +307,15 @@ impl CookieJar {
         let mac = self.current.mac(&out[front..]);
         out.put_slice(&mac);
         out
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change(&mut self, now: Nanos, random: &mut Random) {
+        let [secret, _] = random.keys();
+        let former = std::mem::replace(&mut self.current, Secret(secret));
+        self.previous = Some(Box::new(former));
+        self.changed_at = now;
     }
 
     /// What a COOKIE ECHO says, if this endpoint signed it; `None` for anything else. Age is not judged here.

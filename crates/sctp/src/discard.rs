@@ -110,7 +110,9 @@ discards! {
 pub struct Discards(Option<Box<[u64; Discard::ALL.len()]>>);
 
 impl Discards {
-    /// Counts one.
+    /// Counts one. It is seldom called: who calls it keeps that out of the way of what is common.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn count(&mut self, reason: Discard) {
         let none = || Box::new([0; Discard::ALL.len()]);
         self.0.get_or_insert_with(none)[reason as usize] += 1;

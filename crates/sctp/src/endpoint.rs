@@ -223,7 +223,9 @@ impl Endpoint {
         let seed = self.random.key();
         let mut association =
             Association::connecting(Arc::clone(&self.config), ports, tag, &paths, seed);
-        association.set_udp_port(udp_port);
+        if udp_port != 0 {
+            association.set_udp_port(udp_port);
+        }
         let id = self.table.insert(association);
         self.table.await_init_ack(id, tag);
         self.table.touch(id.slot);

@@ -5,7 +5,7 @@ mod remarks;
 
 use std::net::IpAddr;
 
-pub(crate) use offer::{MIN_A_RWND, Offer};
+pub(crate) use offer::{MIN_A_RWND, Offer, OfferError};
 pub(crate) use remarks::Remarks;
 
 use anabranch_wire::chunk::{Init, InitAck};
@@ -66,6 +66,21 @@ pub(crate) fn init(
     if !says_more && families.len() <= room / 4 * 4 {
         return assemble(config, own, Parameters::from_bytes(families));
     }
+    let parameters = all(config, own, offered, families, room, cookie_preservative);
+    assemble(config, own, parameters)
+}
+
+/// The parameters of an INIT that has more to say than its `families`, in `room` bytes.
+#[cold]
+#[inline(never)]
+fn all(
+    config: &Config,
+    own: Own,
+    offered: Extensions,
+    families: Bytes,
+    room: usize,
+    cookie_preservative: Option<u32>,
+) -> Parameters {
     let mut parameters = TlvWriter::new(room);
     if let Some(families) = U16List::from_bytes(families.slice(HEADER..)) {
         let _ = parameters.push(&Parameter::SupportedAddressTypes(families));
@@ -78,7 +93,7 @@ pub(crate) fn init(
     }
     // Last, since they are the ones that may be too many.
     push_addresses(&mut parameters, &config.addresses);
-    assemble(config, own, parameters.finish())
+    parameters.finish()
 }
 
 /// The families of addresses that an endpoint which calls `remote` has, as the parameter that tells them (RFC 9260 §3.3.2.1.6): mostly there

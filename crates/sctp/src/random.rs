@@ -81,9 +81,12 @@ impl Random {
         } else {
             // Less is kept for who wants nothing but the beginning.
             let made = &made[skipped..];
-            let many = made.len().min(AT_FIRST);
-            self.first[..many].copy_from_slice(&made[..many]);
-            (0, many as u8)
+            if let Some(first) = made.first_chunk() {
+                self.first = *first;
+            } else {
+                self.first[..made.len()].copy_from_slice(made);
+            }
+            (0, made.len().min(AT_FIRST) as u8)
         };
         self.taken += u64::from(self.end - self.at);
     }

@@ -147,6 +147,14 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// Whether SHUTDOWN or SHUTDOWN ACK was sent.
+    #[inline]
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        matches!(self, Stage::ShutdownSent(_) | Stage::ShutdownAckSent(_))
+    }
+}
+
 impl State {
     /// The state's name in the RFC.
     pub(crate) fn name(&self) -> StateName {

@@ -57,7 +57,17 @@ impl Association {
     }
 
     /// What the handshake settled.
+    #[inline(always)]
     pub(super) fn settle_auth(&mut self, terms: Option<&AuthTerms>) {
+        if terms.is_none() && self.auth.is_none() {
+            return self.paths.reserve(0);
+        }
+        self.settle_auth_of(terms);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_auth_of(&mut self, terms: Option<&AuthTerms>) {
         match terms {
             Some(terms) => {
                 let former = self.auth.take();

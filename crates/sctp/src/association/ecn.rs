@@ -82,6 +82,7 @@ impl Association {
     }
 
     /// What a SACK is to be preceded by.
+    #[inline(never)]
     pub(crate) fn push_ecne(&self, packet: &mut PacketBuilder<'_>) {
         if let Some(lowest_tsn) = self.marks.as_ref().and_then(|marks| marks.echo) {
             // Without room the next SACK tells.

@@ -114,9 +114,9 @@ impl Association {
         seed: [u8; 32],
     ) -> Box<Self> {
         let mut association = Self::new(config, ports, local_tag, None, paths[0], seed);
-        let config = Arc::clone(&association.config);
         for &path in &paths[1..] {
-            association.paths.add(&config, path, PathState::Active);
+            let association = &mut *association;
+            (association.paths).add(&association.config, path, PathState::Active);
         }
         association
     }
@@ -217,14 +217,12 @@ impl Association {
         self.inbound_streams = terms.inbound_streams;
         let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
         if messages > 0 {
-            self.events.push_back(Event::SendFailed { messages });
-            self.tell_receipts();
+            self.tell_unsent(messages);
         }
         let interleaving = terms.extensions.has(&INTERLEAVING);
         let gives_up = terms.extensions.give_up();
         let tsn = self.local_initial_tsn;
         self.tx.speak(&self.config, tsn, interleaving, gives_up);
-        self.tell_abandoned();
         if self.state.rx().is_none() {
             self.state = State::Known(Known::before_extensions(&self.config, terms));
             if let State::Known(known) = &mut self.state {
@@ -233,25 +231,12 @@ impl Association {
         } else {
             self.go_on(terms);
         }
-        if let State::Known(known) = &mut self.state {
-            known.reconfig = terms.extensions.has(&RE_CONFIG).then(|| {
-                let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
-                let most_inbound = self.config.inbound_streams;
-                let held = self.config.receive_buffer as usize;
-                Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
-            });
-            known.addresses = terms.extensions.has(&ASCONF).then(|| {
-                let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
-                Box::new(AddressChanges::new(ours, peers))
-            });
+        if terms.extensions != Extensions::default() {
+            self.change_later(terms);
         }
         self.errands = Errands::default();
-        let config = Arc::clone(&self.config);
-        for &remote in terms.addresses {
-            if let Some(local) = config.local_address_for(remote, Some(local)) {
-                self.paths
-                    .add(&config, Path::new(local, remote), PathState::Unconfirmed);
-            }
+        if !self.paths.are_to(terms.addresses) {
+            self.add_paths(local, terms.addresses);
         }
         // One address that is verified is known.
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
@@ -262,9 +247,50 @@ impl Association {
         self.settle_rsctp(terms.extensions.has(&RSCTP));
     }
 
+    /// The peer takes less than was queued for it.
+    #[cold]
+    #[inline(never)]
+    fn tell_unsent(&mut self, messages: usize) {
+        self.events.push_back(Event::SendFailed { messages });
+        self.tell_receipts();
+    }
+
+    /// A path to each of the peer's `addresses` that is not known.
+    #[cold]
+    #[inline(never)]
+    fn add_paths(&mut self, local: IpAddr, addresses: &[IpAddr]) {
+        for &remote in addresses {
+            if let Some(local) = self.config.local_address_for(remote, Some(local)) {
+                let path = Path::new(local, remote);
+                self.paths.add(&self.config, path, PathState::Unconfirmed);
+            }
+        }
+    }
+
+    /// Both ends speak of changes to streams or addresses, or either.
+    #[cold]
+    #[inline(never)]
+    fn change_later(&mut self, terms: &Terms<'_>) {
+        let State::Known(known) = &mut self.state else {
+            return;
+        };
+        let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
+        known.reconfig = terms.extensions.has(&RE_CONFIG).then(|| {
+            let most_inbound = self.config.inbound_streams;
+            let held = self.config.receive_buffer as usize;
+            Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
+        });
+        known.addresses = terms
+            .extensions
+            .has(&ASCONF)
+            .then(|| Box::new(AddressChanges::new(ours, peers)));
+    }
+
     /// What was received in a former life stays readable.
     #[cold]
+    #[inline(never)]
     fn go_on(&mut self, terms: &Terms<'_>) {
+        self.tell_abandoned();
         let mut known = Known::new(&self.config, terms);
         if let Some(former) = self.state.rx_mut() {
             known.rx.inherit(former);
@@ -312,7 +338,9 @@ impl Association {
     /// where it went.
     pub(crate) fn prefer(&mut self, now: Nanos, address: Option<IpAddr>) {
         let allowed = self.config.accept_address_changes;
-        if let Some(address) = address.filter(|_| allowed) {
+        if let Some(address) = address
+            && allowed
+        {
             self.set_primary(now, address);
         }
     }
@@ -321,6 +349,11 @@ impl Association {
     pub(crate) fn establish(&mut self, now: Nanos) {
         let shutdown = self.state.shutdown_when_open().copied();
         self.open(now, shutdown);
+    }
+
+    /// As [`Self::establish`], of one that a peer began and that has just come to be.
+    pub(crate) fn begin(&mut self, now: Nanos) {
+        self.open(now, None);
     }
 
     /// `shutdown`: whether the user asked to close, where this side began.
@@ -537,7 +570,7 @@ impl Association {
 
     /// The peer has these addresses and no other. Whoever called it at others learns that from the addresses, once it is up.
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) {
-        if !self.paths.keep_only(addresses).is_empty() {
+        if !self.paths.are_to(addresses) && !self.paths.keep_only(addresses).is_empty() {
             self.known_primary = self.paths.primary();
             self.addresses_changed = true;
         }

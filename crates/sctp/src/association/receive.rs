@@ -10,12 +10,11 @@ use anabranch_wire::tlv::U16List;
 use bytes::Bytes;
 
 use super::{Association, Reply, Terms};
-use crate::authentication::AuthTerms;
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
-use crate::extensions::{ASCONF, AUTH, Extensions};
-use crate::handshake::Offer;
+use crate::extensions::Extensions;
+use crate::handshake::{Offer, OfferError};
 use crate::path::PathId;
 use crate::rx::Receiver;
 use crate::seldom::Seldom;
@@ -301,28 +300,41 @@ impl Association {
         let mut offer = Offer::of(ack, path.remote);
         if let Err(error) = offer.read(ack, ours, &self.config) {
             discards.count(Discard::BadInit);
-            let violation = if error.is_host_name() {
-                Violation::HostName
-            } else {
-                Violation::BadInitAck
-            };
-            let reason = CloseReason::PeerViolation(violation);
-            let named = Some(ack.initiate_tag).filter(|&tag| tag != 0);
-            return match error.cause() {
-                Some(cause) => self.abort_under(named, cause, reason),
-                None => self.close(reason),
-            };
+            return self.refuse_offer(ack.initiate_tag, &error);
         }
         let Some(cookie) = offer.cookie.take() else {
             discards.count(Discard::BadInit);
-            let kinds = U16List::of(&[parameter::kind::STATE_COOKIE]);
-            return self.abort_under(
-                Some(offer.initiate_tag),
-                Cause::MissingMandatoryParameter { kinds },
-                CloseReason::PeerViolation(Violation::MissingCookie),
-            );
+            return self.miss_cookie(offer.initiate_tag);
         };
         self.accept_offer(now, path, &wait, &mut offer, cookie);
+    }
+
+    /// The INIT ACK of a peer with that tag is refused.
+    #[cold]
+    #[inline(never)]
+    fn refuse_offer(&mut self, tag: u32, error: &OfferError) {
+        let violation = if error.is_host_name() {
+            Violation::HostName
+        } else {
+            Violation::BadInitAck
+        };
+        let reason = CloseReason::PeerViolation(violation);
+        match error.cause() {
+            Some(cause) => self.abort_under(Some(tag).filter(|&tag| tag != 0), cause, reason),
+            None => self.close(reason),
+        }
+    }
+
+    /// The INIT ACK of a peer with that tag has no cookie.
+    #[cold]
+    #[inline(never)]
+    fn miss_cookie(&mut self, tag: u32) {
+        let kinds = U16List::of(&[parameter::kind::STATE_COOKIE]);
+        self.abort_under(
+            Some(tag),
+            Cause::MissingMandatoryParameter { kinds },
+            CloseReason::PeerViolation(Violation::MissingCookie),
+        );
     }
 
     fn accept_offer(
@@ -336,12 +348,8 @@ impl Association {
         let mut extensions = offer.extensions.and(Extensions::in_init(&self.config));
         let random = self.auth.as_ref().filter(|_| !self.config.bare_init);
         let random = random.map(|auth| auth.random());
-        let auth = random.zip(offer.auth.take());
-        let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
-        extensions.set(&AUTH, auth.is_some());
-        if auth.is_none() && !self.config.profile.asconf_without_auth {
-            extensions.set(&ASCONF, false);
-        }
+        let unsigned = self.config.profile.asconf_without_auth;
+        let auth = offer.settle_auth(random.as_ref(), &mut extensions, unsigned);
         let terms = Terms {
             peer: Peer {
                 tag: offer.initiate_tag,
@@ -369,7 +377,7 @@ impl Association {
             .paths
             .find(path.remote)
             .filter(|&from| self.paths.get(from).is_verified())
-            .unwrap_or(self.paths.verified(wait.init.path));
+            .unwrap_or_else(|| self.paths.verified(wait.init.path));
         self.paths.record_answer(now, to, &mut self.trace);
         self.set_stage(Stage::CookieEchoed(Box::new(CookieEchoed {
             echo: Retry::new(to),

@@ -224,6 +224,7 @@ impl Association {
     }
 
     /// Adds the RE-CONFIG that is due to a packet for `path`, before any DATA.
+    #[inline(never)]
     pub(super) fn push_request(
         &mut self,
         now: Nanos,

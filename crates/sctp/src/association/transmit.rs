@@ -14,7 +14,7 @@ use anabranch_wire::packet::{CommonHeader, PacketBuilder};
 use anabranch_wire::parameter::Parameters;
 use bytes::{Bytes, BytesMut};
 
-use super::{Association, LastChunk, Parting, Reply};
+use super::{Association, LastChunk, Reply};
 use crate::handshake;
 use crate::path::{PathId, mtu};
 use crate::state::{Known, Stage, State};
@@ -23,10 +23,8 @@ impl Association {
     /// Appends the next packet to `out`, whatever is to be sent; `None` when nothing may be sent now.
     #[inline(never)]
     pub(super) fn poll_any(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        if self.parting.is_some()
-            && let Some(parting) = self.parting.take()
-        {
-            return Some(self.write_parting(&parting, out));
+        if self.parting.is_some() {
+            return self.write_parting(out);
         }
         let next = self.write_next(now, out);
         if next.is_none() {
@@ -71,13 +69,13 @@ impl Association {
                 if plain && self.probes_nothing(now) {
                     return None;
                 }
-                if let Some(path) = self.heartbeat_due(now) {
-                    return Some(self.write_heartbeat(now, path, out));
-                }
-                let probe = self.pmtu_probe_due(now)?;
-                return Some(self.write_pmtu_probe(now, probe, out));
+                return self.write_probe(now, out);
             };
-            let len = self.write_packet(now, path, data, plain, out);
+            let len = if plain {
+                self.write_plain(now, path, data, out)
+            } else {
+                self.write_packet(now, path, data, out)
+            };
             if len > 0 {
                 return Some(Transmit {
                     ecn: self.take_field(),
@@ -92,6 +90,16 @@ impl Association {
                 self.next_control_destination()?;
             }
         }
+    }
+
+    /// A probe of a path, if one is due.
+    #[inline(never)]
+    fn write_probe(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if let Some(path) = self.heartbeat_due(now) {
+            return Some(self.write_heartbeat(now, path, out));
+        }
+        let probe = self.pmtu_probe_due(now)?;
+        Some(self.write_pmtu_probe(now, probe, out))
     }
 
     /// Whether the COOKIE ECHO is out and nothing else can be due: neither DATA nor a probe of a path goes before its answer.
@@ -182,61 +190,115 @@ impl Association {
         self.state.sends_data() && !self.is_held()
     }
 
-    /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next, `plain` what
-    /// [`Self::is_plain`] says.
+    /// One packet to `path` where all that is due [is plain](Self::is_plain): a SACK, DATA, or both; 0 if nothing came together. `data` is where DATA
+    /// goes next.
+    #[inline(never)] // of all this a handshake needs nothing
+    fn write_plain(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        data: Option<PathId>,
+        out: &mut BytesMut,
+    ) -> usize {
+        let limit = self.paths.get(path).max_packet;
+        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
+        self.push_sack(now, path, data, &mut packet);
+        let key = if data == Some(path) {
+            self.push_data(now, path, false, &mut packet)
+        } else {
+            None
+        };
+        if packet.is_empty() {
+            0
+        } else {
+            self.seal_by(key, packet, self.sums.wanted(false))
+        }
+    }
+
+    /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next.
+    #[inline(always)]
     fn write_packet(
         &mut self,
         now: Nanos,
         path: PathId,
         data: Option<PathId>,
-        plain: bool,
         out: &mut BytesMut,
     ) -> usize {
         let limit = self.paths.get(path).max_packet;
-        let room = if plain { 0 } else { self.room_for_auth() };
+        let room = self.room_for_auth();
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit - room);
-        let mut echoed = false;
-        if !plain {
-            echoed = self.push_cookie_echo(now, path, &mut packet);
-            self.push_cookie_ack(now, path, &mut packet);
+        let echoed = self.push_cookie_echo(now, path, &mut packet);
+        self.push_cookie_ack(now, path, &mut packet);
+        if !self.replies.is_empty() {
             self.push_replies(now, path, &mut packet);
-            self.push_request(now, path, &mut packet);
-            if self.forward_destination() == Some(path) {
-                self.tx
-                    .make(&self.config, self.local_initial_tsn)
-                    .push_forward_tsn(now, path, &mut packet, &mut self.paths);
-            }
         }
-        self.push_sack(now, path, data, &mut packet);
-        if !plain {
-            self.push_shutdown(now, path, &mut packet);
+        if !self.errands.are_none() {
+            self.push_request(now, path, &mut packet);
+        }
+        if self.tx.forward_due() {
+            self.push_forward_tsn(now, path, &mut packet);
+        }
+        self.push_late_sack(now, path, data, &mut packet);
+        if room > 0 {
             self.release_room(room, &mut packet);
         }
-        let mut key = None;
         let data = if echoed && self.config.data_with_cookie_echo {
             self.tx.wants_to_send(now, &self.paths)
         } else {
             data
         };
-        if data == Some(path) {
-            self.push_cwr(&mut packet);
-            let last = !plain && matches!(self.state.stage(), Some(Stage::ShutdownPending));
-            let tx = self.tx.make(&self.config, self.local_initial_tsn);
-            tx.set_finishing(last);
-            let before = tx.never_marked();
-            let chunks = tx.fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
-            if chunks > 0 {
-                key = tx.packet_key();
-            }
-            self.note_written(chunks, before);
-            if chunks > 0 {
-                self.note_data_sent();
-            }
-        }
+        let key = if data == Some(path) {
+            self.push_late_data(now, path, &mut packet)
+        } else {
+            None
+        };
         if packet.is_empty() {
             0
         } else {
             self.seal_by(key, packet, self.sums.wanted(echoed))
+        }
+    }
+
+    /// DATA behind control chunks, of which a handshake mostly has none.
+    #[inline(never)]
+    fn push_late_data(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) -> Option<u16> {
+        let last = matches!(self.state.stage(), Some(Stage::ShutdownPending));
+        self.push_data(now, path, last, packet)
+    }
+
+    /// DATA, as much as the packet takes; the key that the user chose for it. `last`: no more will come.
+    #[inline(always)]
+    fn push_data(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        last: bool,
+        packet: &mut PacketBuilder<'_>,
+    ) -> Option<u16> {
+        self.push_cwr(packet);
+        let tx = self.tx.make(&self.config, self.local_initial_tsn);
+        tx.set_finishing(last);
+        let before = tx.never_marked();
+        let chunks = tx.fill(now, path, packet, &mut self.paths, &mut self.trace);
+        let key = if chunks > 0 { tx.packet_key() } else { None };
+        self.note_written(chunks, before);
+        if chunks > 0 {
+            self.note_data_sent();
+        }
+        key
+    }
+
+    #[inline(never)]
+    fn push_forward_tsn(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+        if self.forward_destination() == Some(path) {
+            self.tx
+                .make(&self.config, self.local_initial_tsn)
+                .push_forward_tsn(now, path, packet, &mut self.paths);
         }
     }
 
@@ -267,10 +329,7 @@ impl Association {
             return false;
         }
         if !echoed.unrecognized.is_empty() {
-            let parameters = Parameters::from_bytes(joined(&echoed.unrecognized));
-            let causes = Causes::of(&[Cause::UnrecognizedParameters { parameters }]);
-            // Without room it goes unreported; the association does not depend on it.
-            let _ = packet.push(&ErrorChunk { causes });
+            report(&echoed.unrecognized, packet);
         }
         echoed.echo.sent(now, self.paths.get(path).rto.rto());
         true
@@ -283,12 +342,18 @@ impl Association {
         }
         self.cookie_ack = None;
         if !self.paths.get(path).is_verified() {
-            let info = self.send_heartbeat(now, path);
-            let heartbeat = Heartbeat { info };
-            // Two small chunks fit any packet.
-            if packet.push(&heartbeat).is_ok() {
-                self.count_heartbeat(now, path, heartbeat.encoded_len());
-            }
+            self.push_heartbeat(now, path, packet);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_heartbeat(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+        let info = self.send_heartbeat(now, path);
+        let heartbeat = Heartbeat { info };
+        // Two small chunks fit any packet.
+        if packet.push(&heartbeat).is_ok() {
+            self.count_heartbeat(now, path, heartbeat.encoded_len());
         }
     }
 
@@ -310,6 +375,7 @@ impl Association {
         mtu::ip_header(remote) + self.config.encapsulation + mtu::COMMON_HEADER
     }
 
+    #[inline(never)]
     fn push_replies(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         while let Some(reply) = self.replies.front() {
             let alone = packet.is_empty();
@@ -343,7 +409,38 @@ impl Association {
         }
     }
 
+    /// A SACK behind control chunks, and a SHUTDOWN or its answer.
+    #[inline(always)]
+    fn push_late_sack(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        data: Option<PathId>,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        let State::Known(Known { rx, stage, .. }) = &self.state else {
+            return;
+        };
+        // Mostly there is neither.
+        if rx.sack_due() || rx.sack_useful() || stage.is_shutting_down() {
+            self.push_sack_and_end(now, path, data, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn push_sack_and_end(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        data: Option<PathId>,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        self.push_sack(now, path, data, packet);
+        self.push_end(now, path, packet);
+    }
+
     /// The SACK that is due, or one that may ride along with DATA (RFC 9260 §6.2).
+    #[inline(always)]
     fn push_sack(
         &mut self,
         now: Nanos,
@@ -374,7 +471,8 @@ impl Association {
         }
     }
 
-    fn push_shutdown(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+    /// SHUTDOWN or SHUTDOWN ACK.
+    fn push_end(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         let rto = self.paths.get(path).rto.rto();
         let State::Known(Known { rx, stage, .. }) = &mut self.state else {
             return;
@@ -424,7 +522,10 @@ impl Association {
         self.transmit(path, len)
     }
 
-    fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
+    #[cold]
+    #[inline(never)]
+    fn write_parting(&mut self, out: &mut BytesMut) -> Option<Transmit> {
+        let parting = self.parting.take()?;
         let path = match parting.chunk {
             LastChunk::Abort(_) => self.paths.choose_for_new_data(),
             LastChunk::ShutdownComplete(to) => to,
@@ -452,8 +553,18 @@ impl Association {
         };
         debug_assert!(pushed.is_ok(), "a bare chunk fits any packet");
         let len = self.seal(packet, self.sums.wanted(false));
-        self.transmit(path, len)
+        Some(self.transmit(path, len))
     }
+}
+
+/// Reports parameters that were not recognised.
+#[cold]
+#[inline(never)]
+fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
+    let parameters = Parameters::from_bytes(joined(unrecognized));
+    let causes = Causes::of(&[Cause::UnrecognizedParameters { parameters }]);
+    // Without room it goes unreported; the association does not depend on it.
+    let _ = packet.push(&ErrorChunk { causes });
 }
 
 /// Parameters one after the other, each padded but for the last, whose padding is the chunk's (RFC 9260 §3.2).

@@ -43,7 +43,23 @@ impl Endpoint {
 
     /// Whether a COOKIE ECHO with `cookie` may be taken. An association that is up tells, else the cookie: before that, what the
     /// peer has said of itself is what the cookie says.
+    #[inline(always)]
     pub(super) fn admits_cookie(
+        &mut self,
+        existing: Option<u32>,
+        cookie: &Cookie,
+        voucher: Option<&Voucher<'_>>,
+    ) -> Result<(), Discard> {
+        // Mostly nobody speaks AUTH.
+        if existing.is_none() && cookie.auth.is_none() && voucher.is_none() {
+            return Ok(());
+        }
+        self.admits_by_auth(existing, cookie, voucher)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn admits_by_auth(
         &mut self,
         existing: Option<u32>,
         cookie: &Cookie,

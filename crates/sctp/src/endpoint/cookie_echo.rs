@@ -32,6 +32,8 @@ enum Action {
 }
 
 impl Action {
+    #[cold]
+    #[inline(never)]
     fn of(association: &Association, cookie: &Cookie) -> Self {
         let local = cookie.local_tag == association.local_tag();
         let peer = Some(cookie.peer_tag) == association.peer_tag();
@@ -89,10 +91,8 @@ impl Endpoint {
         };
         let Some(slot) = slot else { return };
         self.taken = true;
-        if voucher.is_some()
-            && let Some(auth) = self.table.get_mut(slot).and_then(|it| it.authenticator())
-        {
-            auth.vouch();
+        if voucher.is_some() {
+            self.vouch(slot);
         }
         // A new one was made findable when it was taken in.
         if known.is_some() {
@@ -106,7 +106,17 @@ impl Endpoint {
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn vouch(&mut self, slot: u32) {
+        if let Some(auth) = self.table.get_mut(slot).and_then(|it| it.authenticator()) {
+            auth.vouch();
+        }
+    }
+
     /// ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
+    #[cold]
+    #[inline(never)]
     fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
         // Rounded up (RFC 9260 §3.3.10.3).
         let measure_of_staleness = u32::try_from(staleness.div_ceil(1_000)).unwrap_or(u32::MAX);
@@ -118,44 +128,30 @@ impl Endpoint {
 
     /// A new association, if they are accepted and there is room.
     fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
-        let late = |it: &mut RetiredTags| it.contains(arrival.now, cookie.local_tag);
-        if self.retired.change(late) == Some(true) {
+        if self.retired.has_any() && self.comes_late(arrival, cookie) {
             self.discards.count(Discard::LateCookie);
             return None;
         }
-        let decided = match &mut self.undecided {
-            Some(undecided) if self.listening || undecided.knows(cookie) => {
-                Some(undecided.approves(arrival, cookie))
-            }
-            _ => None,
+        let decided = if self.undecided.is_some() {
+            self.decide(arrival, cookie)?
+        } else {
+            false
         };
-        if let Some(Err(discard)) = decided {
-            if let Some(reason) = discard {
-                self.discards.count(reason);
-            }
+        if !self.listening && !decided {
+            self.refuse_cookie(arrival, cookie, &[]);
             return None;
         }
-        let refusal: Option<&[Cause]> = if !self.listening && decided.is_none() {
-            Some(&[])
-        } else if self.table.len() >= self.max_associations {
-            Some(&[Cause::OutOfResource])
-        } else {
-            None
-        };
-        if let Some(causes) = refusal {
-            self.discards.count(Discard::Overload);
-            let abort = Abort {
-                tag_reflected: false,
-                causes: Causes::of(causes),
-            };
-            self.answer(arrival, cookie.peer_tag, &[&abort]);
+        if self.table.len() >= self.max_associations {
+            self.refuse_cookie(arrival, cookie, &[Cause::OutOfResource]);
             return None;
         }
         let seed = self.random.key();
         let mut association =
             Association::accepted(Arc::clone(&self.config), cookie, arrival.path, seed);
-        association.set_udp_port(arrival.udp_port);
-        association.establish(arrival.now);
+        if arrival.udp_port != 0 {
+            association.set_udp_port(arrival.udp_port);
+        }
+        association.begin(arrival.now);
         association.prefer(arrival.now, cookie.remarks.primary);
         association.acknowledge_cookie(arrival.path.remote);
         let id = self.table.insert(association);
@@ -165,7 +161,47 @@ impl Endpoint {
         Some(id.slot)
     }
 
+    /// Whether the association of this cookie is over.
+    #[cold]
+    #[inline(never)]
+    fn comes_late(&mut self, arrival: Arrival, cookie: &Cookie) -> bool {
+        let late = |it: &mut RetiredTags| it.contains(arrival.now, cookie.local_tag);
+        self.retired.change(late) == Some(true)
+    }
+
+    /// Whether the user has accepted the association, where the user is to decide; `None` where it is not to be made now.
+    #[cold]
+    #[inline(never)]
+    fn decide(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<bool> {
+        let undecided = self.undecided.as_mut()?;
+        if !self.listening && !undecided.knows(cookie) {
+            return Some(false);
+        }
+        match undecided.approves(arrival, cookie) {
+            Ok(()) => Some(true),
+            Err(discard) => {
+                if let Some(reason) = discard {
+                    self.discards.count(reason);
+                }
+                None
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_cookie(&mut self, arrival: Arrival, cookie: &Cookie, causes: &[Cause]) {
+        self.discards.count(Discard::Overload);
+        let abort = Abort {
+            tag_reflected: false,
+            causes: Causes::of(causes),
+        };
+        self.answer(arrival, cookie.peer_tag, &[&abort]);
+    }
+
     /// What the table of RFC 9260 §5.2.4 asks for. Gives the association if it takes the rest of the packet.
+    #[cold]
+    #[inline(never)]
     fn apply(
         &mut self,
         slot: u32,

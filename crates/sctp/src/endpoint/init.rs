@@ -9,14 +9,15 @@ use anabranch_wire::packet::{Chunks, RawChunk};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::HEADER;
+use bytes::BytesMut;
 
 use super::{Arrival, Endpoint};
 use crate::association::Association;
-use crate::authentication::{AuthTerms, Authentication};
+use crate::authentication::Authentication;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
 use crate::extensions::{ASCONF, AUTH, Extensions};
-use crate::handshake::{self, BEFORE_COOKIE, Offer, Own};
+use crate::handshake::{self, BEFORE_COOKIE, Offer, OfferError, Own};
 use crate::state::StateName;
 
 /// How an INIT is answered where there is an association with its sender.
@@ -37,6 +38,7 @@ enum Collision {
 }
 
 impl Endpoint {
+    #[inline(never)]
     pub(super) fn on_init(&mut self, arrival: Arrival, first: RawChunk, mut rest: Chunks<'_>) {
         if arrival.header.verification_tag != 0 {
             return self.discards.count(Discard::VerificationTag);
@@ -50,11 +52,7 @@ impl Endpoint {
         let ours = Extensions::of(&self.config);
         let mut offer = Offer::of(&init, arrival.path.remote);
         if let Err(error) = offer.read(&init, ours, &self.config) {
-            self.discards.count(Discard::BadInit);
-            if let Some(cause) = error.cause() {
-                self.refuse_init(arrival, init.initiate_tag, &[cause]);
-            }
-            return;
+            return self.refuse_offer(arrival, init.initiate_tag, &error);
         }
         let port = arrival.header.source_port;
         let Some(slot) = offer
@@ -64,13 +62,35 @@ impl Endpoint {
         else {
             return self.on_first_init(arrival, &mut offer, ours);
         };
+        self.on_further_init(arrival, &mut offer, ours, slot);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_offer(&mut self, arrival: Arrival, tag: u32, error: &OfferError) {
+        self.discards.count(Discard::BadInit);
+        if let Some(cause) = error.cause() {
+            self.refuse_init(arrival, tag, &[cause]);
+        }
+    }
+
+    /// An INIT from where there is an association, in `slot`, already.
+    #[cold]
+    #[inline(never)]
+    fn on_further_init(
+        &mut self,
+        arrival: Arrival,
+        offer: &mut Offer,
+        ours: Extensions,
+        slot: u32,
+    ) {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
-        match collision(association, &offer, &arrival) {
+        match collision(association, offer, &arrival) {
             Collision::SameTag(tie_tags) => {
                 let own = association.own();
-                self.send_init_ack(arrival, (&mut offer, ours), own, tie_tags);
+                self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
             Collision::SameTagTo(remote) => {
                 let own = association.own();
@@ -82,12 +102,12 @@ impl Endpoint {
                     udp_port: association.paths().udp_port_to(remote),
                     ..arrival
                 };
-                self.send_init_ack(arrival, (&mut offer, ours), own, TieTags::NONE);
+                self.send_init_ack(arrival, (offer, ours), own, TieTags::NONE);
             }
             Collision::NewTag(tie_tags) => {
                 // In place of a life that may have been lost.
-                let own = self.draw_own(&offer, ours);
-                self.send_init_ack(arrival, (&mut offer, ours), own, tie_tags);
+                let own = self.draw_own(offer, ours);
+                self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
             Collision::ShutdownAck => {
                 association.repeat_control();
@@ -126,6 +146,8 @@ impl Endpoint {
     }
 
     /// ABORT to the sender of an INIT, with the tag it chose (RFC 9260 §8.4, rule 3).
+    #[cold]
+    #[inline(never)]
     pub(super) fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
         let abort = Abort {
             tag_reflected: false,
@@ -159,13 +181,8 @@ impl Endpoint {
         let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
         let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
         let mut extensions = offer.extensions.and(ours);
-        let auth = own.auth_random.zip(offer.auth.take());
-        let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
-        extensions.set(&AUTH, auth.is_some());
         let unsigned = self.config.profile.asconf_without_auth;
-        if auth.is_none() && !unsigned {
-            extensions.set(&ASCONF, false);
-        }
+        let auth = offer.settle_auth(own.auth_random.as_ref(), &mut extensions, unsigned);
         let mut cookie = Cookie {
             created_at: arrival.now,
             lifespan: valid_cookie_life.saturating_add(longer.min(valid_cookie_life)),
@@ -193,32 +210,58 @@ impl Endpoint {
         let mut sealed = self
             .jar
             .seal(arrival.now, &cookie, &mut self.random, BEFORE_COOKIE);
-        if cookie.auth.is_some()
-            && !handshake::has_room_for_auth(
-                &self.config,
-                own,
-                remote,
-                sealed.len() - BEFORE_COOKIE,
-            )
-        {
-            if self.config.authentication == Authentication::Required {
-                return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
-            }
-            (cookie.auth, own.auth_random) = (None, None);
-            cookie.extensions.set(&AUTH, false);
-            if !unsigned {
-                cookie.extensions.set(&ASCONF, false);
-            }
-            sealed = self
-                .jar
-                .seal(arrival.now, &cookie, &mut self.random, BEFORE_COOKIE);
+        if cookie.auth.is_some() && !self.fits_auth(arrival, &mut cookie, &mut own, &mut sealed) {
+            return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
         }
         let (config, both) = (&self.config, cookie.extensions);
         if handshake::init_ack_around(config, own, remote, offer, both, &mut sealed) {
             return self.answer_with(arrival, offer.initiate_tag, sealed);
         }
+        self.answer_at_length(arrival, offer, own, both, sealed);
+    }
+
+    /// Gives up AUTH where there is no room for what it adds; `false` where it is required.
+    #[cold]
+    #[inline(never)]
+    fn fits_auth(
+        &mut self,
+        arrival: Arrival,
+        cookie: &mut Cookie,
+        own: &mut Own,
+        sealed: &mut BytesMut,
+    ) -> bool {
+        let (config, length) = (&self.config, sealed.len() - BEFORE_COOKIE);
+        if handshake::has_room_for_auth(config, *own, arrival.path.remote, length) {
+            return true;
+        }
+        if config.authentication == Authentication::Required {
+            return false;
+        }
+        (cookie.auth, own.auth_random) = (None, None);
+        cookie.extensions.set(&AUTH, false);
+        if !config.profile.asconf_without_auth {
+            cookie.extensions.set(&ASCONF, false);
+        }
+        *sealed = self
+            .jar
+            .seal(arrival.now, cookie, &mut self.random, BEFORE_COOKIE);
+        true
+    }
+
+    /// INIT ACK with a cookie and more.
+    #[cold]
+    #[inline(never)]
+    fn answer_at_length(
+        &mut self,
+        arrival: Arrival,
+        offer: &Offer,
+        own: Own,
+        both: Extensions,
+        mut sealed: BytesMut,
+    ) {
         let sealed = sealed.split_off(BEFORE_COOKIE - HEADER);
-        let ack = handshake::init_ack(config, own, remote, sealed, offer, both);
+        let remote = arrival.path.remote;
+        let ack = handshake::init_ack(&self.config, own, remote, sealed, offer, both);
         self.answer(arrival, offer.initiate_tag, &[&ack]);
     }
 }

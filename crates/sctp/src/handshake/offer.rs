@@ -10,7 +10,7 @@ use anabranch_wire::tlv::{Tlv, U16List};
 use bytes::Bytes;
 
 use crate::address::{Addresses, is_unicast};
-use crate::authentication::{AuthOffer, Authentication, Collected};
+use crate::authentication::{AuthOffer, AuthTerms, Authentication, Collected, RANDOM_LEN};
 use crate::config::Config;
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::extensions::{ASCONF, AUTH, Extensions, PARTIAL_RELIABILITY};
@@ -147,6 +147,38 @@ impl Offer {
         self.auth = auth.finish();
         self.extensions.set(&AUTH, self.auth.is_some());
         Ok(())
+    }
+
+    /// Takes out what the peer says of AUTH, with this end's `random` number where it offers that, too; `unsigned`: addresses may be changed without.
+    /// What needs AUTH is no more among `extensions` where it was not agreed on.
+    #[inline(always)]
+    pub(crate) fn settle_auth(
+        &mut self,
+        random: Option<&[u8; RANDOM_LEN]>,
+        extensions: &mut Extensions,
+        unsigned: bool,
+    ) -> Option<Box<AuthTerms>> {
+        if random.is_none() && *extensions == Extensions::default() {
+            return None;
+        }
+        self.settle_auth_of(random, extensions, unsigned)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_auth_of(
+        &mut self,
+        random: Option<&[u8; RANDOM_LEN]>,
+        extensions: &mut Extensions,
+        unsigned: bool,
+    ) -> Option<Box<AuthTerms>> {
+        let both = random.copied().zip(self.auth.take());
+        let terms = both.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
+        extensions.set(&AUTH, terms.is_some());
+        if terms.is_none() && !unsigned {
+            extensions.set(&ASCONF, false);
+        }
+        terms
     }
 
     /// Refuses an offer that lacks what `config` requires.

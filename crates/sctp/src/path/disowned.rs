@@ -65,8 +65,18 @@ impl Paths {
         Some(id)
     }
 
+    /// Whether there is one path, in use, and it goes to the only one of `addresses`: so with most peers.
+    #[inline]
+    pub(crate) fn are_to(&self, addresses: &[IpAddr]) -> bool {
+        match (self.entries.only(), addresses) {
+            (Some(entry), [address]) => entry.path.remote == *address && !entry.disowned,
+            _ => false,
+        }
+    }
+
     /// Takes all paths out of use but those to `addresses`, which are what the peer says it has, if one of these is verified:
     /// those out of use, oldest first.
+    #[inline(never)]
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) -> Vec<PathId> {
         let kept = |entry: &PathEntry| entry.disowned || addresses.contains(&entry.path.remote);
         let some_verified = self

@@ -375,7 +375,17 @@ impl Paths {
     }
 
     /// The path to that remote address.
+    #[inline]
     pub fn find(&self, remote: IpAddr) -> Option<PathId> {
+        let wanted = |entry: &PathEntry| entry.path.remote == remote && !entry.disowned;
+        if wanted(self.entries.at(0)) {
+            return Some(PathId(0));
+        }
+        self.find_among_all(remote)
+    }
+
+    #[inline(never)]
+    fn find_among_all(&self, remote: IpAddr) -> Option<PathId> {
         self.entries
             .position(|entry| entry.path.remote == remote && !entry.disowned)
             .map(|index| PathId(index as u8))
@@ -391,6 +401,7 @@ impl Paths {
 
     /// A packet whose verification tag fits came from `remote` and this UDP port: answers go there from now on
     /// (RFC 6951 §5.4).
+    #[inline(never)] // one for all who ask
     pub fn follow_udp_port(&mut self, remote: IpAddr, udp_port: u16) {
         if let Some(entry) = self
             .entries
