@@ -279,6 +279,7 @@ impl Config {
 }
 
 /// As [`Config::local_address_for`], of `addresses`.
+#[inline(never)] // one for all who ask
 pub(crate) fn nearest(
     addresses: &[IpAddr],
     remote: IpAddr,

@@ -101,18 +101,25 @@ impl Cookie {
         (now > expired_at).then(|| now - expired_at)
     }
 
-    /// Bytes that [`Self::encode`] writes where there are neither remarks nor AUTH.
+    /// The addresses of the peer that it tells.
+    fn told_addresses(&self) -> &[IpAddr] {
+        &self.peer_addresses[..self.peer_addresses.len().min(MAX_PEER_ADDRESSES)]
+    }
+
+    /// Bytes that [`Self::encode`] writes where there are neither remarks nor AUTH, without padding.
     fn usual_len(&self) -> usize {
         let of = |address: &IpAddr| if address.is_ipv4() { 5 } else { 17 };
         let paths = of(&self.path.local) + of(&self.path.remote);
-        let addresses: usize = self.peer_addresses.iter().map(of).sum();
-        (FIXED_LEN + paths + addresses).next_multiple_of(4)
+        let addresses: usize = self.told_addresses().iter().map(of).sum();
+        FIXED_LEN + paths + addresses
     }
 
+    /// Appends it to `out`, which has so many bytes already as are a multiple of 4.
     fn encode(&self, out: &mut BytesMut) {
-        // Together, so that room is made for all of them once.
-        let mut numbers = [0; NUMBERS];
-        let mut to = &mut numbers[..];
+        // In place, so that room is made for all of it once.
+        let (begin, usual) = (out.len(), self.usual_len());
+        out.resize(begin + usual.next_multiple_of(4), 0);
+        let mut to = &mut out[begin..];
         to.put_u8(FORMAT + u8::from(!self.remarks.are_none()));
         to.put_u64(self.created_at);
         to.put_u64(self.lifespan);
@@ -127,21 +134,20 @@ impl Cookie {
         to.put_u32(self.peer_a_rwnd);
         to.put_u16(self.outbound_streams);
         to.put_u16(self.inbound_streams);
-        debug_assert!(to.is_empty());
-        out.put_slice(&numbers);
-        put_address(out, self.path.local);
-        put_address(out, self.path.remote);
-        let addresses = &self.peer_addresses[..self.peer_addresses.len().min(MAX_PEER_ADDRESSES)];
-        out.put_u8(addresses.len() as u8);
+        write_address(&mut to, self.path.local);
+        write_address(&mut to, self.path.remote);
+        let addresses = self.told_addresses();
+        to.put_u8(addresses.len() as u8);
         for &address in addresses {
-            put_address(out, address);
+            write_address(&mut to, address);
         }
-        out.put_u16(self.extensions.bits());
+        to.put_u16(self.extensions.bits());
+        // What is left is padding: a chunk that needs none is the same whether or not its length counts the padding (RFC 9260 §3.2).
+        debug_assert!(to.len() < 4);
         if self.auth.is_some() || !self.remarks.are_none() {
+            out.truncate(begin + usual);
             self.encode_more(out);
         }
-        // A chunk that needs no padding is the same whether or not its length counts the padding (RFC 9260 §3.2).
-        out.resize(out.len().next_multiple_of(4), 0);
     }
 
     /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
@@ -170,7 +176,7 @@ impl Cookie {
             peer_a_rwnd: numbers.get_u32(),
             outbound_streams: numbers.get_u16(),
             inbound_streams: numbers.get_u16(),
-            path: Path::new(take_address(body)?, take_address(body)?),
+            path: Path::new(read_address(body)?, read_address(body)?),
             peer_addresses: Addresses::new(),
             extensions: Extensions::default(),
             auth: None,
@@ -180,14 +186,26 @@ impl Cookie {
         if addresses > MAX_PEER_ADDRESSES {
             return None;
         }
-        for _ in 0..addresses {
-            cookie.peer_addresses.push(take_address(body)?);
+        // Mostly there is one.
+        if addresses == 1 {
+            cookie.peer_addresses = Addresses::from_elem(read_address(body)?, 1);
+        } else {
+            cookie.read_addresses(addresses, body)?;
         }
         cookie.extensions = Extensions::from_bits(body.try_get_u16().ok()?)?;
         if cookie.extensions != Extensions::default() || remarked {
             cookie.decode_more(remarked, body)?;
         }
         (body.len() < 4).then_some(cookie)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_addresses(&mut self, number: usize, body: &mut &[u8]) -> Option<()> {
+        for _ in 0..number {
+            self.peer_addresses.push(read_address(body)?);
+        }
+        Some(())
     }
 
     /// What few cookies have: terms of AUTH, and remarks.
@@ -217,10 +235,23 @@ impl Cookie {
         if !self.remarks.are_none() {
             self.remarks.encode(out);
         }
+        out.resize(out.len().next_multiple_of(4), 0);
     }
 }
 
-pub(crate) fn put_address(out: &mut BytesMut, address: IpAddr) {
+/// As [`put_address`], in place.
+#[inline(never)] // one for all of a cookie's
+fn write_address(to: &mut &mut [u8], address: IpAddr) {
+    put_address(to, address);
+}
+
+/// As [`take_address`], in place.
+#[inline(never)]
+fn read_address(body: &mut &[u8]) -> Option<IpAddr> {
+    take_address(body)
+}
+
+pub(crate) fn put_address(out: &mut impl BufMut, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
             out.put_u8(4);
@@ -301,7 +332,8 @@ impl CookieJar {
         if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
             self.change(now, random);
         }
-        let mut out = BytesMut::with_capacity(front + cookie.usual_len() + MAC_LEN);
+        let usual = cookie.usual_len().next_multiple_of(4);
+        let mut out = BytesMut::with_capacity(front + usual + MAC_LEN);
         out.put_bytes(0, front);
         cookie.encode(&mut out);
         let mac = self.current.mac(&out[front..]);
@@ -374,7 +406,10 @@ mod tests {
         let mut random = Random::new([1; 32]);
         let mut jar = fresh(&mut random);
         let usual = seal(&mut jar, 0, &sample(), &mut random);
-        assert_eq!(usual.len(), sample().usual_len() + MAC_LEN);
+        assert_eq!(
+            usual.len(),
+            sample().usual_len().next_multiple_of(4) + MAC_LEN
+        );
         let remarked = |adaptation, primary| Cookie {
             remarks: Remarks {
                 adaptation,

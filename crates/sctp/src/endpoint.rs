@@ -26,7 +26,6 @@ use anabranch_wire::packet::{
     COMMON_HEADER, Checksum, CommonHeader, Packet, PacketBuilder, PacketError,
 };
 use bytes::{Bytes, BytesMut};
-use smallvec::SmallVec;
 
 pub use table::AssociationId;
 
@@ -209,7 +208,17 @@ impl Endpoint {
         udp_port: u16,
     ) -> Result<AssociationId, ConnectError> {
         let _ = now;
-        let paths = self.paths_to(remote, port)?;
+        let [first, others @ ..] = remote else {
+            return Err(ConnectError::NoAddress);
+        };
+        if port == 0 {
+            return Err(ConnectError::Port);
+        }
+        let first = self.path_to(*first, port)?;
+        let others = match others {
+            [] => Vec::new(),
+            _ => self.paths_to(others, port)?,
+        };
         let tag = loop {
             let tag = self.random.tag();
             if !self.table.tag_in_use(tag) {
@@ -222,43 +231,36 @@ impl Endpoint {
         };
         let seed = self.random.key();
         let mut association =
-            Association::connecting(Arc::clone(&self.config), ports, tag, &paths, seed);
+            Association::connecting(Arc::clone(&self.config), ports, tag, first, &others, seed);
         if udp_port != 0 {
             association.set_udp_port(udp_port);
         }
         let id = self.table.insert(association);
         self.table.await_init_ack(id, tag);
-        self.table.touch(id.slot);
+        self.table.begins(id.slot);
         Ok(id)
     }
 
-    fn paths_to(
-        &mut self,
-        remote: &[IpAddr],
-        port: u16,
-    ) -> Result<SmallVec<[Path; 1]>, ConnectError> {
-        if remote.is_empty() {
-            return Err(ConnectError::NoAddress);
+    #[cold]
+    #[inline(never)]
+    fn paths_to(&mut self, remote: &[IpAddr], port: u16) -> Result<Vec<Path>, ConnectError> {
+        let paths = remote.iter().map(|&remote| self.path_to(remote, port));
+        paths.collect()
+    }
+
+    fn path_to(&mut self, remote: IpAddr, port: u16) -> Result<Path, ConnectError> {
+        if !is_unicast(remote) {
+            return Err(ConnectError::NotUnicast(remote));
         }
-        if port == 0 {
-            return Err(ConnectError::Port);
+        if let Some(slot) = self.live(port, remote) {
+            return Err(ConnectError::Exists(self.table.id_of(slot)));
         }
-        let mut paths = SmallVec::with_capacity(remote.len());
-        for &remote in remote {
-            if !is_unicast(remote) {
-                return Err(ConnectError::NotUnicast(remote));
-            }
-            if let Some(slot) = self.live(port, remote) {
-                return Err(ConnectError::Exists(self.table.id_of(slot)));
-            }
-            let local = match self.config.local_address_for(remote, None) {
-                Some(local) => local,
-                None if self.config.addresses.is_empty() => unspecified_like(remote),
-                None => return Err(ConnectError::Family(remote)),
-            };
-            paths.push(Path::new(local, remote));
-        }
-        Ok(paths)
+        let local = match self.config.local_address_for(remote, None) {
+            Some(local) => local,
+            None if self.config.addresses.is_empty() => unspecified_like(remote),
+            None => return Err(ConnectError::Family(remote)),
+        };
+        Ok(Path::new(local, remote))
     }
 
     /// The association of that name, until it is released.
@@ -324,6 +326,7 @@ impl Endpoint {
     }
 
     /// The association whose peer was shown to be there (RFC 9260 §5.4), unless it is closed already.
+    #[inline(never)] // one for all who ask
     fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let slot = self.table.find(port, address)?;
         if self

@@ -43,6 +43,7 @@ const _: () = assert!(REGISTRY.len() <= u16::BITS as usize, "one bit each");
 
 impl Extensions {
     /// What an endpoint with these settings offers.
+    #[inline(never)]
     pub(crate) fn of(config: &Config) -> Self {
         Self::those(|extension| (extension.wanted)(config))
     }
@@ -66,6 +67,11 @@ impl Extensions {
         if self.0 == 0 && !offered {
             return;
         }
+        self.set_one(extension, offered);
+    }
+
+    #[inline(never)]
+    fn set_one(&mut self, extension: &Extension, offered: bool) {
         let bit = Self::those(|it| std::ptr::eq(it, extension)).0;
         self.0 = if offered { self.0 | bit } else { self.0 & !bit };
     }
@@ -103,6 +109,7 @@ impl Extensions {
     }
 
     /// Takes note of a parameter with which a peer offers extensions; `false` if it is no such parameter.
+    #[inline(never)]
     pub(crate) fn note(&mut self, parameter: &Parameter) -> bool {
         let offered = match parameter {
             Parameter::SupportedExtensions(list) => Self::those(|it| {

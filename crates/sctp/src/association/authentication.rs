@@ -59,10 +59,9 @@ impl Association {
     /// What the handshake settled.
     #[inline(always)]
     pub(super) fn settle_auth(&mut self, terms: Option<&AuthTerms>) {
-        if terms.is_none() && self.auth.is_none() {
-            return self.paths.reserve(0);
+        if terms.is_some() || self.auth.is_some() || self.paths.reserved() > 0 {
+            self.settle_auth_of(terms);
         }
-        self.settle_auth_of(terms);
     }
 
     #[cold]

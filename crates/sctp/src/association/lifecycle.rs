@@ -104,17 +104,18 @@ pub(crate) struct Ports {
 }
 
 impl Association {
-    /// One that begins here, with an INIT to the first of `paths` (RFC 9260 §5.1 A). The user gave those addresses, so
+    /// One that begins here, with an INIT to the `first` of its paths (RFC 9260 §5.1 A). The user gave those addresses, so
     /// they are confirmed (§5.4, rule 1).
     pub(crate) fn connecting(
         config: Arc<Config>,
         ports: Ports,
         local_tag: u32,
-        paths: &[Path],
+        first: Path,
+        others: &[Path],
         seed: [u8; 32],
     ) -> Box<Self> {
-        let mut association = Self::new(config, ports, local_tag, None, paths[0], seed);
-        for &path in &paths[1..] {
+        let mut association = Self::new(config, ports, local_tag, None, first, seed);
+        for &path in others {
             let association = &mut *association;
             (association.paths).add(&association.config, path, PathState::Active);
         }

@@ -77,10 +77,13 @@ impl Association {
                 self.write_packet(now, path, data, out)
             };
             if len > 0 {
+                let ecn = self.take_field();
+                let entry = self.paths.get(path);
                 return Some(Transmit {
-                    ecn: self.take_field(),
-                    may_fragment: len > self.paths.get(path).max_packet + self.paths.reserved(),
-                    ..self.transmit(path, len)
+                    path: entry.path,
+                    len,
+                    ecn,
+                    may_fragment: len > entry.max_packet + self.paths.reserved(),
                 });
             }
             // An answer larger than the path's packets was dropped: is there anything else? But DATA that does not come
@@ -224,10 +227,11 @@ impl Association {
         data: Option<PathId>,
         out: &mut BytesMut,
     ) -> usize {
-        let limit = self.paths.get(path).max_packet;
+        let entry = self.paths.get(path);
+        let (limit, rto) = (entry.max_packet, entry.rto.rto());
         let room = self.room_for_auth();
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit - room);
-        let echoed = self.push_cookie_echo(now, path, &mut packet);
+        let echoed = self.push_cookie_echo(now, path, rto, &mut packet);
         self.push_cookie_ack(now, path, &mut packet);
         if !self.replies.is_empty() {
             self.push_replies(now, path, &mut packet);
@@ -307,6 +311,7 @@ impl Association {
         &mut self,
         now: Nanos,
         path: PathId,
+        rto: Nanos,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let Some(Stage::CookieEchoed(echoed)) = self.state.stage_mut() else {
@@ -325,13 +330,13 @@ impl Association {
         echoed.cookie = echo.cookie;
         if pushed.is_err() {
             // It cannot be given back at all. T1-cookie then ends the association.
-            echoed.echo.sent(now, self.paths.get(path).rto.rto());
+            echoed.echo.sent(now, rto);
             return false;
         }
         if !echoed.unrecognized.is_empty() {
             report(&echoed.unrecognized, packet);
         }
-        echoed.echo.sent(now, self.paths.get(path).rto.rto());
+        echoed.echo.sent(now, rto);
         true
     }
 
@@ -495,19 +500,25 @@ impl Association {
     /// INIT, alone in its packet and with tag 0 (RFC 9260 §6.10, §8.5.1 A).
     fn write_init(&mut self, now: Nanos, out: &mut BytesMut) -> Transmit {
         let own = self.own();
+        let (header, vital) = (self.header(0), self.sums.wanted(true));
         let (mut path, mut preservative) = (PathId(0), None);
-        if let State::CookieWait(wait) = &mut self.state {
+        if let State::CookieWait(wait) = &self.state {
             (path, preservative) = (wait.init.path, wait.cookie_preservative);
-            wait.init.sent(now, self.paths.get(path).rto.rto());
         }
         let entry = self.paths.get(path);
-        let (limit, remote) = (entry.max_packet, entry.path.remote);
-        let init = handshake::init(&self.config, own, remote, preservative);
-        let mut packet = PacketBuilder::new(out, self.header(0), limit);
+        if let State::CookieWait(wait) = &mut self.state {
+            wait.init.sent(now, entry.rto.rto());
+        }
+        let init = handshake::init(&self.config, own, entry.path.remote, preservative);
+        let mut packet = PacketBuilder::new(out, header, entry.max_packet);
         // Its parameters are bounded far below any MTU.
         let _ = packet.push(&init);
-        let len = packet.finish(self.sums.wanted(true));
-        self.transmit(path, len)
+        Transmit {
+            len: packet.finish(vital),
+            path: entry.path,
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+        }
     }
 
     /// HEARTBEAT, alone, so that a lost packet of data does not depend on an unproved path.

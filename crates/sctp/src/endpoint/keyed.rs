@@ -59,6 +59,13 @@ impl BuildHasher for Secret {
     }
 }
 
+impl<K: Hash + Eq> Many<K> {
+    #[inline(never)]
+    fn get(&self, by: &K) -> Option<u32> {
+        self.table.get(by).copied()
+    }
+}
+
 impl<K> Default for Keyed<K> {
     fn default() -> Self {
         Self {
@@ -72,7 +79,7 @@ impl<K: Hash + Eq> Keyed<K> {
     #[inline]
     pub(super) fn get(&self, by: &K) -> Option<u32> {
         match &self.many {
-            Some(many) => many.table.get(by).copied(),
+            Some(many) => many.get(by),
             None => {
                 let (key, slot) = self.few.as_ref()?;
                 (key == by).then_some(*slot)
@@ -86,6 +93,11 @@ impl<K: Hash + Eq> Keyed<K> {
             self.few = Some((by, slot));
             return;
         }
+        self.insert_among(by, slot, secret);
+    }
+
+    #[inline(never)]
+    fn insert_among(&mut self, by: K, slot: u32, secret: Secret) {
         let many = self.many.get_or_insert_with(|| {
             Box::new(Many {
                 table: HashMap::with_hasher(secret),

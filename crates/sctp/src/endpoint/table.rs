@@ -389,6 +389,12 @@ impl Table {
         self.tells(slot);
     }
 
+    /// As [`Self::touch`], for who comes here seldom.
+    #[inline(never)]
+    pub(super) fn begins(&mut self, slot: u32) {
+        self.touch(slot);
+    }
+
     /// Notes that `slot` may have something to send.
     #[inline(always)]
     pub(super) fn sends(&mut self, slot: u32) {

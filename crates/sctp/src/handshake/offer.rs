@@ -130,21 +130,17 @@ impl Offer {
         }
         let source = self.addresses[0];
         let mut reported = 0;
-        let mut auth = Collected::default();
+        let mut auth = None;
         for parameter in &init.parameters {
             let parameter = parameter.map_err(|_| OfferError::Malformed)?;
-            if let Parameter::Unknown(tlv) = &parameter
-                && ours.has(&AUTH)
-                && auth.take(tlv).map_err(OfferError::BadAuth)?
-            {
-                continue;
-            }
-            if !self.take(parameter, source, ours, &mut reported)? {
+            if !self.take(parameter, source, ours, &mut auth, &mut reported)? {
                 break;
             }
         }
-        self.remarks.settle(&self.addresses);
-        self.auth = auth.finish();
+        if !self.remarks.are_none() {
+            self.remarks.settle(&self.addresses);
+        }
+        self.auth = auth.and_then(|it: Box<Collected>| it.finish());
         self.extensions.set(&AUTH, self.auth.is_some());
         Ok(())
     }
@@ -199,6 +195,7 @@ impl Offer {
         parameter: Parameter,
         source: IpAddr,
         ours: Extensions,
+        auth: &mut Option<Box<Collected>>,
         reported: &mut usize,
     ) -> Result<bool, OfferError> {
         match parameter {
@@ -224,23 +221,43 @@ impl Offer {
             | Parameter::ForwardTsnSupported => {
                 self.extensions.note(&parameter);
             }
-            Parameter::Unknown(tlv) => {
-                let taken = self.remarks.take(&tlv, source, ours);
-                if taken.map_err(|_| OfferError::Malformed)?
-                    || self.extensions.note(&Parameter::Unknown(tlv.clone()))
-                {
-                    return Ok(true);
-                }
-                let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
-                if action.report {
-                    self.report(tlv.whole().clone(), reported);
-                }
-                return Ok(!action.stop);
-            }
+            Parameter::Unknown(tlv) => return self.take_other(tlv, source, ours, auth, reported),
         }
         Ok(true)
     }
 
+    /// The same, of one that is not the RFC's.
+    #[cold]
+    #[inline(never)]
+    fn take_other(
+        &mut self,
+        tlv: Tlv,
+        source: IpAddr,
+        ours: Extensions,
+        auth: &mut Option<Box<Collected>>,
+        reported: &mut usize,
+    ) -> Result<bool, OfferError> {
+        if ours.has(&AUTH) {
+            let auth = auth.get_or_insert_default();
+            if auth.take(&tlv).map_err(OfferError::BadAuth)? {
+                return Ok(true);
+            }
+        }
+        let taken = self.remarks.take(&tlv, source, ours);
+        if taken.map_err(|_| OfferError::Malformed)?
+            || self.extensions.note(&Parameter::Unknown(tlv.clone()))
+        {
+            return Ok(true);
+        }
+        let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
+        if action.report {
+            self.report(tlv.whole().clone(), reported);
+        }
+        Ok(!action.stop)
+    }
+
+    #[cold]
+    #[inline(never)]
     fn report(&mut self, whole: Bytes, reported: &mut usize) {
         // 8 bytes: each is wrapped in a parameter of its own, and padded.
         if *reported + whole.len() + 8 <= MAX_REPORTED {
@@ -251,6 +268,7 @@ impl Offer {
 
     /// A loopback address means something only to the host it is on (RFC 9260 §5.1.2 asks for usable addresses).
     /// An IPv4-mapped IPv6 address, which nobody should list (§3.3.2.1.2), is the IPv4 address.
+    #[inline(never)]
     fn add_address(&mut self, address: IpAddr, source: IpAddr) {
         let address = address.to_canonical();
         let usable = is_unicast(address) && (!address.is_loopback() || source.is_loopback());
@@ -262,6 +280,8 @@ impl Offer {
 }
 
 /// The whole parameter again, cut to what an ABORT can hold; its padding is the chunk's.
+#[cold]
+#[inline(never)]
 fn host_name_parameter(mut name: Bytes) -> Bytes {
     name.truncate(256);
     let tlv = Tlv::new(anabranch_wire::parameter::kind::HOST_NAME_ADDRESS, &name);

@@ -392,6 +392,7 @@ impl Paths {
     }
 
     /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).
+    #[inline(never)]
     pub fn set_udp_port(&mut self, udp_port: u16) {
         self.udp_port = udp_port;
         for entry in self.entries.iter_mut() {

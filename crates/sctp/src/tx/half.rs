@@ -74,12 +74,23 @@ impl SendingHalf {
         gives_up: bool,
     ) {
         if interleaving || gives_up || self.made.is_some() {
-            let sender = self.make(config, initial_tsn);
-            sender.set_interleaving(interleaving);
-            sender.set_partial_reliability(gives_up);
-            self.interleaving = sender.is_interleaving();
-            self.gives_up = gives_up;
+            self.speak_from_now_on(config, initial_tsn, interleaving, gives_up);
         }
+    }
+
+    #[inline(never)]
+    fn speak_from_now_on(
+        &mut self,
+        config: &Config,
+        initial_tsn: Tsn,
+        interleaving: bool,
+        gives_up: bool,
+    ) {
+        let sender = self.make(config, initial_tsn);
+        sender.set_interleaving(interleaving);
+        sender.set_partial_reliability(gives_up);
+        self.interleaving = sender.is_interleaving();
+        self.gives_up = gives_up;
     }
 
     /// As [`Sender::wants_to_send`].
