@@ -338,10 +338,7 @@ impl Association {
     /// The peer wants data at `address` first (Set Primary in INIT and INIT ACK, RFC 5061 §4.2.4). While that is not verified data goes
     /// where it went.
     pub(crate) fn prefer(&mut self, now: Nanos, address: Option<IpAddr>) {
-        let allowed = self.config.accept_address_changes;
-        if let Some(address) = address
-            && allowed
-        {
+        if let Some(address) = address.filter(|_| self.config.accept_address_changes) {
             self.set_primary(now, address);
         }
     }
