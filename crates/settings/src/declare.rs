@@ -164,8 +164,23 @@ macro_rules! settings {
             /// # Errors
             /// The first that does not: what was found, and what is allowed.
             pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
-                $({
+                // All are asked, without a branch for each: there is seldom one that does not fit, and this is less code to run through.
+                let all_fit = true $(& {
                     // A constant of each, so that most comparisons are with numbers that the compiler knows.
+                    const KIND: $crate::Kind = $kind;
+                    $crate::Value::plainly_fits(&self.$field, &KIND)
+                })+;
+                if all_fit {
+                    return Ok(());
+                }
+                self.check_each()
+            }
+
+            /// As [`Self::check_ranges`], one after the other.
+            #[cold]
+            #[inline(never)]
+            fn check_each(&self) -> Result<(), $crate::SettingError> {
+                $({
                     const KIND: $crate::Kind = $kind;
                     if !$crate::Value::plainly_fits(&self.$field, &KIND) {
                         let datum = $crate::Value::to_datum(&self.$field);
