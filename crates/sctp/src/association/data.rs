@@ -20,7 +20,7 @@ use crate::state::State;
 impl Association {
     /// Takes a chunk of type DATA that is no common one, or in no common packet. `from`: the path to which the packet's DATA is acknowledged, once it is known and nobody has a say in
     /// DATA.
-    #[inline(always)]
+    #[inline(never)] // else every control packet runs past it, which wastes lines of code
     pub(super) fn handle_data_chunk(
         &mut self,
         now: Nanos,
