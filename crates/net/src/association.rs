@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anabranch_sctp::{
     AddressChange, AddressChangeError, Association as Protocol, AssociationId, CloseReason,
+    MessageBytes, ReceivedMessage,
 };
 use bytes::Bytes;
 
@@ -80,13 +81,60 @@ impl Association {
     /// # Errors
     /// The association ended otherwise, after what had arrived was read.
     pub async fn recv(&self) -> Result<Option<Message>, Lost> {
-        self.next_read(Self::poll_message).await
+        // Outside the lock: pieces may have to be put together.
+        Ok(self.next_read(Self::poll_message).await?.map(Message::from))
     }
 
     /// The next message, if there is one now.
     pub fn try_recv(&self) -> Option<Message> {
         let message = self.poll_message(&mut self.shared.lock());
-        message.and_then(|result| result.ok().flatten())
+        message.and_then(|it| it.ok().flatten()).map(Message::from)
+    }
+
+    /// As [`Association::recv`], but what is there, up to `most` messages: they are put behind what `into` holds, and the future gives how many
+    /// they are. It waits until there is one, and not for more. What a call costs by itself (the endpoint's lock, a look at the
+    /// association) is paid once for all of them.
+    ///
+    /// 0 where the association was shut down gracefully and everything is read, and where `most` is 0.
+    ///
+    /// ```no_run
+    /// # async fn count(association: anabranch_net::Association) -> Result<usize, anabranch_net::Lost> {
+    /// let (mut messages, mut bytes) = (Vec::new(), 0);
+    /// while association.recv_many(&mut messages, 64).await? > 0 {
+    ///     bytes += messages.drain(..).map(|it| it.bytes.len()).sum::<usize>();
+    /// }
+    /// # Ok(bytes)
+    /// # }
+    /// ```
+    ///
+    /// Cancel-safe: if the future is dropped, no message is lost.
+    ///
+    /// # Errors
+    /// As [`Association::recv`].
+    pub async fn recv_many(&self, into: &mut Vec<Message>, most: usize) -> Result<usize, Lost> {
+        if most == 0 {
+            return Ok(0);
+        }
+        let before = into.len();
+        // One in pieces is put together when others may have the lock again, and is the last.
+        let mut pieces = None;
+        let received = self.next_read(|it, state| {
+            it.poll_read(state, |protocol| {
+                while into.len() - before < most && let Some(message) = protocol.poll_message() {
+                    match message.payload {
+                        MessageBytes::One(_) => into.push(message.into()),
+                        MessageBytes::Many(_) => {
+                            pieces = Some(message);
+                            break;
+                        }
+                    }
+                }
+                (pieces.is_some() || into.len() > before).then_some(())
+            })
+        });
+        received.await?;
+        into.extend(pieces.map(Message::from));
+        Ok(into.len() - before)
     }
 
     /// The next message, or part of a message whose end has not come yet (RFC 9260 §6.9): for messages larger than one wants
@@ -154,7 +202,7 @@ impl Association {
     }
 
     /// Waits until `poll` has something to say.
-    async fn next_read<T>(&self, poll: impl Fn(&Self, &mut State) -> Option<T>) -> T {
+    async fn next_read<T>(&self, mut poll: impl FnMut(&Self, &mut State) -> Option<T>) -> T {
         let mut reader = Reader {
             association: self,
             place: None,
@@ -175,16 +223,8 @@ impl Association {
         .await
     }
 
-    fn poll_message(&self, state: &mut State) -> Option<Result<Option<Message>, Lost>> {
-        let received = self.poll_read(state, Protocol::poll_message)?;
-        Some(received.map(|received| {
-            received.map(|it| Message {
-                stream: it.stream,
-                ppid: it.ppid,
-                unordered: it.unordered,
-                bytes: it.payload.into_bytes(),
-            })
-        }))
+    fn poll_message(&self, state: &mut State) -> Option<Result<Option<ReceivedMessage>, Lost>> {
+        self.poll_read(state, Protocol::poll_message)
     }
 
     fn poll_part(&self, state: &mut State) -> Option<Result<Option<MessagePart>, Lost>> {
@@ -209,7 +249,7 @@ impl Association {
     fn poll_read<T>(
         &self,
         state: &mut State,
-        read: impl Fn(&mut Protocol) -> Option<T>,
+        read: impl FnOnce(&mut Protocol) -> Option<T>,
     ) -> Option<Result<Option<T>, Lost>> {
         let received = match state.endpoint.association_mut(self.id) {
             Some(association) => {

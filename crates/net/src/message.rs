@@ -1,6 +1,6 @@
 //! What goes in and what comes out.
 
-use anabranch_sctp::ReceivedPart;
+use anabranch_sctp::{ReceivedMessage, ReceivedPart};
 use bytes::Bytes;
 
 /// A message as it arrived.
@@ -15,6 +15,17 @@ pub struct Message {
     pub unordered: bool,
     /// The user data: a slice of the datagram where the message came in one, otherwise put together from its fragments.
     pub bytes: Bytes,
+}
+
+impl From<ReceivedMessage> for Message {
+    fn from(message: ReceivedMessage) -> Self {
+        Self {
+            stream: message.stream,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            bytes: message.payload.into_bytes(),
+        }
+    }
 }
 
 /// A message, or the next part of one whose end has not come yet.

@@ -63,7 +63,7 @@ pub use path::{PathId, PathState};
 pub use profile::Profile;
 pub use reconfig::{ReconfigError, ReconfigOutcome, StreamDirection};
 pub use runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
-pub use rx::{ReceivedMessage, ReceivedPart};
+pub use rx::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use state::StateName;
 pub use tx::{Delivery, Message, SendError};
 pub use zero_checksum::ZeroChecksum;

@@ -252,13 +252,25 @@ impl Sender {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
         }
-        if self.queue.bytes() > 0 && self.queue.bytes() + message.payload.len() > self.send_buffer {
+        if !self.has_room_for(message.payload.len()) {
             return Err(SendError::BufferFull);
         }
         let immediate = immediate && self.profile.sack_immediately;
         self.queue.push(turn, message, immediate, None, course);
         self.burst.message_given = true;
         Ok(())
+    }
+
+    /// Whether a message of that size is queued for certain, whatever its terms.
+    #[inline]
+    pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
+        size > 0
+            && stream.is_none_or(|stream| self.check_stream(stream).is_ok())
+            && self.has_room_for(size)
+    }
+
+    fn has_room_for(&self, size: usize) -> bool {
+        self.queue.bytes() == 0 || self.queue.bytes() + size <= self.send_buffer
     }
 
     /// Bytes of user data queued and not yet sent, for back-pressure.

@@ -1,5 +1,6 @@
 //! This stack as a peer.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -314,6 +315,9 @@ async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<us
     given_up
 }
 
+/// Messages of a flood that are handed over, or taken, by one call.
+const TOGETHER: usize = 64;
+
 /// Sends messages of one size for a time, or counts them, until the association ends.
 #[allow(clippy::disallowed_methods)] // a speed has a clock
 async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Result<(), String> {
@@ -321,22 +325,23 @@ async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Resul
     let lost = |error: Lost| error.to_string();
     if arguments.connects {
         let message = Bytes::from(vec![0; size]);
+        let mut messages = VecDeque::new();
         let end = Instant::now() + Duration::from_secs(arguments.number("seconds")?);
         while Instant::now() < end {
-            for _ in 0..64 {
-                let sent = association.send(0, message.clone(), SendOptions::default());
-                sent.await.map_err(|error| error.to_string())?;
-            }
+            messages.extend(std::iter::repeat_n(&message, TOGETHER).cloned());
+            let sent = association.send_all(0, &mut messages, SendOptions::default());
+            sent.await.map_err(|error| error.to_string())?;
         }
         return association.shutdown().await.map_err(lost);
     }
     let (mut messages, mut bytes, mut span) = (0, 0, None);
-    while let Some(message) = association.recv().await.map_err(lost)? {
+    let mut received = Vec::new();
+    while association.recv_many(&mut received, TOGETHER).await.map_err(lost)? > 0 {
         let now = Instant::now();
         let (first, _) = span.unwrap_or((now, now));
         span = Some((first, now));
-        messages += 1;
-        bytes += message.bytes.len();
+        messages += received.len();
+        bytes += received.drain(..).map(|it| it.bytes.len()).sum::<usize>();
     }
     let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
     println!("rate messages={messages} bytes={bytes} seconds={seconds:.6}");

@@ -1,6 +1,8 @@
 //! Sending: messages are queued with the protocol, with a receipt or without.
 
+use std::collections::VecDeque;
 use std::sync::MutexGuard;
+use std::task::Poll;
 
 use anabranch_sctp::{Association as Protocol, SendError as Refusal, SendOptions};
 use anabranch_transport::Nanos;
@@ -16,6 +18,10 @@ use crate::shared::State;
 /// driver's, beside which the caller may go on.
 const MOST_AT_ONCE: usize = 4_096;
 
+/// Messages, and bytes, that are queued before others may have the lock of the endpoint.
+const MOST_UNDER_LOCK: usize = 128;
+const BYTES_UNDER_LOCK: usize = 64 * 1024;
+
 /// A message to be queued.
 struct Given<'a> {
     now: Nanos,
@@ -26,6 +32,73 @@ struct Given<'a> {
 
 /// Queues a message, and gives what its sender gets.
 type Queue<T> = fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal>;
+
+/// Why a message was not queued, which its sender still has.
+enum Unsent {
+    Full,
+    Error(SendError),
+}
+
+impl From<SendError> for Unsent {
+    fn from(error: SendError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Where messages are given to an association, under the lock of its endpoint.
+struct Desk<'a> {
+    association: &'a mut Protocol,
+    receipts: &'a mut Receipts,
+    /// Bytes that all its messages may hold until they are acknowledged.
+    most_held: usize,
+    /// Told only where it matters.
+    now: Nanos,
+    /// Something was queued.
+    queued: bool,
+}
+
+impl Desk<'_> {
+    /// Queues the message, which is taken if it is.
+    fn put<T>(
+        &mut self,
+        stream: Option<u16>,
+        bytes: &mut Option<Bytes>,
+        options: &SendOptions,
+        queue: Queue<T>,
+    ) -> Result<T, Unsent> {
+        let association = &mut *self.association;
+        let size = bytes.as_ref().map_or(0, Bytes::len);
+        let held = || association.held_to_send() + size;
+        if association.buffered() > 0 && held() > self.most_held && !association.is_closed() {
+            return Err(Unsent::Full);
+        }
+        // What may be refused is kept for its sender. To count another reference costs, and most are taken.
+        let kept = match association.takes(stream, size) {
+            true => None,
+            false => bytes.clone(),
+        };
+        let message = Given {
+            now: self.now,
+            stream,
+            bytes: bytes.take().unwrap_or_default(),
+            options,
+        };
+        let queued = queue(association, self.receipts, message);
+        match queued {
+            Ok(_) => self.queued = true,
+            Err(_) => *bytes = kept,
+        }
+        queued.map_err(|refusal| match refusal {
+            Refusal::BufferFull => Unsent::Full,
+            Refusal::NoSuchStream { stream, streams } => {
+                SendError::NoSuchStream { stream, streams }.into()
+            }
+            Refusal::Empty => SendError::Empty.into(),
+            Refusal::Closing => SendError::Closing.into(),
+            other => SendError::Refused(other).into(),
+        })
+    }
+}
 
 /// Without a receipt.
 fn not_asked(
@@ -142,6 +215,47 @@ impl Association {
             .await
     }
 
+    /// Queues `messages` on `stream`, the first of them first, and waits while the send buffer is full. As [`Association::send`] for each of
+    /// them, but what a call costs by itself (the endpoint's lock, a look at the association) is paid once for many: for who has
+    /// several messages at hand, above all small ones.
+    ///
+    /// What is queued is taken out of `messages`.
+    ///
+    /// ```no_run
+    /// use std::collections::VecDeque;
+    ///
+    /// use anabranch_net::{Association, SendError, SendOptions};
+    /// use bytes::Bytes;
+    ///
+    /// # async fn forward(association: Association, records: Vec<Bytes>) -> Result<(), SendError> {
+    /// let mut records = VecDeque::from(records);
+    /// association.send_all(0, &mut records, SendOptions::default()).await?;
+    /// assert!(records.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cancel-safe: if the future is dropped before it is ready, `messages` has those that were not queued.
+    ///
+    /// # Errors
+    /// As [`Association::send`]; the message that it is about is the first of `messages` then, and those before it were queued.
+    pub async fn send_all(
+        &self,
+        stream: u16,
+        messages: &mut VecDeque<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), SendError> {
+        self.once_there_is_room(|| loop {
+            match self.queue_some(stream, messages, &options) {
+                Ok(()) if messages.is_empty() => return Poll::Ready(Ok(())),
+                Ok(()) => {}
+                Err(Unsent::Full) => return Poll::Pending,
+                Err(Unsent::Error(error)) => return Poll::Ready(Err(error)),
+            }
+        })
+        .await
+    }
+
     async fn send_on<T>(
         &self,
         stream: Option<u16>,
@@ -149,19 +263,34 @@ impl Association {
         options: SendOptions,
         queue: Queue<T>,
     ) -> Result<T, SendError> {
-        let mut bytes = match self.try_send_on(stream, bytes, options, queue) {
-            Err(TrySendError::Full(bytes)) => bytes,
-            Err(TrySendError::Error(error)) => return Err(error),
-            Ok(queued) => return Ok(queued),
-        };
+        let mut bytes = Some(bytes);
+        self.once_there_is_room(|| {
+            let Some(given) = bytes.take() else {
+                return Poll::Pending;
+            };
+            match self.try_send_on(stream, given, options, queue) {
+                Ok(queued) => Poll::Ready(Ok(queued)),
+                Err(TrySendError::Error(error)) => Poll::Ready(Err(error)),
+                Err(TrySendError::Full(given_back)) => {
+                    bytes = Some(given_back);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Tries now, and then each time that there may be room to send.
+    async fn once_there_is_room<T>(&self, mut attempt: impl FnMut() -> Poll<T>) -> T {
+        if let Poll::Ready(done) = attempt() {
+            return done;
+        }
         loop {
             let mut notified = std::pin::pin!(self.signals.writable.notified());
             notified.as_mut().enable();
-            bytes = match self.try_send_on(stream, bytes, options, queue) {
-                Err(TrySendError::Full(bytes)) => bytes,
-                Err(TrySendError::Error(error)) => return Err(error),
-                Ok(queued) => return Ok(queued),
-            };
+            if let Poll::Ready(done) = attempt() {
+                return done;
+            }
             notified.await;
         }
     }
@@ -203,14 +332,62 @@ impl Association {
         if size > most {
             return Err(SendError::TooLarge { size, most }.into());
         }
+        let mut bytes = Some(bytes);
+        let queued = self.at_the_desk(&options, |desk| {
+            desk.put(stream, &mut bytes, &options, queue)
+        });
+        queued.map_err(|unsent| match unsent {
+            Unsent::Full => TrySendError::Full(bytes.unwrap_or_default()),
+            Unsent::Error(error) => error.into(),
+        })
+    }
+
+    /// Queues messages, the first of them first, as many as are queued under one lock. What is queued is taken out of `messages`.
+    fn queue_some(
+        &self,
+        stream: u16,
+        messages: &mut VecDeque<Bytes>,
+        options: &SendOptions,
+    ) -> Result<(), Unsent> {
+        let most = self.shared.max_message_size;
+        self.at_the_desk(options, |desk| {
+            let mut room = BYTES_UNDER_LOCK;
+            for _ in 0..MOST_UNDER_LOCK {
+                let Some(bytes) = messages.pop_front() else {
+                    break;
+                };
+                let size = bytes.len();
+                room = room.saturating_sub(size);
+                let mut bytes = Some(bytes);
+                let queued = match size > most {
+                    true => Err(SendError::TooLarge { size, most }.into()),
+                    false => desk.put(Some(stream), &mut bytes, options, not_asked),
+                };
+                if queued.is_err() {
+                    messages.extend(bytes);
+                    messages.rotate_right(1);
+                    return queued;
+                }
+                if room == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets `put` queue messages that are sent so under the lock; what was queued goes at once where that is small and nothing is before it.
+    fn at_the_desk<T>(
+        &self,
+        options: &SendOptions,
+        put: impl FnOnce(&mut Desk<'_>) -> Result<T, Unsent>,
+    ) -> Result<T, Unsent> {
         let mut guard = self.shared.lock();
         let state: &mut State = &mut guard;
         if state.stopped {
             return Err(SendError::Closing.into());
         }
-        let config = state.endpoint.config();
-        let most_held = 2 * config.send_buffer;
-        let now = self.shared.now();
+        let most_held = 2 * state.endpoint.config().send_buffer;
         let association = state.endpoint.association_mut(self.id);
         let (Some(association), Some(entry)) = (association, state.entries.get_mut(&self.id))
         else {
@@ -218,39 +395,30 @@ impl Association {
         };
         // Nothing is on the way and nothing waits: what is queued now leaves at once, alone, so that nothing is gained by a wait for more.
         let idle = association.buffered() == 0 && association.outstanding_chunks() == 0;
-        let no_room = association.buffered() > 0 && association.held_to_send() + size > most_held;
-        // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
-        let queued = if no_room && !association.is_closed() {
-            Err(Refusal::BufferFull)
-        } else {
-            let message = Given {
-                now,
-                stream,
-                bytes: bytes.clone(),
-                options: &options,
-            };
-            queue(association, &mut entry.receipts, message)
+        // Most messages need no look at the clock.
+        let now = match idle || association.has_lifetime(options) {
+            true => self.shared.now(),
+            false => 0,
         };
-        match queued {
-            Ok(queued) => {
-                if idle && size <= MOST_AT_ONCE {
-                    self.send_at_once(guard, now);
-                } else {
-                    state.wake_driver();
-                }
-                Ok(queued)
-            }
-            Err(Refusal::BufferFull) => {
-                state.ask_for_room(self.id);
-                Err(TrySendError::Full(bytes))
-            }
-            Err(Refusal::NoSuchStream { stream, streams }) => {
-                Err(SendError::NoSuchStream { stream, streams }.into())
-            }
-            Err(Refusal::Empty) => Err(SendError::Empty.into()),
-            Err(Refusal::Closing) => Err(SendError::Closing.into()),
-            Err(other) => Err(SendError::Refused(other).into()),
+        let mut desk = Desk {
+            association,
+            receipts: &mut entry.receipts,
+            most_held,
+            now,
+            queued: false,
+        };
+        let done = put(&mut desk);
+        let queued = desk.queued;
+        let little = association.buffered() <= MOST_AT_ONCE;
+        if matches!(done, Err(Unsent::Full)) {
+            state.ask_for_room(self.id);
         }
+        if queued && idle && little {
+            self.send_at_once(guard, now);
+        } else if queued {
+            state.wake_driver();
+        }
+        done
     }
 
     /// Sends what was just queued in the task of the caller, which costs less than to wake the driver for it. That is woken where it has to

@@ -43,6 +43,20 @@ impl Association {
         sent
     }
 
+    /// Whether a message of that size is taken for certain by [`Association::send_with`], and by [`Association::send_for_receipt`]: the
+    /// stream exists, and the send buffer has room for it. One that is not may be taken all the same, where others are given up for it.
+    #[inline]
+    pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
+        self.state.takes_messages()
+            && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
+    }
+
+    /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](Association::send_defaults): only then it
+    /// matters when it is given.
+    pub fn has_lifetime(&self, options: &SendOptions) -> bool {
+        options.lifetime.or(self.send_defaults().options.lifetime).is_some()
+    }
+
     /// As [`Association::send_with`]; [`Event::Receipt`] tells under `number`, which is the caller's to choose, what became of the message:
     /// acknowledged, that is passed by the cumulative TSN (what Gap Ack Blocks report may still be dropped, RFC 9260 §6.2); given up;
     /// taken back. Each message has one such event, unless the association ends or is restarted before.
