@@ -5,7 +5,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
-use anabranch_transport::{Ecn, Transmit};
+use anabranch_sctp::Outgoing;
+use anabranch_transport::{Ecn, Path, Transmit};
+use anabranch_wire::checksum;
 use bytes::BytesMut;
 use quinn_udp::EcnCodepoint;
 
@@ -20,6 +22,10 @@ const MOST_RUN: usize = 65_000;
 /// A run of packets of one size, the last of which may be shorter.
 #[derive(Clone, Copy, Debug)]
 struct Run {
+    /// Where its packets go, as the protocol says it.
+    path: Path,
+    udp_port: u16,
+    /// And as the sockets do.
     socket: usize,
     to: SocketAddr,
     source: Option<IpAddr>,
@@ -32,6 +38,30 @@ struct Run {
     may_fragment: bool,
     /// The last packet is shorter: nothing may follow it.
     ended: bool,
+    /// Some packets lack their checksum yet; some go without one (RFC 9653).
+    unsummed: bool,
+    has_zero: bool,
+}
+
+impl Run {
+    /// Whether such a packet may be its next. `has_zero`: it goes without a checksum.
+    fn takes(&self, outgoing: &Outgoing, has_zero: bool, most_segments: usize) -> bool {
+        let Transmit {
+            path,
+            len,
+            ecn,
+            may_fragment,
+            ..
+        } = outgoing.transmit;
+        // Where a checksum is still to be computed, all are.
+        let sums_agree = !(self.unsummed && has_zero || self.has_zero && outgoing.unsummed);
+        !(self.ended || self.may_fragment || may_fragment)
+            && (self.path, self.udp_port, self.ecn) == (path, outgoing.udp_port, ecn)
+            && len <= self.segment
+            && self.packets < most_segments
+            && self.len + len <= MOST_RUN
+            && sums_agree
+    }
 }
 
 /// What sending came to.
@@ -65,40 +95,41 @@ pub(crate) struct Outbox {
 pub(crate) struct Runs(VecDeque<Run>);
 
 impl Runs {
-    /// The last bytes of `bytes` are the packet of `transmit`, and go to `to`. `false`: no socket leads there.
-    pub fn push(
-        &mut self,
-        bytes: &mut BytesMut,
-        sockets: &Sockets,
-        to: SocketAddr,
-        transmit: &Transmit,
-    ) -> bool {
-        let &Transmit {
-            path,
-            len,
-            ecn,
-            may_fragment,
+    /// The last bytes of `bytes` are the packet `outgoing`. `false`: no socket leads where it goes.
+    pub fn push(&mut self, bytes: &mut BytesMut, sockets: &Sockets, outgoing: &Outgoing) -> bool {
+        let &Outgoing {
+            transmit:
+                Transmit {
+                    path,
+                    len,
+                    ecn,
+                    may_fragment,
+                    ..
+                },
+            udp_port,
+            unsummed,
             ..
-        } = transmit;
+        } = outgoing;
         let start = bytes.len() - len;
+        let has_zero = !unsummed && checksum::is_zero(&bytes[start..]);
+        if let Some(run) = self.0.back_mut()
+            && run.takes(outgoing, has_zero, sockets.get(run.socket).most_segments())
+        {
+            run.len += len;
+            run.packets += 1;
+            run.ended = len < run.segment;
+            run.unsummed |= unsummed;
+            run.has_zero |= has_zero;
+            return true;
+        }
+        let to = sockets.destination(SocketAddr::new(path.remote, udp_port));
         let Some((socket, source)) = sockets.route(path.local, to.ip()) else {
             bytes.truncate(start);
             return false;
         };
-        if let Some(run) = self.0.back_mut() {
-            let joins = !(run.ended || run.may_fragment || may_fragment)
-                && (run.socket, run.to, run.source, run.ecn) == (socket, to, source, ecn)
-                && len <= run.segment
-                && run.packets < sockets.get(socket).most_segments()
-                && run.len + len <= MOST_RUN;
-            if joins {
-                run.len += len;
-                run.packets += 1;
-                run.ended = len < run.segment;
-                return true;
-            }
-        }
         self.0.push_back(Run {
+            path,
+            udp_port,
             socket,
             to,
             source,
@@ -109,6 +140,8 @@ impl Runs {
             ecn,
             may_fragment,
             ended: false,
+            unsummed,
+            has_zero,
         });
         true
     }
@@ -149,6 +182,10 @@ impl Outbox {
         mut send: impl FnMut(&Socket, &quinn_udp::Transmit<'_>) -> Poll<io::Result<()>>,
     ) -> Poll<()> {
         while let Some(run) = self.runs.0.front_mut() {
+            if std::mem::take(&mut run.unsummed) {
+                let packets = &mut self.bytes[run.start..run.start + run.len];
+                packets.chunks_mut(run.segment).for_each(checksum::fill);
+            }
             let single = run.packets > sockets.get(run.socket).most_segments();
             let len = if single {
                 run.segment.min(run.len)

@@ -1,6 +1,6 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,6 +9,7 @@ use anabranch_sctp::{
     Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, PathState,
 };
 use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_wire::checksum;
 use bytes::BytesMut;
 use tracing::Span;
 
@@ -357,22 +358,23 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
     }
     let mut full = false;
     let observer = &mut state.observer;
-    state.endpoint.poll_all(now, bytes, |outgoing, bytes| {
-        let transmit = outgoing.transmit;
-        let (path, len) = (transmit.path, transmit.len);
+    state.endpoint.poll_all_unsummed(now, bytes, |mut outgoing, bytes| {
         if let Some(observer) = observer {
-            let start = bytes.len() - len;
+            let packet = bytes.len() - outgoing.transmit.len..;
+            if std::mem::take(&mut outgoing.unsummed) {
+                checksum::fill(&mut bytes[packet.clone()]);
+            }
             observer.packet(&Seen {
                 at: now,
                 direction: Direction::Out,
-                local: path.local,
-                remote: path.remote,
+                local: outgoing.transmit.path.local,
+                remote: outgoing.transmit.path.remote,
                 udp_port: outgoing.udp_port,
-                ecn: transmit.ecn,
-                packet: &bytes[start..],
+                ecn: outgoing.transmit.ecn,
+                packet: &bytes[packet],
             });
         }
-        gather(outgoing, bytes, runs, &io.sockets, &mut io.sent);
+        gather(&outgoing, bytes, runs, &io.sockets, &mut io.sent);
         full = Outbox::is_full(bytes.len());
         if full {
             ControlFlow::Break(())
@@ -385,15 +387,13 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
 
 /// Notes where a packet goes, which is the last of `bytes`.
 fn gather(
-    outgoing: Outgoing,
+    outgoing: &Outgoing,
     bytes: &mut BytesMut,
     runs: &mut Runs,
     sockets: &Sockets,
     sent: &mut Sent,
 ) {
-    let transmit = outgoing.transmit;
-    let to = SocketAddr::new(transmit.path.remote, outgoing.udp_port);
-    if !runs.push(bytes, sockets, sockets.destination(to), &transmit) {
+    if !runs.push(bytes, sockets, outgoing) {
         sent.errors += 1;
     }
 }
@@ -404,7 +404,7 @@ pub(crate) fn gather_one(state: &mut State, id: AssociationId, now: Nanos, io: &
     let Outbox { bytes, runs } = &mut io.outbox;
     let (endpoint, sockets, sent) = (&mut state.endpoint, &io.sockets, &mut io.sent);
     let settled = endpoint.poll_all_of(id, now, bytes, |outgoing, bytes| {
-        gather(outgoing, bytes, runs, sockets, sent);
+        gather(&outgoing, bytes, runs, sockets, sent);
         match Outbox::is_full(bytes.len()) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

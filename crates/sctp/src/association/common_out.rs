@@ -9,27 +9,34 @@ use anabranch_wire::packet::PacketBuilder;
 use bytes::BytesMut;
 
 use super::Association;
+use crate::endpoint::Outgoing;
 use crate::path::{PathId, Paths};
 use crate::state::{Known, State};
 
 impl Association {
-    /// Appends all packets that may be sent now to `out`, one after the other, and gives each to `each` with the UDP port that it goes to;
+    /// Appends all packets that may be sent now to `out`, one after the other, and gives each to `each`;
     /// after [`ControlFlow::Break`] the rest is left to the next call, and what comes back with it says whether it is known that there is none.
+    /// `unsummed`: checksums may be left to whom the packets are given.
     pub(crate) fn poll_all(
         &mut self,
         now: Nanos,
+        unsummed: bool,
         out: &mut BytesMut,
-        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+        each: &mut dyn FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) -> ControlFlow<bool> {
         loop {
-            if self.has_common_packets() && self.poll_common(now, out, each)? {
+            if self.has_common_packets() && self.poll_common(now, unsummed, out, each)? {
                 return ControlFlow::Continue(());
             }
             let Some(transmit) = self.poll_any(now, out) else {
                 return ControlFlow::Continue(());
             };
-            let udp_port = self.paths.udp_port_to(transmit.path.remote);
-            each(udp_port, transmit, out).map_break(|()| false)?;
+            let outgoing = Outgoing {
+                udp_port: self.paths.udp_port_to(transmit.path.remote),
+                transmit,
+                unsummed: false,
+            };
+            each(outgoing, out).map_break(|()| false)?;
         }
     }
 
@@ -45,14 +52,15 @@ impl Association {
     fn poll_common(
         &mut self,
         now: Nanos,
+        unsummed: bool,
         out: &mut BytesMut,
-        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+        each: &mut dyn FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) -> ControlFlow<bool, bool> {
         let data = self.tx.wants_to_send(now, &self.paths);
         match (self.sack_due(), data) {
             (false, None) => {}
             (false, Some(_)) if self.writes_data_alone() => {
-                match self.write_run(now, data, out, each) {
+                match self.write_run(now, data, unsummed, out, each) {
                     ControlFlow::Continue(true) => {}
                     ControlFlow::Continue(false) => return ControlFlow::Continue(false),
                     ControlFlow::Break(sends) => {
@@ -65,7 +73,7 @@ impl Association {
                 let Some(len) = self.write_sack(now, path, out) else {
                     return ControlFlow::Continue(false);
                 };
-                if give(&self.paths, path, len, out, each).is_break() {
+                if give(&self.paths, path, len, false, out, each).is_break() {
                     return ControlFlow::Break(self.is_done(now));
                 }
             }
@@ -115,10 +123,12 @@ impl Association {
         &mut self,
         now: Nanos,
         mut next: Option<PathId>,
+        unsummed: bool,
         out: &mut BytesMut,
-        each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+        each: &mut dyn FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) -> ControlFlow<bool, bool> {
         let (header, sum) = (self.header_to_peer(), self.sums.wanted(false));
+        let unsummed = unsummed && sum;
         let Some(tx) = self.tx.get_mut() else {
             return ControlFlow::Continue(false);
         };
@@ -129,8 +139,8 @@ impl Association {
             if tx.fill_plainly(now, path, &mut packet, paths, trace) == 0 {
                 return ControlFlow::Continue(false);
             }
-            let len = packet.finish(sum);
-            if give(paths, path, len, out, each).is_break() {
+            let len = packet.finish(sum && !unsummed);
+            if give(paths, path, len, unsummed, out, each).is_break() {
                 let sends = !tx.waits_for_room(paths) && tx.wants_to_send(now, paths).is_some();
                 return ControlFlow::Break(sends);
             }
@@ -172,14 +182,19 @@ fn give(
     paths: &Paths,
     path: PathId,
     len: usize,
+    unsummed: bool,
     out: &mut BytesMut,
-    each: &mut dyn FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    each: &mut dyn FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let transmit = Transmit {
-        path: paths.get(path).path,
-        len,
-        ecn: Ecn::NotEct,
-        may_fragment: false,
+    let outgoing = Outgoing {
+        transmit: Transmit {
+            path: paths.get(path).path,
+            len,
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+        },
+        udp_port: paths.udp_port_of(path),
+        unsummed,
     };
-    each(paths.udp_port_of(path), transmit, out)
+    each(outgoing, out)
 }

@@ -20,6 +20,9 @@ pub struct Outgoing {
     pub transmit: Transmit,
     /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
     pub udp_port: u16,
+    /// Its checksum field is 0, and whoever takes the packet has to fill it in
+    /// ([`checksum::fill`](anabranch_wire::checksum::fill)). Only [`Endpoint::poll_all_unsummed`] gives such packets.
+    pub unsummed: bool,
 }
 
 impl Endpoint {
@@ -40,11 +43,20 @@ impl Endpoint {
         &mut self,
         now: Nanos,
         out: &mut BytesMut,
-        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+        each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) {
-        self.poll_each(now, out, |udp_port, transmit, out| {
-            each(Outgoing { transmit, udp_port }, out)
-        });
+        self.poll_each(now, false, out, each);
+    }
+
+    /// As [`Endpoint::poll_all`], but packets may lack their checksum ([`Outgoing::unsummed`]). Who gathers many packets before they are sent
+    /// computes it for less at the end: a processor has to wait for bytes that it has only just written.
+    pub fn poll_all_unsummed(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+    ) {
+        self.poll_each(now, true, out, each);
     }
 
     /// Whether neither answers nor associations are to be asked.
@@ -57,8 +69,8 @@ impl Endpoint {
     #[inline(never)] // Where there is none, nothing need be made room for.
     pub(super) fn poll_one(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let mut first = None;
-        self.poll_each(now, out, |_, transmit, _| {
-            first = Some(transmit);
+        self.poll_each(now, false, out, |outgoing, _| {
+            first = Some(outgoing.transmit);
             ControlFlow::Break(())
         });
         first
@@ -68,8 +80,9 @@ impl Endpoint {
     pub(super) fn poll_each(
         &mut self,
         now: Nanos,
+        unsummed: bool,
         out: &mut BytesMut,
-        mut each: impl FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) {
         let now = self.at(now);
         while let Some(answer) = self.answers.pop() {
@@ -80,12 +93,17 @@ impl Endpoint {
                 ecn: Ecn::NotEct,
                 may_fragment: false,
             };
-            if each(answer.udp_port, transmit, out).is_break() {
+            let outgoing = Outgoing {
+                transmit,
+                udp_port: answer.udp_port,
+                unsummed: false,
+            };
+            if each(outgoing, out).is_break() {
                 return;
             }
         }
         while let Some(slot) = self.table.next_to_transmit() {
-            let flow = self.poll_slot(now, slot, out, &mut each);
+            let flow = self.poll_slot(now, slot, unsummed, out, &mut each);
             if flow != ControlFlow::Break(false) {
                 self.table.transmitted();
             }
@@ -131,9 +149,7 @@ impl Endpoint {
     ) -> Option<bool> {
         let now = self.at(now);
         let slot = self.table.slot_of(id)?;
-        let mut each =
-            |udp_port, transmit, out: &mut BytesMut| each(Outgoing { transmit, udp_port }, out);
-        if self.poll_slot(now, slot, out, &mut each) == ControlFlow::Break(false) {
+        if self.poll_slot(now, slot, false, out, &mut each) == ControlFlow::Break(false) {
             return Some(false);
         }
         if self.table.next_to_transmit() == Some(slot) {
@@ -149,13 +165,14 @@ impl Endpoint {
         &mut self,
         now: Nanos,
         slot: u32,
+        unsummed: bool,
         out: &mut BytesMut,
-        each: &mut impl FnMut(u16, Transmit, &mut BytesMut) -> ControlFlow<()>,
+        each: &mut impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) -> ControlFlow<bool> {
         let Some(association) = self.table.get_mut(slot) else {
             return ControlFlow::Continue(());
         };
-        let flow = association.poll_all(now, out, &mut *each);
+        let flow = association.poll_all(now, unsummed, out, &mut *each);
         if flow == ControlFlow::Break(false) {
             return flow;
         }
