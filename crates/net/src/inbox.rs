@@ -42,6 +42,15 @@ pub(crate) struct Arrival {
     pub packets: Bytes,
     /// See `packets`.
     pub stride: usize,
+    /// Bytes of `packets` that were taken.
+    pub taken: usize,
+}
+
+impl Arrival {
+    /// What was not taken yet.
+    pub fn left(&self) -> &[u8] {
+        &self.packets[self.taken..]
+    }
 }
 
 /// What a call came to.
@@ -117,6 +126,7 @@ impl Inbox {
                 ecn,
                 packets,
                 stride,
+                taken: 0,
             };
             match self.take(index, packet.clone()) {
                 Some(packets) => put(arrival(packets, stride)),

@@ -232,3 +232,60 @@ impl Outbox {
         Poll::Ready(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(unsummed: bool, has_zero: bool) -> Run {
+        let remote = IpAddr::from([192, 0, 2, 2]);
+        Run {
+            path: Path::new([192, 0, 2, 1].into(), remote),
+            udp_port: 9_899,
+            socket: 0,
+            to: SocketAddr::new(remote, 9_899),
+            source: None,
+            start: 0,
+            len: 1_000,
+            segment: 1_000,
+            packets: 1,
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+            ended: false,
+            unsummed,
+            has_zero,
+        }
+    }
+
+    /// Packets without a checksum and those that lack it yet are never of one run: all of that are summed where one is.
+    #[test]
+    fn a_run_that_is_summed_has_no_packet_that_goes_without() {
+        let mut out = BytesMut::new();
+        let secret = [1; 32];
+        let mut endpoint =
+            anabranch_sctp::Endpoint::new(anabranch_sctp::Config::default(), 7, secret)
+                .expect("settings");
+        endpoint
+            .connect(0, &[[192, 0, 2, 2].into()], 7)
+            .expect("no association yet");
+        let mut outgoing = endpoint.poll_outgoing(0, &mut out).expect("an INIT");
+        let alike = run(false, false);
+        (
+            outgoing.transmit.path,
+            outgoing.udp_port,
+            outgoing.transmit.len,
+        ) = (alike.path, alike.udp_port, 1_000);
+        let takes = |run: Run, unsummed, has_zero| {
+            let mut outgoing = outgoing;
+            outgoing.unsummed = unsummed;
+            run.takes(&outgoing, has_zero, 64)
+        };
+        for (unsummed, zero) in [(false, false), (true, false), (false, true)] {
+            assert!(takes(alike, unsummed, zero));
+            assert_eq!(takes(run(true, false), unsummed, zero), !zero);
+            assert_eq!(takes(run(false, true), unsummed, zero), !unsummed);
+        }
+        outgoing.udp_port += 1;
+        assert!(!alike.takes(&outgoing, false, 64));
+    }
+}

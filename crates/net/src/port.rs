@@ -113,7 +113,8 @@ impl Port {
         if std::mem::take(&mut own.flushed) && !own.ended.is_empty() {
             own.tell_ends(state);
         }
-        own.handle_arrivals((shared, state), now, (turns, budget), mine, io);
+        own.handle_arrivals((shared, state), now, (&mut *turns, budget), mine, io);
+        turns.release_block();
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
         }
@@ -182,13 +183,14 @@ impl Own {
                     remote: from.ip(),
                     udp_port: from.port(),
                     ecn,
-                    packet: &packet,
+                    packet: &turns.block()[packet.clone()],
                 });
             }
             let path = Path::new(local, from.ip());
+            let packet = (turns.block(), packet);
             let taken = state
                 .endpoint
-                .handle_from(now, path, from.port(), ecn, packet);
+                .handle_within(now, path, from.port(), ecn, packet);
             if stranger && taken {
                 turns.learn(from);
             }

@@ -14,6 +14,7 @@ mod known;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 
 use anabranch_transport::Ecn;
 use bytes::Bytes;
@@ -80,8 +81,8 @@ pub(crate) struct Turn {
     pub from: SocketAddr,
     /// ECN field of its IP header.
     pub ecn: Ecn,
-    /// Common header and chunks.
-    pub packet: Bytes,
+    /// Where common header and chunks lie in [`Turns::block`].
+    pub packet: Range<usize>,
     /// It waited among the strangers' packets. If an association takes it, its sender is none: [`Turns::learn`].
     pub stranger: bool,
     /// Packets that came by the same call and are next, if nothing ends the turn before.
@@ -101,6 +102,8 @@ struct Sender {
 pub(crate) struct Turns {
     /// Each with something waiting. The first has its turn.
     senders: VecDeque<Sender>,
+    /// What the last packet came with, or nothing.
+    block: Bytes,
     /// What the first has had of its turn.
     packets: usize,
     handled: usize,
@@ -240,7 +243,17 @@ impl Turns {
             true => self.strangers.front(),
             false => self.senders.front()?.arrivals.front(),
         }?;
-        Some((arrival.local, &arrival.packets[..first_of(arrival)]))
+        Some((arrival.local, &arrival.left()[..first_of(arrival)]))
+    }
+
+    /// What holds the packet that [`Turns::pop`] gave last.
+    pub fn block(&self) -> &Bytes {
+        &self.block
+    }
+
+    /// No packet that was given is looked at any more.
+    pub fn release_block(&mut self) {
+        self.block = Bytes::new();
     }
 
     /// The packet whose turn it is; `None` also where what waits is for the next round.
@@ -252,8 +265,8 @@ impl Turns {
         let sender = self.senders.front_mut()?;
         let arrival = sender.arrivals.front_mut()?;
         let before = cost(arrival);
-        let mut turn = take_first(arrival, false);
-        let after = if arrival.packets.is_empty() {
+        let mut turn = take_first(arrival, &mut self.block, false);
+        let after = if arrival.left().is_empty() {
             sender.arrivals.pop_front();
             0
         } else {
@@ -279,8 +292,8 @@ impl Turns {
         self.strangers_handled += 1;
         let arrival = self.strangers.front_mut()?;
         let before = cost(arrival);
-        let turn = take_first(arrival, true);
-        let after = if arrival.packets.is_empty() {
+        let turn = take_first(arrival, &mut self.block, true);
+        let after = if arrival.left().is_empty() {
             self.strangers.pop_front();
             0
         } else {
@@ -306,9 +319,18 @@ fn is_init(packets: &[u8]) -> bool {
     packets.get(TAG).is_some_and(|tag| tag == [0; 4])
 }
 
-/// Takes the first packet out of an arrival.
-fn take_first(arrival: &mut Arrival, stranger: bool) -> Turn {
-    let packet = arrival.packets.split_to(first_of(arrival));
+/// Takes the first packet out of an arrival. `block` becomes what it lies in: all packets of a call share one reference to that.
+fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> Turn {
+    let packet = arrival.taken..arrival.taken + first_of(arrival);
+    if packet.end == arrival.packets.len() {
+        arrival.taken = 0;
+        *block = std::mem::take(&mut arrival.packets);
+    } else {
+        arrival.taken = packet.end;
+        if (block.as_ptr(), block.len()) != (arrival.packets.as_ptr(), arrival.packets.len()) {
+            *block = arrival.packets.clone();
+        }
+    }
     Turn {
         local: arrival.local,
         from: arrival.from,
@@ -321,16 +343,16 @@ fn take_first(arrival: &mut Arrival, stranger: bool) -> Turn {
 
 /// Bytes that an arrival counts.
 fn cost(arrival: &Arrival) -> usize {
-    arrival.packets.len() + OVERHEAD
+    arrival.left().len() + OVERHEAD
 }
 
 /// Bytes of its first packet.
 fn first_of(arrival: &Arrival) -> usize {
-    arrival.stride.min(arrival.packets.len())
+    arrival.stride.min(arrival.left().len())
 }
 
 fn packets_of(arrival: &Arrival) -> u64 {
-    arrival.packets.len().div_ceil(arrival.stride.max(1)) as u64
+    arrival.left().len().div_ceil(arrival.stride.max(1)) as u64
 }
 
 #[cfg(test)]

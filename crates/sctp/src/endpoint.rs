@@ -16,6 +16,7 @@ mod racing;
 mod table;
 
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
@@ -427,23 +428,46 @@ impl Endpoint {
         ecn: Ecn,
         datagram: Bytes,
     ) -> bool {
+        self.handle_within(now, path, udp_port, ecn, (&datagram, 0..datagram.len()))
+    }
+
+    /// As [`Endpoint::handle_from`], for a packet that lies within what was received by one call, at `range`. User data that is kept becomes
+    /// slices of the whole, and no other slice is made.
+    ///
+    /// # Panics
+    /// `range` is not within the block.
+    pub fn handle_within(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        udp_port: u16,
+        ecn: Ecn,
+        (block, range): (&Bytes, Range<usize>),
+    ) -> bool {
         self.taken = false;
-        self.handle_packet(now, path, udp_port, ecn, datagram);
+        self.handle_packet(now, path, udp_port, ecn, (block, &block[range]));
         self.taken
     }
 
-    fn handle_packet(&mut self, now: Nanos, path: Path, udp_port: u16, ecn: Ecn, datagram: Bytes) {
+    fn handle_packet(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        udp_port: u16,
+        ecn: Ecn,
+        (block, datagram): (&Bytes, &[u8]),
+    ) {
         let now = self.at(now);
         // Whose packet it is tells whether it may go without (RFC 9653 §5.3).
         let without = self.config.checksum
             && self.config.zero_checksum != ZeroChecksum::Off
-            && checksum::is_zero(&datagram);
+            && checksum::is_zero(datagram);
         let checksum = if self.config.checksum && !without {
             Checksum::Verify
         } else {
             Checksum::Ignore
         };
-        let packet = match Packet::parse(&datagram, checksum) {
+        let packet = match Packet::within(block, datagram, checksum) {
             Ok(packet) => packet,
             Err(error) => return self.discards.count(reason_of(error)),
         };
@@ -488,7 +512,7 @@ impl Endpoint {
         if matches!(first.kind, kind::COOKIE_ECHO | kind::AUTH)
             && let Some(undecided) = &mut self.undecided
         {
-            undecided.note(&datagram);
+            undecided.note(&block.slice_ref(datagram));
         }
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),

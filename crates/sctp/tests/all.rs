@@ -65,6 +65,7 @@ mod shutdown;
 mod signed_plays;
 mod small_buffers;
 mod streams;
+mod together;
 mod trouble;
 mod udp_port;
 mod zero_checksum;

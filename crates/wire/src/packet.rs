@@ -54,7 +54,9 @@ pub enum PacketError {
 pub struct Packet<'a> {
     /// The common header.
     pub header: CommonHeader,
-    datagram: &'a Bytes,
+    /// What was received by one call: this packet, or this one among others.
+    block: &'a Bytes,
+    datagram: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
@@ -64,6 +66,23 @@ impl<'a> Packet<'a> {
     /// Says why there is no packet. The checksum is judged before anything that it protects.
     #[inline]
     pub fn parse(datagram: &'a Bytes, checksum: Checksum) -> Result<Self, PacketError> {
+        Self::within(datagram, datagram, checksum)
+    }
+
+    /// As [`Packet::parse`], of a packet that lies within `block`, of which its user data becomes slices: for packets that were received
+    /// together, none of which then needs a slice of its own.
+    ///
+    /// # Errors
+    /// As [`Packet::parse`].
+    ///
+    /// # Panics
+    /// User data is asked for, and `datagram` does not lie within `block`.
+    #[inline]
+    pub fn within(
+        block: &'a Bytes,
+        datagram: &'a [u8],
+        checksum: Checksum,
+    ) -> Result<Self, PacketError> {
         let Some(&[s0, s1, d0, d1, t0, t1, t2, t3, ..]) = datagram.first_chunk::<COMMON_HEADER>()
         else {
             return Err(PacketError::TooShort {
@@ -84,7 +103,11 @@ impl<'a> Packet<'a> {
         if datagram.len() == COMMON_HEADER {
             return Err(PacketError::NoChunk);
         }
-        Ok(Self { header, datagram })
+        Ok(Self {
+            header,
+            block,
+            datagram,
+        })
     }
 
     /// Whether its checksum is right, where that was not asked when it was read.
@@ -96,6 +119,7 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn chunks(&self) -> Chunks<'a> {
         Chunks {
+            block: self.block,
             datagram: self.datagram,
             at: COMMON_HEADER,
         }
@@ -142,7 +166,8 @@ pub enum ChunkError {
 /// Walks the chunks of a packet, see [`Packet::chunks`].
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
-    datagram: &'a Bytes,
+    block: &'a Bytes,
+    datagram: &'a [u8],
     at: usize,
 }
 
@@ -150,6 +175,7 @@ impl<'a> Chunks<'a> {
     /// Of chunks that no common header stands before.
     pub fn bare(chunks: &'a Bytes) -> Self {
         Self {
+            block: chunks,
             datagram: chunks,
             at: 0,
         }
@@ -181,6 +207,7 @@ impl<'a> Chunks<'a> {
                 Some(Ok(Frame {
                     kind,
                     flags,
+                    block: self.block,
                     datagram: self.datagram,
                     at,
                     length,
@@ -210,7 +237,8 @@ pub struct Frame<'a> {
     pub kind: u8,
     /// The flags.
     pub flags: u8,
-    datagram: &'a Bytes,
+    block: &'a Bytes,
+    datagram: &'a [u8],
     at: usize,
     length: usize,
 }
@@ -226,7 +254,14 @@ impl<'a> Frame<'a> {
     #[inline(always)]
     pub(crate) fn value_from(&self, from: usize) -> Bytes {
         let begin = self.at + CHUNK_HEADER + from;
-        self.datagram.slice(begin..self.at + self.length)
+        self.slice(begin)
+    }
+
+    /// From byte `begin` of the packet on to the chunk's end.
+    #[inline(always)]
+    fn slice(&self, begin: usize) -> Bytes {
+        self.block
+            .slice_ref(&self.datagram[begin..self.at + self.length])
     }
 
     /// The packet from this chunk on to its end: what an AUTH vouches for (RFC 4895 §6.2).
@@ -256,7 +291,7 @@ impl<'a> Frame<'a> {
         RawChunk {
             kind: self.kind,
             flags: self.flags,
-            whole: self.datagram.slice(self.at..self.at + self.length),
+            whole: self.slice(self.at),
         }
     }
 }

@@ -17,6 +17,7 @@ fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
         ecn: Ecn::NotEct,
         packets: (first..first + count).flat_map(packet).collect(),
         stride: size,
+        taken: 0,
     }
 }
 
@@ -35,8 +36,9 @@ fn push_strange(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) 
     turns.drop_too_many();
 }
 
-fn number(turn: &Turn) -> u32 {
-    u32::from_be_bytes(*turn.packet.first_chunk().expect("four bytes"))
+fn number(turns: &Turns, turn: &Turn) -> u32 {
+    let packet = &turns.block()[turn.packet.clone()];
+    u32::from_be_bytes(*packet.first_chunk().expect("four bytes"))
 }
 
 /// Whoever floods has one turn before a packet of somebody else's, however much was there first.
@@ -71,7 +73,7 @@ fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
     let mut next = [0; 4];
     while let Some(turn) = turns.pop() {
         let from = usize::from(turn.from.port());
-        assert_eq!(number(&turn), next[from]);
+        assert_eq!(number(&turns, &turn), next[from]);
         next[from] += 1;
     }
     assert_eq!((next, turns.dropped()), ([0, 400, 400, 400], 0));
@@ -113,7 +115,7 @@ fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
     while let Some(turn) = turns.pop() {
         came[usize::from(turn.from.port())] += 1;
         if turn.from == peer(2) {
-            heard.push(number(&turn));
+            heard.push(number(&turns, &turn));
         }
     }
     assert_eq!(

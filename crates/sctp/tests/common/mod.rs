@@ -10,15 +10,16 @@ pub mod wrong;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 
 use anabranch_sctp::{
     AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
-use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
+use anabranch_wire::{Encode, checksum};
 use bytes::{Bytes, BytesMut};
 
 pub const A: usize = 0;
@@ -67,6 +68,8 @@ pub struct World {
     pub shots: Vec<Shot>,
     /// Whether `story` and `shots` are kept.
     pub narrate: bool,
+    /// Packets that lacked their checksum, where it is computed here: then packets also lie among others when they are handed over.
+    pub unsummed: Option<u32>,
     pub fate: Box<dyn FnMut(&Shot) -> Fate>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Path, Ecn, Bytes)>,
     sequence: u64,
@@ -97,6 +100,7 @@ impl World {
             story: Vec::new(),
             shots: Vec::new(),
             narrate: true,
+            unsummed: None,
             fate: Box::new(|_| Fate::Deliver),
             in_flight: BTreeMap::new(),
             sequence: 0,
@@ -191,6 +195,23 @@ impl World {
 
     /// Puts what `host` has to send on the wire, and keeps its events. Asks for them after each call: only so many wait.
     pub fn drain(&mut self, host: usize) {
+        if let Some(unsummed) = &mut self.unsummed {
+            let mut packets = Vec::new();
+            self.endpoints[host].poll_all_unsummed(self.now, &mut self.out, |outgoing, out| {
+                assert_eq!(out.len(), outgoing.transmit.len);
+                if outgoing.unsummed {
+                    assert!(checksum::is_zero(out));
+                    checksum::fill(out);
+                    *unsummed += 1;
+                }
+                packets.push((out.split().freeze(), outgoing.transmit));
+                ControlFlow::Continue(())
+            });
+            for (bytes, transmit) in packets {
+                self.put_as(host, bytes, transmit);
+            }
+            return self.hear(host);
+        }
         while let Some(transmit) = self.endpoints[host].poll_transmit(self.now, &mut self.out) {
             let bytes = self.out.split().freeze();
             assert_eq!(bytes.len(), transmit.len);
@@ -314,7 +335,7 @@ impl World {
         {
             let (host, path, ecn, bytes) =
                 self.in_flight.remove(&(at, sequence)).expect("just seen");
-            self.endpoints[host].handle_datagram(self.now, path, ecn, bytes);
+            self.arrive(host, path, ecn, bytes);
             self.drain(host);
             return true;
         }
@@ -325,6 +346,17 @@ impl World {
             }
         }
         true
+    }
+
+    fn arrive(&mut self, host: usize, path: Path, ecn: Ecn, bytes: Bytes) {
+        let endpoint = &mut self.endpoints[host];
+        if self.unsummed.is_none() {
+            return endpoint.handle_datagram(self.now, path, ecn, bytes);
+        }
+        let (before, behind) = ([0xa5; 37], [0x5a; 11]);
+        let block = Bytes::from([&before, &bytes[..], &behind].concat());
+        let range = before.len()..before.len() + bytes.len();
+        endpoint.handle_within(self.now, path, 0, ecn, (&block, range));
     }
 
     pub fn run_until(&mut self, until: Nanos) {
