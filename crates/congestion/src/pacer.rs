@@ -14,6 +14,8 @@ pub struct Pacer {
     factor: Option<f64>,
     /// Bytes that may go at once after a pause.
     burst: u64,
+    /// How late the gate may be looked at.
+    slack: Nanos,
     opens: Nanos,
     alarm: Option<Nanos>,
 }
@@ -24,6 +26,7 @@ impl Pacer {
         Self {
             factor,
             burst: 0,
+            slack: 0,
             opens: 0,
             alarm: None,
         }
@@ -33,6 +36,13 @@ impl Pacer {
     #[must_use]
     pub const fn with_burst(self, burst: u64) -> Self {
         Self { burst, ..self }
+    }
+
+    /// The same, for a clock that tells of timeouts up to `slack` late: what was due meanwhile goes at once. Else a timer of 1 ms lets one packet
+    /// go each millisecond, however high the rate is.
+    #[must_use]
+    pub const fn with_slack(self, slack: Nanos) -> Self {
+        Self { slack, ..self }
     }
 
     /// Whether a packet may go at `now`.
@@ -62,7 +72,7 @@ impl Pacer {
             return;
         };
         let gap = time::from_seconds(bytes as f64 / rate);
-        let credit = time::from_seconds(self.burst as f64 / rate);
+        let credit = time::from_seconds(self.burst as f64 / rate).max(self.slack);
         self.opens = self
             .opens
             .max(now.saturating_sub(credit))
@@ -127,6 +137,31 @@ mod tests {
             }
         }
         assert_eq!(sent, [0, 0, 0, 8, 16, 24, 32, 40, 48, 56]);
+    }
+
+    /// At 10 Mbyte/s a packet of 1000 bytes is due each 100 us. A timer that rings at whole milliseconds, once even two too late, lets the same
+    /// number go; what is later than the slack is lost.
+    #[test]
+    fn a_late_timer_does_not_lower_the_rate() {
+        let control = control();
+        let sent_by = |slack: Nanos| {
+            let mut pacer = Pacer::new(Some(1.0)).with_slack(slack);
+            let mut sent = Vec::new();
+            for ms in [0, 1, 2, 3, 5, 6, 16] {
+                let now = ms * MS;
+                pacer.handle_timeout(now);
+                while pacer.allows(now) {
+                    pacer.on_sent(now, 1000, &control, Some(MS));
+                    sent.push(now);
+                }
+                assert!(pacer.deadline().is_some_and(|at| at > now));
+            }
+            let at = |ms: Nanos| sent.iter().filter(|&&it| it == ms * MS).count();
+            [0, 1, 2, 3, 5, 6, 16].map(at)
+        };
+        assert_eq!(sent_by(0), [1; 7]);
+        // Before the clock began nothing was due.
+        assert_eq!(sent_by(2 * MS), [1, 10, 10, 10, 20, 10, 21]);
     }
 
     #[test]

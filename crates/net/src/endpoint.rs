@@ -457,6 +457,9 @@ impl Drop for Endpoint {
     }
 }
 
+/// How late a timer of the system's rings, nanoseconds: tokio's has steps of a millisecond, and then the task has to wait for its turn.
+const TIMER_SLACK: u64 = 2_000_000;
+
 /// The sans-IO endpoint of these settings.
 fn protocol(
     config: Config,
@@ -477,6 +480,7 @@ fn protocol(
         it.window_update = Some(window_update);
         it.max_message = config.max_message_size;
         it.checksum = true;
+        it.timer_slack = TIMER_SLACK;
     });
     let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret)
         .map_err(|error| BindError::Config(error.to_string()))?;

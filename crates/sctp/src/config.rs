@@ -233,6 +233,9 @@ settings! {
         auth_keys: SharedKeys = SharedKeys::default();
         /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
         encapsulation: usize = 0;
+        /// How late timeouts may be told of, nanoseconds. Packets that are spread over the round trip catch up on so much (RFC 9002 §7.7), or a timer
+        /// of 1 ms would let one go each millisecond. 0: none, as in a simulator.
+        timer_slack: Nanos = 0;
         /// Compute and verify CRC32c; a simulator may save the time.
         checksum: bool = true;
     }

@@ -120,7 +120,10 @@ impl Config {
     /// What spreads the packets of a new path, where anything may ask for it.
     pub(crate) fn new_pacer(&self) -> Option<Box<Pacer>> {
         let wanted = self.pacing.is_some() || !self.is_plainly_controlled();
-        wanted.then(|| Box::new(Pacer::new(self.pacing).with_burst(self.pacing_burst)))
+        wanted.then(|| {
+            let pacer = Pacer::new(self.pacing).with_burst(self.pacing_burst);
+            Box::new(pacer.with_slack(self.timer_slack))
+        })
     }
 
     /// Whether controllers ask for rate samples.
