@@ -120,7 +120,9 @@ impl Association {
         let mut pieces = None;
         let received = self.next_read(|it, state| {
             it.poll_read(state, |protocol| {
-                while into.len() - before < most && let Some(message) = protocol.poll_message() {
+                while into.len() - before < most
+                    && let Some(message) = protocol.poll_message()
+                {
                     match message.payload {
                         MessageBytes::One(_) => into.push(message.into()),
                         MessageBytes::Many(_) => {
@@ -186,8 +188,8 @@ impl Association {
         self.shared.max_message_size
     }
 
-    /// Waits until there may be room to send: the driver is asked, and tells at once where there is.
-    pub(crate) async fn room(&self) {
+    /// Waits until there may be room to send a message of `size` bytes: the driver is asked, and tells at once where there is.
+    pub(crate) async fn room(&self, size: usize) {
         let mut notified = std::pin::pin!(self.signals.writable.notified());
         notified.as_mut().enable();
         {
@@ -196,7 +198,7 @@ impl Association {
             if state.stopped || !state.entries.contains_key(&self.id) {
                 return;
             }
-            state.ask_for_room(self.id);
+            state.ask_for_room(self.id, size);
         }
         notified.await;
     }

@@ -360,30 +360,32 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
     }
     let mut full = false;
     let observer = &mut state.observer;
-    state.endpoint.poll_all_unsummed(now, bytes, |mut outgoing, bytes| {
-        if let Some(observer) = observer {
-            let packet = bytes.len() - outgoing.transmit.len..;
-            if std::mem::take(&mut outgoing.unsummed) {
-                checksum::fill(&mut bytes[packet.clone()]);
+    state
+        .endpoint
+        .poll_all_unsummed(now, bytes, |mut outgoing, bytes| {
+            if let Some(observer) = observer {
+                let packet = bytes.len() - outgoing.transmit.len..;
+                if std::mem::take(&mut outgoing.unsummed) {
+                    checksum::fill(&mut bytes[packet.clone()]);
+                }
+                observer.packet(&Seen {
+                    at: now,
+                    direction: Direction::Out,
+                    local: outgoing.transmit.path.local,
+                    remote: outgoing.transmit.path.remote,
+                    udp_port: outgoing.udp_port,
+                    ecn: outgoing.transmit.ecn,
+                    packet: &bytes[packet],
+                });
             }
-            observer.packet(&Seen {
-                at: now,
-                direction: Direction::Out,
-                local: outgoing.transmit.path.local,
-                remote: outgoing.transmit.path.remote,
-                udp_port: outgoing.udp_port,
-                ecn: outgoing.transmit.ecn,
-                packet: &bytes[packet],
-            });
-        }
-        gather(&outgoing, bytes, runs, &io.sockets, &mut io.sent);
-        full = Outbox::is_full(bytes.len());
-        if full {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
+            gather(&outgoing, bytes, runs, &io.sockets, &mut io.sent);
+            full = Outbox::is_full(bytes.len());
+            if full {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
     !full
 }
 
@@ -439,19 +441,23 @@ fn drain_samples(state: &mut State) {
 fn tell_writers(state: &mut State) {
     let (endpoint, entries) = (&state.endpoint, &mut state.entries);
     let buffer = endpoint.config().send_buffer;
-    let waits = |association: &Association| {
+    // Half of the buffer, and as much as the message has to have that waits.
+    let waits = |association: &Association, size: usize| {
         let (queued, held) = (association.buffered(), association.held_to_send());
-        queued > buffer / 2 || (queued > 0 && held > buffer + buffer / 2)
+        let most_queued = (buffer / 2).min(buffer.saturating_sub(size));
+        let most_held = (buffer + buffer / 2).min((2 * buffer).saturating_sub(size));
+        queued > most_queued || (queued > 0 && held > most_held)
     };
     state.writers.retain(|id| {
         let Some(entry) = entries.get_mut(id) else {
             return false;
         };
+        let size = entry.wants_to_write.unwrap_or(0);
         let waits = endpoint
             .association(*id)
-            .is_some_and(|association| !association.is_closed() && waits(association));
+            .is_some_and(|association| !association.is_closed() && waits(association, size));
         if !waits {
-            entry.wants_to_write = false;
+            entry.wants_to_write = None;
             entry.signals.writable.notify_waiters();
         }
         waits

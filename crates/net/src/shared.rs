@@ -122,7 +122,8 @@ pub(crate) struct Entry {
     pub events: VecDeque<AssociationEvent>,
     pub missed: u64,
     pub handles: usize,
-    pub wants_to_write: bool,
+    /// Bytes of the smallest message that waits for room to send.
+    pub wants_to_write: Option<usize>,
     pub receipts: Receipts,
     pub span: Span,
 }
@@ -136,7 +137,7 @@ impl Entry {
             events: VecDeque::new(),
             missed: 0,
             handles,
-            wants_to_write: false,
+            wants_to_write: None,
             receipts: Receipts::default(),
             span,
         }
@@ -228,13 +229,18 @@ impl State {
         due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
 
-    /// Lets the driver tell the association's users when there is room to send.
-    pub fn ask_for_room(&mut self, id: AssociationId) {
-        if let Some(entry) = self.entries.get_mut(&id)
-            && !std::mem::replace(&mut entry.wants_to_write, true)
-        {
-            self.writers.push(id);
-            self.wake_driver();
+    /// Lets the driver tell the association's users when there is room to send a message of `size` bytes.
+    pub fn ask_for_room(&mut self, id: AssociationId, size: usize) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        match &mut entry.wants_to_write {
+            Some(least) => *least = size.min(*least),
+            none => {
+                *none = Some(size);
+                self.writers.push(id);
+                self.wake_driver();
+            }
         }
     }
 

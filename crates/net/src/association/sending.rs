@@ -35,7 +35,8 @@ type Queue<T> = fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal
 
 /// Why a message was not queued, which its sender still has.
 enum Unsent {
-    Full,
+    /// There is no room for its bytes now, which are so many.
+    Full(usize),
     Error(SendError),
 }
 
@@ -70,7 +71,7 @@ impl Desk<'_> {
         let size = bytes.as_ref().map_or(0, Bytes::len);
         let held = || association.held_to_send() + size;
         if association.buffered() > 0 && held() > self.most_held && !association.is_closed() {
-            return Err(Unsent::Full);
+            return Err(Unsent::Full(size));
         }
         // What may be refused is kept for its sender. To count another reference costs, and most are taken.
         let kept = match association.takes(stream, size) {
@@ -89,7 +90,7 @@ impl Desk<'_> {
             Err(_) => *bytes = kept,
         }
         queued.map_err(|refusal| match refusal {
-            Refusal::BufferFull => Unsent::Full,
+            Refusal::BufferFull => Unsent::Full(size),
             Refusal::NoSuchStream { stream, streams } => {
                 SendError::NoSuchStream { stream, streams }.into()
             }
@@ -245,12 +246,14 @@ impl Association {
         messages: &mut VecDeque<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.once_there_is_room(|| loop {
-            match self.queue_some(stream, messages, &options) {
-                Ok(()) if messages.is_empty() => return Poll::Ready(Ok(())),
-                Ok(()) => {}
-                Err(Unsent::Full) => return Poll::Pending,
-                Err(Unsent::Error(error)) => return Poll::Ready(Err(error)),
+        self.once_there_is_room(|| {
+            loop {
+                match self.queue_some(stream, messages, &options) {
+                    Ok(()) if messages.is_empty() => return Poll::Ready(Ok(())),
+                    Ok(()) => {}
+                    Err(Unsent::Full(_)) => return Poll::Pending,
+                    Err(Unsent::Error(error)) => return Poll::Ready(Err(error)),
+                }
             }
         })
         .await
@@ -337,7 +340,7 @@ impl Association {
             desk.put(stream, &mut bytes, &options, queue)
         });
         queued.map_err(|unsent| match unsent {
-            Unsent::Full => TrySendError::Full(bytes.unwrap_or_default()),
+            Unsent::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
             Unsent::Error(error) => error.into(),
         })
     }
@@ -410,8 +413,8 @@ impl Association {
         let done = put(&mut desk);
         let queued = desk.queued;
         let little = association.buffered() <= MOST_AT_ONCE;
-        if matches!(done, Err(Unsent::Full)) {
-            state.ask_for_room(self.id);
+        if let Err(Unsent::Full(size)) = done {
+            state.ask_for_room(self.id, size);
         }
         if queued && idle && little {
             self.send_at_once(guard, now);

@@ -112,7 +112,7 @@ impl ByteStream {
                 Err(TrySendError::Error(error)) => return Poll::Ready(Err(error.into())),
                 Err(TrySendError::Full(given_back)) => {
                     message = given_back;
-                    ready!(self.room.poll(cx, &self.association));
+                    ready!(self.room.poll(cx, &self.association, bytes.len()));
                 }
             }
         }

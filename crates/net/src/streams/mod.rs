@@ -26,11 +26,11 @@ type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 struct Room(Option<Waiting<()>>);
 
 impl Room {
-    /// Ready when there may be room: try again then, and ask again where there is none.
-    fn poll(&mut self, cx: &mut Context<'_>, association: &Association) -> Poll<()> {
+    /// Ready when there may be room for `size` bytes: try again then, and ask again where there is none.
+    fn poll(&mut self, cx: &mut Context<'_>, association: &Association, size: usize) -> Poll<()> {
         let waiting = self.0.get_or_insert_with(|| {
             let association = association.clone();
-            Box::pin(async move { association.room().await })
+            Box::pin(async move { association.room(size).await })
         });
         let ready = waiting.as_mut().poll(cx);
         if ready.is_ready() {

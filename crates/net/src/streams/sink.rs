@@ -47,8 +47,9 @@ impl MessageSink {
                 Ok(()) => {}
                 Err(TrySendError::Error(error)) => return Poll::Ready(Err(error)),
                 Err(TrySendError::Full(bytes)) => {
+                    let size = bytes.len();
                     self.pending = Some(bytes);
-                    ready!(self.room.poll(cx, &self.association));
+                    ready!(self.room.poll(cx, &self.association, size));
                 }
             }
         }
