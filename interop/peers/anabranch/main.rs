@@ -336,7 +336,12 @@ async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Resul
     }
     let (mut messages, mut bytes, mut span) = (0, 0, None);
     let mut received = Vec::new();
-    while association.recv_many(&mut received, TOGETHER).await.map_err(lost)? > 0 {
+    while association
+        .recv_many(&mut received, TOGETHER)
+        .await
+        .map_err(lost)?
+        > 0
+    {
         let now = Instant::now();
         let (first, _) = span.unwrap_or((now, now));
         span = Some((first, now));

@@ -47,14 +47,16 @@ impl Association {
     /// stream exists, and the send buffer has room for it. One that is not may be taken all the same, where others are given up for it.
     #[inline]
     pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
-        self.state.takes_messages()
-            && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
+        self.state.takes_messages() && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
     }
 
     /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](Association::send_defaults): only then it
     /// matters when it is given.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
-        options.lifetime.or(self.send_defaults().options.lifetime).is_some()
+        options
+            .lifetime
+            .or(self.send_defaults().options.lifetime)
+            .is_some()
     }
 
     /// As [`Association::send_with`]; [`Event::Receipt`] tells under `number`, which is the caller's to choose, what became of the message:
