@@ -23,6 +23,8 @@ pub fn begin() -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        // It would tell what cannot be written on the same standard error, and panic.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .init();
     Ok(())

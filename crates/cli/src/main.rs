@@ -3,6 +3,8 @@
 //! Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and
 //! nothing was run; 130 interrupted.
 #![forbid(unsafe_code)]
+// They end the program where nobody reads. `note` and `Printer` do not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod advise;
 mod arguments;
@@ -10,6 +12,7 @@ mod explore;
 mod failure;
 mod help;
 mod logging;
+mod note;
 mod number;
 mod path;
 mod progress;
@@ -18,13 +21,13 @@ mod slurm;
 mod wire;
 mod work;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
 
 use arguments::{Arguments, Command};
 use failure::Failure;
+use note::note;
 
 fn main() -> ExitCode {
     let matches = help::command().get_matches();
@@ -41,8 +44,7 @@ fn main() -> ExitCode {
         }
         Err(failure @ Failure::Program(_)) => ExitCode::from(failure.status()),
         Err(failure) => {
-            // Nobody may be reading.
-            let _ = writeln!(std::io::stderr(), "{failure}");
+            note(&failure);
             ExitCode::from(failure.status())
         }
     }

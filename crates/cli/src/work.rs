@@ -29,6 +29,7 @@ use anabranch_scenario::schema::json_schema;
 
 use crate::arguments::{Common, Merge, Reproduce, Run};
 use crate::failure::{Failure, unread};
+use crate::note::note;
 use crate::progress::Bar;
 use crate::wire::live::{self, MixedRunner};
 
@@ -231,10 +232,9 @@ fn open(directory: &Path) -> Result<Store, Failure> {
     let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
     for Damage { path, runs, bytes } in store.damaged() {
         let path = path.display();
-        writeln!(
-            io::stderr(),
+        note(format_args!(
             "note: {path}: the last {bytes} bytes are damaged and were removed; {runs} runs before them are kept, and the others are repeated"
-        )?;
+        ));
     }
     Ok(store)
 }

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
+use crate::note::note;
 
 /// Bytes of UDP, which the specs' IP packets do not have.
 const UDP_HEADER: usize = 8;
@@ -171,12 +172,12 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
             report.overrun
         ));
     }
-    eprintln!(
+    note(format_args!(
         "live: packets left {:.2} ms late on average, {:.2} ms (99 %), {:.2} ms at most",
         report.timing.mean() as f64 / 1e6,
         report.timing.quantile(0.99) as f64 / 1e6,
         report.timing.most() as f64 / 1e6
-    );
+    ));
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let mut observed = std::mem::take(&mut *kept);
     // Two endpoints recorded, each in its own order.

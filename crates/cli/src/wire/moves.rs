@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::arguments::Wire;
 use crate::failure::Failure;
+use crate::note::note;
 
 /// An address, and when something is done with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl Moves {
                 tokio::time::sleep_until(begin + at).await;
                 for endpoint in &endpoints {
                     if let Err(error) = endpoint.change_addresses(&changes) {
-                        eprintln!("addresses: {error}");
+                        note(format_args!("addresses: {error}"));
                     }
                 }
             }
@@ -109,7 +110,7 @@ impl Moves {
         tokio::spawn(async move {
             while let Some(event) = association.next_event().await {
                 if let AssociationEvent::AddressChanged { change, outcome } = event {
-                    eprintln!("{}", words(&change, outcome));
+                    note(words(&change, outcome));
                 }
             }
         });

@@ -17,6 +17,7 @@ use super::arguments::Wire;
 use super::spool::{Numbered, Spool};
 use super::trace;
 use crate::failure::Failure;
+use crate::note::note;
 
 /// Samples kept of a run: 24 bytes each. A trace ends there, and says so.
 const MOST_SAMPLES: usize = 20_000_000;
@@ -206,7 +207,7 @@ impl Watched {
         drop(kept);
         observed.failed = failed;
         if full {
-            eprintln!("the trace ends after {MOST_SAMPLES} samples");
+            note(format_args!("the trace ends after {MOST_SAMPLES} samples"));
         }
         let written = spool.end();
         trace::write(&directory, transport, observed)?;

@@ -16,6 +16,7 @@ use tokio::process::{Child, Command};
 use super::Interrupts;
 use super::arguments::Wrap;
 use crate::failure::Failure;
+use crate::note::note;
 
 /// What the program loads in front of libc.
 const LIBRARY: &str = "libanabranch_preload.so";
@@ -113,14 +114,14 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
 /// A program's calls that this stack does not see are not left to fail in silence.
 fn say(missed: &Missed) {
     match missed {
-        Missed::Socket => eprintln!(
+        Missed::Socket => note(format_args!(
             "anabranch: a program asked the kernel itself for an SCTP socket, past the C library, and was refused (ENOSYS): only calls of libc's \
              functions can be caught. Static programs, and those of Go, do so."
-        ),
-        Missed::Unseen(error) => eprintln!(
+        )),
+        Missed::Unseen(error) => note(format_args!(
             "anabranch: cannot see whether programs ask the kernel itself for SCTP sockets (seccomp: {}); those that do get what the kernel has",
             std::io::Error::from_raw_os_error(*error)
-        ),
+        )),
         _ => (),
     }
 }

@@ -327,3 +327,20 @@ fn mistakes_are_told_before_anything_is_made() {
     assert_eq!(fields[0], ["phone", "radio", "10.0.0.1", "fd00::1"]);
     assert_eq!(fields.len(), 4);
 }
+
+#[test]
+fn the_status_is_that_of_the_command_where_nobody_reads_the_report() {
+    let Some(folder) = folder() else { return };
+    let full = fs::File::options().write(true).open("/dev/full");
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for unread in [full.expect("a device").into(), Stdio::from(closed)] {
+        let arguments = ["shell", "link.toml", "--run", "server=false", "--", "sh"];
+        let mut command = anabranch(folder.path(), &arguments);
+        let status = command
+            .args(["-c", "sleep 0.2; exit 7"])
+            .stderr(unread)
+            .status();
+        assert_eq!(status.expect("it ends").code(), Some(7));
+    }
+}

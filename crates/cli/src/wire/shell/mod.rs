@@ -4,7 +4,7 @@ mod children;
 mod plan;
 mod report;
 
-use std::io;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anabranch_emulate::namespace::{self, Namespace, NamespaceError};
@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::arguments::Shell;
 use crate::failure::Failure;
+use crate::note::note;
 use children::{Children, Started};
 use plan::Plan;
 
@@ -26,8 +27,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub fn shell(arguments: Shell) -> Result<(), Failure> {
     let plan = Plan::new(&arguments)?;
     if arguments.print {
-        print!("{}", plan.addresses());
-        return Ok(());
+        return Ok(write!(io::stdout(), "{}", plan.addresses())?);
     }
     let captures = plan.open_captures()?;
     namespace::prepare().map_err(wrong)?;
@@ -112,7 +112,7 @@ impl Running<'_> {
         let (report, captured) = emulator.stop();
         let untaken = self.namespaces.iter().map(Namespace::untaken).sum();
         let report = report::Report::new(report, untaken, now() - began);
-        eprintln!("{report}");
+        note(&report);
         if let Some(file) = file {
             std::fs::write(file, report.json()).map_err(|error| {
                 Failure::Wire(format!("cannot write {}: {error}", file.display()))
@@ -130,7 +130,7 @@ fn now() -> Instant {
 /// Says of a command that it failed; the others end without a word.
 fn say(ended: &Started) {
     if let Some(how) = ended.failure() {
-        eprintln!("anabranch: {} {how}", ended.what);
+        note(format_args!("anabranch: {} {how}", ended.what));
     }
 }
 
