@@ -192,6 +192,7 @@ pub struct Reproduce {
 
 // `run`.
 #[derive(Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Run {
     /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
     #[arg(value_name = "SPEC.toml")]
@@ -209,6 +210,7 @@ pub struct Run {
 
 // `explore`.
 #[derive(Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Explore {
     /// Spec (a TOML file), or the name of an example: `own`, `failover`, ...
     #[arg(
@@ -233,6 +235,7 @@ pub struct Explore {
 
 // `slurm`.
 #[derive(Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Slurm {
     /// Spec (a TOML file), or the name of an example.
     #[arg(value_name = "SPEC.toml")]
@@ -264,12 +267,13 @@ pub struct Man {
 
 // `path`.
 #[derive(Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Path {
     /// One end, degrees north and east: 40.7,-74.0.
-    #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LATITUDE,LONGITUDE")]
     pub from: Place,
     /// The other end.
-    #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LATITUDE,LONGITUDE")]
     pub to: Place,
     /// The satellites.
     #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
@@ -278,7 +282,7 @@ pub struct Path {
     #[arg(long, value_name = "FILE", conflicts_with = "shell")]
     pub tle: Option<PathBuf>,
     /// A gateway: a place where the path may come down, to continue by fibre to the other end (repeatable).
-    #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LATITUDE,LONGITUDE")]
     pub gateway: Vec<Place>,
     /// Time to compute the path for: 95min, 24h.
     #[arg(long, value_name = "TIME", default_value = "2h", value_parser = quantity::<Span>)]
@@ -307,6 +311,7 @@ pub struct Merge {
 
 // `advise`.
 #[derive(Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Advise {
     /// Round-trip time without queueing: 560ms.
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, required_unless_present = "from", conflicts_with = "from")]
@@ -375,10 +380,10 @@ pub struct Advise {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub duration: Option<Span>,
     /// Seed of all random numbers.
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
     /// Number of runs at a time [default: one per core].
-    #[arg(long, value_name = "J", allow_negative_numbers = true, value_parser = number::count())]
+    #[arg(long, value_name = "J", value_parser = number::count())]
     pub jobs: Option<u32>,
     /// Directory for the evidence [default: none is written].
     #[arg(long, value_name = "DIR")]
@@ -400,18 +405,19 @@ fn loss(text: &str) -> Result<Probability, String> {
 
 // What both kinds of run have.
 #[derive(Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Common {
     /// Only these tables, figures or experiments: ids separated by commas (repeatable).
     #[arg(long, value_name = "ID,ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Runs of each point [default: as the spec says].
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::count())]
+    #[arg(long, value_name = "N", value_parser = number::count())]
     pub replications: Option<u32>,
     /// Seed of all random numbers.
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
     /// Number of runs at a time [default: one per core].
-    #[arg(long, value_name = "J", allow_negative_numbers = true, value_parser = number::count())]
+    #[arg(long, value_name = "J", value_parser = number::count())]
     pub jobs: Option<u32>,
     /// Fewer replications, for a first look.
     #[arg(long)]

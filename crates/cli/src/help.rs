@@ -231,6 +231,21 @@ mod tests {
         }
     }
 
+    fn check_signs(command: &clap::Command) {
+        for option in command.get_arguments() {
+            let (name, of) = (option.get_id(), command.get_name());
+            let signed = crate::number::signed(option.clone());
+            let takes = clap::Arg::is_allow_hyphen_values_set;
+            assert_eq!(takes(&signed), takes(option), "{of}: {name}");
+        }
+        command.get_subcommands().for_each(check_signs);
+    }
+
+    #[test]
+    fn every_option_that_reads_its_value_may_refuse_a_negative_one() {
+        check_signs(&whole());
+    }
+
     #[test]
     fn every_command_on_real_sockets_lists_its_settings() {
         let all = whole();

@@ -1,6 +1,11 @@
-//! Whole numbers on the command line.
+//! Numbers on the command line.
 
+use std::any::TypeId;
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::Arg;
 
 /// Reads a whole number within bounds; another text gets an error that names them.
 pub fn whole<T: TryFrom<u64>>(
@@ -38,6 +43,28 @@ pub fn count() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + '
 /// A seed.
 pub fn seed() -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     whole(0..=u64::MAX)
+}
+
+/// Gives the option what follows it also where that begins with `-`, so that the error of `-1` names the option and what is allowed, unless
+/// the option takes any text, or may stand without a value.
+pub fn signed(option: Arg) -> Arg {
+    match is_read(&option) {
+        true => option.allow_hyphen_values(true),
+        false => option,
+    }
+}
+
+/// Whether an option has a value that is more than text.
+fn is_read(option: &Arg) -> bool {
+    let texts = [
+        TypeId::of::<String>(),
+        TypeId::of::<PathBuf>(),
+        TypeId::of::<OsString>(),
+    ];
+    let value = option.get_value_parser().type_id();
+    let needs_one = option.get_num_args().is_none_or(|it| it.min_values() > 0);
+    let is_option = !option.is_positional() && option.get_action().takes_values();
+    is_option && needs_one && !texts.iter().any(|text| value == *text)
 }
 
 #[cfg(test)]

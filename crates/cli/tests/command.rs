@@ -132,6 +132,30 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             &["run", "pair.toml", "--jobs", "x"],
             "found \"x\"; write a whole number, 1 to 4294967295",
         ),
+        (
+            &["perf", "127.0.0.1", "-t", "-1"],
+            "'--time <TIME>': found \"-1 s\"; a time cannot be negative",
+        ),
+        (
+            &["perf", "127.0.0.1", "-b", "-5"],
+            "'--bitrate <RATE>': found \"-5 bit/s\"; a rate cannot be negative",
+        ),
+        (
+            &["perf", "127.0.0.1", "-i", "-1"],
+            "'--interval <TIME>': found \"-1 s\"; a time cannot be negative",
+        ),
+        (
+            &["emulate", "pair.toml", "--time", "-1s"],
+            "'--time <TIME>': found \"-1s\"; a time cannot be negative",
+        ),
+        (
+            &["advise", "--rtt", "-5ms"],
+            "'--rtt <TIME>': found \"-5ms\"; a time cannot be negative",
+        ),
+        (
+            &["advise", "--rate", "-10Mbit"],
+            "'--rate <RATE>': found \"-10Mbit/s\"; a rate cannot be negative",
+        ),
         (&["run", "failovr"], "did you mean `failover`?"),
         (
             &["run", "pair.toml", "--capture", "wir=x.pcapng"],
@@ -377,7 +401,7 @@ fn a_path_that_makes_no_sense_is_refused() {
     );
     let loss = refused(&["--rtt", "560ms", "--loss", "-1%"]);
     assert!(
-        loss.contains("write a share of 0 % to 100 %") || loss.contains("unexpected argument"),
+        loss.contains("'--loss <SHARE>': found \"-1%\"; write a share of 0 % to 100 %"),
         "{loss}"
     );
 }

@@ -34,6 +34,7 @@ fn set_help() -> String {
 
 // What all commands on real sockets have.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Wire {
     /// How packets are carried.
     #[arg(long, value_name = "KIND", default_value = "encapsulated")]
@@ -135,6 +136,7 @@ works and what is missing."))]
 
 // `serve data-channels`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct DataChannels {
     /// Address of the test page and of /offer. There is no access control: every host that reaches it can connect.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = super::address::with_port)]
@@ -149,6 +151,7 @@ pub struct DataChannels {
 
 // `serve`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Serve {
     /// A service other than those for associations.
@@ -188,6 +191,7 @@ pub struct Serve {
 
 // `perf`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Perf {
     /// Server to connect to: HOST or HOST:PORT (SCTP port, default 5001).
     #[arg(value_name = "HOST")]
@@ -246,6 +250,7 @@ pub struct Perf {
 
 // `cat`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Cat {
     /// Server to connect to: HOST or HOST:PORT (SCTP port, default 5001). Omit with --listen.
     #[arg(
@@ -295,6 +300,7 @@ pub struct Cat {
 
 // `emulate`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Emulate {
     /// Spec whose nodes and links are emulated.
     #[arg(value_name = "LINK.toml")]
@@ -330,7 +336,7 @@ pub struct Emulate {
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
     pub interval: Span,
     /// Seed of the losses.
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
     /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -340,6 +346,7 @@ pub struct Emulate {
 // `shell`.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Shell {
     /// Spec whose nodes and links are emulated.
     #[arg(value_name = "SPEC")]
@@ -369,7 +376,7 @@ pub struct Shell {
     #[arg(long, conflicts_with_all = ["command", "run", "wait_for", "capture", "report", "at", "host"])]
     pub print: bool,
     /// Seed of the losses.
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = number::seed())]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
     /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -378,6 +385,7 @@ pub struct Shell {
 
 // `wrap`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args = number::signed)]
 pub struct Wrap {
     /// Program to run, with its arguments.
     #[arg(
