@@ -18,6 +18,7 @@ use crate::work::jobs;
 
 /// Finds the advice, and shows it.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
+    check(arguments)?;
     let bar = (!arguments.quiet).then(Bar::new);
     let work = Work {
         jobs: jobs(arguments.jobs),
@@ -56,15 +57,30 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses what is said of satellites where the path has none.
+fn check(arguments: &Advise) -> Result<(), Failure> {
+    let of_satellites = [
+        ("--shell", arguments.shell.is_some()),
+        ("--handover", arguments.handover.is_some()),
+    ];
+    let given = of_satellites.iter().find(|(_, given)| *given);
+    match given.filter(|_| arguments.from.is_none()) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::Asked(format!(
+            "{option}: found with --rtt; allowed for a path over satellites, with --from and --to"
+        ))),
+    }
+}
+
 fn question(arguments: &Advise) -> Result<Question, AdviseError> {
     let (rate, loss) = (arguments.rate, arguments.loss);
     let mut question = match (arguments.rtt, &arguments.from, &arguments.to) {
         (None, Some(from), Some(to)) => {
-            let satellites = Satellites {
-                shell: arguments.shell.clone(),
-                handover: arguments.handover,
-                ..Satellites::new(from, to)
-            };
+            let mut satellites = Satellites::new(from, to);
+            satellites.handover = arguments.handover.unwrap_or(satellites.handover);
+            if let Some(shell) = &arguments.shell {
+                satellites.shell.clone_from(shell);
+            }
             Question::over(satellites, rate, loss)?
         }
         // One of both is there, the parser sees to it.

@@ -332,17 +332,12 @@ pub struct Advise {
         allow_hyphen_values = true
     )]
     pub to: Option<String>,
-    /// The satellites; `anabranch path --help` lists the shells.
-    #[arg(
-        long,
-        value_name = "SHELL",
-        default_value = "starlink-1",
-        requires = "from"
-    )]
-    pub shell: String,
-    /// Outage after each change of the path over satellites.
-    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = quantity::<Span>, requires = "from")]
-    pub handover: Span,
+    /// The satellites of --from and --to; `anabranch path --help` lists the shells [default: starlink-1].
+    #[arg(long, value_name = "SHELL")]
+    pub shell: Option<String>,
+    /// Outage after each change of the path of --from and --to [default: 0 s].
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub handover: Option<Span>,
     /// Rate of the link: 10Mbit.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Rate,

@@ -156,6 +156,28 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             &["advise", "--rate", "-10Mbit"],
             "'--rate <RATE>': found \"-10Mbit/s\"; a rate cannot be negative",
         ),
+        (
+            &["serve", "sink", "--bytes", "5K"],
+            "--bytes: found with the service sink; allowed with source",
+        ),
+        (
+            &["serve", "echo", "--at-once"],
+            "--at-once: found with the service echo; allowed with source",
+        ),
+        (
+            &["serve", "sink", "--carrier", "ip", "--udp-port", "9899"],
+            "--udp-port: found with --carrier ip",
+        ),
+        (
+            &["perf", "::1", "--carrier", "ip", "--peer-udp-port", "77"],
+            "--peer-udp-port: found with --carrier ip",
+        ),
+        (
+            &[
+                "advise", "--rtt", "50ms", "--rate", "1Mbit", "--loss", "0%", "--shell", "iridium",
+            ],
+            "--shell: found with --rtt; allowed for a path over satellites, with --from and --to",
+        ),
         (&["run", "failovr"], "did you mean `failover`?"),
         (
             &["run", "pair.toml", "--capture", "wir=x.pcapng"],

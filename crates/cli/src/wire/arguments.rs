@@ -42,9 +42,9 @@ pub struct Wire {
     /// Local UDP port; 0: any [default: 9899 for a server, any for a client].
     #[arg(long, value_name = "PORT", value_parser = number::port_or_any())]
     pub udp_port: Option<u16>,
-    /// UDP port of the peer.
-    #[arg(long, value_name = "PORT", default_value_t = 9899, value_parser = number::port())]
-    pub peer_udp_port: u16,
+    /// UDP port of the peer [default: 9899].
+    #[arg(long, value_name = "PORT", value_parser = number::port())]
+    pub peer_udp_port: Option<u16>,
     /// Local address (repeatable: a multihomed endpoint) [default: all, as one].
     #[arg(long, value_name = "ADDRESS")]
     pub local: Vec<Zoned>,
@@ -172,9 +172,9 @@ pub struct Serve {
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; port 0: any.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address::with_port)]
     pub metrics: Option<SocketAddr>,
-    /// source: message size.
-    #[arg(long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
-    pub message: Size,
+    /// source: message size [default: 1 KiB].
+    #[arg(long, value_name = "SIZE", value_parser = super::message_size)]
+    pub message: Option<Size>,
     /// source: total bytes [default: until the client closes].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,

@@ -29,8 +29,8 @@ use std::time::Duration;
 use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
 use anabranch_net::sctp::Authentication;
 use anabranch_net::{
-    Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
-    SharedSockets, Status,
+    Association, BindError, Carrier, CloseReason, Config, ConnectError, ENCAPSULATION_PORT,
+    Endpoint, Lost, Peer, SharedSockets, Status,
 };
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -282,6 +282,26 @@ impl Wire {
         Ok(sctp)
     }
 
+    /// What carries packets, of a server or of a client.
+    fn carrier(&self, accept: bool) -> Result<Carrier, Failure> {
+        let usual = if accept { ENCAPSULATION_PORT } else { 0 };
+        let port = self.udp_port.unwrap_or(usual);
+        let peer_port = self.peer_udp_port.unwrap_or(ENCAPSULATION_PORT);
+        let ports = [
+            ("--udp-port", self.udp_port),
+            ("--peer-udp-port", self.peer_udp_port),
+        ];
+        let asked = ports.iter().find(|(_, port)| port.is_some());
+        match (self.carrier, asked) {
+            (CarrierKind::Encapsulated, _) => Ok(Carrier::Encapsulated { port, peer_port }),
+            (CarrierKind::Udp, _) => Ok(Carrier::Udp { port, peer_port }),
+            (CarrierKind::Ip, None) => Ok(Carrier::Ip),
+            (CarrierKind::Ip, Some((option, _))) => Err(Failure::Asked(format!(
+                "{option}: found with --carrier ip, which has no UDP ports; allowed with --carrier encapsulated or udp"
+            ))),
+        }
+    }
+
     /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
     fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>) -> Result<Bound, Failure> {
         let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
@@ -294,13 +314,7 @@ impl Wire {
             sctp.config.outbound_streams = u16::MAX;
             sctp.config.inbound_streams = u16::MAX;
         }
-        let usual = if accept { 9899 } else { 0 };
-        let (port, peer_port) = (self.udp_port.unwrap_or(usual), self.peer_udp_port);
-        let carrier = match self.carrier {
-            CarrierKind::Encapsulated => Carrier::Encapsulated { port, peer_port },
-            CarrierKind::Udp => Carrier::Udp { port, peer_port },
-            CarrierKind::Ip => Carrier::Ip,
-        };
+        let carrier = self.carrier(accept)?;
         let config = Config::default().with(|it| {
             it.sctp = sctp.config.clone();
             it.carrier = carrier;

@@ -28,8 +28,33 @@ impl Count {
     }
 }
 
+/// What a source sends where nothing is said.
+const MESSAGE: Size = Size(1 << 10);
+
+/// Refuses what says how to send, where the service sends nothing of its own.
+fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
+    let of_source = [
+        ("--message", arguments.message.is_some()),
+        ("--bytes", arguments.bytes.is_some()),
+        ("--unordered", arguments.unordered),
+        ("--at-once", arguments.at_once),
+    ];
+    let service = match service {
+        Service::Source => return Ok(()),
+        Service::Echo => "echo",
+        Service::Sink => "sink",
+    };
+    match of_source.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::Asked(format!(
+            "{option}: found with the service {service}; allowed with source"
+        ))),
+    }
+}
+
 /// Runs a server.
 pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
+    check(service, &arguments)?;
     let mut interrupts = Interrupts::new();
     let ports = match service {
         Service::Echo => Ports::Echoed(&arguments.port),
@@ -54,7 +79,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         })?;
     }
     let job = Job {
-        message: arguments.message.0,
+        message: arguments.message.unwrap_or(MESSAGE).0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
         unordered: arguments.unordered,
         rate: None,
