@@ -109,8 +109,7 @@ docs/ADVISE.md explains the method and its limits.")]
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1
   anabranch path --from 46.2,6.1 --to 50.1,8.7 --gateway 48.9,2.4 \\
       --set relay=bent-pipe
-  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt \\
-      --set relay=bent-pipe
+  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
 
 Delays are one-way and without queues. In a spec, the same path is the delay of a link:
@@ -278,7 +277,7 @@ pub struct Path {
     /// The satellites.
     #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
     pub shell: String,
-    /// Real satellites instead: a file of two-line elements. Times count from the latest epoch in it.
+    /// Real satellites instead, with relay=bent-pipe: a file of two-line elements. Times count from the latest epoch in it.
     #[arg(long, value_name = "FILE", conflicts_with = "shell")]
     pub tle: Option<PathBuf>,
     /// A gateway: a place where the path may come down, to continue by fibre to the other end (repeatable).

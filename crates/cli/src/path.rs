@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use anabranch_orbit::{
-    Constellation, ElementsError, Followed, LIGHT, SHELLS, Summary, follow, great_circle, shell,
+    Constellation, ElementsError, Followed, LIGHT, Relay, SHELLS, Summary, follow, great_circle,
+    shell,
 };
 use anabranch_report::figure::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use anabranch_report::figure::{Content, Figure};
@@ -56,6 +57,10 @@ fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
         Failure::unknown("--shell", &arguments.shell, names)
     })?;
     let mut sky = known.sky();
+    if arguments.tle.is_some() {
+        // Elements do not say which satellites have links.
+        sky.relay = Relay::BentPipe;
+    }
     for setting in &arguments.set {
         let Some((name, value)) = setting.split_once('=') else {
             return Err(Failure::Asked(format!(

@@ -178,6 +178,10 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             ],
             "--shell: found with --rtt; allowed for a path over satellites, with --from and --to",
         ),
+        (
+            &["path", "--from", "1,1", "--to", "2,2", "--tle", "pair.toml"],
+            "--tle pair.toml: ",
+        ),
         (&["run", "failovr"], "did you mean `failover`?"),
         (
             &["run", "pair.toml", "--capture", "wir=x.pcapng"],
