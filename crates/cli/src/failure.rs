@@ -75,7 +75,7 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Failure::Asked(_) | Failure::Spec(_) => 2,
-            Failure::Directory(error) if is_named_wrong(error) => 2,
+            Failure::Directory(error) if !is_full(error) => 2,
             Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
             Failure::Program(status) => *status,
@@ -109,17 +109,14 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whether a directory cannot be used because of its name, and not because the disk is full.
-fn is_named_wrong(error: &StoreError) -> bool {
-    let (StoreError::Write { source, .. } | StoreError::Read { source, .. }) = error else {
+/// Whether the disk is full. All else is a matter of the directory: that it is read-only, has no locks, or was made by another version.
+fn is_full(error: &StoreError) -> bool {
+    let StoreError::Write { source, .. } = error else {
         return false;
     };
     matches!(
         source.kind(),
-        io::ErrorKind::NotFound
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::AlreadyExists
-            | io::ErrorKind::PermissionDenied
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
     )
 }
 
@@ -141,5 +138,26 @@ impl From<SpecError> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Failure::Output(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+
+    #[test]
+    fn a_directory_that_cannot_be_used_is_status_2_and_a_full_disk_is_1() {
+        let status = |errno: Errno| {
+            let path = PathBuf::from("results/runs/.lock");
+            let source = errno.into();
+            Failure::Directory(Box::new(StoreError::Write { path, source })).status()
+        };
+        for errno in [Errno::ENOLCK, Errno::EROFS, Errno::EACCES, Errno::ENOTDIR] {
+            assert_eq!(status(errno), 2, "{errno}");
+        }
+        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EFBIG] {
+            assert_eq!(status(errno), 1, "{errno}");
+        }
     }
 }
