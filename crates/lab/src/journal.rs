@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fs4::FileExt;
+use fs4::{FileExt, TryLockError};
 
 use crate::whole::Keep;
 
@@ -196,7 +196,7 @@ impl Journal {
                 .write(true)
                 .open(&path)
                 .map_err(failed)?;
-            if FileExt::try_lock(&file).is_err() {
+            if is_taken(FileExt::try_lock(&file)).map_err(failed)? {
                 continue;
             }
             // What another process has written since it was read counts, too.
@@ -266,6 +266,15 @@ impl State {
     }
 }
 
+/// Whether another process holds the lock; a file system that has no locks is an error.
+fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
+    match tried {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// The journals in a directory, by name.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let failed = |source| JournalError::Read {
@@ -323,4 +332,17 @@ fn append(mut file: &File, line: &[u8]) -> io::Result<()> {
         let _ = file.set_len(end);
         let _ = file.seek(SeekFrom::Start(end));
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_of_another_process_leads_to_the_next_journal() {
+        let refused = io::Error::from(io::ErrorKind::Unsupported);
+        assert!(is_taken(Err(TryLockError::WouldBlock)).is_ok_and(|taken| taken));
+        assert!(is_taken(Ok(())).is_ok_and(|taken| !taken));
+        assert!(is_taken(Err(TryLockError::Error(refused))).is_err());
+    }
 }
