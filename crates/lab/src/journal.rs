@@ -260,6 +260,11 @@ impl State {
     }
 
     fn note(&mut self, key: &str, record: &[u8]) {
+        let known = self.records.get(key).cloned();
+        // The journal of this process is read a second time when it is locked.
+        if known.is_some_and(|known| self.text[known] == *record) {
+            return;
+        }
         let begin = self.text.len();
         self.text.extend_from_slice(record);
         self.records.insert(key.to_owned(), begin..self.text.len());
@@ -337,6 +342,19 @@ fn append(mut file: &File, line: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_read_is_not_kept_twice_when_the_journal_is_locked() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (key, record, kept) in [("a", "{}", 2), ("b", "[1]", 5), ("a", "{1}", 8)] {
+            let journal = Journal::open(directory.path()).expect("journals");
+            let added = journal.add(key, record.as_bytes(), Keep::Cheaply);
+            added.expect("it can be written");
+            assert_eq!(journal.locked(|state| state.text.len()), kept, "{key}");
+            let found = journal.get(key, |found| Some(found == record.as_bytes()));
+            assert_eq!(found, Some(true), "{key}");
+        }
+    }
 
     #[test]
     fn only_a_lock_of_another_process_leads_to_the_next_journal() {
