@@ -86,13 +86,10 @@ pub struct Line {
 }
 
 impl Line {
-    fn bits_per_second(&self) -> f64 {
+    /// `None` where it took no time: a receiver counts from the first message to the last, and there may be one alone.
+    fn bits_per_second(&self) -> Option<f64> {
         let seconds = self.to - self.from;
-        if seconds > 0.0 {
-            self.done.bytes as f64 * 8.0 / seconds
-        } else {
-            0.0
-        }
+        (seconds > 0.0).then(|| self.done.bytes as f64 * 8.0 / seconds)
     }
 
     fn json(&self) -> Value {
@@ -407,6 +404,8 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
     )
 }
 
+/// Units of rates.
+const BITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
 /// Units of sizes.
 pub(super) const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
 
@@ -419,10 +418,9 @@ fn text(line: &Line) -> String {
         line.from,
         line.to,
         scaled(done.bytes as f64, 1024.0, BYTES),
-        scaled(
-            line.bits_per_second(),
-            1000.0,
-            ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]
+        or_dash(
+            line.bits_per_second()
+                .map(|rate| scaled(rate, 1000.0, BITS))
         ),
         done.messages,
         or_dash(done.retransmitted.map(|chunks| chunks.to_string())),
@@ -450,10 +448,9 @@ mod tests {
 
     #[test]
     fn numbers_have_the_unit_that_fits() {
-        let bits = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
-        assert_eq!(scaled(999.0, 1000.0, bits), "999.00 bit/s");
-        assert_eq!(scaled(2_500_000.0, 1000.0, bits), "2.50 Mbit/s");
-        assert_eq!(scaled(7e12, 1000.0, bits), "7000.00 Gbit/s");
+        assert_eq!(scaled(999.0, 1000.0, BITS), "999.00 bit/s");
+        assert_eq!(scaled(2_500_000.0, 1000.0, BITS), "2.50 Mbit/s");
+        assert_eq!(scaled(7e12, 1000.0, BITS), "7000.00 Gbit/s");
     }
 
     fn line(from: f64, to: f64, bytes: u64, srtt: Option<f64>) -> Line {
@@ -473,8 +470,14 @@ mod tests {
 
     #[test]
     fn a_rate_is_what_was_done_over_how_long() {
-        assert_eq!(line(1.0, 3.0, 1_000, None).bits_per_second(), 4_000.0);
-        assert_eq!(line(1.0, 1.0, 1_000, None).bits_per_second(), 0.0);
+        assert_eq!(line(1.0, 3.0, 1_000, None).bits_per_second(), Some(4_000.0));
+        let at_once = line(1.0, 1.0, 1_000, None);
+        assert_eq!(at_once.json()["bits_per_second"], Value::Null);
+        assert!(
+            text(&at_once).contains("1000.00 B              -  "),
+            "{}",
+            text(&at_once)
+        );
     }
 
     /// A receiver's own window and round-trip times are of a path that carries no data, and are not shown for the sender's.
@@ -549,7 +552,7 @@ mod tests {
         let sum = lines.sum(Direction::Sends).expect("a sum");
         assert_eq!(sum.done.bytes, 400);
         assert_eq!(sum.done.srtt, Some(0.1));
-        assert_eq!(sum.bits_per_second(), 1_600.0);
+        assert_eq!(sum.bits_per_second(), Some(1_600.0));
         assert!(lines.sum(Direction::Receives).is_none());
         let text = lines.text(false, |_| String::new());
         assert_eq!(text.lines().count(), 3);
