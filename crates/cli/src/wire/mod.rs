@@ -489,12 +489,18 @@ impl Interrupts {
 
     /// Waits for the next. Cancel-safe.
     async fn next(&mut self) {
+        self.next_signal().await;
+    }
+
+    /// The same, with the signal it was.
+    async fn next_signal(&mut self) -> nix::sys::signal::Signal {
+        use nix::sys::signal::Signal;
         let Some([interrupt, terminate]) = &mut self.signals else {
             return std::future::pending().await;
         };
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = interrupt.recv() => Signal::SIGINT,
+            _ = terminate.recv() => Signal::SIGTERM,
         }
     }
 }

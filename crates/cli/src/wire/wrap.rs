@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +89,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
-            () = interrupts.next() => pass_on(&child),
+            signal = interrupts.next_signal() => pass_on(&child, signal),
         }
     };
     // What it sent may still be on its way.
@@ -134,12 +135,15 @@ fn raise_limit() {
     }
 }
 
-/// Ends the program as this process was asked to end. (The terminal asks both.)
-fn pass_on(child: &Child) {
+/// Asks the program what this process was asked. A terminal that interrupts asks both itself.
+fn pass_on(child: &Child, signal: Signal) {
+    if signal == Signal::SIGINT && io::stdin().is_terminal() {
+        return;
+    }
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(id) = id {
         // It may have ended in this moment.
-        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+        let _ = kill(Pid::from_raw(id), signal);
     }
 }
 

@@ -159,3 +159,36 @@ fn a_trace_of_a_process_that_was_killed_is_in_samples_csv() {
     assert!(seconds.parse::<f64>().is_ok() && value.parse::<f64>().is_ok());
     assert!(!probe.is_empty());
 }
+
+/// Any file stands for the library here: what cannot be loaded is left out, with a word of the system.
+#[test]
+fn wrap_passes_the_signal_on_that_it_got() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    fs::write(here.join("none.so"), b"").expect("a file");
+    for (name, status) in [("INT", 3), ("TERM", 4)] {
+        let script = "trap 'exit 3' INT; trap 'exit 4' TERM; echo up; while :; do sleep 0.05; done";
+        let wrap = [
+            "wrap",
+            "--udp-port",
+            "0",
+            "--unwatched",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let mut wrap = anabranch(here, &wrap)
+            .env("ANABRANCH_PRELOAD", here.join("none.so"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut output = BufReader::new(wrap.stdout.take().expect("piped"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        assert_eq!(line, "up\n");
+        signal(&wrap, name);
+        let ended = wrap.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(status), "SIG{name}");
+    }
+}
