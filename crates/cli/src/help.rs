@@ -1,5 +1,6 @@
 //! What the command says of itself beside `--help`: its version, completions for shells, man pages.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -138,6 +139,16 @@ pub fn command() -> clap::Command {
         *command = std::mem::take(command).after_help(help);
     }
     all
+}
+
+/// The words of a command line as clap reads them: its command `help` takes names of commands alone, and says the
+/// same with `--help`.
+pub fn words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = line.collect();
+    if words.get(1).is_some_and(|command| command == "help") {
+        words.retain(|word| word != "--help" && word != "-h");
+    }
+    words
 }
 
 /// What stands at the end of a command's help, and its exit statuses.

@@ -21,6 +21,7 @@ mod slurm;
 mod wire;
 mod work;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -30,12 +31,10 @@ use failure::Failure;
 use note::note;
 
 fn main() -> ExitCode {
-    let matches = help::command().get_matches();
-    let command = match Arguments::from_arg_matches(&matches) {
-        Ok(arguments) => arguments.command,
-        Err(error) => error.format(&mut help::command()).exit(),
-    };
-    let result = logging::begin().and_then(|()| run(command));
+    let result = asked().and_then(|command| match command {
+        Some(command) => logging::begin().and_then(|()| run(command)),
+        None => Ok(()),
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has seen enough.
@@ -46,6 +45,24 @@ fn main() -> ExitCode {
         Err(failure) => {
             note(&failure);
             ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// What the command line asks for; `None`: it asked for help, which is printed.
+fn asked() -> Result<Option<Command>, Failure> {
+    let matches = help::command().try_get_matches_from(help::words(std::env::args_os()));
+    let read = matches.and_then(|matches| {
+        let read = Arguments::from_arg_matches(&matches);
+        read.map_err(|error| error.format(&mut help::command()))
+    });
+    match read {
+        Ok(arguments) => Ok(Some(arguments.command)),
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(help) => {
+            help.print()?;
+            io::stdout().flush()?;
+            Ok(None)
         }
     }
 }

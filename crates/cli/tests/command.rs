@@ -479,6 +479,25 @@ fn completions_and_man_pages_know_every_command() {
 }
 
 #[test]
+fn help_is_help_however_it_is_asked_for_and_fails_where_it_cannot_be_written() {
+    let here = tempfile::tempdir().expect("a directory");
+    let whole = anabranch(here.path(), &["help"]);
+    for arguments in [["help", "--help"], ["help", "-h"]] {
+        let asked = anabranch(here.path(), &arguments);
+        assert_eq!((status(&asked), &asked.stdout), (0, &whole.stdout));
+    }
+    for arguments in [&["--help"][..], &["--version"], &["help", "run"]] {
+        let full = fs::File::options().write(true).open("/dev/full");
+        let mut asked = command(here.path(), arguments);
+        let asked = asked.stdout(full.expect("a device")).output();
+        let asked = asked.expect("the command starts");
+        assert_eq!(status(&asked), 1, "{arguments:?}");
+        let told = text(&asked.stderr);
+        assert!(told.contains("cannot write to standard output"), "{told}");
+    }
+}
+
+#[test]
 fn the_version_tells_one_build_from_another() {
     let here = tempfile::tempdir().expect("a directory");
     let short = text(&anabranch(here.path(), &["-V"]).stdout);
