@@ -14,11 +14,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Advise;
 use crate::failure::Failure;
+use crate::interrupt::Interruption;
 use crate::work::jobs;
 
 /// Finds the advice, and shows it.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     check(arguments)?;
+    let _interruption = Interruption::watch();
     let bar = (!arguments.quiet).then(Bar::new);
     let work = Work {
         jobs: jobs(arguments.jobs),

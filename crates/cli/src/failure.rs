@@ -120,13 +120,15 @@ fn is_full(error: &StoreError) -> bool {
     )
 }
 
+/// Where finished runs are.
+pub fn kept_in(directory: &Path) -> String {
+    let directory = directory.display();
+    format!("Finished runs are kept in {directory}; repeat the command to continue.")
+}
+
 /// An error on the way, and where the work so far is.
 fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
-    let directory = directory.display();
-    write!(
-        f,
-        "error: {error}\nFinished runs are kept in {directory}; repeat the command to continue."
-    )
+    write!(f, "error: {error}\n{}", kept_in(directory))
 }
 
 impl From<SpecError> for Failure {

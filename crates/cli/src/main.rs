@@ -11,6 +11,7 @@ mod arguments;
 mod explore;
 mod failure;
 mod help;
+mod interrupt;
 mod logging;
 mod note;
 mod number;

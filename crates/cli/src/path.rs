@@ -13,12 +13,14 @@ use anabranch_report::terminal::{self, Terminal};
 
 use crate::arguments::Path;
 use crate::failure::{Failure, unread};
+use crate::interrupt::Interruption;
 
 /// The most steps that are computed.
 const MOST_STEPS: f64 = 1e7;
 
 /// Computes a path, and shows it.
 pub fn path(arguments: &Path) -> Result<(), Failure> {
+    let _interruption = Interruption::watch();
     let constellation = constellation(arguments)?;
     let (duration, step) = (arguments.duration.seconds(), arguments.step.seconds());
     if step <= 0.0 || duration / step > MOST_STEPS {

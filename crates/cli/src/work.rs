@@ -29,6 +29,7 @@ use anabranch_scenario::schema::json_schema;
 
 use crate::arguments::{Common, Merge, Reproduce, Run};
 use crate::failure::{Failure, unread};
+use crate::interrupt::Interruption;
 use crate::note::note;
 use crate::progress::Bar;
 use crate::wire::live::{self, MixedRunner};
@@ -181,6 +182,7 @@ fn work(
     captures: &[(String, PathBuf)],
     live: &[String],
 ) -> Result<(), Failure> {
+    let interruption = Interruption::watch();
     let plan = plan(&source, common)?;
     let directory = common.out.clone().unwrap_or_else(|| match common.shard {
         Some(share) => {
@@ -207,6 +209,7 @@ fn work(
     let store = open(&directory)?;
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
+    interruption.keeps(&directory);
     // What runs in real time is not to wait for a core.
     let jobs = if live.is_empty() {
         jobs(common.jobs)

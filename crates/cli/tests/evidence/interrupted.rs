@@ -1,6 +1,7 @@
 //! Runs that end before their time: nothing that was finished is lost, and the same command goes on.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -64,6 +65,36 @@ fn a_killed_run_goes_on_and_ends_as_if_nothing_had_happened() {
     assert_same(
         &results(&here.join("whole")),
         &results(&here.join("killed")),
+    );
+}
+
+#[test]
+fn an_interrupted_run_says_what_is_kept_and_ends_by_the_signal() {
+    let directory = with("long.toml", &long());
+    let here = directory.path();
+    let arguments = ["run", "long.toml", "--jobs", "1", "--out", "kept"];
+    // Who runs the tests may ignore it.
+    let mut child = std::process::Command::new("env")
+        .current_dir(here)
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_anabranch")])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    while finished(&here.join("kept")) < 1 && child.try_wait().expect("a child").is_none() {
+        std::thread::yield_now();
+    }
+    let kill = format!("kill -s INT {}", child.id());
+    let sent = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(sent.expect("sh starts").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.signal(), Some(2), "as without a handler");
+    assert_eq!(
+        text(&output.stderr),
+        "interrupted\nFinished runs are kept in kept; repeat the command to continue.\n"
     );
 }
 
