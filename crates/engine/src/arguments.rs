@@ -153,6 +153,10 @@ mod tests {
             (&["streams=1", "streams=2"], &["twice"]),
             (&["streams"], &["key=value"]),
             (&["unordered=true"], &["would do nothing"]),
+            (
+                &["lifetime=50 ms"],
+                &["lifetime=50 ms", "without `partial_reliability`"],
+            ),
             (&["stack=dcsctp"], &["stack", "simulated only"]),
             (
                 &["switches.missing_report=3"],

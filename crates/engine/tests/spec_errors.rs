@@ -90,6 +90,7 @@ wrong! {
     decimal_comma: [("delay = \"5 ms\"", "delay = \"5,5 ms\"")];
     window_beyond_the_run: [("flow = \"sctp\", weighting = \"samples\"", "flow = \"sctp\", window = [\"1 s\", \"20 s\"]")];
     named_window_beyond_the_run: [("flow = \"sctp\", weighting = \"samples\"", "flow = \"sctp\", windows = { late = [\"1 s\", \"20 s\"] }")];
+    setting_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt_delayed_ack = false,")];
     unknown_key: [("delay = \"5 ms\"", "delai = \"5 ms\"")];
     unknown_section: [("[[flow]]", "[[flows]]")];
     unknown_key_of_variant: [("probability = 0.01", "probability = 0.01, plaice = \"before-queue\"")];

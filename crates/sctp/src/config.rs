@@ -44,14 +44,14 @@ settings! {
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
-        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7";
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr";
         /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
         /// quarter of the least round-trip time has passed. Lost retransmissions are found as well. Off: losses are found by
         /// missing reports, and a lost retransmission by a timeout.
         rack: bool = false, Kind::Flag, "RFC 8985 §6";
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
         /// data again. Off: a lost tail is found by a timeout.
-        tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
+        tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
         /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
         /// flight at its start. Off: it sends when the flight has fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
@@ -81,7 +81,7 @@ settings! {
         scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3";
         /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of which a smaller number goes first (0 for
         /// streams that are not listed). With `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
-        stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3";
+        stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3", needs scheduler = "priority" | "weighted_fair";
         /// Bandwidth estimate to keep for each path. Off: none, unless `allocation` needs one; that is then `westwood_re`.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
         /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts them.
@@ -105,7 +105,7 @@ settings! {
         /// Longest delay of a SACK.
         sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2";
         /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at every second packet at least.
-        sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2";
+        sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2", needs delayed_sack;
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
         rto_min: Nanos = SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C6";
         /// RTO.Max: upper bound of the retransmission timeout.
@@ -117,7 +117,7 @@ settings! {
         path_max_retrans: u32 = 5, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.2";
         /// PotentiallyFailed.Max.Retrans (PFMR): with `potentially_failed`, a path with more consecutive errors than this
         /// becomes potentially failed. RFC 7829 recommends 0.
-        pf_max_retrans: u32 = 0, Kind::count(0, MOST_ERRORS), "RFC 7829 §3";
+        pf_max_retrans: u32 = 0, Kind::count(0, MOST_ERRORS), "RFC 7829 §3", needs potentially_failed;
         /// Primary.Switchover.Max.Retrans (PSMR): after more consecutive errors than this, the alternate path permanently
         /// becomes the primary. At least PFMR with `potentially_failed`, else at least `path_max_retrans`. Off: data
         /// returns to the primary path once it is active again.
@@ -141,7 +141,7 @@ settings! {
         /// A message of several chunks starts in the space that the previous message left in its packet. Packets then have
         /// equal size and can be sent by one system call (GSO). Off: such a message starts in a new packet. Needs
         /// `bundling`.
-        fill_packets: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10";
+        fill_packets: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10", needs bundling;
         /// Send DATA together with COOKIE ECHO, one round trip earlier than after COOKIE ACK. DATA may always accompany
         /// COOKIE ACK.
         data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";
@@ -159,15 +159,15 @@ settings! {
         /// Default lifetime of messages, with `partial_reliability`: a message that is not acknowledged after this time is
         /// abandoned.
         lifetime: Option<Nanos> = None,
-            Kind::Either(OFF, &Kind::Duration { least: 1, most: MOST_SPAN }), "RFC 3758 §4.1";
+            Kind::Either(OFF, &Kind::Duration { least: 1, most: MOST_SPAN }), "RFC 3758 §4.1", needs partial_reliability;
         /// Default limit of retransmissions, with `partial_reliability`: a message is abandoned when one of its chunks
         /// would be retransmitted more often than this.
         max_retransmits: Option<u32> = None,
-            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1";
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1", needs partial_reliability;
         /// Default priority of messages, with `partial_reliability`; a smaller number is a higher priority. If the send
         /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority.
         priority: Option<u32> = None,
-            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2";
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2", needs partial_reliability;
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other streams. `scheduler` decides the
         /// order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
@@ -177,17 +177,17 @@ settings! {
         cmt: bool = false, Kind::Flag, "iyengar2006";
         /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was acknowledged, and each path has a
         /// fast recovery of its own (SFR-CMT). Off: data that a faster path delivers early makes that of a slower one look lost.
-        cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006";
+        cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006", needs cmt;
         /// With `cmt` and `growth_needs_cumulative_advance`: cwnd grows by what is acknowledged in order on its own path (CUC). Off:
         /// only when the cumulative TSN advances, which waits for the slowest path.
-        cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006";
+        cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt;
         /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many packets they acknowledge, and the sender
         /// counts as many missing reports (DAC). Both ends must have it. Off: while data is missing, each packet is acknowledged.
-        cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006";
+        cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;
         /// With `cmt`: which buffers are split between the active paths, so that a slow path does not fill them alone. `sender`: a path
         /// holds at most its share of `send_buffer` until the cumulative TSN passes it. `receiver`: a path has at most its share of
         /// the peer's window in flight. `both`: both limits.
-        cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010";
+        cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010", needs cmt;
         /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer agrees. The lower layer must detect
         /// damaged packets by this method. In the simulator, use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
@@ -196,16 +196,16 @@ settings! {
         authentication: Authentication = Authentication::Off, Authentication::KIND, "RFC 4895 §6.1";
         /// With `authentication`: the chunk types that the peer must authenticate. They are discarded without a valid HMAC.
         /// Off: none.
-        authenticated_chunks: Option<ChunkTypes> = None, <Option<ChunkTypes>>::KIND, "RFC 4895 §3.2";
+        authenticated_chunks: Option<ChunkTypes> = None, <Option<ChunkTypes>>::KIND, "RFC 4895 §3.2", needs authentication;
         /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`: HMAC-SHA-256, or HMAC-SHA-1 if the peer
         /// supports no other. `sha1`: HMAC-SHA-1 only.
-        authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3";
+        authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3", needs authentication;
         /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and choose which of them the other
         /// end uses as primary. All requests are authenticated. Needs `authentication`, unless the switch `asconf_without_auth` is on.
         address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
         /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No Authorization), and this side can
         /// still change its own addresses.
-        accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5";
+        accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5", needs address_changes;
         /// Adaptation Layer Indication to send in the handshake: a number that tells the peer's application what is carried.
         /// SCTP gives it no meaning. Off: none is sent.
         adaptation_layer: Option<u32> = None,
@@ -213,11 +213,11 @@ settings! {
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
         /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
-        accept_stream_resets: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
+        accept_stream_resets: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
         /// With `reconfiguration`: accept requests of the peer to reset the association, that is, all TSNs and sequence numbers of both sides.
-        accept_association_reset: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
+        accept_association_reset: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
         /// With `reconfiguration`: accept requests of the peer to add streams, inbound ones up to `inbound_streams`, and outbound ones.
-        accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
+        accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
     }
     beside {
         /// Which text is followed, and the switches turned from it.

@@ -134,12 +134,12 @@ with_rsctp! {
     /// the last transmission, outstanding or not, down to two units (ns-2.35). `off`: not at all.
     idle_decay: IdleDecay, "RFC 9260 §7.2.1";
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
-    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1";
+    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay;
     /// A TSN that a SACK no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
     /// that arrives late over another path has the same effect. Off: it is in flight again when T3-rtx expires.
     withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
     /// Max.Burst: largest number of packets of new data in one burst.
-    max_burst: u32, "RFC 9260 §6.1 D";
+    max_burst: u32, "RFC 9260 §6.1 D", needs max_burst_applies;
     /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two packets that a SACK newly
     /// acknowledges, since receivers acknowledge every second one. `after_fast_retransmit`: only when a fast retransmitted
     /// chunk is acknowledged (ns-2.35). `off`: never (RFC 2960 before its errata).
@@ -178,13 +178,13 @@ with_rsctp! {
     /// counts, so that the next one is acknowledged as well (ns-2.35).
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2";
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
-    binomial_k: Exponent, "ho2008 §2.2";
+    binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";
     /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair to TCP.
-    binomial_l: Exponent, "ho2008 §2.2";
+    binomial_l: Exponent, "ho2008 §2.2", needs congestion = "binomial";
     /// Alpha of `binomial`, in segments.
-    binomial_alpha: Factor, "ho2008 §2.2";
+    binomial_alpha: Factor, "ho2008 §2.2", needs congestion = "binomial";
     /// Beta of `binomial`, in segments.
-    binomial_beta: Fraction, "ho2008 §2.2";
+    binomial_beta: Fraction, "ho2008 §2.2", needs congestion = "binomial";
     /// Negotiate explicit congestion notification in INIT and INIT ACK. Routers may then mark packets of new DATA instead
     /// of dropping them; a mark reduces cwnd without a retransmission. Off in every profile: RFC 9260 only reserves what
     /// RFC 4960 described, and the stacks of the papers had none.

@@ -48,28 +48,36 @@ pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<
 ///
 /// A line is the reason as a doc comment, then `name: type, "clause";`, the type one that implements [`Value`], whose kind
 /// and range are the switch's. A range of its own follows the type: `rto_initial: Span => TIMEOUT, "...";`. Where a spec has
-/// another name for it, that name follows the field's: `initial_cwnd as initial_window: ...`.
+/// another name for it, that name follows the field's: `initial_cwnd as initial_window: ...`. What it `needs` may stand at the
+/// end, as in [`settings!`](crate::settings).
 #[macro_export]
 macro_rules! switches {
-    ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal
+        $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?;)+) => {
         /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct Profile {
             /// Name of the profile this one started from.
             pub name: &'static str,
-            $($(#[doc = $doc])+ pub $name: $type,)+
+            $($(#[doc = $doc])+ $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])? pub $name: $type,)+
         }
 
         impl Profile {
             /// Every switch with its clause, its text and what it may be set to.
             pub const SWITCHES: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $name $(as $key)?),
-                about: concat!($($doc, "\n"),+),
+                about: concat!($($doc, "\n"),+ $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?),
                 clause: $clause,
                 kind: $crate::settings!(@kind $type $(=> $kind)?),
                 fallback: $crate::Fallback::Owner,
             }),+];
+
+            /// Every switch, and those of which it needs one to have an effect; none: it needs none.
+            pub const PARTNERS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
+                $crate::settings!(@key $name $(as $key)?),
+                &[$($($crate::settings!(@partner $partner $(= $($word)|+)?)),+)?],
+            )),+];
         }
 
         $crate::settings!(@access Profile, SWITCHES, $($name $(as $key)? = $crate::settings!(@kind $type $(=> $kind)?);)+);
@@ -107,12 +115,17 @@ macro_rules! spelled {
 /// A line is what it does and why as a doc comment, then `field: type = default, kind, "clause";`. Where a spec has another
 /// name for it, that name follows: `hb_interval as heartbeat_interval: ...`. Fields that no spec can set stand in a block
 /// `beside`, as `field: type = default;`.
+///
+/// A setting that has an effect only with another says so behind the clause: `needs rack`, or with one of several, and with some
+/// words of one alone: `needs pacing or congestion = "bbr" | "own"`. Its text and the check of a configuration ([`profiled!`](crate::profiled))
+/// are made from that.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[$meta:meta])*
         pub struct $owner:ident {
-            $($(#[doc = $doc:literal])+ $field:ident $(as $key:ident)? : $type:ty = $default:expr, $kind:expr, $clause:literal;)+
+            $($(#[doc = $doc:literal])+ $field:ident $(as $key:ident)? : $type:ty = $default:expr, $kind:expr, $clause:literal
+                $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?;)+
         }
         beside {
             $($(#[doc = $beside_doc:literal])+ $beside:ident : $beside_type:ty = $beside_default:expr;)*
@@ -122,7 +135,7 @@ macro_rules! settings {
         #[non_exhaustive]
         pub struct $owner {
             $($(#[doc = $beside_doc])+ pub $beside: $beside_type,)*
-            $($(#[doc = $doc])+ pub $field: $type,)+
+            $($(#[doc = $doc])+ $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])? pub $field: $type,)+
         }
 
         impl Default for $owner {
@@ -138,11 +151,17 @@ macro_rules! settings {
             /// Every setting with its text, its kind, its range and its clause.
             pub const SETTINGS: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $field $(as $key)?),
-                about: concat!($($doc, "\n"),+),
+                about: concat!($($doc, "\n"),+ $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?),
                 clause: $clause,
                 kind: $kind,
                 fallback: $crate::Fallback::Owner,
             }),+];
+
+            /// Every setting, and those of which it needs one to have an effect; none: it needs none.
+            pub const PARTNERS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
+                $crate::settings!(@key $field $(as $key)?),
+                &[$($($crate::settings!(@partner $partner $(= $($word)|+)?)),+)?],
+            )),+];
         }
 
         $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)? = $kind;)+);
@@ -227,6 +246,19 @@ macro_rules! settings {
             }
         }
     };
+    // What a setting needs: as the end of its text, and as a partner.
+    (@needs $first:ident $(= $($first_word:literal)|+)? $(or $partner:ident $(= $($word:literal)|+)?)*) => {
+        concat!(
+            " A value other than the default needs ", $crate::settings!(@need $first $(= $($first_word)|+)?),
+            $(" or ", $crate::settings!(@need $partner $(= $($word)|+)?),)* ".\n"
+        )
+    };
+    (@need $partner:ident $(= $first:literal $(| $word:literal)*)?) => {
+        concat!("`", stringify!($partner), $(" = \"", $first, "\"", $("` or `\"", $word, "\"",)*)? "`")
+    };
+    (@partner $partner:ident $(= $($word:literal)|+)?) => {
+        $crate::Partner { setting: stringify!($partner), words: &[$($($word),+)?] }
+    };
     (@kind $type:ty) => { <$type as $crate::Value>::KIND };
     (@kind $type:ty => $kind:expr) => { $kind };
     (@key $field:ident) => { stringify!($field) };
@@ -265,6 +297,28 @@ macro_rules! profiled {
                 } else {
                     self.put(name, datum)
                 }
+            }
+
+            /// Checks that each setting that differs from the profile's default has what it needs beside it: without, it
+            /// would have no effect.
+            ///
+            /// # Errors
+            /// The first that does not.
+            pub fn check_partners(&self) -> Result<(), $crate::SettingError> {
+                let profile = $profile::by_name(self.profile.name);
+                let fresh = Self::new(profile.unwrap_or_default());
+                let of = |config: &Self, name: &str| {
+                    config.get(name).or_else(|| config.profile.get(name))
+                };
+                let [own, default] =
+                    [self, &fresh].map(|config| move |name: &str| of(config, name));
+                let all = Self::PARTNERS.iter().chain($profile::PARTNERS);
+                let mut needy = all.copied().filter(|(_, partners)| !partners.is_empty());
+                needy.try_for_each(|(name, partners)| {
+                    let setting = $crate::find(Self::SETTINGS, name);
+                    let setting = setting.or_else(|_| $crate::find($profile::SWITCHES, name))?;
+                    $crate::check_partners(setting, partners, &own, &default)
+                })
             }
 
             /// What a setting or a switch is where it is left out, under the profile of that name.

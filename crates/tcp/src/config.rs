@@ -29,14 +29,14 @@ settings! {
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
-        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7";
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr";
         /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
         /// the least round-trip time has passed. Lost retransmissions are found as well. Replaces `recovery` if the peer
         /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.
         rack: bool = false, Kind::Flag, "RFC 8985 §6";
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
         /// segment again. Off: a lost tail is found by a timeout.
-        tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
+        tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
         /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
         /// flight at its start. Off: it sends when the flight has fallen below the reduced window. Has no effect with `newreno` and `sack1`.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
@@ -194,6 +194,30 @@ mod tests {
             assert_eq!(error.setting(), setting);
             let text = error.to_string();
             assert!(text.contains(settings[0].1), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_alone_is_refused_alone() {
+        let with = |change: fn(&mut Config)| Config::default().with(change).check_partners();
+        let error = with(|it| it.tail_loss_probe = false).expect_err("there are no probes");
+        assert_eq!(
+            error.to_string(),
+            "`tail_loss_probe`: found false; expected true, the default: it has no effect without `rack`"
+        );
+        assert_eq!(
+            with(|it| (it.rack, it.tail_loss_probe) = (true, false)),
+            Ok(())
+        );
+        let error = with(|it| it.profile.eifel = true).expect_err("there are no timestamps");
+        assert_eq!(error.setting(), "eifel");
+        for name in Profile::NAMES {
+            let profile = Profile::by_name(name).expect("its own name");
+            assert_eq!(Config::new(profile).check_partners(), Ok(()), "{name}");
+        }
+        for (_, partners) in Config::PARTNERS.iter().chain(Profile::PARTNERS) {
+            let known = |name| Config::all_settings().iter().any(|it| it.name == name);
+            assert!(partners.iter().all(|it| known(it.setting)), "{partners:?}");
         }
     }
 

@@ -38,9 +38,9 @@ switches! {
     frto: bool, "RFC 5682 §2";
     /// Eifel: with `timestamps`, an acknowledgement whose timestamp is older than the retransmission shows that the original had arrived, and
     /// the window is restored. Linux does so.
-    eifel: bool, "RFC 3522, RFC 4015";
+    eifel: bool, "RFC 3522, RFC 4015", needs timestamps;
     /// With `sack`: report what came twice (D-SACK); a sender whose retransmissions all came twice restores its window. Linux does so.
-    dsack: bool, "RFC 2883, RFC 3708";
+    dsack: bool, "RFC 2883, RFC 3708", needs sack;
     /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2";
     /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is reached. ns-2 of the papers
@@ -75,11 +75,11 @@ switches! {
     /// `linux`: the first 16 segments are acknowledged at once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements); then as soon as more
     /// than a full segment has come, or after a delay that follows the gaps between segments, from `delayed_ack_timeout` to
     /// 200 ms; a small segment once it is read, unless this end answers what it reads.
-    delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2";
+    delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2", needs delayed_ack or rack;
     /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` the shortest.
-    delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3";
+    delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3", needs delayed_ack or rack;
     /// Number of recent blocks that the receiver keeps for the SACK option. ns-2 keeps 3.
-    sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4";
+    sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4", needs sack;
     /// RTO before the first measurement. RFC 6298: 1 s. Before it, and in ns-2: 3 s.
     rto_initial: Span => TIMEOUT, "RFC 6298 §2.1";
     /// Lower bound of the RTO.

@@ -54,7 +54,7 @@ fn side(c: &mut Checker<'_>, transport: &Written, path: &str) -> Option<Config> 
         return None;
     }
     let config = tcp::config(transport, IpVersion::Ipv4);
-    match config.check() {
+    match tcp::check(&config) {
         Ok(()) => Some(config),
         Err(error) => {
             let key = transport.key_of(error.setting());

@@ -75,6 +75,8 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     if let Err(error) = config.check() {
         let message = format!("found {}; allowed: {}", error.found, error.allowed);
         wrong.push(Wrong::new(error.field, message));
+    } else if let Err(error) = config.check_partners() {
+        wrong.push(Wrong::new(error.setting(), error.to_string()));
     }
     if let AllocationKind::Fixed(streams) | AllocationKind::Adaptive { streams, .. } =
         config.allocation

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anabranch_scenario::Transport as Written;
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
+use anabranch_settings::SettingError;
 use anabranch_sim::Agent;
 use anabranch_tcp::{Config, Connection, Event, Ports, Profile, State};
 use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport as _};
@@ -41,10 +42,19 @@ pub static ENTRY: Entry = Entry {
 
 fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     let config = config(given.written, given.ip);
-    match config.check() {
+    match check(&config) {
         Ok(()) => Ok(Arc::new(Tcp(config))),
         Err(error) => Err(vec![Wrong::new(error.setting(), error.to_string())]),
     }
+}
+
+/// Checks settings that were written: each, how they agree, and that each has an effect.
+///
+/// # Errors
+/// The first that is wrong.
+pub(crate) fn check(config: &Config) -> Result<(), SettingError> {
+    config.check()?;
+    config.check_partners()
 }
 
 /// The configuration of a checked transport of this kind over an IP version; the default one for any other.

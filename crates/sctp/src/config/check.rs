@@ -234,6 +234,88 @@ mod tests {
         }
     }
 
+    /// A configuration with these settings and switches.
+    fn with(given: &[(&str, &str)]) -> Config {
+        let mut config = Config::default();
+        for (name, text) in given {
+            let setting = Config::all_settings()
+                .into_iter()
+                .find(|it| it.name == *name);
+            let setting = setting.unwrap_or_else(|| panic!("{name} is no setting"));
+            let datum = setting.parse(text).expect("in its range");
+            config.assign(name, &datum).expect("known");
+        }
+        config
+    }
+
+    #[test]
+    fn a_setting_without_its_partner_is_refused_and_its_partner_named() {
+        for (given, partner) in [
+            (("lifetime", "50 ms"), ("partial_reliability", "true")),
+            (("max_retransmits", "0"), ("partial_reliability", "true")),
+            (("cmt_buffer_split", "both"), ("cmt", "true")),
+            (("cmt_delayed_ack", "false"), ("cmt", "true")),
+            (
+                ("authentication_hmac", "sha1"),
+                ("authentication", "required"),
+            ),
+            (
+                ("accept_stream_resets", "false"),
+                ("reconfiguration", "true"),
+            ),
+            (("binomial_k", "1"), ("congestion", "binomial")),
+            (("tail_loss_probe", "false"), ("rack", "true")),
+            (("pacing_burst", "10 KiB"), ("pacing", "1.25")),
+            (("pacing_burst", "10 KiB"), ("congestion", "bbr")),
+            (("stream_values", "4,1"), ("scheduler", "weighted_fair")),
+            (("pf_max_retrans", "1"), ("potentially_failed", "true")),
+        ] {
+            let error = with(&[given]).check_partners().expect_err(given.0);
+            assert_eq!(error.setting(), given.0);
+            let text = error.to_string();
+            assert!(text.contains(&format!("`{}", partner.0)), "{text}");
+            assert_eq!(
+                with(&[given, partner]).check_partners(),
+                Ok(()),
+                "{given:?}"
+            );
+        }
+        let error = with(&[("stream_values", "4,1"), ("scheduler", "fcfs")]).check_partners();
+        let text = error.expect_err("of no use").to_string();
+        assert!(
+            text.contains("without `scheduler = \"priority\"` or `scheduler = \"weighted_fair\"`"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_default_that_is_repeated_needs_no_partner_and_partners_are_settings() {
+        for name in Profile::NAMES {
+            let profile = Profile::by_name(name).expect("its own name");
+            assert_eq!(Config::new(profile).check_partners(), Ok(()), "{name}");
+        }
+        assert_eq!(
+            with(&[("tail_loss_probe", "true")]).check_partners(),
+            Ok(())
+        );
+        let all = Config::all_settings();
+        for (_, partners) in Config::PARTNERS.iter().chain(Profile::PARTNERS) {
+            for partner in *partners {
+                let known = all.iter().find(|it| it.name == partner.setting);
+                let known = known.unwrap_or_else(|| panic!("{} is no setting", partner.setting));
+                for word in partner.words {
+                    assert!(known.parse(word).is_ok(), "{} = {word}", known.name);
+                }
+            }
+        }
+        let probe = all.iter().find(|it| it.name == "tail_loss_probe");
+        let text = probe.expect("a setting").text();
+        assert!(
+            text.ends_with("A value other than the default needs `rack`."),
+            "{text}"
+        );
+    }
+
     #[test]
     fn the_bounds_themselves_are_accepted_and_the_message_says_all() {
         let accepted = complaint(|it| {
