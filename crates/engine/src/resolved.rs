@@ -177,6 +177,14 @@ fn measures(
     };
     let wanted = spec.measures_of(own);
     let duration = own.duration.unwrap_or(spec.world.duration);
+    for (index, flow) in spec.flows.iter().enumerate() {
+        let start = flow.start.earliest();
+        // A start behind the end of the run is how a flow is left out.
+        if let Some(stop) = flow.stop.filter(|stop| *stop <= start && start < duration) {
+            let message = format!("found {stop}, and a start at {start}; nothing would be offered");
+            c.problem(&format!("flow.{index}.stop"), message);
+        }
+    }
     for (index, metric) in wanted.iter().enumerate() {
         if let Some((key, end)) = end_after(metric, duration) {
             let path = path_of(spec, own, experiment, index);

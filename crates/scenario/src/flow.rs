@@ -67,6 +67,18 @@ pub enum Start {
     At(Span),
 }
 
+impl Start {
+    /// When the first member may start.
+    pub fn earliest(self) -> Span {
+        match self {
+            Start::Uniform {
+                uniform: [earliest, _],
+            } => earliest,
+            Start::At(time) => time,
+        }
+    }
+}
+
 impl Default for Start {
     fn default() -> Self {
         Start::At(Span(0))

@@ -124,7 +124,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
             break;
         }
     }
-    check_measures(c, spec, vocabulary, &spec.measures, "measure");
+    check_measures(c, spec, vocabulary, &spec.measures, &[], "measure");
     for (index, experiment) in spec.experiments.iter().enumerate() {
         check_experiment(
             c,
@@ -241,6 +241,13 @@ fn check_experiment(
             "found 0; expected 1 or more",
         );
     }
+    if experiment.quick_replications > Some(experiment.replications) {
+        let all = experiment.replications;
+        c.problem(
+            &format!("{path}.quick_replications"),
+            format!("found more than the {all} of `replications`; expected 1 to {all}"),
+        );
+    }
     if experiment.duration == Some(Span(0)) {
         c.problem(
             &format!("{path}.duration"),
@@ -252,6 +259,7 @@ fn check_experiment(
         spec,
         vocabulary,
         &experiment.measures,
+        &spec.measures,
         &format!("{path}.measure"),
     );
     for (index, record) in experiment.records.iter().enumerate() {
@@ -270,6 +278,12 @@ fn check_experiment(
                 continue;
             }
         };
+        if record.probes.is_empty() {
+            c.problem(
+                &format!("{path}.probes"),
+                "found no probe; nothing would be recorded",
+            );
+        }
         for (index, probe) in record
             .probes
             .iter()

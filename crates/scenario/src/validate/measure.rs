@@ -7,15 +7,20 @@ use crate::spec::Spec;
 use crate::validate::chosen;
 use crate::vocabulary::Vocabulary;
 
-/// Checks measures, and that results can tell them apart.
+/// Checks measures, and that results can tell them apart, and from those that are taken `beside` them.
 pub(super) fn check_measures(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
     measures: &[Metric],
+    beside: &[Metric],
     path: &str,
 ) {
-    let mut named: Vec<(String, String)> = Vec::new();
+    let names = |metric| {
+        let names = vocabulary.measure_names(metric).into_iter();
+        names.map(|it| (it.series, it.metric))
+    };
+    let mut named: Vec<(String, String)> = beside.iter().flat_map(names).collect();
     for (index, metric) in measures.iter().enumerate() {
         let path = format!("{path}.{index}");
         let before = c.count();
@@ -23,8 +28,7 @@ pub(super) fn check_measures(
         if c.count() > before {
             continue;
         }
-        for name in vocabulary.measure_names(metric) {
-            let name = (name.series, name.metric);
+        for name in names(metric) {
             if named.contains(&name) {
                 let (series, metric) = &name;
                 c.problem(
