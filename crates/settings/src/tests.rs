@@ -306,3 +306,9 @@ fn a_value_without_a_known_unit_is_told_the_units() {
     let error = oil.parse("1 B").expect_err("out of range");
     assert!(!error.allowed.contains("units"), "{error}");
 }
+
+#[test]
+fn a_setting_that_says_no_need_has_no_partner() {
+    let mut all = Lamp::PARTNERS.iter().chain(Profile::PARTNERS);
+    assert!(all.all(|(_, partners)| partners.is_empty()));
+}
