@@ -92,7 +92,6 @@ wrong! {
     named_window_beyond_the_run: [("flow = \"sctp\", weighting = \"samples\"", "flow = \"sctp\", windows = { late = [\"1 s\", \"20 s\"] }")];
     flow_that_stops_before_it_starts: [("start = { uniform = [\"0 s\", \"1 s\"] }", "start = \"2 s\"\nstop = \"1 s\"")];
     record_of_no_probe: [("probes = [\"cwnd\"]", "probes = []")];
-    more_quick_replications_than_replications: [("replications = 2", "replications = 2\nquick_replications = 3")];
     measure_of_the_file_again_in_an_experiment: [("[[experiment]]", "[[measure]]\nmetric = \"mean_cwnd\"\nflow = \"sctp\"\nweighting = \"samples\"\n\n[[experiment]]")];
     setting_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt_delayed_ack = false,")];
     unknown_key: [("delay = \"5 ms\"", "delai = \"5 ms\"")];

@@ -241,13 +241,6 @@ fn check_experiment(
             "found 0; expected 1 or more",
         );
     }
-    if experiment.quick_replications > Some(experiment.replications) {
-        let all = experiment.replications;
-        c.problem(
-            &format!("{path}.quick_replications"),
-            format!("found more than the {all} of `replications`; expected 1 to {all}"),
-        );
-    }
     if experiment.duration == Some(Span(0)) {
         c.problem(
             &format!("{path}.duration"),

@@ -377,18 +377,15 @@ impl Paths {
     /// The path to that remote address.
     #[inline]
     pub fn find(&self, remote: IpAddr) -> Option<PathId> {
-        let wanted = |entry: &PathEntry| entry.path.remote == remote && !entry.disowned;
-        if wanted(self.entries.at(0)) {
-            return Some(PathId(0));
-        }
-        self.find_among_all(remote)
+        let first = self.entries.at(0);
+        let is_first = first.path.remote == remote && !first.disowned;
+        (is_first.then_some(PathId(0))).or_else(|| self.find_among_all(remote))
     }
 
     #[inline(never)]
     fn find_among_all(&self, remote: IpAddr) -> Option<PathId> {
-        self.entries
-            .position(|entry| entry.path.remote == remote && !entry.disowned)
-            .map(|index| PathId(index as u8))
+        let wanted = |entry: &PathEntry| entry.path.remote == remote && !entry.disowned;
+        (self.entries.position(wanted)).map(|index| PathId(index as u8))
     }
 
     /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).
