@@ -68,7 +68,8 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     if checker.is_content() {
         transports.build(&mut checker, &transport, IpVersion::default(), "");
     }
-    let problems = checker.into_problems();
+    let idle = checker.take_idle();
+    let problems = [checker.into_problems(), idle].concat();
     if !problems.is_empty() {
         return Err(failed(problems));
     }

@@ -132,6 +132,9 @@ fn build(
         return Err(problems);
     };
     let mut spec = Spec::clone(&first.spec);
+    if problems.is_empty() {
+        problems = idle_everywhere(&experiments);
+    }
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.
@@ -306,6 +309,36 @@ fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
         .filter(|one| !known(one, problems))
         .collect();
     problems.extend(new);
+}
+
+/// Settings that have no effect wherever they are given. One that has an effect at some point is meant for that: experiments compare what
+/// is on with what is off.
+fn idle_everywhere(experiments: &[PlannedExperiment]) -> Vec<Problem> {
+    let points = || experiments.iter().flat_map(|it| &it.points);
+    let mut idle = Vec::new();
+    for point in points() {
+        add_new(&mut idle, point.resolved.idle.clone());
+    }
+    idle.retain(|problem| {
+        let is_same = |other: &Problem| other.key == problem.key;
+        points().all(|it| it.resolved.idle.iter().any(is_same) || !gives(it, &problem.key))
+    });
+    idle
+}
+
+/// Whether a point has the setting of a transport that `key` names: `flow.NAME.transport.SETTING`.
+fn gives(point: &PlannedPoint, key: &str) -> bool {
+    let mut flows = point.spec.flows.iter();
+    let flow = flows.find(|flow| key.starts_with(&format!("flow.{}.", flow.name)));
+    let transport = flow.map(|flow| &flow.transport);
+    let kind = transport.and_then(|it| point.kinds.transports.kind(it));
+    let (Some(transport), Some(kind)) = (transport, kind) else {
+        return false;
+    };
+    let setting = key.rsplit('.').next();
+    transport
+        .values(kind)
+        .any(|(given, _)| Some(given.name) == setting)
 }
 
 /// What all points of a plan share.

@@ -40,6 +40,8 @@ pub struct Resolved {
     pub known: Known,
     /// The proxies, with the names of their nodes.
     pub proxies: Vec<(String, proxy::Made)>,
+    /// Settings that have no effect at this point.
+    pub idle: Vec<Problem>,
 }
 
 /// A member of a flow.
@@ -105,6 +107,7 @@ impl Resolved {
                 parts,
                 known,
                 proxies,
+                idle: checker.take_idle(),
             }),
             Err(error) => {
                 checker.problem("flow", error.to_string());

@@ -94,6 +94,11 @@ pub trait Transport: Debug + Send + Sync {
     /// Its IP protocol number. All agents of a world with the same number share its ports.
     fn protocol(&self) -> u8;
 
+    /// A setting that has no effect beside the others, and what it needs.
+    fn idle(&self) -> Option<Wrong> {
+        None
+    }
+
     /// Bytes of a message that fills a packet: what a workload offers that leaves the size open.
     fn packet(&self) -> usize;
 
@@ -218,8 +223,8 @@ impl Transports {
         entries.find(|entry| entry.kind.is_of(written))
     }
 
-    /// Builds a transport whose names and values are right, each for itself; what is wrong with them together is noted at its
-    /// `path`. `None` where something is, or there is no such transport.
+    /// Builds a transport whose names and values are right, each for itself; what is wrong with them together, or has no effect, is noted
+    /// at its `path`. `None` where something is, or there is no such transport.
     pub fn build(
         &self,
         c: &mut Checker<'_>,
@@ -235,15 +240,20 @@ impl Transports {
         };
         let found = (entry.build)(&given);
         let wrong = found.as_ref().err().into_iter().flatten();
-        for Wrong { setting, message } in wrong {
+        let at = |setting: &str| {
             let key = written.key_of(setting);
-            let at = if path.is_empty() {
-                key
-            } else {
-                format!("{path}.{key}")
-            };
-            c.problem(&at, message);
+            if path.is_empty() {
+                return key.to_string();
+            }
+            format!("{path}.{key}")
+        };
+        for Wrong { setting, message } in wrong {
+            c.problem(&at(setting), message);
         }
-        found.ok()
+        let made = found.ok()?;
+        if let Some(Wrong { setting, message }) = made.idle() {
+            c.idle(&at(&setting), message);
+        }
+        Some(made)
     }
 }

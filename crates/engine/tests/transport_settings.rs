@@ -173,3 +173,32 @@ fn tcps_timeouts_go_together_too() {
         "{wrong}"
     );
 }
+
+/// What compares a setting's partner off and on has an effect at one point; without that point it has none at all.
+#[test]
+fn a_setting_may_wait_for_another_point_to_have_an_effect() {
+    let experiment = |values: &str| {
+        let experiment = format!(
+            "\n[[experiment]]\nid = \"one\"\n\n[[experiment.sweep]]\nparameter = \"on\"\nvalues = {values}\n"
+        );
+        let transport = r#"protocol = "sctp", lifetime = "50 ms", partial_reliability = "$on""#;
+        let top = "[parameters]\non = false\n";
+        plan(spec(top, transport) + &experiment, &[]).map(drop)
+    };
+    assert_eq!(experiment("[false, true]"), Ok(()));
+    let error = experiment("[false]").expect_err("no point has it on");
+    assert!(error.contains("without `partial_reliability`"), "{error}");
+    let transport = r#"protocol = "sctp", lifetime = "50 ms", partial_reliability = "$on""#;
+    let top = "[parameters]\non = false\n";
+    let both = spec(top, transport)
+        + "\n[[experiment]]\nid = \"one\"\n\n[[experiment]]\nid = \"two\"\nparameters = { on = true }\n";
+    assert_eq!(plan(both, &[]).map(drop), Ok(()));
+    // A point without the setting says nothing of it.
+    let swapped = spec("", r#"protocol = "sctp""#).replace(r#"{ protocol = "sctp" }"#, "\"$all\"")
+        + "\n[[experiment]]\nid = \"one\"\n\n[[experiment.sweep]]\nname = \"all\"\npoints = [\n"
+        + "{ x = \"a\", all = { protocol = \"tcp\" } },\n"
+        + "{ x = \"b\", all = { protocol = \"sctp\", lifetime = \"50 ms\" } },\n]\n"
+        + "[parameters]\nall = { protocol = \"tcp\" }\n";
+    let error = plan(swapped, &[]).map(drop).expect_err("it has no effect");
+    assert!(error.contains("without `partial_reliability`"), "{error}");
+}

@@ -12,6 +12,7 @@ use crate::tree::{Node, NodeValue, Place};
 pub struct Checker<'a> {
     root: &'a Node,
     problems: Vec<Problem>,
+    idle: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
@@ -20,7 +21,19 @@ impl<'a> Checker<'a> {
         Self {
             root,
             problems: Vec::new(),
+            idle: Vec::new(),
         }
+    }
+
+    /// Notes what has no effect here. It is a problem unless the spec is also meant to say something else: where it has one.
+    pub fn idle(&mut self, path: &str, message: impl Into<String>) {
+        let (place, key) = self.locate(path);
+        self.idle.push(Problem::new(place, key, message));
+    }
+
+    /// What was found to have no effect.
+    pub fn take_idle(&mut self) -> Vec<Problem> {
+        std::mem::take(&mut self.idle)
     }
 
     /// What was found.

@@ -75,8 +75,6 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     if let Err(error) = config.check() {
         let message = format!("found {}; allowed: {}", error.found, error.allowed);
         wrong.push(Wrong::new(error.field, message));
-    } else if let Err(error) = config.check_partners() {
-        wrong.push(Wrong::new(error.setting(), error.to_string()));
     }
     if let AllocationKind::Fixed(streams) | AllocationKind::Adaptive { streams, .. } =
         config.allocation
@@ -141,6 +139,11 @@ struct Sctp {
 impl Transport for Sctp {
     fn protocol(&self) -> u8 {
         PROTOCOL
+    }
+
+    fn idle(&self) -> Option<Wrong> {
+        let error = self.config.check_partners().err()?;
+        Some(Wrong::new(error.setting(), error.to_string()))
     }
 
     fn packet(&self) -> usize {

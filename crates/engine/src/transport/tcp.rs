@@ -42,7 +42,7 @@ pub static ENTRY: Entry = Entry {
 
 fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     let config = config(given.written, given.ip);
-    match check(&config) {
+    match config.check() {
         Ok(()) => Ok(Arc::new(Tcp(config))),
         Err(error) => Err(vec![Wrong::new(error.setting(), error.to_string())]),
     }
@@ -81,6 +81,11 @@ struct Tcp(Config);
 impl Transport for Tcp {
     fn protocol(&self) -> u8 {
         PROTOCOL
+    }
+
+    fn idle(&self) -> Option<Wrong> {
+        let error = self.0.check_partners().err()?;
+        Some(Wrong::new(error.setting(), error.to_string()))
     }
 
     fn packet(&self) -> usize {
