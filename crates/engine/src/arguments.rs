@@ -66,10 +66,12 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
         }
     }
     if checker.is_content() {
-        transports.build(&mut checker, &transport, IpVersion::default(), "");
+        let made = transports.build(&mut checker, &transport, IpVersion::default(), "");
+        if let Some(idle) = made.and_then(|it| it.idle()) {
+            checker.problem(&transport.key_of(&idle.setting), idle.message);
+        }
     }
-    let idle = checker.take_idle();
-    let problems = [checker.into_problems(), idle].concat();
+    let problems = checker.into_problems();
     if !problems.is_empty() {
         return Err(failed(problems));
     }

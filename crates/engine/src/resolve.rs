@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
-use crate::resolved::Resolved;
+use crate::resolved::{Idle, Resolved};
 use crate::spread::{self, Alone, Spread};
 use crate::traces;
 
@@ -315,30 +315,27 @@ fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
 /// is on with what is off.
 fn idle_everywhere(experiments: &[PlannedExperiment]) -> Vec<Problem> {
     let points = || experiments.iter().flat_map(|it| &it.points);
-    let mut idle = Vec::new();
-    for point in points() {
-        add_new(&mut idle, point.resolved.idle.clone());
+    let has_no_effect = |point: &PlannedPoint, idle: &Idle| {
+        let is_same = |it: &Idle| (it.flow, &it.setting) == (idle.flow, &idle.setting);
+        point.resolved.idle.iter().any(is_same) || !gives(point, idle)
+    };
+    let mut problems = Vec::new();
+    for idle in points().flat_map(|it| &it.resolved.idle) {
+        if points().all(|it| has_no_effect(it, idle)) {
+            add_new(&mut problems, vec![idle.problem.clone()]);
+        }
     }
-    idle.retain(|problem| {
-        let is_same = |other: &Problem| other.key == problem.key;
-        points().all(|it| it.resolved.idle.iter().any(is_same) || !gives(it, &problem.key))
-    });
-    idle
+    problems
 }
 
-/// Whether a point has the setting of a transport that `key` names: `flow.NAME.transport.SETTING`.
-fn gives(point: &PlannedPoint, key: &str) -> bool {
-    let mut flows = point.spec.flows.iter();
-    let flow = flows.find(|flow| key.starts_with(&format!("flow.{}.", flow.name)));
-    let transport = flow.map(|flow| &flow.transport);
-    let kind = transport.and_then(|it| point.kinds.transports.kind(it));
-    let (Some(transport), Some(kind)) = (transport, kind) else {
-        return false;
-    };
-    let setting = key.rsplit('.').next();
-    transport
-        .values(kind)
-        .any(|(given, _)| Some(given.name) == setting)
+/// Whether the setting is given at a point.
+fn gives(point: &PlannedPoint, idle: &Idle) -> bool {
+    let written = &point.spec.flows[idle.flow].transport;
+    let kind = point.kinds.transports.kind(written);
+    kind.is_some_and(|kind| {
+        let mut given = written.values(kind);
+        given.any(|(setting, _)| setting.name == idle.setting)
+    })
 }
 
 /// What all points of a plan share.

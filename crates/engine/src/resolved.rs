@@ -41,7 +41,18 @@ pub struct Resolved {
     /// The proxies, with the names of their nodes.
     pub proxies: Vec<(String, proxy::Made)>,
     /// Settings that have no effect at this point.
-    pub idle: Vec<Problem>,
+    pub idle: Vec<Idle>,
+}
+
+/// A setting of a flow's transport that has no effect beside the others.
+#[derive(Clone, Debug)]
+pub struct Idle {
+    /// Its flow's place in the spec.
+    pub flow: usize,
+    /// Its name.
+    pub setting: String,
+    /// What it needs, as the problem that it is where no other point gives it an effect.
+    pub problem: Problem,
 }
 
 /// A member of a flow.
@@ -87,6 +98,7 @@ impl Resolved {
         let Some(transports) = transports else {
             return Err(checker.into_problems());
         };
+        let idle = idle(&checker, spec, &transports);
         let known = flows::known(spec, &transports);
         let built = build(&mut checker, spec, kinds, &known, &transports);
         let (Some((built, layout, parts)), true) = (built, checker.is_content()) else {
@@ -107,7 +119,7 @@ impl Resolved {
                 parts,
                 known,
                 proxies,
-                idle: checker.take_idle(),
+                idle,
             }),
             Err(error) => {
                 checker.problem("flow", error.to_string());
@@ -149,6 +161,23 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
         all.push(built);
     }
     (all.len() == spec.flows.len()).then_some(all)
+}
+
+/// The settings without effect, of all flows.
+fn idle(c: &Checker<'_>, spec: &Spec, transports: &[Made]) -> Vec<Idle> {
+    let flows = spec.flows.iter().zip(transports).enumerate();
+    flows
+        .filter_map(|(flow, (written, made))| {
+            let transport::Wrong { setting, message } = made.idle()?;
+            let key = written.transport.key_of(&setting);
+            let problem = c.located(&format!("flow.{flow}.transport.{key}"), message);
+            Some(Idle {
+                flow,
+                setting,
+                problem,
+            })
+        })
+        .collect()
 }
 
 /// The proxies of all nodes, each member of a group with one of its own.

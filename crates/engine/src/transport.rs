@@ -223,8 +223,8 @@ impl Transports {
         entries.find(|entry| entry.kind.is_of(written))
     }
 
-    /// Builds a transport whose names and values are right, each for itself; what is wrong with them together, or has no effect, is noted
-    /// at its `path`. `None` where something is, or there is no such transport.
+    /// Builds a transport whose names and values are right, each for itself; what is wrong with them together is noted at its
+    /// `path`. `None` where something is, or there is no such transport.
     pub fn build(
         &self,
         c: &mut Checker<'_>,
@@ -240,20 +240,15 @@ impl Transports {
         };
         let found = (entry.build)(&given);
         let wrong = found.as_ref().err().into_iter().flatten();
-        let at = |setting: &str| {
-            let key = written.key_of(setting);
-            if path.is_empty() {
-                return key.to_string();
-            }
-            format!("{path}.{key}")
-        };
         for Wrong { setting, message } in wrong {
-            c.problem(&at(setting), message);
+            let key = written.key_of(setting);
+            let at = if path.is_empty() {
+                key
+            } else {
+                format!("{path}.{key}")
+            };
+            c.problem(&at, message);
         }
-        let made = found.ok()?;
-        if let Some(Wrong { setting, message }) = made.idle() {
-            c.idle(&at(&setting), message);
-        }
-        Some(made)
+        found.ok()
     }
 }

@@ -91,7 +91,7 @@ impl Carrier {
 #[non_exhaustive]
 pub struct Config {
     /// The protocol: profile, congestion control, stream allocation, buffers, timers, by the names that the simulator has.
-    /// `addresses` and `encapsulation` in it are set by the endpoint.
+    /// `addresses`, `encapsulation` and `timer_slack` in it are set by the endpoint.
     ///
     /// Differs from the simulator's defaults in the buffers, 1 MiB each, in that packets are filled (`fill_packets`), since the
     /// system sends those of one size by one call, and in that path MTUs are found out: packets carry

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig, Refusal, ZeroChecksum};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
 use crate::association::Association;
@@ -457,8 +459,8 @@ impl Drop for Endpoint {
     }
 }
 
-/// How late a timer of the system's rings, nanoseconds: tokio's has steps of a millisecond, and then the task has to wait for its turn.
-const TIMER_SLACK: u64 = 2_000_000;
+/// How late a timer of the system rings: tokio's has steps of a millisecond, and then the task has to wait for its turn.
+const TIMER_SLACK: Nanos = 2 * MILLISECOND;
 
 /// The sans-IO endpoint of these settings.
 fn protocol(

@@ -12,7 +12,6 @@ use crate::tree::{Node, NodeValue, Place};
 pub struct Checker<'a> {
     root: &'a Node,
     problems: Vec<Problem>,
-    idle: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
@@ -21,19 +20,13 @@ impl<'a> Checker<'a> {
         Self {
             root,
             problems: Vec::new(),
-            idle: Vec::new(),
         }
     }
 
-    /// Notes what has no effect here. It is a problem unless the spec is also meant to say something else: where it has one.
-    pub fn idle(&mut self, path: &str, message: impl Into<String>) {
+    /// A problem at a path, as [`Checker::problem`] notes it, for who decides later whether it is one.
+    pub fn located(&self, path: &str, message: impl Into<String>) -> Problem {
         let (place, key) = self.locate(path);
-        self.idle.push(Problem::new(place, key, message));
-    }
-
-    /// What was found to have no effect.
-    pub fn take_idle(&mut self) -> Vec<Problem> {
-        std::mem::take(&mut self.idle)
+        Problem::new(place, key, message)
     }
 
     /// What was found.
@@ -44,14 +37,13 @@ impl<'a> Checker<'a> {
     /// Notes a problem at a path of keys and indices: `link.2.between.1`. A path that the file does not have (a
     /// default) is placed at the nearest part that it has.
     pub fn problem(&mut self, path: &str, message: impl Into<String>) {
-        let (place, key) = self.locate(path);
-        self.problems.push(Problem::new(place, key, message));
+        let problem = self.located(path, message);
+        self.problems.push(problem);
     }
 
     /// The same, unless it stands there already: one value may be checked for each of two directions.
     pub(super) fn problem_once(&mut self, path: &str, message: impl Into<String>) {
-        let (place, key) = self.locate(path);
-        let problem = Problem::new(place, key, message);
+        let problem = self.located(path, message);
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }

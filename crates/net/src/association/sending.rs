@@ -367,8 +367,9 @@ impl Association {
                     false => desk.put(Some(stream), &mut bytes, options, not_asked),
                 };
                 if queued.is_err() {
-                    messages.extend(bytes);
-                    messages.rotate_right(1);
+                    if let Some(refused) = bytes {
+                        messages.push_front(refused);
+                    }
                     return queued;
                 }
                 if room == 0 {

@@ -212,6 +212,20 @@ impl Association {
         self.seal_by(None, packet, checksum)
     }
 
+    /// As [`Self::seal_by`]; 0 where nothing came into the packet.
+    #[inline(always)]
+    pub(super) fn seal_filled(
+        &self,
+        key: Option<u16>,
+        packet: PacketBuilder<'_>,
+        checksum: bool,
+    ) -> usize {
+        if packet.is_empty() {
+            return 0;
+        }
+        self.seal_by(key, packet, checksum)
+    }
+
     /// As [`Self::seal`], signed by the key that the user chose.
     #[inline(always)]
     pub(super) fn seal_by(

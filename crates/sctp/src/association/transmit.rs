@@ -206,16 +206,11 @@ impl Association {
         let limit = self.paths.get(path).max_packet;
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
         self.push_sack(now, path, data, &mut packet);
-        let key = if data == Some(path) {
-            self.push_data(now, path, false, &mut packet)
-        } else {
-            None
+        let key = match data == Some(path) {
+            true => self.push_data(now, path, false, &mut packet),
+            false => None,
         };
-        if packet.is_empty() {
-            0
-        } else {
-            self.seal_by(key, packet, self.sums.wanted(false))
-        }
+        self.seal_filled(key, packet, self.sums.wanted(false))
     }
 
     /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next.
@@ -251,16 +246,11 @@ impl Association {
         } else {
             data
         };
-        let key = if data == Some(path) {
-            self.push_late_data(now, path, &mut packet)
-        } else {
-            None
+        let key = match data == Some(path) {
+            true => self.push_late_data(now, path, &mut packet),
+            false => None,
         };
-        if packet.is_empty() {
-            0
-        } else {
-            self.seal_by(key, packet, self.sums.wanted(echoed))
-        }
+        self.seal_filled(key, packet, self.sums.wanted(echoed))
     }
 
     /// DATA behind control chunks, of which a handshake mostly has none.
