@@ -1,46 +1,43 @@
 //! A message of 100 bytes to and fro over UDP on the loopback interface, one at a time: this stack by its driver (`anabranch-net`, a
-//! runtime of tokio for each end; the program is a task of it, or what it blocks on; or a thread for each end, without an async runtime), and stacks without I/O by one plain loop, ours
-//! among them. Both ends are threads of this process, on one processor: with two, the time is that of waking a processor which sleeps, and
-//! it differs from minute to minute by more than the stacks do.
+//! runtime of tokio for each end; the program is a task of it, or what it blocks on; or a thread for each end, without an async
+//! runtime), and stacks without I/O by one plain loop, and in one task of tokio's, ours among them. Both ends are threads of this process,
+//! on one processor: with two, the time is that of waking a processor which sleeps, and it differs from minute to minute by more than the
+//! stacks do.
 //!
 //! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`, and the ratio to dcsctp into
 //! `bench/standing.json`. `pings one NUMBER PINGS` is a contestant alone, for profiles: its instructions are counted so, by valgrind.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
-use std::collections::VecDeque;
+mod loops;
+mod udp;
+
 use std::error::Error;
-use std::io::{ErrorKind, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anabranch_bench::callgrind;
+use anabranch_bench::contest::Conditions;
 use anabranch_bench::contest::dcsctp_silent::DcSctp as Silent;
 use anabranch_bench::contest::ours::Ours;
 use anabranch_bench::contest::rtc_sctp::RtcSctp;
-use anabranch_bench::contest::{Conditions, End};
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
 use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions, ThreadRuntime};
-use anabranch_transport::Nanos;
 use bytes::Bytes;
 use cpu_time::ProcessTime;
-use nix::sys::socket::{setsockopt, sockopt};
-use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
-use rustix::event::epoll;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use self::loops::{by_a_loop, by_a_task};
+use self::udp::{Calls, udp_alone};
 
 /// Messages that an end sends before anything is measured, and while it is.
 const WARM_UP: u32 = 500;
 const MEASURED: u32 = 5_000;
 /// The same where instructions are counted, of the shorter run.
 const COUNTED: u32 = 1_000;
-/// How long an end listens before it looks at its timers.
-const PATIENCE: Duration = Duration::from_millis(20);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
 
@@ -53,7 +50,7 @@ struct Score {
     processor: f64,
 }
 
-const CONTESTANTS: [(&str, Race); 9] = [
+const CONTESTANTS: [(&str, Race); 12] = [
     ("anabranch, its driver", |pings| {
         by_the_driver(pings, Home::Task)
     }),
@@ -66,6 +63,15 @@ const CONTESTANTS: [(&str, Race); 9] = [
     ("anabranch, plain loop", by_a_loop::<Ours<true>>),
     ("dcsctp, no log, plain loop", by_a_loop::<Silent<true>>),
     ("rtc-sctp, plain loop", by_a_loop::<RtcSctp>),
+    (
+        "anabranch, the stack in a task of tokio's",
+        by_a_task::<Ours<true>>,
+    ),
+    (
+        "dcsctp, no log, in a task of tokio's",
+        by_a_task::<Silent<true>>,
+    ),
+    ("rtc-sctp, in a task of tokio's", by_a_task::<RtcSctp>),
     ("UDP alone", |pings| udp_alone(pings, Calls::Plain)),
     ("UDP alone, waiting by `epoll`", |pings| {
         udp_alone(pings, Calls::Epoll)
@@ -75,11 +81,14 @@ const CONTESTANTS: [(&str, Race); 9] = [
     }),
 ];
 
-/// Places among them: this stack on a thread of its own and by the plain loop, dcsctp, and the calls of the driver without a stack.
+/// Places among them: this stack on a thread of its own, by the plain loop and in a plain task; dcsctp by the loop and in the task; and the
+/// calls of the driver without a stack.
 const THREAD: usize = 2;
 const LOOP: usize = 3;
 const DCSCTP: usize = 4;
-const CALLS: usize = 8;
+const TASK: usize = 6;
+const DCSCTP_TASK: usize = 7;
+const CALLS: usize = 11;
 
 fn main() -> Outcome<()> {
     let (arguments, write) = page::arguments();
@@ -116,35 +125,40 @@ fn main() -> Outcome<()> {
     }
     page.close().map_err(|error| error.to_string())?;
     if write {
-        let by_dcsctp = |place: usize, of: fn(&Score) -> f64| {
-            let pairs = scores[place].iter().zip(&scores[DCSCTP]);
+        // Like with like: by our driver and in a task of tokio's, and by a plain loop.
+        let by_dcsctp = |place: usize, dcsctp: usize, of: fn(&Score) -> f64| {
+            let pairs = scores[place].iter().zip(&scores[dcsctp]);
             median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
         };
+        let pairs = [
+            ("by the driver, by dcsctp's in a task", 0, DCSCTP_TASK),
+            (
+                "by the driver on a thread, by dcsctp's in a task",
+                THREAD,
+                DCSCTP_TASK,
+            ),
+            ("by the driver, by dcsctp's plain loop", 0, DCSCTP),
+            (
+                "by the driver on a thread, by dcsctp's plain loop",
+                THREAD,
+                DCSCTP,
+            ),
+            ("by one loop for both, by dcsctp's", LOOP, DCSCTP),
+            ("by one task for both, by dcsctp's", TASK, DCSCTP_TASK),
+        ];
         let wall: fn(&Score) -> f64 = |it| it.wall;
         let processor: fn(&Score) -> f64 = |it| it.processor;
         let ways = [("", wall), (", processor", processor)];
         let figures = ways.into_iter().flat_map(|(way, of)| {
-            let before = way.is_empty().then_some(0.90);
-            let driver = Figure {
-                limit: Some(by_dcsctp(CALLS, of)),
-                ..Figure::ratio(by_dcsctp(0, of), before, 1.0)
-            };
-            let thread = Figure {
-                limit: Some(by_dcsctp(CALLS, of)),
-                ..Figure::ratio(by_dcsctp(THREAD, of), None, 1.0)
-            };
-            let plain = Figure::ratio(by_dcsctp(LOOP, of), None, 1.0);
-            [
-                (format!("pings by the driver, by dcsctp's{way}"), driver),
-                (
-                    format!("pings by the driver on a thread, by dcsctp's{way}"),
-                    thread,
-                ),
-                (
-                    format!("pings by one loop for both, by dcsctp's{way}"),
-                    plain,
-                ),
-            ]
+            pairs.map(|(what, ours, theirs)| {
+                // What the driver's calls alone allow.
+                let limit = [0, THREAD]
+                    .contains(&ours)
+                    .then(|| by_dcsctp(CALLS, theirs, of));
+                let before = (way.is_empty() && (ours, theirs) == (0, DCSCTP)).then_some(0.90);
+                let ratio = Figure::ratio(by_dcsctp(ours, theirs, of), before, 1.0);
+                (format!("pings {what}{way}"), Figure { limit, ..ratio })
+            })
         });
         standing::note(figures.collect()).map_err(|error| error.to_string())?;
     }
@@ -210,183 +224,6 @@ fn between(
     let other = thread::spawn(move || called(z, at_a));
     let score = caller(a, at_z)?;
     other.join().map_err(|_| "the other end panicked")??;
-    Ok(score)
-}
-
-/// How packets are sent and received.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Calls {
-    /// Received, and blocked for.
-    Plain,
-    /// Waited for by `epoll`, and then received, as everybody has to who watches more than one socket.
-    Epoll,
-    /// As our driver has to, on a thread of its own: also several by one call, as many as are there, with the ECN of each.
-    Driver,
-}
-
-/// Packets without a stack.
-fn udp_alone(pings: u32, calls: Calls) -> Outcome<Score> {
-    between(
-        move |socket, to| {
-            let mut port = RawPort::new(socket, to, calls)?;
-            let mut watch = Watch::of(pings);
-            loop {
-                port.send(&[0x5a; 100])?;
-                port.receive()?;
-                if let Some(score) = watch.answered() {
-                    return Ok(score);
-                }
-            }
-        },
-        move |socket, to| {
-            let mut port = RawPort::new(socket, to, calls)?;
-            for _ in 0..WARM_UP + pings {
-                let length = port.receive()?;
-                let answer = port.buffers[0][..length].to_vec();
-                port.send(&answer)?;
-            }
-            Ok(())
-        },
-    )
-}
-
-/// A socket, and where it sends.
-struct RawPort {
-    socket: UdpSocket,
-    to: SocketAddr,
-    epoll: Option<OwnedFd>,
-    /// Of a driver: what knows the system's options.
-    state: Option<UdpSocketState>,
-    buffers: Vec<Vec<u8>>,
-}
-
-/// Buffers of one call of the driver, while few packets come.
-const BUFFERS: usize = 4;
-
-impl RawPort {
-    fn new(socket: UdpSocket, to: SocketAddr, calls: Calls) -> Outcome<Self> {
-        let watch = || -> Outcome<OwnedFd> {
-            socket.set_nonblocking(true)?;
-            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::add(&epoll, &socket, epoll::EventData::new_u64(0), flags)?;
-            Ok(epoll)
-        };
-        let epoll = (calls != Calls::Plain).then(watch).transpose()?;
-        let state = || -> Outcome<UdpSocketState> {
-            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-            setsockopt(&socket, sockopt::Ipv4PacketInfo, &false)?;
-            setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
-            Ok(state)
-        };
-        Ok(Self {
-            to,
-            epoll,
-            state: (calls == Calls::Driver).then(state).transpose()?,
-            buffers: vec![vec![0; 1 << 16]; BUFFERS],
-            socket,
-        })
-    }
-
-    fn send(&self, bytes: &[u8]) -> Outcome<()> {
-        self.socket.send_to(bytes, self.to)?;
-        Ok(())
-    }
-
-    /// Waits, and receives.
-    fn receive(&mut self) -> Outcome<usize> {
-        let Some(epoll) = &self.epoll else {
-            return Ok(self.socket.recv(&mut self.buffers[0])?);
-        };
-        let mut events = [MaybeUninit::uninit(); 4];
-        loop {
-            epoll::wait(epoll, &mut events, None)?;
-            let received = match &self.state {
-                None => self.socket.recv(&mut self.buffers[0]),
-                Some(state) => {
-                    let mut slices: Vec<_> = self
-                        .buffers
-                        .iter_mut()
-                        .map(|it| IoSliceMut::new(it))
-                        .collect();
-                    let mut meta = [RecvMeta::default(); BUFFERS];
-                    let count = state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut meta);
-                    count.map(|_| meta[0].len)
-                }
-            };
-            match received {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                received => return Ok(received?),
-            }
-        }
-    }
-}
-
-fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
-    between(
-        |socket, to| {
-            let score = turn_by_turn::<E>(0, pings, &socket, to)?;
-            Ok(score.ok_or("it ended without a score")?)
-        },
-        move |socket, to| turn_by_turn::<E>(1, pings, &socket, to).map(|_| ()),
-    )
-}
-
-/// The end of number `which` by a loop around one socket: 0 calls and asks, 1 answers. The score, of who asks.
-fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
-    which: usize,
-    pings: u32,
-    socket: &UdpSocket,
-    to: SocketAddr,
-) -> Outcome<Option<Score>> {
-    let text = |error: Box<dyn Error>| error.to_string();
-    socket.set_read_timeout(Some(PATIENCE))?;
-    let begin = Instant::now();
-    let now = || begin.elapsed().as_nanos() as Nanos;
-    let mut ends = VecDeque::from(E::pair(&Conditions::PINGS).map_err(text)?);
-    let mut end = ends.remove(which).ok_or("no such end")?;
-    let payload = Bytes::from(vec![0x5a; Conditions::PINGS.message]);
-    let (mut wire, mut buffer) = (VecDeque::new(), [0; 2048]);
-    let mut watch = Watch::of(pings);
-    // Who asks has one question to begin with; who answers ends when nobody asks any more.
-    let (mut due, mut score, mut answers, mut quiet) = (1 - which as u32, None, 0, 0);
-    while score.is_none() && !(answers == WARM_UP + pings && quiet > 1) {
-        end.give(now(), &mut wire);
-        if due > 0 && end.is_up() {
-            let mut source = || {
-                due = due.checked_sub(1)?;
-                Some((0, &payload))
-            };
-            end.fill(now(), &mut source).map_err(text)?;
-            end.give(now(), &mut wire);
-        }
-        for packet in wire.drain(..) {
-            socket.send_to(packet.as_ref(), to)?;
-        }
-        match socket.recv(&mut buffer) {
-            Ok(length) => {
-                quiet = 0;
-                end.take(now(), buffer[..length].to_vec().into());
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                quiet += 1;
-                if end.deadline().is_some_and(|at| at <= now()) {
-                    end.expire(now());
-                }
-                if quiet > 500 {
-                    return Err("nothing came for ten seconds".into());
-                }
-            }
-            Err(error) => return Err(error.into()),
-        }
-        let mut accept = |_| {
-            due += 1;
-            answers += 1;
-            score = (which == 0).then(|| watch.answered()).flatten();
-            Ok(())
-        };
-        end.read(&mut accept).map_err(text)?;
-    }
     Ok(score)
 }
 

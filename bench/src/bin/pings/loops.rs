@@ -1,0 +1,208 @@
+//! A stack without I/O, driven by as little as can be: a plain loop around one socket, or one task of tokio's around one.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use anabranch_bench::contest::{Conditions, End};
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+
+use super::{Outcome, Score, WARM_UP, Watch, between, runtime};
+
+/// How long an end of a plain loop listens before it looks at its timers, and how long who answers goes on when nobody asks.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// An end for which nothing comes for so long has failed.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Bytes of the longest packet and more.
+const ROOM: usize = 2048;
+
+/// An end and what it has to do: number 0 calls and asks, 1 answers.
+struct Turns<E: End> {
+    end: E,
+    begin: Instant,
+    /// What it has to send.
+    wire: VecDeque<E::Packet>,
+    payload: Bytes,
+    /// Messages that are to be sent next.
+    due: u32,
+    /// Messages that came, of so many.
+    came: u32,
+    all: u32,
+    watch: Option<Watch>,
+    score: Option<Score>,
+}
+
+impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
+    fn new(which: usize, pings: u32) -> Outcome<Self> {
+        let mut ends = VecDeque::from(E::pair(&Conditions::PINGS).map_err(text)?);
+        Ok(Self {
+            end: ends.remove(which).ok_or("no such end")?,
+            begin: Instant::now(),
+            wire: VecDeque::new(),
+            payload: Bytes::from(vec![0x5a; Conditions::PINGS.message]),
+            // Who asks has one question to begin with.
+            due: 1 - which as u32,
+            came: 0,
+            all: WARM_UP + pings,
+            watch: (which == 0).then(|| Watch::of(pings)),
+            score: None,
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.begin.elapsed().as_nanos() as Nanos
+    }
+
+    /// Puts what is to be sent into `wire`.
+    fn give(&mut self) -> Outcome<()> {
+        let now = self.now();
+        self.end.give(now, &mut self.wire);
+        if self.due > 0 && self.end.is_up() {
+            let (due, payload) = (&mut self.due, &self.payload);
+            let mut source = || {
+                *due = due.checked_sub(1)?;
+                Some((0, payload))
+            };
+            self.end.fill(now, &mut source).map_err(text)?;
+            self.end.give(now, &mut self.wire);
+        }
+        Ok(())
+    }
+
+    /// A packet came; reads what it brought.
+    fn take(&mut self, packet: &[u8]) -> Outcome<()> {
+        let now = self.now();
+        self.end.take(now, packet.to_vec().into());
+        let (due, came) = (&mut self.due, &mut self.came);
+        let (watch, score) = (&mut self.watch, &mut self.score);
+        let mut accept = |_| {
+            *due += 1;
+            *came += 1;
+            *score = watch.as_mut().and_then(Watch::answered);
+            Ok(())
+        };
+        self.end.read(&mut accept).map_err(text)?;
+        Ok(())
+    }
+
+    /// Lets a timer that has ended act.
+    fn look_at_timers(&mut self) {
+        let now = self.now();
+        if self.end.deadline().is_some_and(|at| at <= now) {
+            self.end.expire(now);
+        }
+    }
+
+    /// Whether it has answered all there is.
+    fn is_done(&self) -> bool {
+        self.watch.is_none() && self.came == self.all
+    }
+}
+
+fn text(error: Box<dyn Error>) -> String {
+    error.to_string()
+}
+
+/// Both ends by a plain loop.
+pub fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
+    between(
+        |socket, to| {
+            let score = turn_by_turn(Turns::<E>::new(0, pings)?, &socket, to)?;
+            Ok(score.ok_or("it ended without a score")?)
+        },
+        move |socket, to| turn_by_turn(Turns::<E>::new(1, pings)?, &socket, to).map(|_| ()),
+    )
+}
+
+/// Receive, take, read, send. Gives the score, of who asks; who answers ends when nobody asks any more.
+fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
+    mut turns: Turns<E>,
+    socket: &UdpSocket,
+    to: SocketAddr,
+) -> Outcome<Option<Score>> {
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let (mut buffer, mut quiet) = ([0; ROOM], Duration::ZERO);
+    while turns.score.is_none() && !(turns.is_done() && quiet > PATIENCE) {
+        turns.give()?;
+        for packet in turns.wire.drain(..) {
+            socket.send_to(packet.as_ref(), to)?;
+        }
+        match socket.recv(&mut buffer) {
+            Ok(length) => {
+                quiet = Duration::ZERO;
+                turns.take(&buffer[..length])?;
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                quiet += PATIENCE;
+                turns.look_at_timers();
+                if quiet > LONGEST {
+                    return Err("nothing came for ten seconds".into());
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(turns.score)
+}
+
+/// Both ends by a task of tokio's each, as a program does that has other things to do on its thread: its socket and its next timer
+/// are what it waits for.
+pub fn by_a_task<E: End<Packet: From<Vec<u8>>> + 'static>(pings: u32) -> Outcome<Score> {
+    let run = move |which, socket: UdpSocket, to| {
+        socket.set_nonblocking(true)?;
+        runtime()?.block_on(async move {
+            let socket = tokio::net::UdpSocket::from_std(socket)?;
+            waiting(Turns::<E>::new(which, pings)?, &socket, to).await
+        })
+    };
+    between(
+        move |socket, to| Ok(run(0, socket, to)?.ok_or("it ended without a score")?),
+        move |socket, to| run(1, socket, to).map(|_| ()),
+    )
+}
+
+/// The same turns. The timer is set anew only where it would ring too late: one that rings early finds nothing to do.
+async fn waiting<E: End<Packet: From<Vec<u8>>>>(
+    mut turns: Turns<E>,
+    socket: &tokio::net::UdpSocket,
+    to: SocketAddr,
+) -> Outcome<Option<Score>> {
+    let begin = tokio::time::Instant::from_std(turns.begin);
+    let longest = begin + LONGEST;
+    let mut alarm = pin!(tokio::time::sleep_until(longest));
+    let mut buffer = [0; ROOM];
+    while turns.score.is_none() {
+        turns.give()?;
+        for packet in turns.wire.drain(..) {
+            socket.send_to(packet.as_ref(), to).await?;
+        }
+        if turns.is_done() {
+            break;
+        }
+        let due = turns.end.deadline().map(Duration::from_nanos);
+        let due = due.map_or(longest, |after| begin + after);
+        if due < alarm.deadline() {
+            alarm.as_mut().reset(due);
+        }
+        let received = tokio::select! {
+            biased;
+            received = socket.recv(&mut buffer) => Some(received?),
+            () = &mut alarm => None,
+        };
+        match received {
+            Some(length) => turns.take(&buffer[..length])?,
+            None => {
+                turns.look_at_timers();
+                let due = turns.end.deadline().map(Duration::from_nanos);
+                alarm
+                    .as_mut()
+                    .reset(due.map_or(longest, |after| begin + after));
+            }
+        }
+    }
+    Ok(turns.score)
+}
