@@ -290,6 +290,10 @@ impl Endpoint {
         match self.table.get(slot) {
             Some(association) if association.is_closed() && !association.has_last_words() => {
                 self.timers.set(slot, None);
+                // Its tag is remembered when it is next asked what it has to send, which it is no more.
+                if self.table.is_findable(slot) {
+                    self.retire(self.latest, slot);
+                }
                 self.table.remove(slot);
                 true
             }

@@ -2,9 +2,10 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, StateName};
+use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use bytes::Bytes;
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
+use bytes::{Bytes, BytesMut};
 use common::wrong::discarded;
 use common::*;
 
@@ -94,4 +95,78 @@ fn in_cookie_echoed_an_older_cookie_counts_once_ours_was_repeated() {
     assert_eq!(world.state(A, a), StateName::CookieEchoed);
     world.inject(A, late);
     assert_eq!(world.state(A, a), StateName::Established);
+}
+
+/// A server, which callers visit one after the other.
+struct Door {
+    server: Endpoint,
+    now: Nanos,
+}
+
+impl Door {
+    fn path() -> Path {
+        Path::new(address(Z, 0), address(A, 0))
+    }
+
+    fn hear(&mut self, datagram: Bytes) {
+        self.server
+            .handle_datagram(self.now, Self::path(), Ecn::NotEct, datagram);
+    }
+
+    /// The next packet of that end.
+    fn of(end: &mut Endpoint, now: Nanos) -> Option<Bytes> {
+        let mut out = BytesMut::new();
+        end.poll_transmit(now, &mut out)?;
+        Some(out.freeze())
+    }
+
+    /// The next packet of the server's.
+    fn said(&mut self) -> Option<Bytes> {
+        Self::of(&mut self.server, self.now)
+    }
+
+    /// An association from that port begins, and ends by an ABORT; gives its COOKIE ECHO.
+    fn visit(&mut self, port: u16) -> Bytes {
+        self.now += MILLISECOND;
+        let now = self.now;
+        let mut caller = Endpoint::new(Config::default(), port, [port as u8; 32]).unwrap();
+        let id = caller
+            .connect(now, &[address(Z, 0)], PORT_Z)
+            .expect("it has an address");
+        let init = Self::of(&mut caller, now).expect("an INIT");
+        self.hear(init);
+        let init_ack = self.said().expect("an INIT ACK");
+        caller.handle_datagram(now, Self::path().reversed(), Ecn::NotEct, init_ack);
+        let echo = Self::of(&mut caller, now).expect("a COOKIE ECHO");
+        let association = caller.association_mut(id).unwrap();
+        association.abort(now, Bytes::new()).unwrap();
+        let abort = Self::of(&mut caller, now).expect("an ABORT");
+        self.hear(echo.clone());
+        let newest = self.server.associations().next().expect("one has begun");
+        self.hear(abort);
+        assert!(self.server.release(newest), "it has ended");
+        while self.said().is_some() {}
+        echo
+    }
+}
+
+/// What somebody on the way has seen brings no association back, whatever number of others have ended since.
+#[test]
+fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered() {
+    let mut server = Endpoint::new(Config::default(), PORT_Z, [1; 32]).unwrap();
+    server.listen(true);
+    let mut door = Door { server, now: 0 };
+    let seen = door.visit(1);
+    for others in [1, 20_000] {
+        for _ in 0..others {
+            door.visit(2);
+        }
+        door.hear(seen.clone());
+        assert_eq!(door.server.associations().count(), 0, "after {others}");
+    }
+    // It is not known any more that this one has ended: its peer, were it new, is told to begin again.
+    assert_eq!(door.server.discards().of(Discard::LateCookie), 1);
+    assert_eq!(door.server.discards().of(Discard::StaleCookie), 1);
+    let said = door.said().expect("an ERROR");
+    assert!(describe(&said).contains("ERROR"), "{}", describe(&said));
 }

@@ -7,7 +7,7 @@ use anabranch_wire::chunk::{Abort, ErrorChunk};
 use anabranch_wire::packet::Chunks;
 
 use super::authentication::Voucher;
-use super::retired::RetiredTags;
+use super::retired::{Past, RetiredTags};
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
@@ -129,7 +129,6 @@ impl Endpoint {
     /// A new association, if they are accepted and there is room.
     fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
         if self.retired.has_any() && self.comes_late(arrival, cookie) {
-            self.discards.count(Discard::LateCookie);
             return None;
         }
         let decided = if self.undecided.is_some() {
@@ -161,12 +160,21 @@ impl Endpoint {
         Some(id.slot)
     }
 
-    /// Whether the association of this cookie is over.
+    /// Whether the association of this cookie is over, or may be. In the second case its peer is told to begin with an INIT again: so
+    /// one that is new loses a round trip, where many others end at the same time.
     #[cold]
     #[inline(never)]
     fn comes_late(&mut self, arrival: Arrival, cookie: &Cookie) -> bool {
-        let late = |it: &mut RetiredTags| it.contains(arrival.now, cookie.local_tag);
-        self.retired.change(late) == Some(true)
+        let past = |it: &mut RetiredTags| it.past(arrival.now, cookie.local_tag, cookie.created_at);
+        match self.retired.change(past).flatten() {
+            None => return false,
+            Some(Past::Over) => self.discards.count(Discard::LateCookie),
+            Some(Past::Unknown(lacks)) => {
+                self.discards.count(Discard::StaleCookie);
+                self.tell_staleness(arrival, cookie, lacks);
+            }
+        }
+        true
     }
 
     /// Whether the user has accepted the association, where the user is to decide; `None` where it is not to be made now.

@@ -7,21 +7,41 @@ use anabranch_transport::Nanos;
 
 use crate::seldom::Blank;
 
-/// The most tags remembered; beyond it the oldest are forgotten early.
-const MOST: usize = 4_096;
+/// The most tags remembered; beyond it the oldest are forgotten early, and with them all cookies as old as they may be.
+const MOST: usize = 16_384;
 
 /// Tags whose cookies may still be within their lifespan.
 #[derive(Debug, Default)]
 pub(super) struct RetiredTags {
     /// Whether it ended by SHUTDOWN.
     tags: BTreeMap<u32, bool>,
-    order: VecDeque<(Nanos, u32)>,
+    order: VecDeque<Retired>,
+    /// When the last one ended that was forgotten early: any cookie made until then may be one's that has ended.
+    horizon: Option<Nanos>,
+}
+
+#[derive(Debug)]
+struct Retired {
+    tag: u32,
+    ended: Nanos,
+    /// Its cookies are good no longer than that.
+    until: Nanos,
+}
+
+/// What is known of a cookie's association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Past {
+    /// It has ended.
+    Over,
+    /// It may have ended: the cookie is older by so much than one of which it would be known.
+    Unknown(Nanos),
 }
 
 impl Blank for RetiredTags {
     const BLANK: &'static Self = &Self {
         tags: BTreeMap::new(),
         order: VecDeque::new(),
+        horizon: None,
     };
 
     fn is_blank(&self) -> bool {
@@ -35,20 +55,30 @@ impl RetiredTags {
     pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos, graceful: bool) {
         self.forget_expired(now);
         if self.tags.insert(tag, graceful).is_none() {
-            self.order
-                .push_back((now.saturating_add(cookie_life.saturating_mul(2)), tag));
+            self.order.push_back(Retired {
+                tag,
+                ended: now,
+                until: now.saturating_add(cookie_life.saturating_mul(2)),
+            });
         }
         if self.order.len() > MOST
-            && let Some((_, oldest)) = self.order.pop_front()
+            && let Some(oldest) = self.order.pop_front()
         {
-            self.tags.remove(&oldest);
+            self.tags.remove(&oldest.tag);
+            self.horizon = Some(oldest.ended);
         }
     }
 
-    /// Whether an association of that tag ended lately.
-    pub(super) fn contains(&mut self, now: Nanos, tag: u32) -> bool {
+    /// What is known against a cookie of the association of that tag, made at `created_at`.
+    pub(super) fn past(&mut self, now: Nanos, tag: u32, created_at: Nanos) -> Option<Past> {
         self.forget_expired(now);
-        self.tags.contains_key(&tag)
+        if self.tags.contains_key(&tag) {
+            return Some(Past::Over);
+        }
+        // One nanosecond at least: it is told as an age.
+        let younger = self.horizon?.saturating_add(1);
+        let lacks = younger.saturating_sub(created_at);
+        (lacks > 0).then_some(Past::Unknown(lacks))
     }
 
     /// Whether an association of that tag ended lately by SHUTDOWN.
@@ -57,12 +87,56 @@ impl RetiredTags {
         self.tags.get(&tag) == Some(&true)
     }
 
+    /// Where none is left, cookies as old as the horizon have expired too: those that were forgotten early ended before all of these.
     fn forget_expired(&mut self, now: Nanos) {
-        while let Some(&(until, tag)) = self.order.front()
-            && until < now
+        while let Some(oldest) = self.order.front()
+            && oldest.until < now
         {
+            self.tags.remove(&oldest.tag);
             self.order.pop_front();
-            self.tags.remove(&tag);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::time::SECOND;
+
+    use super::*;
+
+    const LIFE: Nanos = 60 * SECOND;
+
+    #[test]
+    fn a_tag_is_remembered_as_long_as_its_cookie_may_be_good() {
+        let mut tags = RetiredTags::default();
+        tags.retire(SECOND, 7, LIFE, false);
+        assert_eq!(tags.past(121 * SECOND, 7, 0), Some(Past::Over));
+        assert_eq!(tags.past(121 * SECOND, 8, 0), None, "another's");
+        assert_eq!(tags.past(121 * SECOND + 1, 7, 0), None);
+        assert!(tags.is_blank());
+    }
+
+    /// However many end, no cookie of theirs is taken for one of an association that has yet to begin.
+    #[test]
+    fn no_cookie_is_good_that_may_be_of_a_tag_forgotten_early() {
+        let mut tags = RetiredTags::default();
+        let ended = |tag: u32| SECOND + Nanos::from(tag);
+        for tag in 0..MOST as u32 {
+            tags.retire(ended(tag), tag, LIFE, false);
+        }
+        let now = 2 * SECOND;
+        assert_eq!(tags.past(now, u32::MAX, 0), None, "all are remembered");
+        for tag in MOST as u32..MOST as u32 + 10 {
+            tags.retire(ended(tag), tag, LIFE, false);
+        }
+        assert_eq!(tags.order.len(), MOST);
+        // Those of 0 to 9 are forgotten: cookies made until the last of them ended are not taken, later ones are.
+        for tag in 0..10 {
+            let lacks = ended(9) + 1 - SECOND;
+            assert_eq!(tags.past(now, tag, SECOND), Some(Past::Unknown(lacks)));
+        }
+        assert_eq!(tags.past(now, 0, ended(9)), Some(Past::Unknown(1)));
+        assert_eq!(tags.past(now, u32::MAX, ended(9) + 1), None);
+        assert_eq!(tags.past(now, 10, ended(9) + 1), Some(Past::Over));
     }
 }

@@ -342,6 +342,15 @@ impl Table {
         self.slots.get_mut(slot)?.association.as_deref_mut()
     }
 
+    /// Whether packets of its peer find the association.
+    pub(super) fn is_findable(&self, slot: u32) -> bool {
+        let entry = self.slots.get(slot);
+        entry.is_some_and(|entry| {
+            let tag = entry.association.as_ref().map(|it| it.local_tag());
+            !entry.keys.is_empty() || tag.is_some_and(|tag| self.by_tag.get(&tag) == Some(slot))
+        })
+    }
+
     /// Makes the association unfindable: packets of its peer are out of the blue from now on.
     pub(super) fn detach(&mut self, slot: u32) {
         self.way = None;

@@ -1,6 +1,6 @@
 //! Messages behind a reset of their streams: they wait until it is settled (RFC 6525 §5.1.2 A1).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_wire::Ssn;
 
@@ -14,6 +14,8 @@ pub(super) struct Holding {
     all: u32,
     streams: BTreeSet<u16>,
     behind: VecDeque<(Turn, Queued)>,
+    /// Bytes of user data of those given for a stream, where there are any: they are asked for often, of one stream after the other.
+    bytes: BTreeMap<u16, usize>,
 }
 
 impl Holding {
@@ -23,6 +25,18 @@ impl Holding {
             Turn::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
             Turn::Spread => self.all > 0 || !self.streams.is_empty(),
         }
+    }
+
+    fn push(&mut self, turn: Turn, queued: Queued) {
+        if let Turn::Stream(stream) = turn {
+            *self.bytes.entry(stream).or_default() += queued.message.payload.len();
+        }
+        self.behind.push_back((turn, queued));
+    }
+
+    fn take(&mut self) -> VecDeque<(Turn, Queued)> {
+        self.bytes.clear();
+        std::mem::take(&mut self.behind)
     }
 }
 
@@ -35,15 +49,14 @@ impl SendQueue {
         };
         self.behind += queued.message.payload.len();
         self.messages += 1;
-        holding.behind.push_back((turn, queued));
+        holding.push(turn, queued);
         None
     }
 
     /// Bytes of user data given for `stream` that wait.
     pub(super) fn bytes_behind(&self, stream: u16) -> usize {
-        let behind = self.holding.iter().flat_map(|it| &it.behind);
-        let of_it = behind.filter(|(turn, _)| *turn == Turn::Stream(stream));
-        of_it.map(|(_, queued)| queued.message.payload.len()).sum()
+        let bytes = self.holding.as_ref().and_then(|it| it.bytes.get(&stream));
+        bytes.copied().unwrap_or(0)
     }
 
     /// What is given for `streams` from now on waits; `None`: for any. Those of several calls differ, but for any.
@@ -94,9 +107,9 @@ impl SendQueue {
             }
             None => holding.all = holding.all.saturating_sub(1),
         }
-        for (turn, queued) in std::mem::take(&mut holding.behind) {
+        for (turn, queued) in holding.take() {
             if holding.holds(turn) {
-                holding.behind.push_back((turn, queued));
+                holding.push(turn, queued);
             } else {
                 self.behind -= queued.message.payload.len();
                 self.messages -= 1;
@@ -113,7 +126,7 @@ impl SendQueue {
         let Some(holding) = &mut self.holding else {
             return 0;
         };
-        let behind = std::mem::take(&mut holding.behind);
+        let behind = holding.take();
         receipts.extend(behind.iter().filter_map(|(_, queued)| queued.receipt()));
         let withdrawn = behind.len();
         self.messages -= withdrawn;

@@ -334,3 +334,41 @@ fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
     assert_eq!(queue.pop(100, none).map(|it| it.user_data.len()), Some(20));
     assert_eq!(queue.take_ended(), Some(3));
 }
+
+/// Bytes behind a reset count for their streams, until they go on or are taken back.
+#[test]
+fn bytes_behind_a_reset_count_for_their_streams() {
+    let mut queue = queue_of(SchedulerKind::RoundRobin);
+    let put = |queue: &mut SendQueue, turn, length| {
+        queue.push(turn, message(length), false, None, None);
+    };
+    queue.hold(Some(&[1, 2]));
+    for (turn, length) in [
+        (Turn::Stream(1), 10),
+        (Turn::Stream(2), 20),
+        (Turn::Stream(1), 30),
+        (Turn::Stream(3), 40),
+        (Turn::Spread, 50),
+    ] {
+        put(&mut queue, turn, length);
+    }
+    let of_each = |queue: &SendQueue| [1, 2, 3].map(|it| queue.bytes_of(it));
+    assert_eq!(of_each(&queue), [40, 20, 40]);
+    assert_eq!(queue.bytes(), 150);
+    let behind = |queue: &SendQueue| [1, 2, 3].map(|it| queue.bytes_behind(it));
+    assert_eq!(behind(&queue), [40, 20, 0]);
+    queue.release(Some(&[1]), true);
+    assert_eq!(behind(&queue), [0, 20, 0]);
+    assert_eq!(of_each(&queue), [40, 20, 40]);
+    assert_eq!(
+        queue.withdraw_held(&mut Vec::new()),
+        2,
+        "of 2, and the one of any"
+    );
+    assert_eq!(of_each(&queue), [40, 0, 40]);
+    put(&mut queue, Turn::Stream(2), 5);
+    assert_eq!(of_each(&queue), [40, 5, 40]);
+    queue.release(Some(&[2]), false);
+    assert_eq!(behind(&queue), [0, 0, 0]);
+    assert_eq!(of_each(&queue), [40, 5, 40]);
+}
