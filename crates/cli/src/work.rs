@@ -233,10 +233,16 @@ fn work(
 /// A results directory, and a word about what is damaged there.
 fn open(directory: &Path) -> Result<Store, Failure> {
     let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
-    for Damage { path, runs, bytes } in store.damaged() {
+    for damage in store.damaged() {
+        let Damage {
+            path,
+            runs,
+            bytes,
+            lost,
+        } = damage;
         let path = path.display();
         note(format_args!(
-            "note: {path}: the last {bytes} bytes are damaged and were removed; {runs} runs before them are kept, and the others are repeated"
+            "note: {path}: {bytes} bytes are damaged; runs lost, and to be repeated: {lost}; runs kept: {runs}"
         ));
     }
     Ok(store)

@@ -6,8 +6,9 @@
 //! LENGTH CHECKSUM KEY RECORD
 //! ```
 //! A line is a run: eight hexadecimal digits of the length of `KEY RECORD` in bytes, eight of its CRC32c, the key of the run, its
-//! record as JSON. A process that was killed, or a full disk, leaves half a line: what does not check, and all behind it, is cut off
-//! by whoever writes next, and those runs are made again.
+//! record as JSON. A process that was killed, or a full disk, leaves half a line, and a disk may change bytes: reading goes on at the
+//! next line that checks. What does not check is taken away by whoever writes next: cut off at the end, made empty lines before it.
+//! Those runs are made again.
 //!
 //! Processes that work on one directory at once have a journal each, `1.journal` and so on: the first that nobody else holds a
 //! lock on. Everybody reads all of them.
@@ -90,15 +91,30 @@ struct Own {
     file: Arc<File>,
 }
 
-/// A journal that does not check to its end.
+/// A journal of which not all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Which.
     pub path: PathBuf,
-    /// Runs before the damage.
+    /// Runs that check.
     pub runs: usize,
-    /// Bytes from there on.
+    /// Bytes that do not.
     pub bytes: u64,
+    /// Runs that these were, as far as it can be seen.
+    pub lost: usize,
+}
+
+/// What a journal was found to be.
+#[derive(Debug, Default)]
+struct Found {
+    /// Runs that check.
+    runs: usize,
+    /// Where the last of them ends.
+    whole: usize,
+    /// What does not check, in order.
+    damaged: Vec<Range<usize>>,
+    /// Runs that this was.
+    lost: usize,
 }
 
 impl Journal {
@@ -114,10 +130,15 @@ impl Journal {
                 source,
             };
             let bytes = fs::read(&path).map_err(failed)?;
-            let (runs, whole) = state.read(&path, &bytes)?;
-            if whole < bytes.len() {
-                let bytes = (bytes.len() - whole) as u64;
-                state.damaged.push(Damage { path, runs, bytes });
+            let found = state.read(&path, &bytes)?;
+            let damaged: usize = found.damaged.iter().map(Range::len).sum();
+            if damaged > 0 {
+                state.damaged.push(Damage {
+                    path,
+                    runs: found.runs,
+                    bytes: damaged as u64,
+                    lost: found.lost,
+                });
             }
         }
         Ok(Self {
@@ -126,7 +147,7 @@ impl Journal {
         })
     }
 
-    /// Journals that did not check to their ends when they were read. Another process may have been about to write there.
+    /// Journals of which not all did check when they were read. Another process may have been about to write there.
     pub fn damaged(&self) -> Vec<Damage> {
         self.locked(|state| state.damaged.clone())
     }
@@ -181,7 +202,7 @@ impl Journal {
         own.map_or(Ok(()), |own| own.flush())
     }
 
-    /// The first journal that nobody else writes, locked, its damaged end cut off.
+    /// The first journal that nobody else writes, locked, with what is damaged taken away.
     fn own(&self, state: &mut State) -> Result<Own, JournalError> {
         for number in 1..=u32::MAX {
             let path = self.directory.join(format!("{number}.{EXTENSION}"));
@@ -202,13 +223,8 @@ impl Journal {
             // What another process has written since it was read counts, too.
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
-            let (_, whole) = state.read(&path, &bytes)?;
-            file.set_len(whole as u64)
-                .and_then(|()| file.seek(SeekFrom::End(0)))
-                .map_err(failed)?;
-            if whole == 0 {
-                file.write_all(HEAD.as_bytes()).map_err(failed)?;
-            }
+            let found = state.read(&path, &bytes)?;
+            mend(&mut file, &found).map_err(failed)?;
             let file = Arc::new(file);
             return Ok(Own { path, file });
         }
@@ -237,26 +253,24 @@ impl Own {
 }
 
 impl State {
-    /// Takes in what checks of a journal: the runs and the bytes that do.
-    fn read(&mut self, path: &Path, bytes: &[u8]) -> Result<(usize, usize), JournalError> {
-        if !bytes.starts_with(HEAD.as_bytes()) {
-            let begun = HEAD.as_bytes().starts_with(bytes);
-            if !begun && bytes.starts_with(NAME.as_bytes()) {
-                let end = bytes.iter().position(|byte| *byte == b'\n');
-                let found = String::from_utf8_lossy(&bytes[NAME.len()..end.unwrap_or(bytes.len())]);
-                return Err(JournalError::Form {
-                    path: path.to_owned(),
-                    found: found.into_owned(),
-                });
-            }
-            return Ok((0, 0));
+    /// Takes in what checks of a journal.
+    fn read(&mut self, path: &Path, bytes: &[u8]) -> Result<Found, JournalError> {
+        if let Some(found) = other_form(bytes) {
+            return Err(JournalError::Form {
+                path: path.to_owned(),
+                found,
+            });
         }
-        let (mut runs, mut at) = (0, HEAD.len());
-        while let Some((key, record, length)) = parse(&bytes[at..]) {
-            self.note(key, record);
-            (runs, at) = (runs + 1, at + length);
+        let mut found = Found::default();
+        if bytes.starts_with(HEAD.as_bytes()) {
+            found.whole = HEAD.len();
         }
-        Ok((runs, at))
+        while let Some((begin, line)) = next(bytes, &mut found) {
+            self.note(line.key, line.record);
+            found.runs += 1;
+            found.whole = begin + line.length;
+        }
+        Ok(found)
     }
 
     fn note(&mut self, key: &str, record: &[u8]) {
@@ -309,8 +323,78 @@ fn line(key: &str, record: &[u8]) -> Vec<u8> {
     line
 }
 
-/// The key and the record of the first line, and the line's length; `None` where it does not check.
-fn parse(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
+/// The form that a journal says to be of, where that is another.
+fn other_form(bytes: &[u8]) -> Option<String> {
+    let form = bytes.strip_prefix(NAME.as_bytes())?;
+    let end = form.iter().position(|byte| *byte == b'\n')?;
+    let form = std::str::from_utf8(&form[..end]).ok()?;
+    // Anything else is a damaged head.
+    let is_number = form.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && bytes[..NAME.len() + end + 1] != *HEAD.as_bytes()).then(|| form.to_owned())
+}
+
+/// A line that checks.
+struct Line<'a> {
+    key: &'a str,
+    record: &'a [u8],
+    length: usize,
+}
+
+/// The next line that checks, and where it begins. What is between it and the last one is noted as damaged, but for empty lines.
+fn next<'a>(bytes: &'a [u8], found: &mut Found) -> Option<(usize, Line<'a>)> {
+    let behind = &bytes[found.whole..];
+    let empty = behind.iter().take_while(|byte| **byte == b'\n').count();
+    found.whole += empty;
+    let begin = found.whole;
+    // What is behind the head is a run, though its own beginning may be damaged.
+    let mut lost = usize::from(begin > 0);
+    for at in begin..bytes.len() {
+        let Some((length, checksum)) = prefix(&bytes[at..]) else {
+            continue;
+        };
+        if let Some(line) = parse(&bytes[at..], length, checksum) {
+            found.note(begin..at, lost);
+            return Some((at, line));
+        }
+        lost += usize::from(at > begin);
+    }
+    found.note(begin..bytes.len(), lost);
+    None
+}
+
+impl Found {
+    /// Notes what does not check, and how many runs it was.
+    fn note(&mut self, damaged: Range<usize>, lost: usize) {
+        if !damaged.is_empty() {
+            self.lost += lost;
+            self.damaged.push(damaged);
+        }
+    }
+}
+
+/// Takes away what is damaged: the end is cut off, and empty lines take the place of what is before it. What is added goes to the end.
+fn mend(file: &mut File, found: &Found) -> io::Result<()> {
+    file.set_len(found.whole as u64)?;
+    for damaged in &found.damaged {
+        if damaged.start >= found.whole {
+            continue;
+        }
+        let mut lines = vec![b'\n'; damaged.len()];
+        if damaged.start == 0 && lines.len() >= HEAD.len() {
+            lines[..HEAD.len()].copy_from_slice(HEAD.as_bytes());
+        }
+        file.seek(SeekFrom::Start(damaged.start as u64))?;
+        file.write_all(&lines)?;
+    }
+    file.seek(SeekFrom::End(0))?;
+    match found.whole {
+        0 => file.write_all(HEAD.as_bytes()),
+        _ => Ok(()),
+    }
+}
+
+/// Length and checksum that a line begins with.
+fn prefix(bytes: &[u8]) -> Option<(usize, u32)> {
     let prefix = bytes.first_chunk::<PREFIX>()?;
     let number = |from: usize| {
         let (digits, space) = prefix[from..].split_at_checked(8)?;
@@ -318,7 +402,11 @@ fn parse(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
         let digits = std::str::from_utf8(digits).ok().filter(|_| hexadecimal)?;
         u32::from_str_radix(digits, 16).ok()
     };
-    let (length, checksum) = (number(0)? as usize, number(9)?);
+    Some((number(0)? as usize, number(9)?))
+}
+
+/// The first line; `None` where it does not check.
+fn parse(bytes: &[u8], length: usize, checksum: u32) -> Option<Line<'_>> {
     let text = bytes.get(PREFIX..PREFIX.checked_add(length)?)?;
     let ends = bytes.get(PREFIX + length) == Some(&b'\n');
     if !ends || crc_fast::crc32_iscsi(text) != checksum {
@@ -326,7 +414,11 @@ fn parse(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
     }
     let space = text.iter().position(|byte| *byte == b' ')?;
     let key = std::str::from_utf8(&text[..space]).ok()?;
-    Some((key, &text[space + 1..], PREFIX + length + 1))
+    Some(Line {
+        key,
+        record: &text[space + 1..],
+        length: PREFIX + length + 1,
+    })
 }
 
 /// Writes a line at the end, or none of it.

@@ -156,7 +156,7 @@ impl Store {
         self.directory.join("runs")
     }
 
-    /// Journals of runs that were damaged. What does not check counts for nothing, and is cut off by the next run that is kept.
+    /// Journals of runs that were damaged. What does not check counts for nothing, and is taken away by the next run that is kept.
     pub fn damaged(&self) -> Vec<Damage> {
         self.journal.damaged()
     }
