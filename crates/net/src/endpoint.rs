@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig, Refusal, ZeroChecksum};
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config as SctpConfig, Refusal, StateName, ZeroChecksum,
+};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
@@ -182,6 +184,26 @@ impl Endpoint {
     /// `sctp.max_init_retransmits` makes it fewer.
     pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
         Self::finish(self.begin(&peer.into(), None)?).await
+    }
+
+    /// As [`Endpoint::connect`], but for so long at most.
+    ///
+    /// Cancel-safe: if the future is dropped, the attempt is aborted.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`]; where the limit ends it, [`CloseReason::NoAnswer`] or [`CloseReason::NoCookieAck`], by what was answered so far.
+    pub async fn connect_within(
+        &self,
+        peer: impl Into<Peer>,
+        limit: Duration,
+    ) -> Result<Association, ConnectError> {
+        let attempt = self.begin(&peer.into(), None)?;
+        let up = within(&**self.runtime(), limit, attempt.established()).await;
+        if up.is_none() {
+            let state = attempt.status().map_or(StateName::Closed, |it| it.state);
+            return Err(Lost(CloseReason::unanswered(state)).into());
+        }
+        Self::finish(attempt).await
     }
 
     /// Waits until an attempt has come to its end.

@@ -101,6 +101,7 @@ fn words(reason: &CloseReason) -> String {
         }
         CloseReason::PeerViolation(what) => format!("the peer broke the protocol ({what:?})"),
         CloseReason::NoAnswer => "the peer does not answer".to_owned(),
+        CloseReason::NoCookieAck => "the peer answers INIT, but not COOKIE ECHO".to_owned(),
         CloseReason::StaleCookie => "the peer finds every cookie stale".to_owned(),
         CloseReason::ReceiveBufferExhausted => {
             "the peer filled the receive buffer with what cannot be delivered".to_owned()

@@ -3,6 +3,7 @@
 mod common;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use anabranch_net::{
     AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError, Direction, Endpoint,
@@ -252,6 +253,63 @@ fn nobody_at_home_and_nobody_accepting() {
             unanswered,
             Err(ConnectError::Lost(Lost(CloseReason::NoAnswer)))
         );
+    });
+}
+
+/// Somebody between a client and the endpoint at `port` who lets COOKIE ECHOs disappear; gives its own port.
+fn cookie_thief(port: u16) -> u16 {
+    const COOKIE_ECHO: u8 = 10;
+    let [front, back] = [0, 1].map(|_| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback"));
+    back.connect((LOOPBACK, port)).expect("loopback");
+    let own = front.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        let mut packet = [0; 65_536];
+        while let Ok((length, client)) = front.recv_from(&mut packet) {
+            if packet[12] == COOKIE_ECHO {
+                continue;
+            }
+            let _ = back.send(&packet[..length]);
+            // What answers an INIT; other packets of the client are no matter here.
+            if packet[12] == 1
+                && let Ok(length) = back.recv(&mut packet)
+            {
+                let _ = front.send_to(&packet[..length], client);
+            }
+        }
+    });
+    own
+}
+
+#[test]
+fn an_attempt_tells_how_far_it_came() {
+    bounded(async {
+        let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
+        let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+        let silent_port = silent.local_addr().expect("bound").port();
+        let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
+        let deaf = cookie_thief(server.udp_port());
+        config.sctp.max_init_retransmits = 3;
+        let patient = Endpoint::bind(config.clone()).expect("loopback");
+        config.sctp.profile.rto_initial.0 = 20_000_000;
+        config.sctp.rto_min = 20_000_000;
+        config.sctp.rto_max = 20_000_000;
+        let quick = Endpoint::bind(config).expect("loopback");
+        let limit = Duration::from_millis(300);
+        for (port, reason) in [
+            (silent_port, CloseReason::NoAnswer),
+            (deaf, CloseReason::NoCookieAck),
+        ] {
+            let peer = || Peer::from((LOOPBACK, server.port())).over_udp(port);
+            let expected = Err(ConnectError::Lost(Lost(reason)));
+            // The limit ends the one, Max.Init.Retransmits the other.
+            let within = patient.connect_within(peer(), limit).await;
+            assert_eq!(within.map(drop), expected);
+            assert_eq!(quick.connect(peer()).await.map(drop), expected);
+        }
+        patient.wait_idle().await;
+        let straight = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let up = patient.connect_within(straight, Duration::from_secs(60));
+        up.await.expect("it listens");
     });
 }
 

@@ -8,6 +8,7 @@ use crate::address_changes::{AddressChange, AddressChangeOutcome};
 use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
+use crate::state::StateName;
 use crate::tx::Delivery;
 
 /// A notification to the user of an association.
@@ -185,8 +186,10 @@ pub enum CloseReason {
     },
     /// The peer broke a rule that cannot be mended; it was told so in an ABORT.
     PeerViolation(Violation),
-    /// No answer after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-init and T1-cookie).
+    /// No answer to INIT after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-init).
     NoAnswer,
+    /// INIT was answered, but COOKIE ECHO was not after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-cookie).
+    NoCookieAck,
     /// The peer found our cookies stale more often than Max.Init.Retransmits (RFC 9260 §5.2.6).
     StaleCookie,
     /// The receive buffer is full of what cannot be delivered, though no TSN is missing: the peer left out stream sequence
@@ -206,6 +209,16 @@ pub enum CloseReason {
     /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2), than the user's limit
     /// ([`Association::shutdown_within`](crate::Association::shutdown_within)), or than [`Config::drain_timeout`](crate::Config::drain_timeout).
     ShutdownTimeout,
+}
+
+impl CloseReason {
+    /// Why an association was not set up that waited in this state for an answer, and in vain.
+    pub fn unanswered(state: StateName) -> Self {
+        match state {
+            StateName::CookieEchoed => CloseReason::NoCookieAck,
+            _ => CloseReason::NoAnswer,
+        }
+    }
 }
 
 /// What a peer did that ends an association.

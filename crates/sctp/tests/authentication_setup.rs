@@ -341,7 +341,7 @@ fn keys_that_differ_keep_strangers_out() {
         let mut world = World::with_configs(a, z.clone());
         let a = world.connect();
         world.run_for(500 * SECOND);
-        assert_eq!(world.close_reason(A, a), Some(CloseReason::NoAnswer));
+        assert_eq!(world.close_reason(A, a), Some(CloseReason::NoCookieAck));
         assert_eq!(up(&world), 0);
         assert!(discarded(&world, Z, Discard::BadAuth) > 3);
     }

@@ -134,7 +134,7 @@ fn t1_cookie_gives_up_too() {
     world.fate = lose("COOKIE ECHO", 100);
     let a = world.connect();
     world.run_for(100 * SECOND);
-    assert_eq!(world.close_reason(A, a), Some(CloseReason::NoAnswer));
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::NoCookieAck));
     assert_eq!(
         world
             .story

@@ -430,10 +430,9 @@ async fn connect(
     peer: &Peer,
     limit: Duration,
 ) -> Result<Association, Failure> {
-    let error = match tokio::time::timeout(limit, endpoint.connect(peer.clone())).await {
-        Ok(Ok(association)) => return Ok(association),
-        Ok(Err(error)) => error,
-        Err(_) => Lost(CloseReason::NoAnswer).into(),
+    let error = match endpoint.connect_within(peer.clone(), limit).await {
+        Ok(association) => return Ok(association),
+        Err(error) => error,
     };
     let hint = match &error {
         ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause: None })) => {
@@ -443,7 +442,12 @@ async fn connect(
             )
         }
         ConnectError::Lost(Lost(CloseReason::NoAnswer)) => {
-            "; is a server there, at the UDP port of --peer-udp-port?".to_owned()
+            let discards = endpoint.statistics().discards;
+            let heard = match discards.total() {
+                0 => String::new(),
+                _ => format!(" (packets came, and were discarded: {discards})"),
+            };
+            format!("{heard}; is a server there, at the UDP port of --peer-udp-port?")
         }
         _ => String::new(),
     };

@@ -59,9 +59,10 @@ impl From<Lost> for io::Error {
     fn from(lost: Lost) -> Self {
         let kind = match lost.0 {
             CloseReason::AbortedByPeer { .. } => io::ErrorKind::ConnectionReset,
-            CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
-                io::ErrorKind::TimedOut
-            }
+            CloseReason::NoAnswer
+            | CloseReason::NoCookieAck
+            | CloseReason::PeerUnreachable
+            | CloseReason::ShutdownTimeout => io::ErrorKind::TimedOut,
             _ => io::ErrorKind::ConnectionAborted,
         };
         io::Error::new(kind, lost)

@@ -183,7 +183,7 @@ impl Association {
         };
         if self.state.is_being_set_up() {
             if retry.retransmissions >= self.config.max_init_retransmits {
-                return self.close(CloseReason::NoAnswer);
+                return self.close(CloseReason::unanswered(self.state.name()));
             }
         } else {
             self.count_path_error(now, retry.path);

@@ -236,9 +236,10 @@ pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
     match reason {
         CloseReason::AbortedHere => libc::ECONNABORTED,
         CloseReason::AbortedByPeer { .. } if !was_up => libc::ECONNREFUSED,
-        CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
-            libc::ETIMEDOUT
-        }
+        CloseReason::NoAnswer
+        | CloseReason::NoCookieAck
+        | CloseReason::PeerUnreachable
+        | CloseReason::ShutdownTimeout => libc::ETIMEDOUT,
         CloseReason::ProtocolUnreachable if !was_up => libc::ECONNREFUSED,
         CloseReason::ProtocolUnreachable => libc::EHOSTUNREACH,
         _ => libc::ECONNRESET,
