@@ -29,7 +29,10 @@ pub struct Sctp {
 pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let failed = |problems| SpecError::new("command line", "", settings, problems);
     let mut root = table(Place::Argument(0));
-    let protocol = Node::parse_argument("\"sctp\"", 0);
+    let protocol = Node {
+        place: Place::Argument(0),
+        value: NodeValue::Text("sctp".to_owned()),
+    };
     insert(&mut root, &["protocol"], protocol, Place::Argument(0));
     let mut problems = Vec::new();
     for (number, argument) in settings.iter().enumerate() {

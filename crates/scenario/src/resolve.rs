@@ -6,7 +6,7 @@
 
 use crate::limits::MAX_POINTS;
 use crate::problem::Problem;
-use crate::tree::{Entry, Node, NodeValue, Place};
+use crate::tree::{Entry, Node, NodeValue, OWN_NAMES, Place};
 
 /// A value to put in: the key, where the key stands, the value.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Setting {
             Some((key, value)) => Ok(Setting {
                 key: key.trim().to_owned(),
                 key_place: place,
-                node: Node::parse_argument(value.trim(), number),
+                node: Node::parse_argument(key.trim(), value.trim(), number)?,
             }),
             None => Err(Problem::new(
                 place,
@@ -52,7 +52,7 @@ impl Setting {
     /// Puts the value into a tree.
     ///
     /// # Errors
-    /// A key that the tree does not have.
+    /// A key that the tree does not have, or the name of something.
     pub fn apply(&self, root: &mut Node) -> Result<(), Problem> {
         if let Some(parameter) = root
             .get_mut("parameters")
@@ -61,7 +61,7 @@ impl Setting {
             *parameter = self.node.clone();
             return Ok(());
         }
-        if !self.key.contains('.') {
+        if !self.key.contains('.') && root.get(&self.key).is_none() {
             let parameters = root
                 .get("parameters")
                 .map(Node::entries)
@@ -74,32 +74,27 @@ impl Setting {
             let message = format!("no parameter has this name{hint}");
             return Err(self.unknown(&self.key, &message, &known));
         }
+        self.check_name(root)?;
         self.put(root)
     }
 
-    /// Walks the path and sets its last key, which need not be there yet: what may be there, the types know.
-    pub(crate) fn put(&self, root: &mut Node) -> Result<(), Problem> {
-        let mut segments: Vec<&str> = self.key.split('.').collect();
-        let last = segments.pop().unwrap_or_default();
-        let mut node = root;
-        for segment in segments {
-            let step = match &node.value {
-                NodeValue::Table(entries) => entries.iter().position(|entry| entry.key == segment),
-                NodeValue::Array(items) => items
-                    .iter()
-                    .position(|item| item.own_name() == Some(segment))
-                    .or_else(|| segment.parse().ok().filter(|&index| index < items.len())),
-                _ => None,
-            };
-            let Some(step) = step else {
-                return Err(self.unknown_step(segment, node));
-            };
-            node = match &mut node.value {
-                NodeValue::Table(entries) => &mut entries[step].node,
-                NodeValue::Array(items) => &mut items[step],
-                _ => unreachable!("a step was found in a table or an array"),
-            };
+    /// Refuses another name for an item of a list: the file goes on calling it by the one that it has.
+    fn check_name(&self, root: &mut Node) -> Result<(), Problem> {
+        let (node, last, is_item) = self.parent(root)?;
+        match node.own_name() {
+            Some(name) if is_item && OWN_NAMES.contains(&last) => {
+                let message = format!(
+                    "found another name; the rest of the file refers to {name:?} by this one: change it there"
+                );
+                Err(Problem::new(self.key_place.clone(), &self.key, message))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Sets the last key of the path, which need not be there yet: what may be there, the types know.
+    pub(crate) fn put(&self, root: &mut Node) -> Result<(), Problem> {
+        let (node, last, _) = self.parent(root)?;
         match &mut node.value {
             NodeValue::Table(entries) => match entries.iter_mut().find(|entry| entry.key == last) {
                 Some(entry) => entry.node = self.node.clone(),
@@ -112,6 +107,34 @@ impl Setting {
             _ => return Err(self.unknown_step(last, node)),
         }
         Ok(())
+    }
+
+    /// Walks the path to what its last key lies in; gives that, the key, and whether it is an item of a list.
+    fn parent<'a>(&self, root: &'a mut Node) -> Result<(&'a mut Node, &str, bool), Problem> {
+        let mut segments: Vec<&str> = self.key.split('.').collect();
+        let last = segments.pop().unwrap_or_default();
+        let mut node = root;
+        let mut is_item = false;
+        for segment in segments {
+            let step = match &node.value {
+                NodeValue::Table(entries) => entries.iter().position(|entry| entry.key == segment),
+                NodeValue::Array(items) => items
+                    .iter()
+                    .position(|item| item.own_name() == Some(segment))
+                    .or_else(|| segment.parse().ok().filter(|&index| index < items.len())),
+                _ => None,
+            };
+            let Some(step) = step else {
+                return Err(self.unknown_step(segment, node));
+            };
+            is_item = matches!(node.value, NodeValue::Array(_));
+            node = match &mut node.value {
+                NodeValue::Table(entries) => &mut entries[step].node,
+                NodeValue::Array(items) => &mut items[step],
+                _ => unreachable!("a step was found in a table or an array"),
+            };
+        }
+        Ok((node, last, is_item))
     }
 
     fn unknown_step(&self, segment: &str, node: &Node) -> Problem {
@@ -205,7 +228,9 @@ fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
                 return Err(wrong("a sweep with `points` needs a `name`"));
             };
             if points.items().is_empty() {
-                return Err(wrong("a sweep needs at least one point"));
+                let message = "found an empty list; a sweep needs at least one point";
+                let path = format!("{path}.points");
+                return Err(Problem::new(points.place.clone(), path, message));
             }
             Ok(points
                 .items()
@@ -215,9 +240,14 @@ fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
         }
         (None, Some(parameter)) => {
             let key = parameter.text().unwrap_or_default();
-            let values = sweep.get("values").map(Node::items).unwrap_or_default();
-            if values.is_empty() {
+            let Some(list) = sweep.get("values") else {
                 return Err(wrong("a sweep over a `parameter` needs `values`"));
+            };
+            let values = list.items();
+            if values.is_empty() {
+                let message = "found an empty list; a sweep needs at least one value";
+                let path = format!("{path}.values");
+                return Err(Problem::new(list.place.clone(), path, message));
             }
             let setting = |node: &Node| Setting {
                 key: key.to_owned(),

@@ -55,6 +55,9 @@ pub struct Entry {
     pub node: Node,
 }
 
+/// The keys that an item of a list may have its name at, the first that is there.
+pub(crate) const OWN_NAMES: [&str; 2] = ["name", "id"];
+
 impl Node {
     /// Reads a TOML document.
     ///
@@ -87,18 +90,25 @@ impl Node {
     }
 
     /// Reads the value of a `--set key=value` argument: TOML, or else text as it stands.
-    pub fn parse_argument(text: &str, number: usize) -> Node {
-        let mut ignored = Vec::new();
-        let mut node = match DeValue::parse(text) {
-            Ok(value) => value_node(&value, "", &mut ignored),
-            Err(_) => None,
-        }
-        .unwrap_or(Node {
-            place: Place::Argument(number),
-            value: NodeValue::Text(text.to_owned()),
-        });
-        node.move_to(&Place::Argument(number));
-        node
+    ///
+    /// # Errors
+    /// A list or a table with a value that a file may not have, either.
+    pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<Node, Problem> {
+        let place = Place::Argument(number);
+        let mut problems = Vec::new();
+        let value = DeValue::parse(text).ok();
+        let node = value.and_then(|value| value_node(&value, key, &mut problems));
+        // What is not TOML's, or a value of it that is no spec's, may be a text; what such values stand in is none.
+        let mut node = match (node, problems.into_iter().next()) {
+            (Some(_), Some(problem)) => return Err(Problem { place, ..problem }),
+            (Some(node), None) => node,
+            (None, _) => Node {
+                place: place.clone(),
+                value: NodeValue::Text(text.to_owned()),
+            },
+        };
+        node.move_to(&place);
+        Ok(node)
     }
 
     /// Says of this value, and of all within, that they stand at `place`.
@@ -159,8 +169,9 @@ impl Node {
 
     /// What a table calls itself: its `name` or `id`.
     pub fn own_name(&self) -> Option<&str> {
-        self.get("name")
-            .or_else(|| self.get("id"))
+        OWN_NAMES
+            .iter()
+            .find_map(|key| self.get(key))
             .and_then(Node::text)
     }
 

@@ -51,13 +51,11 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
         for &(key, stands) in NOT_NETWORK {
             entries.retain(|entry| entry.key != key);
             let place = Place::File(0..0);
-            entries.extend(stands.map(|value| Entry {
+            let value = stands.and_then(|value| Node::parse_argument(key, value, 0).ok());
+            entries.extend(value.map(|node| Entry {
                 key: key.to_owned(),
                 key_place: place.clone(),
-                node: Node {
-                    place,
-                    ..Node::parse_argument(value, 0)
-                },
+                node: Node { place, ..node },
             }));
         }
     }
