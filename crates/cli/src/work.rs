@@ -184,6 +184,9 @@ fn work(
 ) -> Result<(), Failure> {
     let interruption = Interruption::watch();
     let plan = plan(&source, common)?;
+    for remark in &plan.notes {
+        note(format_args!("note: {}: {remark}", plan.request.file));
+    }
     let directory = common.out.clone().unwrap_or_else(|| match common.shard {
         Some(share) => {
             let share = share.to_string().replace('/', "-of-");
@@ -372,6 +375,9 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     writeln!(out, "{runs} {}", if runs == 1 { "run" } else { "runs" })?;
     for failure in outputs.results.failures() {
         writeln!(out, "failed: {failure}")?;
+    }
+    for remark in outputs.results.notes() {
+        note(format_args!("note: {remark}"));
     }
     let open = outputs.unanswered.iter().map(ToString::to_string);
     for text in outputs.tallies().into_iter().chain(open) {

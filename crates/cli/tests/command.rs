@@ -76,6 +76,39 @@ fn run_writes_a_directory_that_show_reads_and_is_quiet_off_a_terminal() {
 }
 
 #[test]
+fn what_may_be_meant_otherwise_is_told_beside_the_results() {
+    let directory = with_spec();
+    let here = directory.path();
+    let run = |more: &[&str]| {
+        let common = [
+            "run",
+            "pair.toml",
+            "--out",
+            "results",
+            "--replications",
+            "3",
+        ];
+        let ran = anabranch(here, &[&common, more].concat());
+        assert_eq!(status(&ran), 0, "{}", text(&ran.stderr));
+        text(&ran.stderr)
+    };
+    let equal = "note: all 3 replications of main are equal";
+    let said = run(&[]);
+    assert!(said.contains(equal), "{said}");
+    let page = fs::read_to_string(here.join("results/report.html")).expect("a page");
+    assert!(
+        page.contains(&equal["note: ".len()..]),
+        "the page says it, too"
+    );
+    let lossy = "link.wire.loss={ model = \"bernoulli\", probability = 0.1 }";
+    let said = run(&["--set", lossy]);
+    assert_eq!(said, "");
+    let said = run(&["--set", "flow.tcp.start=5 s"]);
+    let late = "note: pair.toml: `flow.tcp.start`: 5 s, and no run is longer than 5 s";
+    assert!(said.contains(late), "{said}");
+}
+
+#[test]
 fn a_wrong_spec_is_status_2_and_runs_nothing() {
     let directory = with_spec();
     let ran = anabranch(

@@ -64,6 +64,8 @@ pub struct Plan {
     pub hash: String,
     /// The experiments, in the order of the file.
     pub experiments: Vec<PlannedExperiment>,
+    /// What is right, and may yet be meant otherwise.
+    pub notes: Vec<String>,
 }
 
 /// One experiment with its points.

@@ -1,5 +1,6 @@
 //! From a spec to the runs it asks for: every experiment, point and replication, all checked before any is run.
 
+mod beyond;
 mod network;
 mod overrides;
 
@@ -102,6 +103,10 @@ fn build(
     let mut problems = Vec::new();
     let overrides = overrides::read(&request.overrides, &root, &mut problems);
     let overridden = overrides::applied(&root, &overrides);
+    if let Err(found) = check_shape(&overridden) {
+        problems.extend(found);
+        return Err(problems);
+    }
     problems.extend(profiles::unused(&overridden));
     let mut used = BTreeSet::new();
     let mut experiments = Vec::new();
@@ -135,6 +140,7 @@ fn build(
     if problems.is_empty() {
         problems = idle_everywhere(&experiments);
     }
+    let notes = beyond::notes(&experiments);
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.
@@ -158,6 +164,7 @@ fn build(
         hash: hash(&[&overridden]),
         spec,
         experiments,
+        notes,
     };
     if request.record_all {
         plan.record_all();

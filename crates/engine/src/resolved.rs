@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Span;
+use anabranch_scenario::spec::Record;
 use anabranch_scenario::tree::Node;
 use anabranch_scenario::{Experiment, Metric, Spec, names};
 use anabranch_settings::Prepared;
 use anabranch_sim::workload::{self as workload_kinds, Made as Workload};
 use anabranch_sim::{NodeId, Ways};
-use anabranch_transport::Nanos;
+use anabranch_transport::{Nanos, Probe};
 use serde_json::Value;
 
 use crate::flows::{self, Known, Members};
@@ -109,6 +110,13 @@ impl Resolved {
             let workloads = workloads.map(|flow| kinds.prepare_workload(&flow.workload));
             Ok((members, workloads.collect::<Result<_, _>>()?))
         });
+        if let Ok((members, _)) = &resolved {
+            let checker = &mut checker;
+            network::sizes::check(checker, &built, spec, kinds, &transports, members);
+        }
+        if !checker.is_content() {
+            return Err(checker.into_problems());
+        }
         match resolved {
             Ok((members, workloads)) => Ok(Self {
                 transports,
@@ -231,7 +239,35 @@ fn measures(
             c.problem(&format!("{path}.flow"), message);
         }
     }
+    for (index, record) in own.records.iter().enumerate() {
+        check_record(
+            c,
+            spec,
+            kinds,
+            record,
+            &format!("experiment.{experiment}.record.{index}"),
+        );
+    }
     measures
+}
+
+/// Checks that the flow of a record tells each of its probes.
+fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Record, path: &str) {
+    let group = record
+        .flow
+        .as_deref()
+        .map(|it| names::Name::parse(it).group);
+    let mut flows = spec.flows.iter();
+    let flow = flows.find(|flow| group == Some(&*flow.name));
+    let Some(kind) = flow.and_then(|flow| kinds.transports.kind(&flow.transport)) else {
+        return;
+    };
+    for (index, name) in record.probes.iter().enumerate() {
+        let probe = Probe::from_name(name);
+        if let Some(message) = probe.and_then(|probe| kind.refuses(probe)) {
+            c.problem(&format!("{path}.probes.{index}"), message);
+        }
+    }
 }
 
 /// The key of the measure of that number, among those of a file and then those of an experiment.
@@ -269,6 +305,9 @@ fn check_measure(
 ) -> Result<(), String> {
     let counts = metric.counts();
     let watched = metric.flow().or(counts.map(|(flow, _)| flow));
+    if metric.needs().packets {
+        check_packets(spec, kinds, metric)?;
+    }
     let watched = watched.map(|name| names::Name::parse(name).group);
     let mut flows = spec.flows.iter().zip(transports);
     let Some((flow, built)) = flows.find(|(flow, _)| watched == Some(&*flow.name)) else {
@@ -297,6 +336,22 @@ fn check_measure(
         messages: kind.messages,
         window: kind.window,
     })
+}
+
+/// Checks that what a measure of packets is taken of shows which of them carry data. It watches no end of the flow that it names.
+fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> Result<(), String> {
+    for name in metric.names() {
+        let group = names::Name::parse(&name.series).group;
+        let flow = spec.flows.iter().find(|flow| flow.name == group);
+        let kind = flow.and_then(|flow| kinds.transports.kind(&flow.transport));
+        if let Some(kind) = kind.filter(|kind| !kind.shows_data) {
+            let title = kind.title();
+            return Err(format!(
+                "{title} does not show which of its packets carry data; what is measured of packets needs another transport"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The network with its layout; what is wrong with it is noted.

@@ -11,7 +11,7 @@ use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::transport::{Transport as Written, TransportKind};
 use anabranch_settings::{Datum, Setting};
-use anabranch_sim::workload::Made as Workload;
+use anabranch_sim::workload::{Facts, Made as Workload};
 use anabranch_sim::{Agent, Rng, Seed};
 use anabranch_transport::Path;
 
@@ -89,6 +89,27 @@ impl Wrong {
     }
 }
 
+/// The largest packets that a transport sends, whatever the path carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Largest {
+    /// Bytes with the IP header.
+    pub bytes: u64,
+    /// The setting that says so; empty where the workload does.
+    pub setting: &'static str,
+    /// Bytes of them that are not counted there.
+    pub beside: u64,
+    /// What may be done in place of a smaller value: `, or ...`.
+    pub instead: &'static str,
+}
+
+/// Bytes of the IP header.
+pub(crate) const fn ip_header(ip: IpVersion) -> u64 {
+    match ip {
+        IpVersion::Ipv4 => 20,
+        IpVersion::Ipv6 => 40,
+    }
+}
+
 /// A flow's transport: built once, and shared by all members and replications of the flow.
 pub trait Transport: Debug + Send + Sync {
     /// Its IP protocol number. All agents of a world with the same number share its ports.
@@ -110,6 +131,12 @@ pub trait Transport: Debug + Send + Sync {
     /// The receive buffer, bytes: the largest message that it can hold, where it delivers messages. 0 where it has none.
     fn receive_buffer(&self) -> u64 {
         0
+    }
+
+    /// The largest packets that it sends with a workload; `None` where it finds out what a path carries, or does not say.
+    fn largest_packet(&self, workload: &Facts) -> Option<Largest> {
+        let _ = workload;
+        None
     }
 
     /// Whether a flow that names no paths uses every interface of both hosts.

@@ -181,14 +181,14 @@ pub fn run(
             members: link_stats(&world, members),
             watched: lanes.take(members, duration),
         });
-    let links = links.collect();
+    let links: Vec<LinkOutcome> = links.collect();
     let progress = world.progress();
     // The agents hold the other halves of the tallies.
     drop(world);
     let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
     let flows = outcomes(unit.point, tallies);
     let mut failures: Vec<String> = flows.iter().flat_map(FlowOutcome::failures).collect();
-    failures.extend(reach::failures(unit.point, seed, &flows)?);
+    failures.extend(reach::failures(unit.point, seed, &flows, &links)?);
     let outcome = Outcome {
         flows,
         links,

@@ -79,6 +79,16 @@ fn what_quinn_does_not_tell_is_no_metric_of_quic() {
         let expected = format!("QUIC does not tell `{probe}`; what can be seen of it is `cwnd`");
         assert!(said.contains(&expected), "{said}");
     }
+    let wrong = right.replace(
+        r#"metric = "retransmissions""#,
+        r#"metric = "packets", take = "mean-delay""#,
+    );
+    let error = Plan::new(Request::new("quic.toml", &wrong)).expect_err("a refusal");
+    let said = error.to_string();
+    assert!(
+        said.contains("QUIC does not show which of its packets carry data"),
+        "{said}"
+    );
 }
 
 #[test]

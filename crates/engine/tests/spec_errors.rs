@@ -145,6 +145,18 @@ wrong! {
     set_unknown_parameter: [], set ["raet=3 Mbit/s"];
     set_wrong_value: [], set ["link.wire.delay=fast"];
     set_without_value: [], set ["rate"];
+    set_list_with_what_is_no_number: [], set ["experiment.rates.sweep.0.values=[1, nan]"];
+    set_empty_list: [], set ["experiment.rates.sweep.0.values=[]"];
+    set_one_value_for_a_list: [], set ["experiment.rates.sweep.0.values=5"];
+    sweep_of_no_values: [("values = [\"1 Mbit/s\", \"2 Mbit/s\"]", "values = []")];
+    set_name_of_a_node: [], set ["node.sink.name=other"];
+    set_version: [], set ["anabranch=2"];
+    set_section: [], set ["link=3"];
+    packets_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1400 B\"")];
+    packets_too_large_for_a_link_in_a_sweep: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]", "sweep = [{ parameter = \"flow.sctp.transport.mtu\", values = [\"1500 B\", \"9000 B\"]")];
+    segments_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", segment = \"9000 B\" }")];
+    record_of_a_probe_that_is_not_told: [("probes = [\"cwnd\"]", "probes = [\"cwnd\", \"pipe\"]")];
+    measure_of_a_probe_that_is_not_told: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"pipe\", take = \"count\"")];
     chain_of_one: [("[\"source\", \"sink\"]", "[\"source\", \"source\"]")];
     member_beyond_the_group: [("[\"source\", \"sink\"]", "[\"source\", \"sink[1]\"]")];
     unknown_allocation: [("profile = \"rfc9260\"", "profile = \"rfc9260\", allocation = { kind = \"adaptiv\" }")];
@@ -285,4 +297,87 @@ fn too_many_points() {
     let error = error(&[(sweep, &sweeps)], &[]);
     let found = "found 300 points, 90000 with the sweeps before; an experiment has at most 20000";
     assert!(error.contains(found), "{error}");
+}
+
+#[test]
+fn a_key_at_the_top_can_be_set() {
+    let plan = Plan::new(request(GOOD, &["name=other"]));
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.spec.name, "other");
+}
+
+/// All ways of a flow count, at all times, but what a path MTU search finds and a link that is wide enough later do not.
+#[test]
+fn packets_are_held_against_the_links_of_their_ways() {
+    let of = |replacements: &[(&str, &str)]| {
+        let mut text = GOOD.to_owned();
+        for (from, to) in replacements {
+            assert!(text.contains(from), "{from:?} is not in the good spec");
+            text = text.replacen(from, to, 1);
+        }
+        Plan::new(request(&text, &[]))
+            .map(|plan| plan.notes)
+            .map_err(|it| it.to_string())
+    };
+    let narrow = ("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1400 B\"");
+    let searching = (
+        "profile = \"rfc9260\",",
+        "profile = \"rfc9260\", path_mtu_discovery = true,",
+    );
+    assert_eq!(of(&[narrow, searching]), Ok(Vec::new()));
+    let later = (
+        "delay = \"5 ms\"",
+        "delay = \"5 ms\"\nmtu = \"1400 B\"\nmtu_changes = [[\"2 s\", \"1500 B\"]]",
+    );
+    assert_eq!(of(&[later]), Ok(Vec::new()));
+    // The same two nodes by a second link: nobody's way, until the first is down, or both are used.
+    let second = "[[link]]\nname = \"second\"\nbetween = [\"source\", \"sink\"]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nmtu = \"1400 B\"\n\n[[flow]]";
+    let second = ("[[flow]]", second);
+    assert_eq!(of(&[second]), Ok(Vec::new()));
+    let both = (
+        "profile = \"rfc9260\",",
+        "profile = \"rfc9260\", multihomed = true,",
+    );
+    let error = of(&[second, both]).expect_err("the second path is too narrow");
+    assert!(
+        error.contains("the link `second` on the way carries at most 1400 B"),
+        "{error}"
+    );
+}
+
+/// What is set for a time that no run reaches is told, and may be meant.
+#[test]
+fn what_comes_after_the_end_of_all_runs_is_told() {
+    let notes = |from: &str, to: &str| {
+        assert!(GOOD.contains(from), "{from:?} is not in the good spec");
+        let plan = Plan::new(request(&GOOD.replacen(from, to, 1), &[]));
+        plan.unwrap_or_else(|error| panic!("{error}")).notes
+    };
+    let start = "start = { uniform = [\"0 s\", \"1 s\"] }";
+    assert_eq!(
+        notes(start, "start = \"10 s\""),
+        ["`flow.sctp.start`: 10 s, and no run is longer than 10 s: the flow never starts"]
+    );
+    assert_eq!(notes(start, "start = \"9 s\""), [""; 0]);
+    let delay = "delay = \"5 ms\"";
+    assert_eq!(
+        notes(delay, "delay = \"5 ms\"\ndown = [[\"100 s\", \"101 s\"]]"),
+        [
+            "`link.wire.down`: 100 s at the earliest, and no run is longer than 10 s: the link is never down"
+        ]
+    );
+    assert_eq!(
+        notes(delay, "delay = \"5 ms\"\ndown = [[\"9 s\", \"101 s\"]]"),
+        [""; 0]
+    );
+    // One point that reaches it is enough.
+    let longer = "parameter = \"world.duration\", values = [\"5 s\", \"20 s\"]";
+    let text = GOOD.replacen(start, "start = \"10 s\"", 1);
+    let text = text.replacen(
+        "parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]",
+        longer,
+        1,
+    );
+    let plan = Plan::new(request(&text, &[])).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.notes, [""; 0]);
 }

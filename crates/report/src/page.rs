@@ -355,6 +355,8 @@ fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
     facts.retain(|(_, value)| !value.is_empty());
     let failures = outputs.results.failures().into_iter();
     facts.extend(failures.map(|failure| ("failed", failure)));
+    let notes = outputs.results.notes().into_iter();
+    facts.extend(notes.map(|note| ("note", note)));
     let open = outputs.unanswered.iter();
     facts.extend(open.map(|file| ("not compared", file.to_string())));
     facts

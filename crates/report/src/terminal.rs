@@ -98,6 +98,9 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
             terminal.paint("33", &format!("failed: {failure}"))
         )?;
     }
+    for note in outputs.results.notes() {
+        writeln!(out, "{}", terminal.paint(FAINT, &format!("note: {note}")))?;
+    }
     for flow in spec.flows.iter().filter(|flow| flow.count.0 == 0) {
         let text = format!(
             "off: the flow {} has count = 0 in the spec; it runs only where an experiment sets another",

@@ -233,6 +233,29 @@ impl Results {
         counts.iter().map(line).collect()
     }
 
+    /// What is right, and may yet be meant otherwise: experiments whose replications repeat one another. Two may be alike by chance, where
+    /// losses are rare.
+    pub fn notes(&self) -> Vec<String> {
+        let repeated = self.manifest.replications.iter().filter(|(id, count)| {
+            let records: Vec<&RunRecord> = self.experiment(id).collect();
+            let mut points = records.chunk_by(|one, other| one.point == other.point);
+            // Of runs on real sockets no events are counted.
+            let is_same = |one: &&RunRecord, other: &&RunRecord| {
+                let counts = |it: &RunRecord| (it.events, it.packet_hops);
+                one.events > 0 && counts(one) == counts(other) && one.metrics == other.metrics
+            };
+            *count > 2
+                && !records.is_empty()
+                && points.all(|runs| runs.windows(2).all(|it| is_same(&it[0], &it[1])))
+        });
+        let note = |(id, count): &(String, u32)| {
+            format!(
+                "all {count} replications of {id} are equal: nothing random in the spec had an effect, and their intervals say nothing"
+            )
+        };
+        repeated.map(note).collect()
+    }
+
     /// The records of one experiment, in order.
     pub fn experiment<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a RunRecord> + 'a {
         self.records

@@ -58,6 +58,8 @@ pub struct TransportKind {
     pub answers: bool,
     /// The most bytes that it carries in one message, where that is limited.
     pub largest_message: Option<u64>,
+    /// Its packets show which of them carry data.
+    pub shows_data: bool,
     /// The probes that it can be asked for, where that is known; with others it would say nothing.
     pub probes: Option<&'static [Probe]>,
 }
@@ -78,6 +80,7 @@ impl TransportKind {
             window: false,
             answers: false,
             largest_message: None,
+            shows_data: true,
             probes: None,
         }
     }

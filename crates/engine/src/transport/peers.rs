@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_peers::{Config, Connection, Event, Facts, Outside, Stack};
-use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sim::Agent;
+use anabranch_sim::workload::Facts as SimFacts;
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
 use bytes::{Bytes, BytesMut};
 
 use super::sctp::{DATA_HEADER, PROTOCOL, inspect, secret};
-use super::{Entry, Given, Made, Member, Transport, Wrong};
+use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
 use crate::agent::Feed;
 use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
@@ -55,10 +55,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
         // What a checked transport holds was read, and can be set.
         let _ = config.put(setting.name, &datum);
     }
-    let ip = match given.ip {
-        IpVersion::Ipv4 => 20,
-        IpVersion::Ipv6 => 40,
-    };
+    let ip = ip_header(given.ip) as u16;
     Ok(Arc::new(Peers { stack, config, ip }))
 }
 
@@ -86,6 +83,17 @@ impl Transport for Peers {
 
     fn receive_buffer(&self) -> u64 {
         self.config.receive_buffer.into()
+    }
+
+    fn largest_packet(&self, _: &SimFacts) -> Option<Largest> {
+        let ip = u64::from(self.ip);
+        Some(Largest {
+            // Chunks have a multiple of four bytes.
+            bytes: ((u64::from(self.config.mtu) - ip) & !3) + ip,
+            setting: "mtu",
+            beside: 0,
+            instead: "",
+        })
     }
 
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {

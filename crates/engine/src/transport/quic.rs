@@ -5,14 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_quic::{Config, Connection, Event, Stats};
-use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sim::udp::tunnel::{self, TUNNEL_HEADER};
+use anabranch_sim::workload::Facts;
 use anabranch_sim::{Agent, Rng};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Given, Made, Member, Transport, Wrong};
+use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
 use crate::agent::Feed;
 use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry {
         fallback: |_, name| Config::default().show(name),
         messages: false,
         window: true,
+        shows_data: false,
         // What `quinn-proto` counts. It keeps its timers, and its bytes in flight, to itself.
         probes: Some(&[
             Probe::Cwnd,
@@ -52,11 +53,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
         // What a checked transport holds was read, and can be set.
         let _ = config.put(setting.name, &datum);
     }
-    let ip = match given.ip {
-        IpVersion::Ipv4 => 20,
-        IpVersion::Ipv6 => 40,
-    };
-    let payload = u64::from(config.mtu) - ip - TUNNEL_HEADER as u64;
+    let payload = u64::from(config.mtu) - ip_header(given.ip) - TUNNEL_HEADER as u64;
     Ok(Arc::new(Quic { config, payload }))
 }
 
@@ -83,6 +80,15 @@ impl Transport for Quic {
 
     fn receive_buffer(&self) -> u64 {
         self.config.receive_window
+    }
+
+    fn largest_packet(&self, _: &Facts) -> Option<Largest> {
+        Some(Largest {
+            bytes: self.config.mtu.into(),
+            setting: "mtu",
+            beside: 0,
+            instead: "",
+        })
     }
 
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {

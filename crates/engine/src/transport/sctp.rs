@@ -8,15 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_scenario::Transport as Written;
-use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sctp::allocation::AllocationKind;
 use anabranch_sctp::{Config, Endpoint, Profile, ZeroChecksum};
 use anabranch_settings::{Kind, settings};
+use anabranch_sim::workload::Facts;
 use anabranch_sim::{Agent, Rng};
+use anabranch_transport::Probe;
 use anabranch_wire::chunk::kind as chunk;
 
-use super::{Entry, Given, Made, Member, Transport, Wrong};
+use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
 use crate::agent::Feed;
 use crate::agent::inspect::Seen;
 use follower::Follower;
@@ -29,6 +30,20 @@ const COMMON_HEADER: usize = 12;
 pub(crate) const DATA_HEADER: u64 = 16;
 /// Why an endpoint accepts its settings.
 const CHECKED: &str = "the settings were checked with the spec";
+
+/// What its ends record: all but TCP's own.
+const PROBES: &[Probe] = &{
+    let mut probes = [Probe::Cwnd; Probe::ALL.len() - 1];
+    let (mut from, mut to) = (0, 0);
+    while from < Probe::ALL.len() {
+        if Probe::ALL[from] as u8 != Probe::Pipe as u8 {
+            probes[to] = Probe::ALL[from];
+            to += 1;
+        }
+        from += 1;
+    }
+    probes
+};
 
 settings! {
     /// What the applications at both ends of an SCTP flow do, beside their workload.
@@ -64,6 +79,7 @@ pub static ENTRY: Entry = Entry {
         multihoming: true,
         window: true,
         answers: true,
+        probes: Some(PROBES),
         ..TransportKind::new("sctp", "SCTP (RFC 9260).")
     },
     build,
@@ -91,12 +107,10 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let ip = match given.ip {
-        IpVersion::Ipv4 => 20,
-        IpVersion::Ipv6 => 40,
-    };
+    let ip = ip_header(given.ip);
     Ok(Arc::new(Sctp {
-        chunk: (config.mtu - ip - COMMON_HEADER) as u64,
+        chunk: config.mtu as u64 - ip - COMMON_HEADER as u64,
+        ip,
         config,
         application,
     }))
@@ -134,6 +148,8 @@ struct Sctp {
     application: Application,
     /// The largest chunk, header included: the unit of cwnd.
     chunk: u64,
+    /// Bytes of the IP header.
+    ip: u64,
 }
 
 impl Transport for Sctp {
@@ -164,6 +180,21 @@ impl Transport for Sctp {
 
     fn needs_sound_links(&self) -> bool {
         self.config.zero_checksum != ZeroChecksum::Off
+    }
+
+    fn largest_packet(&self, _: &Facts) -> Option<Largest> {
+        let (searches, can) = (self.config.path_mtu_discovery, !self.config.profile.rsctp);
+        (!(searches && can)).then(|| Largest {
+            // Chunks have a multiple of four bytes.
+            bytes: ((self.config.mtu as u64 - self.ip) & !3) + self.ip,
+            setting: "mtu",
+            beside: 0,
+            instead: if can {
+                ", or `path_mtu_discovery = true`"
+            } else {
+                ""
+            },
+        })
     }
 
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {

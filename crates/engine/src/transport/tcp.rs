@@ -10,12 +10,13 @@ use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::SettingError;
 use anabranch_sim::Agent;
+use anabranch_sim::workload::Facts;
 use anabranch_tcp::{Config, Connection, Event, Ports, Profile, State};
-use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport as _};
+use anabranch_transport::{Ecn, Nanos, Path, Probe, Trace, Transmit, Transport as _};
 use anabranch_wire::tcp::{Flags, HEADER};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Given, Made, Member, Transport, Wrong};
+use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
 use crate::agent::Feed;
 use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
@@ -24,6 +25,28 @@ use crate::agent::transfers::Key;
 
 /// Its IP protocol number.
 pub(crate) const PROTOCOL: u8 = 6;
+
+/// What its ends record.
+const PROBES: &[Probe] = &[
+    Probe::Cwnd,
+    Probe::Ssthresh,
+    Probe::FlightSize,
+    Probe::Pipe,
+    Probe::AdvertisedRwnd,
+    Probe::Rto,
+    Probe::Srtt,
+    Probe::Sent,
+    Probe::Retransmitted,
+    Probe::CumulativeAck,
+    Probe::DuplicateAck,
+    Probe::FastRetransmit,
+    Probe::MarkAnswered,
+    Probe::Timeout,
+    Probe::Received,
+    Probe::Duplicate,
+    Probe::Delivered,
+    Probe::Buffered,
+];
 
 /// How specs name it.
 pub static ENTRY: Entry = Entry {
@@ -35,6 +58,7 @@ pub static ENTRY: Entry = Entry {
         messages: false,
         window: true,
         answers: true,
+        probes: Some(PROBES),
         ..TransportKind::new("tcp", "TCP (RFC 9293).")
     },
     build,
@@ -43,7 +67,10 @@ pub static ENTRY: Entry = Entry {
 fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     let config = config(given.written, given.ip);
     match config.check() {
-        Ok(()) => Ok(Arc::new(Tcp(config))),
+        Ok(()) => Ok(Arc::new(Tcp {
+            config,
+            headers: HEADER as u64 + ip_header(given.ip),
+        })),
         Err(error) => Err(vec![Wrong::new(error.setting(), error.to_string())]),
     }
 }
@@ -76,7 +103,11 @@ pub fn config(written: &Written, ip: IpVersion) -> Config {
 
 /// A TCP flow's transport.
 #[derive(Debug)]
-struct Tcp(Config);
+struct Tcp {
+    config: Config,
+    /// Bytes of the headers of IP and TCP.
+    headers: u64,
+}
 
 impl Transport for Tcp {
     fn protocol(&self) -> u8 {
@@ -84,24 +115,33 @@ impl Transport for Tcp {
     }
 
     fn idle(&self) -> Option<Wrong> {
-        let error = self.0.check_partners().err()?;
+        let error = self.config.check_partners().err()?;
         Some(Wrong::new(error.setting(), error.to_string()))
     }
 
     fn packet(&self) -> usize {
-        self.0.mss.into()
+        self.config.mss.into()
     }
 
     fn segment(&self) -> u64 {
-        self.0.mss.into()
+        self.config.mss.into()
     }
 
     fn receive_buffer(&self) -> u64 {
-        self.0.receive_bytes()
+        self.config.receive_bytes()
+    }
+
+    fn largest_packet(&self, _: &Facts) -> Option<Largest> {
+        Some(Largest {
+            bytes: self.segment() + self.headers,
+            setting: "segment",
+            beside: self.headers,
+            instead: "",
+        })
     }
 
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
-        let mut config = self.0.clone();
+        let mut config = self.config.clone();
         config.checksum = member.checksum;
         let mut rng = member.rng(ENTRY.kind.name);
         let [local, remote] = member.ports;
@@ -154,7 +194,7 @@ impl Transport for Tcp {
     }
 
     fn sequence_step(&self) -> u32 {
-        self.0.mss.into()
+        self.config.mss.into()
     }
 }
 

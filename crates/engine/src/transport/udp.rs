@@ -11,7 +11,7 @@ use anabranch_sim::workload::{Facts, Made as MadeWorkload, Offer, Workload};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Given, Made, Member, Transport, Wrong};
+use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
 
@@ -52,12 +52,19 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
         // What a checked transport holds was read, and can be set.
         let _ = datagrams.put(setting.name, &datum);
     }
-    Ok(Arc::new(Udp(datagrams)))
+    Ok(Arc::new(Udp {
+        datagrams,
+        ip: ip_header(given.ip),
+    }))
 }
 
 /// A UDP flow's transport.
 #[derive(Debug)]
-struct Udp(Datagrams);
+struct Udp {
+    datagrams: Datagrams,
+    /// Bytes of the IP header.
+    ip: u64,
+}
 
 impl Transport for Udp {
     fn protocol(&self) -> u8 {
@@ -66,6 +73,17 @@ impl Transport for Udp {
 
     fn packet(&self) -> usize {
         DATAGRAM
+    }
+
+    /// Each message is a packet: where the least is too large, none passes.
+    fn largest_packet(&self, workload: &Facts) -> Option<Largest> {
+        let beside = HEADER as u64 + self.ip;
+        Some(Largest {
+            bytes: workload.sizes[0] + beside,
+            setting: "",
+            beside,
+            instead: "",
+        })
     }
 
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
@@ -79,7 +97,11 @@ impl Transport for Udp {
             workload: member.workload,
             tally: Rc::clone(&member.tally),
         };
-        let ecn = if self.0.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = if self.datagrams.ecn {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        };
         let source = UdpSource::new(config, counted).with_ecn(ecn);
         [Box::new(source), Box::new(Sink::new(member.tally))]
     }

@@ -1,11 +1,14 @@
 //! Flows that can reach nothing: packets of theirs, or the answers, have no way.
 
-use anabranch_sim::{Passage, Seed, Ways};
+use std::net::IpAddr;
+
+use anabranch_sim::{Direction, DropReason, LinkId, Passage, Seed, Ways};
 use anabranch_transport::{Nanos, time};
 
 use super::{WorldError, build};
 use crate::flows::start;
-use crate::metric::FlowOutcome;
+use crate::metric::{FlowOutcome, LinkOutcome};
+use crate::network::Built;
 use crate::plan::PlannedPoint;
 use crate::resolved::Member;
 
@@ -14,6 +17,7 @@ pub fn failures(
     point: &PlannedPoint,
     seed: Seed,
     outcomes: &[FlowOutcome],
+    links: &[LinkOutcome],
 ) -> Result<Vec<String>, WorldError> {
     let spec = &point.spec;
     let end = spec.world.duration.0;
@@ -30,16 +34,16 @@ pub fn failures(
         .flat_map(|flow| flow.members.iter().map(|tally| tally.delivered == 0))
         .collect();
     let suspects = point.resolved.members.iter().zip(&silent);
-    let suspects: Vec<&Member> = suspects
+    let suspects: Vec<(&Member, bool)> = suspects
         .filter(|(member, silent)| (changing || **silent) && start(member) < end)
-        .map(|(member, _)| member)
+        .map(|(member, silent)| (member, *silent))
         .collect();
     if suspects.is_empty() {
         return Ok(Vec::new());
     }
     let built = build(point)?;
     let mut failures = Vec::new();
-    for member in suspects {
+    for (member, silent) in suspects {
         let flow = &spec.flows[member.flow];
         let start = start(member);
         let stop = flow.stop.map_or(end, |stop| stop.0.min(end));
@@ -56,6 +60,8 @@ pub fn failures(
             (!both.contains(&[Passage::Leads; 2])).then(|| both[0])
         };
         let Some([there, back]) = open(start) else {
+            let too_big = silent.then(|| too_big(&built, links, &mut ways, member, start));
+            failures.extend(too_big.flatten());
             continue;
         };
         let mut later = times.iter().filter(|at| (start..stop).contains(at));
@@ -85,4 +91,37 @@ pub fn failures(
         ));
     }
     Ok(failures)
+}
+
+/// Whether a link on the way of a member that delivered nothing dropped packets because they were too large.
+fn too_big(
+    built: &Built,
+    outcomes: &[LinkOutcome],
+    ways: &mut Ways<'_>,
+    member: &Member,
+    start: Nanos,
+) -> Option<String> {
+    let of =
+        |(end, [from, to]): (usize, [IpAddr; 2])| ways.links(start, member.nodes[end], from, to);
+    let both = member
+        .paths
+        .iter()
+        .flat_map(|&[near, far]| [(0, [near, far]), (1, [far, near])]);
+    let crossed: Vec<(LinkId, Direction)> = both.filter_map(of).flatten().collect();
+    let mut all = built.links.iter().zip(outcomes).flat_map(|(ids, outcome)| {
+        let members = ids.iter().zip(&outcome.members);
+        members.flat_map(move |(id, stats)| {
+            let sides = Direction::BOTH.into_iter().zip(stats);
+            sides.map(move |(direction, stats)| (outcome, (*id, direction), stats))
+        })
+    });
+    all.find_map(|(link, lane, stats)| {
+        let dropped = stats.dropped.count(DropReason::TooBig);
+        (dropped > 0 && crossed.contains(&lane)).then(|| {
+            format!(
+                "{}: it delivered nothing, and the link {} dropped {dropped} packets that were larger than it carries (`mtu`)",
+                member.name, link.name
+            )
+        })
+    })
 }

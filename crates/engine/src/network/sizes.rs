@@ -1,0 +1,141 @@
+//! Packets that are larger than what a link on their way carries.
+
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::wifi::Carrier;
+use anabranch_scenario::{Link, Spec};
+use anabranch_sim::{LinkId, NodeId, Ways};
+use anabranch_transport::Nanos;
+
+use super::Built;
+use crate::kinds::Standard;
+use crate::resolved::Member;
+use crate::transport::{Largest, Made};
+use crate::workload;
+
+/// Checks that full packets of each flow pass every link of its paths, by the routes of the beginning and all later ones. A link that
+/// carries them at some time is left to the run, and so are flows where a proxy may send other packets in their place.
+pub fn check(
+    c: &mut Checker<'_>,
+    built: &Built,
+    spec: &Spec,
+    kinds: &Standard,
+    transports: &[Made],
+    members: &[Member],
+) {
+    let narrow = Narrow::of(built, spec);
+    let largest = transports.iter().zip(&spec.flows).enumerate();
+    let mut suspects: Vec<Suspect> = largest
+        .filter_map(|(flow, (transport, written))| {
+            let facts = workload::facts(kinds, written, &**transport)?;
+            let largest = transport.largest_packet(&facts)?;
+            narrow.stops(largest.bytes).then_some(Suspect {
+                flow,
+                largest,
+                answered: facts.answered,
+                told: false,
+            })
+        })
+        .collect();
+    if suspects.is_empty() || spec.nodes.iter().any(|node| node.proxy.is_some()) {
+        return;
+    }
+    let mut ways = Ways::new(&built.topology);
+    let mut times = vec![0];
+    let end = spec.world.duration.0;
+    times.extend(ways.changes().into_iter().filter(|at| *at < end));
+    for now in times {
+        for suspect in suspects.iter_mut().filter(|it| !it.told) {
+            let own = members.iter().filter(|it| it.flow == suspect.flow);
+            let found = own.flat_map(|it| it.paths.iter().map(|path| (it.nodes, *path)));
+            for (nodes, [near, far]) in found {
+                let there = narrow.on_way(&mut ways, now, nodes[0], [near, far], &suspect.largest);
+                let back = |ways: &mut Ways<'_>| {
+                    narrow.on_way(ways, now, nodes[1], [far, near], &suspect.largest)
+                };
+                let stop = there.or_else(|| back(&mut ways).filter(|_| suspect.answered));
+                if let Some((link, mtu)) = stop {
+                    suspect.told = true;
+                    tell(c, suspect, link, mtu);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A flow with packets that some link does not carry.
+struct Suspect {
+    /// Its place in the spec.
+    flow: usize,
+    largest: Largest,
+    /// Answers go the other way.
+    answered: bool,
+    told: bool,
+}
+
+fn tell(c: &mut Checker<'_>, suspect: &Suspect, link: &Link, mtu: u64) {
+    let Largest {
+        bytes,
+        setting,
+        beside,
+        instead,
+    } = suspect.largest;
+    let flow = format!("flow.{}", suspect.flow);
+    let key = match setting {
+        "" => format!("{flow}.workload"),
+        setting => format!("{flow}.transport.{setting}"),
+    };
+    let fit = mtu.saturating_sub(beside);
+    let name = &link.name;
+    let what = match setting {
+        "" => "messages".to_owned(),
+        setting => format!("`{setting}`"),
+    };
+    c.problem(
+        &key,
+        format!(
+            "found IP packets of {bytes} B; the link `{name}` on the way carries at most {mtu} B (`link.{name}.mtu`), and drops larger ones; \
+             allowed: {what} of at most {fit} B{instead}"
+        ),
+    );
+}
+
+/// The wires that never carry more than so many bytes.
+struct Narrow<'a>(Vec<(&'a Link, u64, &'a [LinkId])>);
+
+impl<'a> Narrow<'a> {
+    fn of(built: &'a Built, spec: &'a Spec) -> Self {
+        let carriers = spec.carriers().zip(&built.links);
+        let narrow = carriers.filter_map(|(carrier, members)| {
+            let Carrier::Wire(link) = carrier else {
+                return None;
+            };
+            let later = link.mtu_changes.iter().map(|(_, mtu)| mtu.0);
+            let most = later.fold(link.mtu?.0, u64::max);
+            Some((link, most, &members[..]))
+        });
+        Self(narrow.collect())
+    }
+
+    /// Whether any of them does not carry a packet of that size.
+    fn stops(&self, bytes: u64) -> bool {
+        self.0.iter().any(|(_, mtu, _)| bytes > *mtu)
+    }
+
+    /// The first link of a way that does not carry the packets, with what it carries.
+    fn on_way(
+        &self,
+        ways: &mut Ways<'_>,
+        now: Nanos,
+        from: NodeId,
+        [near, far]: [std::net::IpAddr; 2],
+        largest: &Largest,
+    ) -> Option<(&'a Link, u64)> {
+        let links = ways.links(now, from, near, far)?;
+        links.iter().find_map(|(id, _)| {
+            let mut narrow = self.0.iter();
+            let (link, mtu, _) = narrow.find(|(.., members)| members.contains(id))?;
+            (largest.bytes > *mtu).then_some((*link, *mtu))
+        })
+    }
+}
