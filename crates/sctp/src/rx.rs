@@ -437,7 +437,18 @@ impl Receiver {
     #[inline]
     pub fn on_packet_end(&mut self, now: Nanos) {
         self.weigh();
+        if self.window.is_narrow() {
+            self.widen();
+        }
         self.sack.packet_end(now, self.tracker.has_gaps());
+    }
+
+    /// What has come may not be tiny any more: then the next SACK tells a wider window, which the peer waits for.
+    #[cold]
+    fn widen(&mut self) {
+        if self.window.is_too_narrow(&self.statistics) {
+            self.sack.at_once();
+        }
     }
 
     /// SACKs are sent by the settings of `config` from now on.

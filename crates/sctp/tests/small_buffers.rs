@@ -115,3 +115,80 @@ fn chunks_larger_than_the_buffer_arrive_one_by_one() {
         carry(place, configs, (count, 20_000), trouble(20, 3));
     }
 }
+
+/// What a sender of tiny messages has to put up with, whose peer reads every `pause`.
+struct Tiny {
+    size: usize,
+    receive_buffer: u32,
+    update: Option<u32>,
+    pause: u64,
+}
+
+/// Carries `count` messages, all of which are at hand from the beginning; gives T3 timeouts and chunks dropped for want of room.
+fn carry_tiny(tiny: &Tiny, count: usize) -> (u64, u64) {
+    let config = Config::default().with(|it| {
+        it.receive_buffer = tiny.receive_buffer;
+        it.send_buffer = 1 << 20;
+        it.window_update = tiny.update;
+        it.fill_packets = tiny.update.is_some();
+    });
+    let mut world = World::with_configs(config.clone(), config);
+    let (a, z) = world.established();
+    world.narrate = false;
+    let (mut sent, mut got) = (0, 0);
+    let begin = world.now;
+    while got < count {
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        while sent < count {
+            let payload: Bytes = vec![sent as u8; tiny.size].into();
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload,
+            };
+            if association.send(0, message).is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        world.drain(A);
+        world.run_for(tiny.pause);
+        for message in world.receive_all(Z, z) {
+            let expected = vec![got as u8; tiny.size];
+            assert_eq!(message.payload.into_bytes(), expected);
+            got += 1;
+        }
+        world.drain(Z);
+        assert!(world.now - begin < 600 * SECOND, "{got} of {count}");
+    }
+    let stats = |host: usize, id| world.endpoints[host].association(id).expect("up").stats();
+    let (sender, receiver) = (stats(A, a).sender, stats(Z, z).receiver);
+    (sender.timeouts, receiver.dropped_full)
+}
+
+/// Memory has room for far fewer tiny chunks than the buffer has bytes. The window tells so before they are sent: what has no room
+/// would be lost until T3-rtx.
+#[test]
+fn tiny_messages_fill_the_buffer_and_are_not_lost() {
+    let mut lost = Vec::new();
+    for size in [1, 4, 20, 100, 250] {
+        for receive_buffer in [64 << 10, 1 << 20] {
+            for update in [None, Some(receive_buffer / 4)] {
+                for pause in [MILLISECOND, 20 * MILLISECOND, 300 * MILLISECOND] {
+                    let tiny = Tiny {
+                        size,
+                        receive_buffer,
+                        update,
+                        pause,
+                    };
+                    let count = (8 * receive_buffer as usize / (size + 192)).min(5_000);
+                    match carry_tiny(&tiny, count) {
+                        (0, 0) => {}
+                        came_to => lost.push((size, receive_buffer, update, pause, came_to)),
+                    }
+                }
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{lost:#?}");
+}

@@ -27,7 +27,7 @@ impl Receiver {
         let fitting = Sack::gap_blocks_within(packet.room(), 0);
         let gaps = self.tracker.gap_count().min(fitting);
         let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
-        let advertised = self.window.to_advertise();
+        let advertised = self.window_to_tell();
         let at = packet.len();
         match self.tracker.kept_blocks(gaps) {
             Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
@@ -70,12 +70,19 @@ impl Receiver {
     /// [`Full`] if it does not fit; nothing has changed then.
     #[inline(always)]
     pub(crate) fn push_plain_sack(&mut self, packet: &mut PacketBuilder<'_>) -> Result<(), Full> {
-        let advertised = self.window.to_advertise();
+        let advertised = self.window_to_tell();
         packet.push(&self.sack_of(advertised, std::iter::empty(), 0))?;
         self.window.advertised(advertised);
         self.sack.sent();
         self.statistics.sacks += 1;
         Ok(())
+    }
+
+    /// The window that the SACK tells which is being written.
+    #[inline(always)]
+    fn window_to_tell(&mut self) -> u32 {
+        self.window.look(&self.statistics);
+        self.window.to_advertise()
     }
 
     fn sack_of<G>(&self, a_rwnd: u32, gap_blocks: G, duplicates: usize) -> OutgoingSack<'_, G> {
