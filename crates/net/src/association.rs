@@ -20,8 +20,9 @@ use bytes::Bytes;
 
 use crate::error::{AddressError, Lost};
 use crate::event::AssociationEvent;
+use crate::later::Signals;
 use crate::message::{Message, MessagePart};
-use crate::shared::{Phase, Shared, Signals, State};
+use crate::shared::{Phase, Shared, State};
 use crate::status::Status;
 use crate::waiters::Place;
 
@@ -210,17 +211,24 @@ impl Association {
             place: None,
         };
         std::future::poll_fn(move |cx| {
-            let mut guard = self.shared.lock();
-            let state: &mut State = &mut guard;
-            let result = poll(self, state);
-            // Where there is no entry any more there always is a result: nothing more will come.
-            if let Some(entry) = state.entries.get_mut(&self.id) {
-                match &result {
-                    Some(_) => entry.readers.leave(&mut reader.place),
-                    None => entry.readers.wait(&mut reader.place, cx.waker()),
+            let readers = &self.signals.readers;
+            let mut waker = None;
+            loop {
+                let (result, round) = {
+                    let mut state = self.shared.lock();
+                    (poll(self, &mut state), readers.round())
+                };
+                if let Some(result) = result {
+                    readers.leave(&mut reader.place);
+                    return Poll::Ready(result);
+                }
+                // What comes from now on ends the round.
+                let known = waker.take().unwrap_or_else(|| cx.waker().clone());
+                match readers.wait(&mut reader.place, round, known) {
+                    Ok(()) => return Poll::Pending,
+                    Err(given_back) => waker = Some(given_back),
                 }
             }
-            result.map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
@@ -482,12 +490,7 @@ struct Reader<'a> {
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
-        if self.place.is_some() {
-            let mut state = self.association.shared.lock();
-            if let Some(entry) = state.entries.get_mut(&self.association.id) {
-                entry.readers.leave(&mut self.place);
-            }
-        }
+        self.association.signals.readers.leave(&mut self.place);
     }
 }
 

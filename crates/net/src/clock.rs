@@ -26,7 +26,7 @@ impl Clock {
     /// Nanoseconds since the clock began; good for 584 years.
     pub fn now(&self) -> Nanos {
         let since = self.runtime.now().saturating_duration_since(self.origin);
-        since.as_nanos() as Nanos
+        since.as_secs() * 1_000_000_000 + Nanos::from(since.subsec_nanos())
     }
 
     /// The runtime whose time it is.

@@ -20,6 +20,7 @@ use bytes::Bytes;
 use crate::association::Association;
 use crate::config::{Carrier, Config};
 use crate::error::{BindError, ConnectError, Lost};
+use crate::later::Later;
 use crate::observer::Observer;
 use crate::peer::Peer;
 use crate::port::Port;
@@ -124,6 +125,7 @@ impl Endpoint {
             driver: None,
             driver_sleeps: false,
             driver_comes: None,
+            later: Later::default(),
             handles: 1,
             stopped: false,
             observer,
@@ -308,7 +310,7 @@ impl Endpoint {
     fn try_accept(&self) -> Result<Option<Association>, Lost> {
         let mut state = self.shared.lock();
         if state.stopped || !state.accepts {
-            self.shared.acceptable.notify_one();
+            state.later.tell_acceptable();
             return Err(Lost(CloseReason::AbortedHere));
         }
         let Some(id) = state.waiting.pop_front() else {
@@ -321,7 +323,7 @@ impl Endpoint {
             Arc::clone(&entry.signals)
         });
         if more {
-            self.shared.acceptable.notify_one();
+            state.later.tell_acceptable();
         }
         Ok(signals.map(|signals| Association::held(Arc::clone(&self.shared), signals, id)))
     }

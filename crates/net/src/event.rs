@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    AbandonPolicy, AddressChange, AddressChangeOutcome, ReconfigOutcome, StreamDirection,
+    AbandonPolicy, AddressChange, AddressChangeOutcome, Event, PathState, ReconfigOutcome,
+    StreamDirection,
 };
 use bytes::Bytes;
+use tracing::Span;
 
 /// A notification (RFC 9260 §11.2; RFC 6458 §6 has the same under other names).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,4 +122,95 @@ pub enum AssociationEvent {
     },
     /// So many events were dropped here, since nobody took them.
     Missed(u64),
+}
+
+/// Logs an event, without the user data that it may hold.
+pub(crate) fn log(span: &Span, event: &AssociationEvent) {
+    match event {
+        AssociationEvent::MessageAbandoned { stream, policy, .. } => {
+            tracing::debug!(parent: span, ?stream, ?policy, "message given up");
+        }
+        event => tracing::debug!(parent: span, ?event, "association event"),
+    }
+}
+
+/// The event as users see it; `None` for what they learn in another way.
+pub(crate) fn translate(event: Event) -> Option<AssociationEvent> {
+    Some(match event {
+        Event::PathChanged { address, state, .. } => match state {
+            PathState::Active => AssociationEvent::PathUp(address),
+            PathState::Inactive => AssociationEvent::PathDown(address),
+            PathState::PotentiallyFailed => AssociationEvent::PathPotentiallyFailed(address),
+            PathState::Unconfirmed => return None,
+        },
+        Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),
+        Event::Restarted { data_lost } => AssociationEvent::Restarted { data_lost },
+        Event::PartialDeliveryAborted {
+            stream,
+            unordered,
+            ssn,
+            first_tsn,
+            ppid,
+        } => AssociationEvent::PartialDeliveryAborted {
+            stream,
+            unordered,
+            ssn: ssn.0,
+            first_tsn: first_tsn.0,
+            ppid,
+        },
+        Event::MessageAbandoned(message) => AssociationEvent::MessageAbandoned {
+            stream: message.stream,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            bytes: message.payload,
+            policy: message.policy,
+            sent: message.sent,
+        },
+        Event::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        } => AssociationEvent::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        },
+        Event::AssociationReset {
+            local_tsn,
+            remote_tsn,
+            outcome,
+        } => AssociationEvent::AssociationReset {
+            local_tsn: local_tsn.0,
+            remote_tsn: remote_tsn.0,
+            outcome,
+        },
+        Event::StreamsAdded {
+            outbound_streams,
+            inbound_streams,
+            outcome,
+        } => AssociationEvent::StreamsAdded {
+            outbound_streams,
+            inbound_streams,
+            outcome,
+        },
+        Event::PeerAddressAdded { address, .. } => AssociationEvent::PeerAddressAdded(address),
+        Event::AddressChanged { change, outcome } => {
+            AssociationEvent::AddressChanged { change, outcome }
+        }
+        Event::PeerAddressRemoved { address, .. } => AssociationEvent::PeerAddressRemoved(address),
+        Event::AdaptationIndication { indication } => {
+            AssociationEvent::AdaptationIndication(indication)
+        }
+        Event::PeerAuthKey { key_id } => AssociationEvent::PeerAuthKey { key_id },
+        Event::PeerError { cause } => AssociationEvent::PeerError { cause },
+        Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
+        Event::StreamLimitMet { outbound_streams } => {
+            AssociationEvent::StreamLimitMet { outbound_streams }
+        }
+        Event::PeerShutdown => AssociationEvent::PeerShutdown,
+        Event::Missed { events } => AssociationEvent::Missed(events),
+        Event::Established { .. } | Event::Readable | Event::Closed(_) => return None,
+        // One that was added to the protocol, and not yet to `AssociationEvent`.
+        _ => return None,
+    })
 }

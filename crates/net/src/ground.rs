@@ -84,11 +84,12 @@ impl Ground {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake_driver(&self, state: &mut GroundState) {
+    /// Lets the driver look at what has changed. It is woken without the lock, since a waker may run anything.
+    fn wake_driver(&self, mut state: MutexGuard<'_, GroundState>) {
         self.news.store(true, Ordering::Relaxed);
-        if let Some(driver) = state.driver.take() {
-            driver.wake();
-        }
+        let driver = state.driver.take();
+        drop(state);
+        driver.into_iter().for_each(Waker::wake);
     }
 
     /// The sockets, for the driver.
@@ -122,7 +123,7 @@ impl Ground {
         let mut state = self.lock();
         state.handles -= 1;
         if state.handles == 0 {
-            self.wake_driver(&mut state);
+            self.wake_driver(state);
         }
     }
 
@@ -194,11 +195,15 @@ impl Ground {
     /// Gives an endpoint to the driver; `false` if that is gone.
     pub fn join(&self, port: Port) -> bool {
         let mut state = self.lock();
-        if !state.stopped {
-            state.joining.push(port);
-            self.wake_driver(&mut state);
+        if state.stopped {
+            drop(state);
+            // Its end tells those who wait.
+            drop(port);
+            return false;
         }
-        !state.stopped
+        state.joining.push(port);
+        self.wake_driver(state);
+        true
     }
 
     /// Opens a socket for an address of this host, with the UDP port of the others, where there is none yet and sockets are bound to
@@ -222,7 +227,7 @@ impl Ground {
             &**self.clock.runtime(),
         )?);
         state.later.push(address);
-        self.wake_driver(&mut state);
+        self.wake_driver(state);
         Ok(())
     }
 
@@ -233,15 +238,17 @@ impl Ground {
 
     /// The endpoints, and the sockets, that came since the last time. Another will wake the driver, by this waker.
     pub fn take_new(&self, waker: &Waker) -> (Vec<Port>, Vec<Socket>) {
+        let waker = waker.clone();
         let mut state = self.lock();
         self.news.store(false, Ordering::Relaxed);
-        if !state.driver.as_ref().is_some_and(|it| it.will_wake(waker)) {
-            state.driver = Some(waker.clone());
-        }
-        (
+        let former = state.driver.replace(waker);
+        let new = (
             std::mem::take(&mut state.joining),
             std::mem::take(&mut state.opened),
-        )
+        );
+        drop(state);
+        drop(former);
+        new
     }
 
     /// Whether it is all over: no handle, and no endpoint to come. Then none can come any more.

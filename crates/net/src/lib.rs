@@ -88,6 +88,7 @@ mod event;
 mod ground;
 mod inbox;
 mod io;
+mod later;
 mod message;
 mod names;
 mod observer;
@@ -125,11 +126,11 @@ pub use peer::Peer;
 pub use receipt::{Receipt, Undelivered};
 #[cfg(feature = "smol")]
 pub use runtime::SmolRuntime;
-#[cfg(all(feature = "thread", target_os = "linux"))]
-pub use runtime::ThreadRuntime;
 #[cfg(feature = "tokio")]
 pub use runtime::TokioRuntime;
 pub use runtime::{AsyncSocket, Left, Readiness, Runtime, Timer};
+#[cfg(all(feature = "thread", target_os = "linux"))]
+pub use runtime::ThreadRuntime;
 pub use shared_sockets::SharedSockets;
 pub use socket::{Packet, PacketSocket, Received};
 pub use status::{EndpointStatistics, PathStatus, Status};

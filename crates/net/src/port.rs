@@ -5,18 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
 
-use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, PathState,
-};
+use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
 use anabranch_transport::{Nanos, Path, Transport};
 use anabranch_wire::checksum;
 use bytes::BytesMut;
-use tracing::Span;
 
 use crate::claim::Claim;
 use crate::config::Carrier;
-use crate::event::AssociationEvent;
+use crate::event::{log, translate};
 use crate::io::Io;
+use crate::later::{PHASE, WRITERS};
 use crate::observer::{Direction, Seen};
 use crate::outbox::{Outbox, Runs, Sent};
 use crate::receipt::Undelivered;
@@ -124,12 +122,12 @@ impl Port {
             own.drained = drain_transmits(state, now, io);
         }
         if state.endpoint.has_incoming() {
-            shared.acceptable.notify_one();
+            state.later.tell_acceptable();
         }
         drain_samples(state);
         settled &= own.drained && own.ended.is_empty();
         if !(own.leaving.is_empty() && state.dropped.is_empty()) {
-            own.forget_leaving(shared, state);
+            own.forget_leaving(state);
         }
         tell_writers(state);
         own.publish(shared, state, io);
@@ -230,24 +228,28 @@ impl Own {
                 Event::Established { .. } => {
                     tracing::info!(parent: &entry.span, "association up");
                     entry.phase = Phase::Up;
-                    entry.signals.phase.notify_waiters();
+                    state.later.notify(&entry.signals, PHASE);
                 }
                 Event::Readable => {
                     let held = entry.handles > 0 || state.waiting.contains(&id);
-                    entry.readers.wake_all();
+                    state.later.wake_readers(&entry.signals);
                     if !held {
                         state.orphan(id, now);
                         set_off = true;
                     }
                 }
-                Event::Receipt { number, delivery } => entry.receipts.answer(number, delivery),
+                Event::Receipt { number, delivery } => {
+                    let answered = entry.receipts.answer(number, delivery);
+                    state.later.answer(answered);
+                }
                 other => {
                     if matches!(other, Event::Restarted { .. }) {
-                        entry.receipts.answer_all(&Undelivered::Restarted);
+                        let answered = entry.receipts.answer_all(&Undelivered::Restarted);
+                        state.later.answer(answered);
                     }
                     if let Some(told) = translate(other) {
                         log(&entry.span, &told);
-                        entry.tell(told);
+                        entry.tell(told, &mut state.later);
                     }
                 }
             }
@@ -266,7 +268,7 @@ impl Own {
     }
 
     /// Forgets associations that are closed and that nobody holds, once their last packet is gathered.
-    fn forget_leaving(&mut self, shared: &Shared, state: &mut State) {
+    fn forget_leaving(&mut self, state: &mut State) {
         let closed_unheld =
             |state: &State, id: &AssociationId| {
                 state.entries.get(id).is_some_and(|entry| {
@@ -282,13 +284,16 @@ impl Own {
         let entries = state.entries.len();
         self.leaving.retain(|&id| {
             let gone = state.endpoint.association(id).is_none() || state.endpoint.release(id);
-            if gone {
-                state.entries.remove(&id);
+            if gone
+                && let Some(entry) = state.entries.remove(&id)
+                && !entry.receipts.is_empty()
+            {
+                state.later.drop_receipts(entry.receipts);
             }
             !gone
         });
         if entries > 0 && state.entries.is_empty() {
-            shared.idle.notify_waiters();
+            state.later.tell_idle();
         }
     }
 
@@ -323,17 +328,18 @@ impl Drop for Port {
     /// The runtime goes down, or nothing is left to do: whoever waits is told.
     fn drop(&mut self) {
         let Self { shared, own } = self;
-        let mut state = shared.lock();
-        own.tell_ends(&mut state);
+        let mut guard = shared.lock();
+        let state: &mut State = &mut guard;
+        own.tell_ends(state);
         state.stopped = true;
         for entry in state.entries.values_mut() {
             match &entry.phase {
-                Phase::Closed(_) => entry.wake_all(),
-                _ => entry.end(CloseReason::AbortedHere),
+                Phase::Closed(_) => state.later.wake_all(&entry.signals),
+                _ => entry.end(CloseReason::AbortedHere, &mut state.later),
             }
         }
-        shared.acceptable.notify_one();
-        shared.idle.notify_waiters();
+        state.later.tell_acceptable();
+        state.later.tell_idle();
     }
 }
 
@@ -349,7 +355,7 @@ fn welcome(shared: &Shared, state: &mut State, id: AssociationId, now: Nanos) {
     }
     state.waiting.push_back(id);
     state.listen();
-    shared.acceptable.notify_one();
+    state.later.tell_acceptable();
 }
 
 /// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
@@ -439,7 +445,7 @@ fn drain_samples(state: &mut State) {
 
 /// Tells those who wait for room to send, once there is much of it: not at every packet.
 fn tell_writers(state: &mut State) {
-    let (endpoint, entries) = (&state.endpoint, &mut state.entries);
+    let (endpoint, entries, later) = (&state.endpoint, &mut state.entries, &mut state.later);
     let buffer = endpoint.config().send_buffer;
     // Half of the buffer, and as much as the message has to have that waits.
     let waits = |association: &Association, size: usize| {
@@ -458,99 +464,8 @@ fn tell_writers(state: &mut State) {
             .is_some_and(|association| !association.is_closed() && waits(association, size));
         if !waits {
             entry.wants_to_write = None;
-            entry.signals.writable.notify_waiters();
+            later.notify(&entry.signals, WRITERS);
         }
         waits
     });
-}
-
-/// Logs an event, without the user data that it may hold.
-fn log(span: &Span, event: &AssociationEvent) {
-    match event {
-        AssociationEvent::MessageAbandoned { stream, policy, .. } => {
-            tracing::debug!(parent: span, ?stream, ?policy, "message given up");
-        }
-        event => tracing::debug!(parent: span, ?event, "association event"),
-    }
-}
-
-/// The event as users see it; `None` for what they learn in another way.
-fn translate(event: Event) -> Option<AssociationEvent> {
-    Some(match event {
-        Event::PathChanged { address, state, .. } => match state {
-            PathState::Active => AssociationEvent::PathUp(address),
-            PathState::Inactive => AssociationEvent::PathDown(address),
-            PathState::PotentiallyFailed => AssociationEvent::PathPotentiallyFailed(address),
-            PathState::Unconfirmed => return None,
-        },
-        Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),
-        Event::Restarted { data_lost } => AssociationEvent::Restarted { data_lost },
-        Event::PartialDeliveryAborted {
-            stream,
-            unordered,
-            ssn,
-            first_tsn,
-            ppid,
-        } => AssociationEvent::PartialDeliveryAborted {
-            stream,
-            unordered,
-            ssn: ssn.0,
-            first_tsn: first_tsn.0,
-            ppid,
-        },
-        Event::MessageAbandoned(message) => AssociationEvent::MessageAbandoned {
-            stream: message.stream,
-            ppid: message.ppid,
-            unordered: message.unordered,
-            bytes: message.payload,
-            policy: message.policy,
-            sent: message.sent,
-        },
-        Event::StreamsReset {
-            direction,
-            streams,
-            outcome,
-        } => AssociationEvent::StreamsReset {
-            direction,
-            streams,
-            outcome,
-        },
-        Event::AssociationReset {
-            local_tsn,
-            remote_tsn,
-            outcome,
-        } => AssociationEvent::AssociationReset {
-            local_tsn: local_tsn.0,
-            remote_tsn: remote_tsn.0,
-            outcome,
-        },
-        Event::StreamsAdded {
-            outbound_streams,
-            inbound_streams,
-            outcome,
-        } => AssociationEvent::StreamsAdded {
-            outbound_streams,
-            inbound_streams,
-            outcome,
-        },
-        Event::PeerAddressAdded { address, .. } => AssociationEvent::PeerAddressAdded(address),
-        Event::AddressChanged { change, outcome } => {
-            AssociationEvent::AddressChanged { change, outcome }
-        }
-        Event::PeerAddressRemoved { address, .. } => AssociationEvent::PeerAddressRemoved(address),
-        Event::AdaptationIndication { indication } => {
-            AssociationEvent::AdaptationIndication(indication)
-        }
-        Event::PeerAuthKey { key_id } => AssociationEvent::PeerAuthKey { key_id },
-        Event::PeerError { cause } => AssociationEvent::PeerError { cause },
-        Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
-        Event::StreamLimitMet { outbound_streams } => {
-            AssociationEvent::StreamLimitMet { outbound_streams }
-        }
-        Event::PeerShutdown => AssociationEvent::PeerShutdown,
-        Event::Missed { events } => AssociationEvent::Missed(events),
-        Event::Established { .. } | Event::Readable | Event::Closed(_) => return None,
-        // One that was added to the protocol, and not yet to `AssociationEvent`.
-        _ => return None,
-    })
 }

@@ -58,6 +58,17 @@ impl Future for Receipt {
     }
 }
 
+/// A receipt, and what it is told.
+#[derive(Debug)]
+pub(crate) struct Answered(oneshot::Sender<Answer>, Answer);
+
+impl Answered {
+    /// Tells whoever waits for it, if anybody does.
+    pub fn tell(self) {
+        let _ = self.0.send(self.1);
+    }
+}
+
 /// The receipts of an association that were not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
@@ -79,23 +90,27 @@ impl Receipts {
         Receipt(receipt)
     }
 
+    /// Whether none is open.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// The protocol told what became of a message.
-    pub fn answer(&mut self, number: u64, delivery: Delivery) {
-        if let Some(receipt) = self.open.remove(&number) {
-            // Nobody may wait any more.
-            let _ = receipt.send(match delivery {
-                Delivery::Acknowledged => Ok(()),
-                Delivery::Abandoned(policy) => Err(Undelivered::Abandoned(policy)),
-                // Of the others nothing was sent.
-                _ => Err(Undelivered::Unsent),
-            });
-        }
+    pub fn answer(&mut self, number: u64, delivery: Delivery) -> Option<Answered> {
+        let receipt = self.open.remove(&number)?;
+        let answer = match delivery {
+            Delivery::Acknowledged => Ok(()),
+            Delivery::Abandoned(policy) => Err(Undelivered::Abandoned(policy)),
+            // Of the others nothing was sent.
+            _ => Err(Undelivered::Unsent),
+        };
+        Some(Answered(receipt, answer))
     }
 
     /// No message that waits will be acknowledged.
-    pub fn answer_all(&mut self, why: &Undelivered) {
-        for (_, receipt) in std::mem::take(&mut self.open) {
-            let _ = receipt.send(Err(why.clone()));
-        }
+    pub fn answer_all(&mut self, why: &Undelivered) -> impl Iterator<Item = Answered> {
+        let open = std::mem::take(&mut self.open).into_values();
+        let answer: Answer = Err(why.clone());
+        open.map(move |receipt| Answered(receipt, answer.clone()))
     }
 }

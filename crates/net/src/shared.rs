@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::config::Carrier;
 use crate::error::Lost;
 use crate::event::AssociationEvent;
 use crate::ground::Ground;
+use crate::later::{EVENT, Guard, Later, Signals};
 use crate::observer::Observer;
 use crate::receipt::{Receipts, Undelivered};
 use crate::status::EndpointStatistics;
-use crate::waiters::Waiters;
 
 /// Events of an association that wait to be taken; beyond it the oldest go.
 const MOST_EVENTS: usize = 64;
@@ -68,6 +68,8 @@ pub(crate) struct State {
     pub driver_sleeps: bool,
     /// When the driver looks at this endpoint at the latest, if it sleeps; `None`: when it is woken.
     pub driver_comes: Option<Nanos>,
+    /// What waits until the lock is free.
+    pub later: Later,
     /// Handles of the endpoint itself.
     pub handles: usize,
     /// Peers may begin associations.
@@ -96,28 +98,10 @@ pub(crate) enum Phase {
     Closed(CloseReason),
 }
 
-/// What wakes an association's users.
-#[derive(Debug, Default)]
-pub(crate) struct Signals {
-    pub writable: Notify,
-    pub event: Notify,
-    pub phase: Notify,
-}
-
-impl Signals {
-    pub fn all(&self) {
-        for signal in [&self.writable, &self.event, &self.phase] {
-            signal.notify_waiters();
-        }
-    }
-}
-
 /// An association as its users see it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub signals: Arc<Signals>,
-    /// Who waits for something to read.
-    pub readers: Waiters,
     pub phase: Phase,
     pub events: VecDeque<AssociationEvent>,
     pub missed: u64,
@@ -132,7 +116,6 @@ impl Entry {
     pub fn new(phase: Phase, handles: usize, span: Span) -> Self {
         Self {
             signals: Arc::default(),
-            readers: Waiters::default(),
             phase,
             events: VecDeque::new(),
             missed: 0,
@@ -144,26 +127,22 @@ impl Entry {
     }
 
     /// The association is over.
-    pub fn end(&mut self, reason: CloseReason) {
+    pub fn end(&mut self, reason: CloseReason, later: &mut Later) {
         let lost = Undelivered::Lost(Lost(reason.clone()));
-        self.receipts.answer_all(&lost);
+        if !self.receipts.is_empty() {
+            later.answer(self.receipts.answer_all(&lost));
+        }
         self.phase = Phase::Closed(reason);
-        self.wake_all();
+        later.wake_all(&self.signals);
     }
 
-    /// Lets everybody who waits for anything look again.
-    pub fn wake_all(&mut self) {
-        self.readers.wake_all();
-        self.signals.all();
-    }
-
-    pub fn tell(&mut self, event: AssociationEvent) {
+    pub fn tell(&mut self, event: AssociationEvent, later: &mut Later) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
             self.missed += 1;
         }
         self.events.push_back(event);
-        self.signals.event.notify_waiters();
+        later.notify(&self.signals, EVENT);
     }
 }
 
@@ -190,8 +169,10 @@ impl Shared {
     }
 
     /// The state. A panic of another holder leaves it as whole as any network error would.
-    pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    pub fn lock(&self) -> Guard<'_> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Guard::new(self, state)
     }
 
     /// What is logged of an association is within it.
@@ -208,16 +189,18 @@ impl State {
     /// Lets the driver look at what has changed.
     pub fn wake_driver(&mut self) {
         if std::mem::take(&mut self.driver_sleeps)
-            && let Some(driver) = &self.driver
+            && let Some(driver) = self.driver.take()
         {
-            driver.wake_by_ref();
+            self.later.wake_driver(driver);
         }
     }
 
     /// The driver sleeps until `waker` wakes it, or until `timeout`.
     pub fn let_sleep(&mut self, waker: &Waker, timeout: Option<Nanos>) {
-        if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker)) {
-            self.driver = Some(waker.clone());
+        if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
+            && let Some(former) = self.driver.replace(waker.clone())
+        {
+            self.later.drop_waker(former);
         }
         self.driver_sleeps = true;
         self.driver_comes = timeout;
@@ -275,7 +258,7 @@ impl State {
     /// Notes that the association ended.
     pub fn end(&mut self, id: AssociationId, reason: CloseReason) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.end(reason);
+            entry.end(reason, &mut self.later);
         }
     }
 

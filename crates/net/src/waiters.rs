@@ -1,49 +1,121 @@
-//! Tasks that wait for one thing, kept under the lock of what they wait for.
+//! Tasks that wait for one thing.
+//!
+//! What they wait for is under another lock. A waker may run anything when it is cloned, woken or dropped, and so wants that lock perhaps, or
+//! this one: none is while either is held.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// Whoever waits has a place here until all are woken, or until it leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    waiting: Vec<(u64, Waker)>,
+    /// How often all were to be woken.
+    round: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Mostly there is one: it needs no allocation.
+    first: Option<(u64, Waker)>,
+    more: Vec<(u64, Waker)>,
     next: u64,
 }
 
-/// Somebody's place; `None` until it waits for the first time.
-pub(crate) type Place = Option<u64>;
+/// Somebody's place, and the round that it waits for the end of; `None` until it waits for the first time.
+pub(crate) type Place = Option<(u64, u64)>;
+
+impl Waiting {
+    /// Puts a waker at a place, and gives the one that was there.
+    fn put(&mut self, number: u64, waker: Waker) -> Option<Waker> {
+        let mut all = self.first.iter_mut().chain(&mut self.more);
+        if let Some((_, known)) = all.find(|it| it.0 == number) {
+            return Some(std::mem::replace(known, waker));
+        }
+        match &self.first {
+            None => self.first = Some((number, waker)),
+            Some(_) => self.more.push((number, waker)),
+        }
+        None
+    }
+
+    fn remove(&mut self, number: u64) -> Option<(u64, Waker)> {
+        if self.first.as_ref().is_some_and(|it| it.0 == number) {
+            return self.first.take();
+        }
+        let at = self.more.iter().position(|it| it.0 == number)?;
+        Some(self.more.swap_remove(at))
+    }
+}
 
 impl Waiters {
-    /// Waits at `place`, or goes on waiting there, with another waker perhaps.
-    pub fn wait(&mut self, place: &mut Place, waker: &Waker) {
-        let number = *place.get_or_insert_with(|| {
-            self.next += 1;
-            self.next
-        });
-        match self.waiting.iter_mut().find(|it| it.0 == number) {
-            Some((_, known)) => known.clone_from(waker),
-            None => self.waiting.push((number, waker.clone())),
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asked under the lock of what is waited for, after a look there: the round that is over when something has come since.
+    #[inline]
+    pub fn round(&self) -> u64 {
+        self.round.load(Ordering::Acquire)
+    }
+
+    /// Waits at `place` for the end of `round`, or goes on waiting there, with another waker perhaps.
+    ///
+    /// # Errors
+    /// It is over already. The waker is given back.
+    pub fn wait(&self, place: &mut Place, round: u64, waker: Waker) -> Result<(), Waker> {
+        let mut waiting = self.lock();
+        if self.round() != round {
+            return Err(waker);
         }
+        let number = match *place {
+            Some((number, _)) => number,
+            None => {
+                waiting.next += 1;
+                waiting.next
+            }
+        };
+        *place = Some((number, round));
+        let before = waiting.put(number, waker);
+        drop(waiting);
+        drop(before);
+        Ok(())
     }
 
     /// Waits no more at `place`, if it did.
-    pub fn leave(&mut self, place: &mut Place) {
-        if let Some(number) = place.take() {
-            self.waiting.retain(|it| it.0 != number);
+    #[inline]
+    pub fn leave(&self, place: &mut Place) {
+        // Of a round that is over nobody is left.
+        if let Some((number, round)) = place.take()
+            && round == self.round()
+        {
+            self.remove(number);
         }
     }
 
-    /// Wakes all: what they wait for is there, for one of them perhaps. The others wait again.
-    pub fn wake_all(&mut self) {
-        for (_, waker) in self.waiting.drain(..) {
-            waker.wake();
-        }
+    #[cold]
+    fn remove(&self, number: u64) {
+        let left = self.lock().remove(number);
+        drop(left);
+    }
+
+    /// What they wait for is there, for one of them perhaps. Gives all, to be woken without the lock of what they wait for, under which this is
+    /// called. Those for whom there was nothing wait again.
+    #[inline]
+    pub fn end_round(&self) -> (Option<Waker>, Vec<(u64, Waker)>) {
+        let mut waiting = self.lock();
+        // Under two locks: nobody else changes it.
+        self.round.store(self.round() + 1, Ordering::Release);
+        let first = waiting.first.take().map(|(_, waker)| waker);
+        (first, std::mem::take(&mut waiting.more))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 
     use super::*;
@@ -62,21 +134,61 @@ mod tests {
         let counts: [Arc<Count>; 3] = Default::default();
         let wakers = counts.clone().map(Waker::from);
         let woken = || counts.each_ref().map(|it| it.0.load(Ordering::Relaxed));
-        let mut waiters = Waiters::default();
+        let waiters = Waiters::default();
+        let wait = |place: &mut Place, waker: usize| {
+            let waits = waiters.wait(place, waiters.round(), wakers[waker].clone());
+            waits.expect("nothing came");
+        };
+        let wake = || wake(waiters.end_round());
         let (mut moved, mut gone, mut stays) = (None, None, None);
-        waiters.wait(&mut moved, &wakers[0]);
-        waiters.wait(&mut gone, &wakers[1]);
-        waiters.wait(&mut moved, &wakers[2]);
-        waiters.wait(&mut stays, &wakers[1]);
+        wait(&mut moved, 0);
+        wait(&mut gone, 1);
+        wait(&mut moved, 2);
+        wait(&mut stays, 1);
         waiters.leave(&mut gone);
-        waiters.wake_all();
+        wake();
         assert_eq!(woken(), [0, 1, 1]);
-        waiters.wake_all();
+        wake();
         assert_eq!(woken(), [0, 1, 1], "nobody waits");
-        waiters.wait(&mut stays, &wakers[1]);
-        waiters.wake_all();
+        wait(&mut stays, 1);
+        wake();
         assert_eq!(woken(), [0, 2, 1], "a place may be used again");
         waiters.leave(&mut moved);
         waiters.leave(&mut gone);
+    }
+
+    fn wake((first, more): (Option<Waker>, Vec<(u64, Waker)>)) {
+        let more = more.into_iter().map(|(_, waker)| waker);
+        first.into_iter().chain(more).for_each(Waker::wake);
+    }
+
+    /// Whoever looked before something came does not wait for what comes next.
+    #[test]
+    fn what_came_between_the_look_and_the_wait_is_not_missed() {
+        let count = Arc::new(Count::default());
+        let waiters = Waiters::default();
+        let (round, mut place) = (waiters.round(), None);
+        wake(waiters.end_round());
+        let refused = waiters.wait(&mut place, round, Waker::from(Arc::clone(&count)));
+        assert!(refused.is_err() && place.is_none());
+        let waits = waiters.wait(&mut place, waiters.round(), refused.expect_err("it is"));
+        assert!(waits.is_ok());
+        // One that leaves when it is about to be woken is woken in vain, and waits no more.
+        let woken = waiters.end_round();
+        waiters.leave(&mut place);
+        wake(woken);
+        wake(waiters.end_round());
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        // Those behind one that has left are woken.
+        let (mut first, mut second) = (None, None);
+        for place in [&mut first, &mut second] {
+            let waker = Waker::from(Arc::clone(&count));
+            waiters
+                .wait(place, waiters.round(), waker)
+                .expect("nothing came");
+        }
+        waiters.leave(&mut first);
+        wake(waiters.end_round());
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
     }
 }

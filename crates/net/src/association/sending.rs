@@ -1,7 +1,6 @@
 //! Sending: messages are queued with the protocol, with a receipt or without.
 
 use std::collections::VecDeque;
-use std::sync::MutexGuard;
 use std::task::Poll;
 
 use anabranch_sctp::{Association as Protocol, SendError as Refusal, SendOptions};
@@ -10,6 +9,7 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::error::{SendError, TrySendError};
+use crate::later::Guard;
 use crate::port::gather_one;
 use crate::receipt::{Receipt, Receipts};
 use crate::shared::State;
@@ -30,8 +30,13 @@ struct Given<'a> {
     options: &'a SendOptions,
 }
 
-/// Queues a message, and gives what its sender gets.
-type Queue<T> = fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal>;
+/// Queues a message, and gives what its sender gets. Each way is a piece of its own with all that calls it.
+trait Queue<T>: Fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal> + Copy {}
+
+impl<T, F: Fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal> + Copy> Queue<T>
+    for F
+{
+}
 
 /// Why a message was not queued, which its sender still has.
 enum Unsent {
@@ -65,7 +70,7 @@ impl Desk<'_> {
         stream: Option<u16>,
         bytes: &mut Option<Bytes>,
         options: &SendOptions,
-        queue: Queue<T>,
+        queue: impl Queue<T>,
     ) -> Result<T, Unsent> {
         let association = &mut *self.association;
         let size = bytes.as_ref().map_or(0, Bytes::len);
@@ -102,6 +107,7 @@ impl Desk<'_> {
 }
 
 /// Without a receipt.
+#[inline]
 fn not_asked(
     association: &mut Protocol,
     _: &mut Receipts,
@@ -246,7 +252,7 @@ impl Association {
         messages: &mut VecDeque<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.once_there_is_room(|| {
+        let mut attempt = || {
             loop {
                 match self.queue_some(stream, messages, &options) {
                     Ok(()) if messages.is_empty() => return Poll::Ready(Ok(())),
@@ -255,23 +261,32 @@ impl Association {
                     Err(Unsent::Error(error)) => return Poll::Ready(Err(error)),
                 }
             }
-        })
-        .await
+        };
+        if let Poll::Ready(done) = attempt() {
+            return done;
+        }
+        self.once_there_is_room(attempt).await
     }
 
+    /// Tries now: mostly there is room, and no future has to be made of the message that waits for some.
+    #[inline]
     async fn send_on<T>(
         &self,
         stream: Option<u16>,
         bytes: Bytes,
         options: SendOptions,
-        queue: Queue<T>,
+        queue: impl Queue<T>,
     ) -> Result<T, SendError> {
-        let mut bytes = Some(bytes);
+        let mut bytes = match self.try_send_on(stream, bytes, &options, queue) {
+            Ok(queued) => return Ok(queued),
+            Err(TrySendError::Error(error)) => return Err(error),
+            Err(TrySendError::Full(given_back)) => Some(given_back),
+        };
         self.once_there_is_room(|| {
             let Some(given) = bytes.take() else {
                 return Poll::Pending;
             };
-            match self.try_send_on(stream, given, options, queue) {
+            match self.try_send_on(stream, given, &options, queue) {
                 Ok(queued) => Poll::Ready(Ok(queued)),
                 Err(TrySendError::Error(error)) => Poll::Ready(Err(error)),
                 Err(TrySendError::Full(given_back)) => {
@@ -283,11 +298,8 @@ impl Association {
         .await
     }
 
-    /// Tries now, and then each time that there may be room to send.
+    /// Tries each time that there may be room to send.
     async fn once_there_is_room<T>(&self, mut attempt: impl FnMut() -> Poll<T>) -> T {
-        if let Poll::Ready(done) = attempt() {
-            return done;
-        }
         loop {
             let mut notified = std::pin::pin!(self.signals.writable.notified());
             notified.as_mut().enable();
@@ -308,7 +320,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), options, not_asked)
+        self.try_send_on(Some(stream), bytes.into(), &options, not_asked)
     }
 
     /// As [`Association::send_for_receipt`], if there is room for the message now.
@@ -321,24 +333,22 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), options, asked)
+        self.try_send_on(Some(stream), bytes.into(), &options, asked)
     }
 
     fn try_send_on<T>(
         &self,
         stream: Option<u16>,
         bytes: Bytes,
-        options: SendOptions,
-        queue: Queue<T>,
+        options: &SendOptions,
+        queue: impl Queue<T>,
     ) -> Result<T, TrySendError> {
         let (size, most) = (bytes.len(), self.shared.max_message_size);
         if size > most {
             return Err(SendError::TooLarge { size, most }.into());
         }
         let mut bytes = Some(bytes);
-        let queued = self.at_the_desk(&options, |desk| {
-            desk.put(stream, &mut bytes, &options, queue)
-        });
+        let queued = self.at_the_desk(options, |desk| desk.put(stream, &mut bytes, options, queue));
         queued.map_err(|unsent| match unsent {
             Unsent::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
             Unsent::Error(error) => error.into(),
@@ -427,7 +437,7 @@ impl Association {
 
     /// Sends what was just queued in the task of the caller, which costs less than to wake the driver for it. That is woken where it has to
     /// do more: to send what the socket does not take, to set its timer, to tell what happened.
-    fn send_at_once(&self, mut guard: MutexGuard<'_, State>, now: Nanos) {
+    fn send_at_once(&self, mut guard: Guard<'_>, now: Nanos) {
         let state: &mut State = &mut guard;
         let may = state.driver_sleeps && state.observer.is_none();
         let Some(mut io) = may.then(|| self.shared.ground.try_io()).flatten() else {

@@ -58,12 +58,12 @@ impl Endpoint {
     fn try_incoming(&self) -> Result<Option<Incoming>, Lost> {
         let mut state = self.shared.lock();
         if state.stopped || !state.accepts {
-            self.shared.acceptable.notify_one();
+            state.later.tell_acceptable();
             return Err(Lost(CloseReason::AbortedHere));
         }
         let told = state.endpoint.poll_incoming();
         if state.endpoint.has_incoming() {
-            self.shared.acceptable.notify_one();
+            state.later.tell_acceptable();
         }
         Ok(told.map(|told| Incoming {
             shared: Arc::clone(&self.shared),

@@ -46,10 +46,11 @@ fn wake(waiting: &Mutex<Option<Waker>>) {
     }
 }
 
-fn set(waiting: &mut Option<Waker>, waker: &Waker) {
-    match waiting {
-        Some(known) => known.clone_from(waker),
-        none => *none = Some(waker.clone()),
+/// Lets `waiting` wake by that, and gives what it would have woken by. That is dropped without the lock, since it may run anything.
+fn set(mut waiting: MutexGuard<'_, Option<Waker>>, waker: &Waker) -> Option<Waker> {
+    match &*waiting {
+        Some(known) if known.will_wake(waker) => None,
+        _ => waiting.replace(waker.clone()),
     }
 }
 
@@ -138,12 +139,12 @@ impl Watched {
         loop {
             let told = slot.told.load(Ordering::Acquire);
             if told == slot.emptied.load(Ordering::Relaxed) {
-                let mut reader = lock(&slot.reader);
+                let reader = lock(&slot.reader);
                 // Whoever tells counts before it looks for a waker.
                 if told != slot.told.load(Ordering::Acquire) {
                     continue;
                 }
-                set(&mut reader, cx.waker());
+                drop(set(reader, cx.waker()));
                 return Poll::Pending;
             }
             let called = call();
@@ -176,7 +177,7 @@ impl Watched {
                 return Poll::Ready(called.map(|_| ()));
             }
         }
-        set(&mut lock(&self.slot.writer), cx.waker());
+        drop(set(lock(&self.slot.writer), cx.waker()));
         self.slot.full.store(true, Ordering::Relaxed);
         // Room that has come meanwhile is told of at once.
         self.watch_for_room(true)?;

@@ -1,0 +1,215 @@
+//! What is done once the lock of an endpoint is free again. A waker that is woken or dropped may run anything, which may want that lock.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, MutexGuard};
+use std::task::Waker;
+
+use tokio::sync::Notify;
+
+use crate::receipt::{Answered, Receipts};
+use crate::shared::{Shared, State};
+use crate::waiters::Waiters;
+
+/// What wakes an association's users.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// Who waits for something to read.
+    pub readers: Waiters,
+    pub writable: Notify,
+    pub event: Notify,
+    pub phase: Notify,
+}
+
+/// Which of them, beside those who read: who waits for room to send, for an event, or for the association to be up or closed.
+pub(crate) const WRITERS: u8 = 2;
+pub(crate) const EVENT: u8 = 4;
+pub(crate) const PHASE: u8 = 8;
+pub(crate) const ALL: u8 = WRITERS | EVENT | PHASE;
+
+impl Signals {
+    fn notify(&self, whom: u8) {
+        let notifies = [
+            (WRITERS, &self.writable),
+            (EVENT, &self.event),
+            (PHASE, &self.phase),
+        ];
+        for (it, notify) in notifies {
+            if whom & it != 0 {
+                notify.notify_waiters();
+            }
+        }
+    }
+}
+
+/// Who is to be woken, and what is to be dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Later {
+    /// There is anything.
+    any: bool,
+    driver: Option<Waker>,
+    /// Mostly one waits for what comes: it needs no allocation.
+    reader: Option<Waker>,
+    seldom: Option<Box<Seldom>>,
+}
+
+/// What is seldom among it.
+#[derive(Debug, Default)]
+struct Seldom {
+    /// What woke the driver before.
+    former: Option<Waker>,
+    acceptable: bool,
+    idle: bool,
+    readers: Vec<Waker>,
+    others: Vec<(Arc<Signals>, u8)>,
+    receipts: Vec<Answered>,
+    unanswered: Vec<Receipts>,
+}
+
+impl Later {
+    /// Wakes those who read from an association.
+    #[inline]
+    pub fn wake_readers(&mut self, signals: &Signals) {
+        let (first, more) = signals.readers.end_round();
+        if !more.is_empty() || self.reader.is_some() {
+            let more = more.into_iter().map(|(_, waker)| waker);
+            self.seldom().readers.extend(first.into_iter().chain(more));
+        } else if first.is_some() {
+            (self.any, self.reader) = (true, first);
+        }
+    }
+
+    /// Wakes other users of an association.
+    pub fn notify(&mut self, signals: &Arc<Signals>, whom: u8) {
+        self.seldom().others.push((Arc::clone(signals), whom));
+    }
+
+    /// Wakes all who wait for anything.
+    pub fn wake_all(&mut self, signals: &Arc<Signals>) {
+        self.wake_readers(signals);
+        self.notify(signals, ALL);
+    }
+
+    #[cold]
+    fn seldom(&mut self) -> &mut Seldom {
+        self.any = true;
+        self.seldom.get_or_insert_default()
+    }
+
+    /// Wakes the driver.
+    pub fn wake_driver(&mut self, waker: Waker) {
+        (self.any, self.driver) = (true, Some(waker));
+    }
+
+    /// Drops what would have woken it.
+    pub fn drop_waker(&mut self, waker: Waker) {
+        self.seldom().former = Some(waker);
+    }
+
+    /// An association waits to be accepted, or none will.
+    pub fn tell_acceptable(&mut self) {
+        self.seldom().acceptable = true;
+    }
+
+    /// The last association has ended.
+    pub fn tell_idle(&mut self) {
+        self.seldom().idle = true;
+    }
+
+    /// Tells what became of messages.
+    pub fn answer(&mut self, receipts: impl IntoIterator<Item = Answered>) {
+        self.seldom().receipts.extend(receipts);
+    }
+
+    /// Drops receipts, which tells who waits for them.
+    pub fn drop_receipts(&mut self, receipts: Receipts) {
+        self.seldom().unanswered.push(receipts);
+    }
+
+    #[inline]
+    fn run(self, shared: &Shared) {
+        if let Some(driver) = self.driver {
+            driver.wake();
+        }
+        if let Some(reader) = self.reader {
+            reader.wake();
+        }
+        if let Some(seldom) = self.seldom {
+            (*seldom).run(shared);
+        }
+    }
+}
+
+impl Seldom {
+    #[cold]
+    fn run(self, shared: &Shared) {
+        self.readers.into_iter().for_each(Waker::wake);
+        for (signals, whom) in self.others {
+            signals.notify(whom);
+        }
+        self.receipts.into_iter().for_each(Answered::tell);
+        if self.acceptable {
+            shared.acceptable.notify_one();
+        }
+        if self.idle {
+            shared.idle.notify_waiters();
+        }
+    }
+}
+
+/// The state of an endpoint under its lock. What is left for later is done when the lock is free.
+#[derive(Debug)]
+pub(crate) struct Guard<'a> {
+    /// There until it is dropped.
+    state: Option<MutexGuard<'a, State>>,
+    shared: &'a Shared,
+}
+
+impl<'a> Guard<'a> {
+    #[inline]
+    pub fn new(shared: &'a Shared, state: MutexGuard<'a, State>) -> Self {
+        Self {
+            state: Some(state),
+            shared,
+        }
+    }
+
+    #[cold]
+    fn run_later(&mut self) {
+        if let Some(mut state) = self.state.take() {
+            let later = std::mem::take(&mut state.later);
+            drop(state);
+            later.run(self.shared);
+        }
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.later.any {
+            self.run_later();
+        }
+    }
+}
+
+impl Deref for Guard<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        match &self.state {
+            Some(state) => state,
+            None => unreachable!("it is there until it is dropped"),
+        }
+    }
+}
+
+impl DerefMut for Guard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        match &mut self.state {
+            Some(state) => state,
+            None => unreachable!("it is there until it is dropped"),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Wakers that run code of their own when they are woken or dropped, which asks the endpoint: as an executor's may that polls at once, or
+//! drops a future with a waker. Nothing of this crate may be locked then.
+
+mod common;
+
+use std::future::Future;
+use std::io;
+use std::net::UdpSocket;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anabranch_net::{
+    Association, AsyncSocket, Carrier, CloseReason, Config, Endpoint, Peer, Runtime, SendOptions,
+    Timer, TokioRuntime,
+};
+use common::{LOOPBACK, pattern};
+
+/// What the wakers of a test ask.
+#[derive(Default)]
+struct Asked {
+    ends: Mutex<Option<(Endpoint, Association)>>,
+    times: AtomicUsize,
+}
+
+impl Asked {
+    /// Takes the locks of the endpoint, and of its sockets.
+    fn ask(&self) {
+        self.times.fetch_add(1, Ordering::SeqCst);
+        let Ok(ends) = self.ends.try_lock() else {
+            return;
+        };
+        if let Some((endpoint, association)) = &*ends {
+            let _ = (association.status(), endpoint.statistics());
+            drop(association.clone());
+        }
+    }
+
+    fn times(&self) -> usize {
+        self.times.load(Ordering::SeqCst)
+    }
+}
+
+/// Asks when it is woken, and when it is dropped; wakes another perhaps.
+struct Hostile {
+    asked: Arc<Asked>,
+    inner: Option<Waker>,
+}
+
+impl Hostile {
+    fn waker(asked: &Arc<Asked>, inner: Option<Waker>) -> Waker {
+        Waker::from(Arc::new(Self {
+            asked: Arc::clone(asked),
+            inner,
+        }))
+    }
+}
+
+impl Wake for Hostile {
+    fn wake(self: Arc<Self>) {
+        self.asked.ask();
+        self.inner.iter().for_each(Waker::wake_by_ref);
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        self.asked.ask();
+    }
+}
+
+/// tokio, where each poll of a task has a hostile waker of its own.
+#[derive(Clone)]
+struct HostileRuntime(TokioRuntime, Arc<Asked>);
+
+impl std::fmt::Debug for HostileRuntime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HostileRuntime")
+    }
+}
+
+impl Runtime for HostileRuntime {
+    fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+        self.0.timer(at)
+    }
+
+    fn spawn(&self, mut task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        let asked = Arc::clone(&self.1);
+        self.0.spawn(Box::pin(std::future::poll_fn(move |cx| {
+            let waker = Hostile::waker(&asked, Some(cx.waker().clone()));
+            task.as_mut().poll(&mut Context::from_waker(&waker))
+        })));
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        self.0.spawn_blocking(work);
+    }
+
+    fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
+        self.0.watch(socket)
+    }
+}
+
+/// Runs a test in a thread; one that hangs fails after a minute.
+fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<Asked>) -> F + Send + 'static) {
+    let (tell, told) = mpsc::channel();
+    let tested = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(test(Arc::default()));
+        // The other end of it waits, unless a minute is over.
+        let _ = tell.send(());
+    });
+    match told.recv_timeout(Duration::from_secs(60)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("something is locked for ever"),
+        _ => tested.join().expect("no panic"),
+    }
+}
+
+struct Ends {
+    server: Endpoint,
+    client: Endpoint,
+    held: Association,
+    served: Association,
+}
+
+async fn ends(asked: &Arc<Asked>, runtime: Option<Arc<dyn Runtime>>) -> Ends {
+    let config = Config::default().with(|it| {
+        it.addresses = vec![LOOPBACK];
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.runtime = runtime;
+        it.sctp.send_buffer = 64 << 10;
+    });
+    let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
+    let client = Endpoint::bind(config).expect("loopback");
+    let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+    let held = client.connect(peer).await.expect("it listens");
+    let served = server.accept().await.expect("it came");
+    *asked.ends.lock().expect("no panic") = Some((client.clone(), held.clone()));
+    Ends {
+        server,
+        client,
+        held,
+        served,
+    }
+}
+
+/// Polls with one hostile waker, and then with another, so that the first is dropped.
+fn poll_twice<F: Future>(asked: &Arc<Asked>, mut future: Pin<&mut F>) {
+    for _ in 0..2 {
+        let waker = Hostile::waker(asked, None);
+        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending(), "nothing has happened yet");
+    }
+}
+
+async fn until(mut happens: impl FnMut() -> bool) {
+    while !happens() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Every future of an association and an endpoint: its waker is replaced, dropped with it, and woken.
+#[test]
+fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
+    watched(|asked| async move {
+        let Ends {
+            server,
+            client,
+            held,
+            served,
+        } = ends(&asked, None).await;
+        // Dropped.
+        {
+            poll_twice(&asked, pin!(held.recv()));
+            poll_twice(&asked, pin!(held.recv_part()));
+            poll_twice(&asked, pin!(held.next_event()));
+            poll_twice(&asked, pin!(held.closed()));
+            poll_twice(&asked, pin!(client.wait_idle()));
+            poll_twice(&asked, pin!(server.accept()));
+        }
+        // Woken by something to read.
+        let mut reads = pin!(held.recv());
+        poll_twice(&asked, reads.as_mut());
+        let before = asked.times();
+        served
+            .send(0, "hello", SendOptions::default())
+            .await
+            .expect("room");
+        until(|| asked.times() > before).await;
+        assert!(reads.await.expect("up").is_some());
+        // By room to send, and by a receipt.
+        let receipt = held.send_for_receipt(0, "kept", SendOptions::default());
+        let mut receipt = pin!(receipt.await.expect("room"));
+        poll_once_or_ready(&asked, receipt.as_mut());
+        let mut sends = Box::pin(held.send(0, pattern(0, 30_000), SendOptions::default()));
+        while poll_once_or_ready(&asked, sends.as_mut()) {
+            sends = Box::pin(held.send(0, pattern(0, 30_000), SendOptions::default()));
+        }
+        let before = asked.times();
+        let reader = served.clone();
+        let drain = tokio::spawn(async move { while let Ok(Some(_)) = reader.recv().await {} });
+        until(|| asked.times() > before).await;
+        sends.await.expect("room comes");
+        // By the end.
+        let mut closed = pin!(held.closed());
+        poll_twice(&asked, closed.as_mut());
+        let mut reads = pin!(held.recv());
+        poll_twice(&asked, reads.as_mut());
+        let mut events = pin!(held.next_event());
+        poll_once_or_ready(&asked, events.as_mut());
+        let before = asked.times();
+        served.abort("enough");
+        until(|| asked.times() > before + 1).await;
+        assert!(matches!(closed.await, CloseReason::AbortedByPeer { .. }));
+        reads.await.expect_err("aborted");
+        drain.await.expect("no panic");
+        asked.ends.lock().expect("no panic").take();
+    });
+}
+
+/// Whether it was ready.
+fn poll_once_or_ready<F: Future>(asked: &Arc<Asked>, future: Pin<&mut F>) -> bool {
+    let waker = Hostile::waker(asked, None);
+    matches!(
+        future.poll(&mut Context::from_waker(&waker)),
+        Poll::Ready(_)
+    )
+}
+
+/// The task of the sockets may have such wakers, too: each call that wakes it does so when nothing is locked.
+#[test]
+fn a_runtime_may_ask_when_its_tasks_are_woken() {
+    watched(|asked| async move {
+        let tokio = TokioRuntime::current().expect("tokio");
+        let hostile: Arc<dyn Runtime> = Arc::new(HostileRuntime(tokio, Arc::clone(&asked)));
+        let Ends {
+            server,
+            client,
+            held,
+            served,
+        } = ends(&asked, Some(hostile)).await;
+        let sends = async {
+            for seed in 0..200 {
+                let sent = held.send(0, pattern(seed, 5_000), SendOptions::default());
+                sent.await.expect("room comes");
+            }
+            held.shutdown().await
+        };
+        let receives = async {
+            for seed in 0..200 {
+                let message = served.recv().await.expect("up").expect("open");
+                assert_eq!(message.bytes, pattern(seed, 5_000));
+            }
+            assert_eq!(served.recv().await, Ok(None));
+        };
+        let (sent, ()) = tokio::join!(sends, receives);
+        assert_eq!(sent, Ok(()));
+        assert!(asked.times() > 0);
+        asked.ends.lock().expect("no panic").take();
+        drop((held, served));
+        tokio::join!(server.close(), client.close());
+    });
+}
