@@ -10,10 +10,12 @@ use std::task::{Context, Poll, Waker};
 use anabranch_transport::Nanos;
 
 use crate::claim::Claim;
+use crate::failures::Doing;
 use crate::ground::Ground;
 use crate::inbox::Inbox;
 use crate::io::Io;
 use crate::port::{Port, Round};
+use crate::rest::Rests;
 use crate::runtime::Timer;
 use crate::turns::{Budget, Turns};
 
@@ -47,6 +49,8 @@ struct Work {
     turn: usize,
     inbox: Inbox,
     turns: Turns,
+    /// Sockets that give errors.
+    rests: Rests,
     sleep: Pin<Box<dyn Timer>>,
     /// When `sleep` ends; `None`: nobody looks at it.
     alarm: Option<Nanos>,
@@ -56,6 +60,8 @@ struct Work {
 struct Whole {
     /// Nothing is to be done before the timeout.
     settled: bool,
+    /// Nor is anything while the sockets have no room.
+    drained: bool,
     timeout: Option<Nanos>,
 }
 
@@ -69,6 +75,7 @@ impl Driver {
             turn: 0,
             inbox: Inbox::new(),
             turns: Turns::default(),
+            rests: Rests::default(),
             sleep,
             alarm: None,
         };
@@ -94,9 +101,12 @@ impl Work {
     }
 
     /// Receives from each socket, as far as a round goes. Whether more may be there: where not, each socket wakes this task when something comes.
-    fn receive(&mut self, cx: &mut Context<'_>, io: &mut Io) -> bool {
+    fn receive(&mut self, ground: &Ground, cx: &mut Context<'_>, io: &mut Io) -> bool {
         let mut more = false;
-        for socket in io.sockets.iter() {
+        for (number, socket) in io.sockets.iter().enumerate() {
+            if !self.rests.are_none() && self.rests.rests(number, ground.clock.now()) {
+                continue;
+            }
             let mut bytes = 0;
             let mut empty = false;
             for _ in 0..MOST_CALLS {
@@ -109,10 +119,19 @@ impl Work {
                         io.receive_calls += 1;
                         io.broken += came.broken;
                         bytes += came.bytes;
+                        self.rests.worked(number);
                     }
-                    // An error that a former packet drew (ICMP), reported now; nothing was received.
-                    Poll::Ready(Err(_)) => {}
+                    // One that a former packet drew (ICMP), reported now, or one that will come again and again; nothing was received.
+                    Poll::Ready(Err(error)) => {
+                        io.receive_errors += 1;
+                        io.failures.count(Doing::Receiving, &error);
+                        if self.rests.failed(number, ground.clock.now()) {
+                            empty = true;
+                            break;
+                        }
+                    }
                     Poll::Pending => {
+                        self.rests.worked(number);
                         empty = true;
                         break;
                     }
@@ -164,10 +183,13 @@ impl Work {
             let round = port.run(waker, &mut self.turns, &mut budget, |_| true, io);
             let whole = Whole {
                 settled: self.turns.is_empty() && round.settled,
+                drained: self.turns.is_empty() && round.drained,
                 timeout: round.timeout,
             };
             self.rounds.push(Some(round));
-            self.forget_ended(ground);
+            if round.over {
+                self.forget_ended(ground);
+            }
             return whole;
         }
         self.rounds.resize(self.ports.len(), None);
@@ -192,10 +214,32 @@ impl Work {
         let rounds = || self.rounds.iter().flatten();
         let whole = Whole {
             settled: drained && self.turns.is_empty() && rounds().all(|round| round.settled),
+            drained: drained && self.turns.is_empty() && rounds().all(|round| round.drained),
             timeout: rounds().filter_map(|round| round.timeout).min(),
         };
         self.forget_ended(ground);
         whole
+    }
+
+    /// While the sockets have no room, and as much is gathered as may wait: lets every port do what is due, and sleep. What that has to send
+    /// stays with the protocol; nothing is taken that arrives.
+    #[cold]
+    fn run_timers(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) -> Whole {
+        self.rounds.clear();
+        let mut timeout: Option<Nanos> = None;
+        for port in &mut self.ports {
+            let mut budget = Budget::nothing();
+            let round = port.run(waker, &mut self.turns, &mut budget, |_| false, io);
+            let next = port.let_sleep(waker);
+            timeout = [timeout, next].into_iter().flatten().min();
+            self.rounds.push(Some(round));
+        }
+        self.forget_ended(ground);
+        Whole {
+            settled: true,
+            drained: true,
+            timeout,
+        }
     }
 
     /// Lets go of ports that nobody holds and where nothing is open.
@@ -216,6 +260,10 @@ impl Work {
         cx: &mut Context<'_>,
         timeout: Option<Nanos>,
     ) -> bool {
+        let timeout = match self.rests.are_none() {
+            true => timeout,
+            false => timeout.into_iter().chain(self.rests.next()).min(),
+        };
         let Some(timeout) = timeout else {
             self.alarm = None;
             return false;
@@ -252,29 +300,34 @@ impl Future for Driver {
             waker,
             work: this,
         } = &mut *self;
-        let mut held = ground.io();
-        let io = &mut *held;
         let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
-        if ground.has_news() || !is_known {
-            this.take_new(ground, cx.waker(), io);
+        if !is_known {
+            // What is dropped may run anything: not while the sockets are held.
             *waker = Some(cx.waker().clone());
         }
+        let mut held = ground.io();
+        let io = &mut *held;
+        if ground.has_news() || !is_known {
+            this.take_new(ground, cx.waker(), io);
+        }
         for _ in 0..MOST_ROUNDS {
-            // While a socket takes no more, nothing else is done: what arrives waits in the system's bounded buffers.
-            if this.poll_flush(cx, io).is_pending() {
-                return Poll::Pending;
-            }
-            // Only a socket that has nothing left wakes this task when something comes.
-            let mut more = this.receive(cx, io);
-            more |= this.receive_icmp(cx, io);
-            let round = this.run_protocol(ground, cx.waker(), io);
-            if this.poll_flush(cx, io).is_pending() {
-                return Poll::Pending;
-            }
-            if this.ports.is_empty() && ground.close_unless_held() {
+            let mut blocked = this.poll_flush(cx, io).is_pending();
+            let (more, round) = if blocked && io.is_full() {
+                // What arrives waits in the system's bounded buffers.
+                (false, this.run_timers(ground, cx.waker(), io))
+            } else {
+                // Only a socket that has nothing left wakes this task when something comes.
+                let mut more = this.receive(ground, cx, io);
+                more |= this.receive_icmp(cx, io);
+                (more, this.run_protocol(ground, cx.waker(), io))
+            };
+            // The socket that is blocked wakes this task when it has room.
+            blocked = blocked || this.poll_flush(cx, io).is_pending();
+            if !blocked && this.ports.is_empty() && ground.close_unless_held() {
                 return Poll::Ready(());
             }
-            if round.settled && !more && !this.poll_alarm(ground, cx, round.timeout) {
+            let settled = round.settled || (blocked && round.drained);
+            if settled && !more && !this.poll_alarm(ground, cx, round.timeout) {
                 return Poll::Pending;
             }
         }

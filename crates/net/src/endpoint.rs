@@ -428,6 +428,7 @@ impl Endpoint {
         let mut state = self.shared.lock();
         if let Some(io) = io {
             io.sent.publish(&mut state.statistics);
+            io.publish_failures(&mut state.statistics);
         }
         EndpointStatistics {
             discards: state.endpoint.discards().clone(),

@@ -2,8 +2,10 @@
 
 use std::task::{Context, Poll};
 
+use crate::failures::Failures;
 use crate::outbox::{Outbox, Sent};
 use crate::socket::Sockets;
+use crate::status::EndpointStatistics;
 
 /// The sending side, and what is counted of both.
 #[derive(Debug)]
@@ -11,7 +13,9 @@ pub(crate) struct Io {
     pub sockets: Sockets,
     pub outbox: Outbox,
     pub sent: Sent,
+    pub failures: Failures,
     pub receive_calls: u64,
+    pub receive_errors: u64,
     /// Datagrams that hold no whole packet.
     pub broken: u64,
     /// Packets dropped since too many waited.
@@ -25,10 +29,23 @@ impl Io {
             sockets,
             outbox: Outbox::default(),
             sent: Sent::default(),
+            failures: Failures::default(),
             receive_calls: 0,
+            receive_errors: 0,
             broken: 0,
             dropped: 0,
         }
+    }
+
+    /// Puts errors where an endpoint shows them.
+    pub fn publish_failures(&self, statistics: &mut EndpointStatistics) {
+        statistics.receive_errors = self.receive_errors;
+        statistics.socket_errors = self.failures.reasons().to_vec();
+    }
+
+    /// Whether so much waits that no more is gathered.
+    pub fn is_full(&self) -> bool {
+        Outbox::is_full(self.outbox.bytes.len())
     }
 
     /// Sends what was gathered, as far as the sockets take it. Ready when nothing waits any more.
@@ -36,11 +53,13 @@ impl Io {
         if self.outbox.is_empty() {
             return Poll::Ready(());
         }
-        self.outbox.poll_flush(cx, &self.sockets, &mut self.sent)
+        let counts = (&mut self.sent, &mut self.failures);
+        self.outbox.poll_flush(cx, &self.sockets, counts)
     }
 
     /// The same in another task than the driver's, as far as the sockets take it at once. Whether nothing waits any more.
     pub fn try_flush(&mut self) -> bool {
-        self.outbox.try_flush(&self.sockets, &mut self.sent)
+        let counts = (&mut self.sent, &mut self.failures);
+        self.outbox.try_flush(&self.sockets, counts)
     }
 }

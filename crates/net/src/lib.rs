@@ -85,6 +85,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod event;
+mod failures;
 mod ground;
 mod inbox;
 mod io;
@@ -98,6 +99,7 @@ mod port;
 mod random;
 mod receipt;
 mod redirect;
+mod rest;
 mod runtime;
 mod shared;
 mod shared_sockets;
@@ -119,6 +121,7 @@ pub use error::{
     AcceptError, AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError,
 };
 pub use event::AssociationEvent;
+pub use failures::{Doing, SocketError};
 pub use message::{Message, MessagePart};
 pub use names::{Answers, NamedPeer, Resolve, SystemResolver, Timing};
 pub use observer::{Direction, Observer, Seen};

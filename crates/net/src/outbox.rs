@@ -11,6 +11,7 @@ use anabranch_wire::checksum;
 use bytes::BytesMut;
 use quinn_udp::EcnCodepoint;
 
+use crate::failures::{Doing, Failures};
 use crate::socket::{Socket, Sockets};
 use crate::status::EndpointStatistics;
 
@@ -163,22 +164,22 @@ impl Outbox {
         &mut self,
         cx: &mut Context<'_>,
         sockets: &Sockets,
-        sent: &mut Sent,
+        counts: (&mut Sent, &mut Failures),
     ) -> Poll<()> {
-        self.flush_by(sockets, sent, |socket, transmit| {
+        self.flush_by(sockets, counts, |socket, transmit| {
             socket.poll_send(cx, transmit)
         })
     }
 
     /// Sends what the sockets take at once. Whether nothing waits any more: nobody is told when they take the rest.
-    pub fn try_flush(&mut self, sockets: &Sockets, sent: &mut Sent) -> bool {
-        self.flush_by(sockets, sent, Socket::try_send).is_ready()
+    pub fn try_flush(&mut self, sockets: &Sockets, counts: (&mut Sent, &mut Failures)) -> bool {
+        self.flush_by(sockets, counts, Socket::try_send).is_ready()
     }
 
     fn flush_by(
         &mut self,
         sockets: &Sockets,
-        sent: &mut Sent,
+        (sent, failures): (&mut Sent, &mut Failures),
         mut send: impl FnMut(&Socket, &quinn_udp::Transmit<'_>) -> Poll<io::Result<()>>,
     ) -> Poll<()> {
         while let Some(run) = self.runs.0.front_mut() {
@@ -219,6 +220,7 @@ impl Outbox {
                 Err(error) => {
                     debug_assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
                     sent.errors += packets as u64;
+                    failures.count(Doing::Sending, &error);
                 }
             }
             run.start += len;

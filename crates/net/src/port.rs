@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
+use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path, Transport};
 use anabranch_wire::checksum;
 use bytes::BytesMut;
@@ -29,6 +30,9 @@ use crate::turns::{Budget, Turn, Turns};
 const TOGETHER: usize = 2;
 const LONG_RUN: usize = 16;
 
+/// How long the end of an association is not told while the sockets have no room for its last packets.
+const PATIENCE: Nanos = SECOND;
+
 /// An endpoint's side of the driver.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -42,6 +46,8 @@ struct Own {
     /// Associations that have ended, to be told once their last packets are with the sockets: whoever waits for the end may
     /// end the process, and the packets with it.
     ended: Vec<(AssociationId, CloseReason)>,
+    /// When the first of them did.
+    since: Nanos,
     /// The last run gathered everything there was to send.
     drained: bool,
     /// What the last run gathered is with the sockets.
@@ -49,6 +55,8 @@ struct Own {
     /// Closed associations that nobody holds, to be forgotten once their last packet is out.
     leaving: Vec<AssociationId>,
     foreign: u64,
+    /// Errors of sockets that the statistics have been told of.
+    failures: u64,
     /// Discards that the log has been told of.
     told: Discards,
 }
@@ -71,8 +79,10 @@ impl Port {
             ended: Vec::new(),
             drained: true,
             flushed: true,
+            since: 0,
             leaving: Vec::new(),
             foreign: 0,
+            failures: 0,
             told: Discards::default(),
         };
         Self { shared, own }
@@ -108,7 +118,8 @@ impl Port {
         let mut guard = shared.lock();
         let state = &mut *guard;
         let now = shared.now();
-        if std::mem::take(&mut own.flushed) && !own.ended.is_empty() {
+        let flushed = std::mem::take(&mut own.flushed);
+        if !own.ended.is_empty() && (flushed || own.has_waited(now)) {
             own.tell_ends(state);
         }
         own.handle_arrivals((shared, state), now, (&mut *turns, budget), mine, io);
@@ -132,8 +143,9 @@ impl Port {
         tell_writers(state);
         own.publish(shared, state, io);
         let over = state.handles == 0 && state.entries.is_empty() && settled;
-        let timeout = state.endpoint.poll_timeout();
-        if settled {
+        let timeout = own.next(state);
+        // Whoever waits for the flush of the last packets may change something meanwhile.
+        if own.drained {
             state.let_sleep(waker, timeout);
         }
         Round {
@@ -142,6 +154,14 @@ impl Port {
             timeout,
             over,
         }
+    }
+
+    /// The driver waits for room to send, and comes when there is some, when it is woken, or when this port's next timer ends.
+    pub fn let_sleep(&self, waker: &Waker) -> Option<Nanos> {
+        let mut state = self.shared.lock();
+        let timeout = self.own.next(&state);
+        state.let_sleep(waker, timeout);
+        timeout
     }
 }
 
@@ -205,6 +225,21 @@ impl Own {
         }
     }
 
+    /// When something is due next.
+    fn next(&self, state: &State) -> Option<Nanos> {
+        let timeout = state.endpoint.poll_timeout();
+        if self.ended.is_empty() {
+            return timeout;
+        }
+        let patience = self.since.saturating_add(PATIENCE);
+        Some(timeout.map_or(patience, |at| at.min(patience)))
+    }
+
+    /// Whether ends have waited long enough for their last packets to leave.
+    fn has_waited(&self, now: Nanos) -> bool {
+        now >= self.since.saturating_add(PATIENCE)
+    }
+
     /// Tells what happened. Whether that may have set off something to send.
     fn drain_events(&mut self, shared: &Shared, state: &mut State, now: Nanos) -> bool {
         let mut set_off = false;
@@ -217,6 +252,9 @@ impl Own {
             if let Event::Closed(reason) = event {
                 if let Some(entry) = entry {
                     tracing::info!(parent: &entry.span, ?reason, "association ended");
+                }
+                if self.ended.is_empty() {
+                    self.since = now;
                 }
                 self.ended.push((id, reason));
                 continue;
@@ -300,6 +338,10 @@ impl Own {
     fn publish(&mut self, shared: &Shared, state: &mut State, io: &Io) {
         let statistics = &mut state.statistics;
         io.sent.publish(statistics);
+        if io.failures.all() != self.failures {
+            self.failures = io.failures.all();
+            io.publish_failures(statistics);
+        }
         statistics.receive_calls = io.receive_calls;
         statistics.packets_dropped = io.dropped;
         statistics.foreign = self.foreign + io.broken;

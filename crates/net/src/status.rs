@@ -7,6 +7,8 @@ use anabranch_sctp::stats::AssociationStatistics;
 use anabranch_sctp::{Association, Discards, PathState, StateName};
 use anabranch_transport::Nanos;
 
+use crate::failures::SocketError;
+
 /// What RFC 6458 §8.2.1 has as `struct sctp_status`, without its prefix `sstat_`; and counters since the beginning.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -172,6 +174,10 @@ pub struct EndpointStatistics {
     pub send_calls: u64,
     /// Packets that the system refused to send; to the protocol they are lost.
     pub send_errors: u64,
+    /// Calls that were to receive and gave an error.
+    pub receive_errors: u64,
+    /// Why the sockets gave errors: at most 16 reasons.
+    pub socket_errors: Vec<SocketError>,
     /// Packets received.
     pub packets_received: u64,
     /// Calls that brought them.
@@ -186,12 +192,14 @@ pub struct EndpointStatistics {
 
 impl fmt::Display for EndpointStatistics {
     /// Counters that are not zero, by name, and what the protocol threw away, by reason:
+    /// Why sockets gave errors stands between them.
     /// `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded: checksum 2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = [
             ("packets_sent", self.packets_sent),
             ("send_calls", self.send_calls),
             ("send_errors", self.send_errors),
+            ("receive_errors", self.receive_errors),
             ("packets_received", self.packets_received),
             ("receive_calls", self.receive_calls),
             ("packets_dropped", self.packets_dropped),
@@ -199,6 +207,9 @@ impl fmt::Display for EndpointStatistics {
         ];
         for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
             write!(f, "{name} {count}, ")?;
+        }
+        for error in &self.socket_errors {
+            write!(f, "{error}, ")?;
         }
         write!(f, "discarded: {}", self.discards)
     }

@@ -60,6 +60,14 @@ impl Budget {
         }
     }
 
+    /// Nothing is handled.
+    pub fn nothing() -> Self {
+        Self {
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
     /// Whether the round has to end.
     pub fn is_spent(&self) -> bool {
         self.packets == 0 || self.bytes == 0

@@ -1,0 +1,117 @@
+//! Errors of sockets, counted by reason.
+
+use std::fmt;
+use std::io;
+
+/// Reasons that are told apart; what comes beyond counts as one.
+const MOST_REASONS: usize = 16;
+
+/// What a socket was to do when it gave an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doing {
+    /// Sending: the packets are lost.
+    Sending,
+    /// Receiving: nothing was lost by it.
+    Receiving,
+}
+
+/// One reason why sockets of an endpoint gave errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SocketError {
+    /// What they were to do.
+    pub doing: Doing,
+    /// The kind of the error; `Other` also for all beyond 16 reasons.
+    pub kind: io::ErrorKind,
+    /// The system's number (`errno`), where the error is the system's.
+    pub code: Option<i32>,
+    /// Calls that gave it.
+    pub count: u64,
+}
+
+impl fmt::Display for SocketError {
+    /// `receiving: Bad file descriptor (os error 9) 12`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let doing = match self.doing {
+            Doing::Sending => "sending",
+            Doing::Receiving => "receiving",
+        };
+        match self.code {
+            Some(code) => write!(f, "{doing}: {} ", io::Error::from_raw_os_error(code))?,
+            None => write!(f, "{doing}: {} ", self.kind)?,
+        }
+        write!(f, "{}", self.count)
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    reasons: Vec<SocketError>,
+    all: u64,
+}
+
+impl Failures {
+    /// Counts one. A reason that is new is logged.
+    #[cold]
+    pub fn count(&mut self, doing: Doing, error: &io::Error) {
+        self.all += 1;
+        let (kind, code) = (error.kind(), error.raw_os_error());
+        let full = self.reasons.len() >= MOST_REASONS;
+        let known = |it: &&mut SocketError| (it.doing, it.kind, it.code) == (doing, kind, code);
+        if let Some(reason) = self.reasons.iter_mut().find(known) {
+            reason.count += 1;
+            return;
+        }
+        if full {
+            // The last is of all that have no place.
+            if let Some(other) = self.reasons.last_mut() {
+                (other.kind, other.code) = (io::ErrorKind::Other, None);
+                other.count += 1;
+            }
+            return;
+        }
+        tracing::warn!(%error, ?doing, "a socket gives errors");
+        self.reasons.push(SocketError {
+            doing,
+            kind,
+            code,
+            count: 1,
+        });
+    }
+
+    /// How many there were.
+    pub fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// How many of each.
+    pub fn reasons(&self) -> &[SocketError] {
+        &self.reasons
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_by_reason_and_reasons_are_bounded() {
+        let mut failures = Failures::default();
+        let bad = io::Error::from_raw_os_error(9);
+        failures.count(Doing::Receiving, &bad);
+        failures.count(Doing::Receiving, &bad);
+        failures.count(Doing::Sending, &bad);
+        failures.count(Doing::Sending, &io::ErrorKind::PermissionDenied.into());
+        let shown: Vec<String> = failures.reasons().iter().map(ToString::to_string).collect();
+        assert!(shown[0].starts_with("receiving: ") && shown[0].ends_with(" 2"));
+        assert_eq!(shown[2], "sending: permission denied 1");
+        for code in 100..200 {
+            failures.count(Doing::Sending, &io::Error::from_raw_os_error(code));
+        }
+        assert_eq!(failures.reasons().len(), MOST_REASONS);
+        let counted = failures.reasons().iter().map(|it| it.count);
+        assert_eq!((counted.sum::<u64>(), failures.all()), (104, 104));
+    }
+}

@@ -1,0 +1,268 @@
+//! Sockets that give errors for ever, and sockets that have no room for long: work is bounded, and timers run.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use anabranch_net::{
+    Association, CloseReason, Config, Doing, Endpoint, Lost, Packet, PacketSocket, Received,
+    SendOptions, SharedSockets,
+};
+use bytes::Bytes;
+use common::pattern;
+use tokio::time::{Instant, timeout};
+
+/// Calls that a test makes at most, by far. A driver that turns is stopped here: its test fails and does not hang.
+const FAR_TOO_MANY: u64 = 100_000;
+/// `EBADF` and `ENETDOWN` of Linux.
+const BAD: i32 = 9;
+const DOWN: i32 = 100;
+
+/// What an end of a link in memory does, as a test wants it.
+#[derive(Default)]
+struct Mood {
+    receives_fail: AtomicBool,
+    sends_fail: AtomicBool,
+    is_full: AtomicBool,
+    calls: AtomicU64,
+    sender: Mutex<Option<Waker>>,
+}
+
+impl Mood {
+    fn is_set(&self, what: &AtomicBool) -> bool {
+        let calls = self.calls.fetch_add(1, Ordering::SeqCst);
+        what.load(Ordering::SeqCst) && calls < FAR_TOO_MANY
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn has_room(&self) {
+        self.is_full.store(false, Ordering::SeqCst);
+        let waker = self.sender.lock().expect("no panic").take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[derive(Default)]
+struct Lane(Mutex<(VecDeque<Bytes>, Option<Waker>)>);
+
+struct End {
+    local: SocketAddr,
+    peer: SocketAddr,
+    sends: Arc<Lane>,
+    receives: Arc<Lane>,
+    mood: Arc<Mood>,
+}
+
+impl PacketSocket for End {
+    fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+        if self.mood.is_set(&self.mood.sends_fail) {
+            return Poll::Ready(Err(io::Error::from_raw_os_error(DOWN)));
+        }
+        if self.mood.is_set(&self.mood.is_full) {
+            *self.mood.sender.lock().expect("no panic") = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let waker = {
+            let mut lane = self.sends.0.lock().expect("no panic");
+            lane.0.push_back(Bytes::copy_from_slice(packet.bytes));
+            lane.1.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
+        if self.mood.is_set(&self.mood.receives_fail) {
+            return Poll::Ready(Err(io::Error::from_raw_os_error(BAD)));
+        }
+        let mut lane = self.receives.0.lock().expect("no panic");
+        let Some(packet) = lane.0.pop_front() else {
+            lane.1 = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        buffer[..packet.len()].copy_from_slice(&packet);
+        Poll::Ready(Ok(Received::new(packet.len(), self.peer)))
+    }
+}
+
+/// A client, its association with a server, what the server has of that, and the mood of the client's socket.
+struct Pair {
+    client: Endpoint,
+    held: Association,
+    served: Association,
+    mood: Arc<Mood>,
+    _server: Endpoint,
+}
+
+async fn pair(config: Config) -> Pair {
+    let lanes = [Arc::<Lane>::default(), Arc::default()];
+    let moods = [Arc::<Mood>::default(), Arc::default()];
+    let at = |last: u8| SocketAddr::from(([10, 0, 0, last], 9_899));
+    let [here, there] = [0, 1].map(|side| {
+        Box::new(End {
+            local: at(side as u8 + 1),
+            peer: at(2 - side as u8),
+            sends: Arc::clone(&lanes[side]),
+            receives: Arc::clone(&lanes[1 - side]),
+            mood: Arc::clone(&moods[side]),
+        }) as Box<dyn PacketSocket>
+    });
+    let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
+    let client = Endpoint::bind_on(&client, config.clone()).expect("free");
+    let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
+    let listening = Config::server(7).with(|it| it.carrier = config.carrier);
+    let server = Endpoint::bind_on(&server, listening).expect("free");
+    let held = client.connect(([10, 0, 0, 2], 7)).await.expect("up");
+    let served = server.accept().await.expect("it came");
+    Pair {
+        client,
+        held,
+        served,
+        mood: Arc::clone(&moods[0]),
+        _server: server,
+    }
+}
+
+async fn sleep_millis(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+/// An hour of virtual time in which the socket fails costs some thousand calls; when it works again, so does the association.
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
+    let config = Config::default().with(|it| it.sctp.hb_interval = None);
+    let pair = pair(config).await;
+    let before = pair.mood.calls();
+    pair.mood.receives_fail.store(true, Ordering::SeqCst);
+    let sent = pair.served.send(0, "wakes it", SendOptions::default());
+    sent.await.expect("room");
+    sleep_millis(60_000).await;
+    let calls = pair.mood.calls() - before;
+    assert!((20..1_000).contains(&calls), "{calls} calls in a minute");
+    let statistics = pair.client.statistics();
+    assert!(statistics.receive_errors > 20, "{statistics}");
+    let [reason] = &statistics.socket_errors[..] else {
+        panic!("{statistics}");
+    };
+    assert_eq!((reason.doing, reason.code), (Doing::Receiving, Some(BAD)));
+    assert_eq!(reason.count, statistics.receive_errors);
+    pair.mood.receives_fail.store(false, Ordering::SeqCst);
+    let message = pair.held.recv().await.expect("up").expect("open");
+    assert_eq!(&message.bytes[..], b"wakes it");
+    let calls = pair.mood.calls();
+    sleep_millis(60_000).await;
+    assert!(pair.mood.calls() - calls < 20, "it rests no more");
+}
+
+/// Packets that cannot be sent are lost to the protocol, which sends them again by its timers.
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
+    let pair = pair(Config::default()).await;
+    let before = pair.mood.calls();
+    pair.mood.sends_fail.store(true, Ordering::SeqCst);
+    for seed in 0..20 {
+        let sent = pair
+            .held
+            .send(0, pattern(seed, 10_000), SendOptions::default());
+        sent.await.expect("room");
+    }
+    sleep_millis(60_000).await;
+    let calls = pair.mood.calls() - before;
+    assert!(calls < 1_000, "{calls} calls in a minute");
+    let statistics = pair.client.statistics();
+    assert!(statistics.send_errors > 1, "{statistics}");
+    let reasons = &statistics.socket_errors;
+    assert_eq!(reasons.len(), 1, "{statistics}");
+    assert_eq!(
+        (reasons[0].doing, reasons[0].code),
+        (Doing::Sending, Some(DOWN))
+    );
+    pair.mood.sends_fail.store(false, Ordering::SeqCst);
+    for seed in 0..20 {
+        let message = pair.served.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, pattern(seed, 10_000));
+    }
+}
+
+/// While the socket has no room the peer counts as silent: associations end by their timers, and users are told.
+#[tokio::test(start_paused = true)]
+async fn timers_run_while_the_socket_is_full() {
+    let pair = pair(Config::default()).await;
+    pair.mood.is_full.store(true, Ordering::SeqCst);
+    let sent = pair.held.send(0, pattern(1, 1_000), SendOptions::default());
+    sent.await.expect("room");
+    let closed = timeout(Duration::from_secs(3_600), pair.held.closed()).await;
+    assert_eq!(closed, Ok(CloseReason::PeerUnreachable));
+    let calls = pair.mood.calls();
+    assert!(calls < 1_000, "{calls} calls");
+}
+
+/// Also the guards that users set, though more is to be sent than may be gathered.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
+    let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
+    for messages in [1, 90] {
+        let pair = pair(config.clone()).await;
+        pair.mood.is_full.store(true, Ordering::SeqCst);
+        for seed in 0..messages {
+            let sent = pair
+                .held
+                .try_send(0, pattern(seed, 10_000), SendOptions::default());
+            sent.expect("room");
+        }
+        sleep_millis(10).await;
+        let began = Instant::now();
+        let limit = Duration::from_secs(2);
+        let ended = timeout(Duration::from_secs(600), pair.held.shutdown_within(limit)).await;
+        assert_eq!(ended, Ok(Err(Lost(CloseReason::ShutdownTimeout))));
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(4), "{took:?}");
+        let calls = pair.mood.calls();
+        assert!(calls < 1_000, "{calls} calls");
+    }
+}
+
+/// A socket that has room again after a while: nothing is lost, and little was made of it.
+#[tokio::test(start_paused = true)]
+async fn all_arrives_once_there_is_room_again() {
+    let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
+    let pair = pair(config).await;
+    pair.mood.is_full.store(true, Ordering::SeqCst);
+    for seed in 0..90 {
+        let sent = pair
+            .held
+            .try_send(0, pattern(seed, 10_000), SendOptions::default());
+        sent.expect("room");
+    }
+    // The peer talks meanwhile, and is heard.
+    let sent = pair.served.send(0, "meanwhile", SendOptions::default());
+    sent.await.expect("room");
+    let heard = timeout(Duration::from_secs(5), pair.held.recv()).await;
+    let heard = heard.expect("no room to send is needed").expect("up");
+    assert_eq!(&heard.expect("open").bytes[..], b"meanwhile");
+    sleep_millis(5_000).await;
+    pair.mood.has_room();
+    for seed in 0..90 {
+        let message = pair.served.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, pattern(seed, 10_000), "message {seed}");
+    }
+    let calls = pair.mood.calls();
+    assert!(calls < 5_000, "{calls} calls");
+}
