@@ -133,7 +133,7 @@ pub use runtime::SmolRuntime;
 pub use runtime::TokioRuntime;
 pub use runtime::{AsyncSocket, Left, Readiness, Runtime, Timer};
 #[cfg(all(feature = "thread", target_os = "linux"))]
-pub use runtime::ThreadRuntime;
+pub use runtime::{Spawned, SpawnedLost, ThreadRuntime, ThreadSpawner};
 pub use shared_sockets::SharedSockets;
 pub use socket::{Packet, PacketSocket, Received};
 pub use status::{EndpointStatistics, PathStatus, Status};

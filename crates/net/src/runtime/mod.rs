@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "smol")]
 pub use self::smol::SmolRuntime;
 #[cfg(all(feature = "thread", target_os = "linux"))]
-pub use self::thread::ThreadRuntime;
+pub use self::thread::{Spawned, SpawnedLost, ThreadRuntime, ThreadSpawner};
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
 

@@ -1,6 +1,7 @@
 //! Endpoints on the thread of the program: it runs the tasks of its sockets, and waits for all that they wait for in one call of the system.
 
 mod sockets;
+mod spawned;
 mod system;
 mod tasks;
 mod timers;
@@ -19,6 +20,7 @@ use std::time::Instant;
 use rustix::event::epoll::Event;
 
 use self::sockets::{Slots, Watched};
+pub use self::spawned::{Spawned, SpawnedLost, ThreadSpawner};
 use self::system::{ALARM, BELL, System};
 use self::tasks::{Queue, ROOT, Task, Tasks, Woken};
 use self::timers::{At, Timers};
@@ -35,7 +37,7 @@ thread_local! {
 }
 
 /// A runtime for programs that have none: the thread that is within [`block_on`](Self::block_on) polls the program's future and the tasks of the
-/// sockets in turn. So a message neither changes threads nor waits in the queues of another library. On Linux.
+/// sockets in turn, and the futures that it [spawns](Self::spawn). So a message neither changes threads nor waits in the queues of another library. On Linux.
 ///
 /// What is bound within `block_on` lives on this runtime; elsewhere [`Config::runtime`](crate::Config::runtime) takes its
 /// [`handle`](Self::handle). Nothing happens at its endpoints while no thread is within `block_on`. Where the runtime is dropped, its tasks

@@ -1,0 +1,170 @@
+//! Futures of the program that run beside what the thread blocks on.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use super::{CURRENT, Shared, ThreadRuntime};
+
+/// A future that runs on a [`ThreadRuntime`] by itself ([`ThreadRuntime::spawn`]). Whoever awaits this gets its result; where this is dropped,
+/// the future runs all the same.
+#[must_use = "a result that nobody wants is dropped by `drop`"]
+pub struct Spawned<T>(oneshot::Receiver<T>);
+
+/// A future that was spawned ended without a result: it panicked, or its runtime was dropped before it was ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the future panicked, or its runtime was dropped")]
+pub struct SpawnedLost;
+
+/// Spawns on a [`ThreadRuntime`], from any thread: what a future has that does not have the runtime itself. Clones are of the same runtime.
+#[derive(Clone)]
+pub struct ThreadSpawner(Arc<Shared>);
+
+impl ThreadRuntime {
+    /// Lets `future` run on the thread that is within [`block_on`](Self::block_on), beside what that blocks on. May be called before, and by
+    /// any thread; nothing runs while no thread is within `block_on`. `Send` is asked for since the runtime may move to another thread
+    /// between two calls.
+    ///
+    /// ```no_run
+    /// use anabranch_net::{Config, Endpoint, SendOptions, ThreadRuntime, ThreadSpawner};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// ThreadRuntime::new()?.block_on(async {
+    ///     let spawner = ThreadSpawner::current().ok_or("within `block_on`")?;
+    ///     let server = Endpoint::bind(Config::server(7))?;
+    ///     loop {
+    ///         let association = server.accept().await?;
+    ///         // Each is served by itself.
+    ///         drop(spawner.spawn(async move {
+    ///             while let Ok(Some(it)) = association.recv().await {
+    ///                 let echo = association.send(it.stream, it.bytes, SendOptions::default());
+    ///                 if echo.await.is_err() {
+    ///                     break;
+    ///                 }
+    ///             }
+    ///         }));
+    ///     }
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// A panic of the future goes through `block_on`, as one of any task here.
+    pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        spawn(&self.shared, future)
+    }
+
+    /// What spawns on this runtime, for futures and other threads.
+    pub fn spawner(&self) -> ThreadSpawner {
+        ThreadSpawner(Arc::clone(&self.shared))
+    }
+}
+
+impl ThreadSpawner {
+    /// That of the runtime that this thread is within [`block_on`](ThreadRuntime::block_on) of; `None`: it is within none.
+    pub fn current() -> Option<Self> {
+        CURRENT.with_borrow(Option::clone).map(Self)
+    }
+
+    /// As [`ThreadRuntime::spawn`]. Where the runtime is gone, the future is dropped at once.
+    pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        spawn(&self.0, future)
+    }
+}
+
+fn spawn<F>(shared: &Shared, future: F) -> Spawned<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (tell, told) = oneshot::channel();
+    let task = async move {
+        // Nobody may want it any more.
+        let _ = tell.send(future.await);
+    };
+    shared.queue.spawn(&shared.system, Box::pin(task));
+    Spawned(told)
+}
+
+impl<T> Future for Spawned<T> {
+    type Output = Result<T, SpawnedLost>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let told = Pin::new(&mut self.0).poll(cx);
+        told.map(|result| result.map_err(|_| SpawnedLost))
+    }
+}
+
+impl<T> fmt::Debug for Spawned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawned").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ThreadSpawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadSpawner").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// More than one future runs without being joined, on the thread that blocks, also what they spawn in turn.
+    #[test]
+    fn what_is_spawned_runs_by_itself_and_gives_its_result() {
+        let runtime = ThreadRuntime::new().expect("descriptors");
+        let before = runtime.spawn(async { thread::current().id() });
+        let from_afar = runtime.spawner();
+        let other = thread::spawn(move || from_afar.spawn(async { 2 }));
+        let far = other.join().expect("no panic");
+        let (sends, waits) = oneshot::channel();
+        let sum = runtime.block_on(async {
+            let spawner = ThreadSpawner::current().expect("within `block_on`");
+            let waits = runtime.spawn(async move { waits.await.expect("it is sent") });
+            let inner = spawner.clone();
+            let nested = spawner.spawn(async move { inner.spawn(async { 3 }).await });
+            // Nobody waits for it, and it runs.
+            drop(spawner.spawn(async move { sends.send(4) }));
+            let far = far.await.expect("it ran");
+            far + nested.await.expect("it ran").expect("it ran") + waits.await.expect("it ran")
+        });
+        assert_eq!(sum, 9);
+        let id = runtime.block_on(before);
+        assert_eq!(id, Ok(thread::current().id()));
+        assert!(ThreadSpawner::current().is_none(), "out of `block_on`");
+    }
+
+    #[test]
+    fn what_ends_without_a_result_says_so() {
+        let runtime = ThreadRuntime::new().expect("descriptors");
+        let spawner = runtime.spawner();
+        let panics = spawner.spawn(async { panic!("a future does") });
+        let blocks = || runtime.block_on(std::future::pending::<()>());
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(blocks)).expect_err("it panics");
+        let lost: Result<(), _> = runtime.block_on(panics);
+        assert_eq!(lost, Err(SpawnedLost));
+        let never = spawner.spawn(std::future::pending::<()>());
+        runtime.block_on(async {});
+        drop(runtime);
+        let late = spawner.spawn(async {});
+        let other = ThreadRuntime::new().expect("descriptors");
+        assert_eq!(other.block_on(never), Err(SpawnedLost));
+        assert_eq!(other.block_on(late), Err(SpawnedLost));
+    }
+}
