@@ -25,6 +25,26 @@ pub struct DcSctp<const CHECKSUM: bool> {
     now: Nanos,
 }
 
+/// The settings of a socket.
+pub fn options<const CHECKSUM: bool>(conditions: &Conditions) -> Options {
+    Options {
+        mtu: conditions.packet,
+        max_message_size: conditions.message,
+        max_receiver_window_buffer_size: conditions.window,
+        max_send_buffer_size: conditions.window,
+        per_stream_send_queue_limit: conditions.window,
+        announced_maximum_incoming_streams: conditions.streams,
+        announced_maximum_outgoing_streams: conditions.streams,
+        disable_checksum_verification: !CHECKSUM,
+        zero_checksum_alternate_error_detection_method: if CHECKSUM {
+            ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_NONE
+        } else {
+            ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS
+        },
+        ..Options::default()
+    }
+}
+
 impl<const CHECKSUM: bool> DcSctp<CHECKSUM> {
     /// Tells the time, if it has gone on.
     fn advance(&mut self, now: Nanos) {
@@ -44,22 +64,7 @@ impl<const CHECKSUM: bool> End for DcSctp<CHECKSUM> {
         if conditions.streams != 1 {
             return Err("this contestant has one stream".into());
         }
-        let options = Options {
-            mtu: conditions.packet,
-            max_message_size: conditions.message,
-            max_receiver_window_buffer_size: conditions.window,
-            max_send_buffer_size: conditions.window,
-            per_stream_send_queue_limit: conditions.window,
-            announced_maximum_incoming_streams: conditions.streams,
-            announced_maximum_outgoing_streams: conditions.streams,
-            disable_checksum_verification: !CHECKSUM,
-            zero_checksum_alternate_error_detection_method: if CHECKSUM {
-                ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_NONE
-            } else {
-                ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS
-            },
-            ..Options::default()
-        };
+        let options = options::<CHECKSUM>(conditions);
         let end = |name| Self {
             socket: stack::new_socket(name, &options),
             up: false,

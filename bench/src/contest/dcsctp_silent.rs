@@ -9,4 +9,4 @@ use anabranch_dcsctp_silent as stack;
 )]
 mod adapter;
 
-pub use adapter::DcSctp;
+pub use adapter::{DcSctp, options};

@@ -9,10 +9,11 @@ use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::Conditions;
+pub use super::dcsctp_gathered::DcSctpGathered;
 use super::ours::config;
 pub use super::rtc_gathered::RtcGathered;
 
-const PORT: u16 = 5000;
+pub(super) const PORT: u16 = 5000;
 /// Packets that cross for one association, each way, before it must be up.
 const MOST: usize = 4;
 

@@ -56,6 +56,7 @@ pub fn paths() -> [Path; 2] {
 }
 
 impl<const CHECKSUM: bool> Ours<CHECKSUM> {
+    #[inline(always)] // what is made is moved less
     fn new(conditions: &Conditions, config: CheckedConfig, path: Path, seed: u8) -> Self {
         Self {
             endpoint: Endpoint::sharing(config, PORT, [seed; 32]),
@@ -83,6 +84,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     type Packet = Bytes;
     type Message = ReceivedMessage;
 
+    #[inline(always)]
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
         // Both ends have the same settings, and so check them once and keep them once; their addresses are those of the packets.
         let config = config(conditions, CHECKSUM).checked()?;
