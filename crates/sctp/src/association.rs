@@ -20,6 +20,7 @@ mod other;
 mod partial;
 mod pmtu;
 mod receive;
+mod receiving;
 mod reconfig;
 mod rsctp;
 mod runtime;
@@ -90,6 +91,8 @@ pub struct Association {
     paths: Paths,
     /// Is made when it is first needed, mostly with the first message.
     tx: SendingHalf,
+    /// What receives, or received: is made with the first DATA. It is there only if the peer is known, or was until the end.
+    rx: Option<Box<Receiver>>,
     /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
     sack_path: PathId,
     cookie_ack: Option<PathId>,
@@ -296,7 +299,7 @@ impl Association {
 
     /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
     pub fn sack_due(&self) -> bool {
-        self.state.live_rx().is_some_and(Receiver::sack_due)
+        self.live_rx().is_some_and(Receiver::sack_due)
     }
 
     /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). Where both ends use ECN ([`Association::uses_ecn`]) the
@@ -325,6 +328,12 @@ impl Association {
     #[cfg(test)]
     pub(crate) fn sends_nothing_yet(&self) -> bool {
         self.tx.get().is_none()
+    }
+
+    /// Whether there was no DATA so far.
+    #[cfg(test)]
+    pub(crate) fn received_nothing_yet(&self) -> bool {
+        self.rx.is_none()
     }
 
     /// Queues a message on `stream` (RFC 9260 §11.1.5). It may be called before the association is established; streams
@@ -405,7 +414,7 @@ impl Association {
     /// [`Config::max_message`] ends the association with [`CloseReason::MessageTooLong`]; to read such, use
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let rx = self.state.rx_mut()?;
+        let rx = self.rx.as_deref_mut()?;
         if let Some(message) = rx.poll_whole() {
             return Some(message);
         }
@@ -419,7 +428,7 @@ impl Association {
     /// As [`Self::poll_message`], where no message waits whole.
     #[inline(never)]
     fn poll_assembled(&mut self) -> Option<ReceivedMessage> {
-        let message = match self.state.rx_mut()?.poll_assembled() {
+        let message = match self.rx.as_deref_mut()?.poll_assembled() {
             Ok(message) => message,
             Err(TooLong) => {
                 let most = self.config.max_message;
@@ -443,7 +452,7 @@ impl Association {
     /// May be mixed with [`Association::poll_message`], which skips the rest of a message that was begun here; what that has
     /// gathered of a message is the first part here.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
-        let part = self.state.rx_mut()?.poll_part();
+        let part = self.rx.as_deref_mut()?.poll_part();
         if part.is_none() {
             self.readable_told = false;
         }
@@ -453,7 +462,7 @@ impl Association {
     /// The last TSN of the peer's before which none is missing; 0 before the handshake has told one.
     pub fn cumulative_tsn(&self) -> u32 {
         match &self.state {
-            State::Known(known) => known.rx.cumulative_tsn().0,
+            State::Known(known) => self.cumulative(known).0,
             _ => 0,
         }
     }
@@ -461,7 +470,7 @@ impl Association {
     /// As [`Association::poll_part`], of `stream` alone: what waits of other streams stays, and keeps its room in the receive window.
     /// May be mixed with the others. It looks past what waits of other streams: costs grow with that.
     pub fn poll_part_on(&mut self, stream: u16) -> Option<ReceivedPart> {
-        let part = self.state.rx_mut()?.poll_part_on(stream);
+        let part = self.rx.as_deref_mut()?.poll_part_on(stream);
         if part.is_none() {
             self.readable_told = false;
         }
@@ -476,8 +485,8 @@ impl Association {
                 _ => self.tx.statistics(),
             },
             receiver: self
-                .state
-                .rx()
+                .rx
+                .as_deref()
                 .map(Receiver::statistics)
                 .unwrap_or_default(),
             control: self.control.told(),
@@ -509,8 +518,8 @@ mod tests {
     /// A server has thousands that are idle. Who makes one larger says why; what few of them need takes memory with its first use.
     #[test]
     fn what_every_association_takes_is_bounded() {
-        // With its first path and without what sends, and an endpoint with the place of its first association.
-        assert!(size_of::<Association>() <= 1_392);
+        // With its first path and without what sends or receives, and an endpoint with the place of its first association.
+        assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
         assert!(size_of::<Endpoint>() <= 600);
     }

@@ -10,15 +10,10 @@ use crate::extensions::Extensions;
 use crate::path::PathId;
 use crate::reconfig::Reconfiguration;
 pub(crate) use crate::retry::Retry;
-use crate::rx::Receiver;
 use crate::stats::SenderStatistics;
 
 /// What is alive of an association.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are Known, and asked at each packet"
-)]
 #[repr(u8)] // is asked for many times a packet, and quickly found out where it does not hide in what it holds
 pub(crate) enum State {
     /// INIT was sent; nothing is known of the peer.
@@ -33,7 +28,6 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) peer: Peer,
-    pub(crate) rx: Receiver,
     /// What is spoken with it beyond RFC 9260.
     pub(crate) extensions: Extensions,
     /// Present while both ends speak RE-CONFIG.
@@ -64,8 +58,6 @@ pub(crate) struct Closed {
     pub(crate) peers_reason: Option<Box<[u8]>>,
     /// The tag in packets to the peer, if it was ever known.
     pub(crate) peer_tag: Option<u32>,
-    /// What was received and not read.
-    pub(crate) unread: Option<Receiver>,
     /// What the sender had counted.
     pub(crate) sent: SenderStatistics,
 }
@@ -178,51 +170,6 @@ impl State {
     pub(crate) fn stage_mut(&mut self) -> Option<&mut Stage> {
         match self {
             State::Known(known) => Some(&mut known.stage),
-            _ => None,
-        }
-    }
-
-    /// What receives, or received.
-    #[inline]
-    pub(crate) fn rx(&self) -> Option<&Receiver> {
-        match self {
-            State::Known(known) => Some(&known.rx),
-            State::Closed(closed) => closed.unread.as_ref(),
-            State::CookieWait(_) => None,
-        }
-    }
-
-    /// As [`Self::rx`], to change it.
-    #[inline]
-    pub(crate) fn rx_mut(&mut self) -> Option<&mut Receiver> {
-        match self {
-            State::Known(known) => Some(&mut known.rx),
-            _ => self.unread_mut(),
-        }
-    }
-
-    #[cold]
-    fn unread_mut(&mut self) -> Option<&mut Receiver> {
-        match self {
-            State::Closed(closed) => closed.unread.as_mut(),
-            _ => None,
-        }
-    }
-
-    /// What receives while the association lives.
-    #[inline]
-    pub(crate) fn live_rx(&self) -> Option<&Receiver> {
-        match self {
-            State::Known(known) => Some(&known.rx),
-            _ => None,
-        }
-    }
-
-    /// As [`Self::live_rx`], to change it.
-    #[inline]
-    pub(crate) fn live_rx_mut(&mut self) -> Option<&mut Receiver> {
-        match self {
-            State::Known(known) => Some(&mut known.rx),
             _ => None,
         }
     }

@@ -38,6 +38,8 @@ use thiserror::Error;
 pub use ack::SackOutcome;
 pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
+#[cfg(test)]
+pub(crate) use half::EARLY;
 pub(crate) use half::SendingHalf;
 pub use receipts::Delivery;
 pub use recovery::T3Outcome;

@@ -35,7 +35,7 @@ impl Association {
     /// otherwise.
     #[inline]
     pub fn has_part(&self) -> bool {
-        self.state.rx().is_some_and(|rx| !rx.has_no_part())
+        self.rx.as_ref().is_some_and(|rx| !rx.has_no_part())
     }
 
     /// Takes the chunks of an admitted packet that came over `path`, `first`, which is DATA or a SACK, and then `rest`, as far as they are
@@ -127,7 +127,7 @@ impl Association {
         } else {
             self.acknowledging_path(path)
         };
-        let State::Known(Known { rx, .. }) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return Common::Until {
                 frame: first,
                 rest,
@@ -149,10 +149,13 @@ impl Association {
             }
         }
         rx.on_packet_end(now);
+        let readable = rx.has_message();
         if !only {
             self.note_data_path(now);
         }
-        self.tell_readable();
+        if readable {
+            self.tell_of_messages();
+        }
         Common::Whole
     }
 

@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use super::Association;
 use crate::endpoint::Outgoing;
 use crate::path::{PathId, Paths};
-use crate::state::{Known, State};
+use crate::rx::Receiver;
 
 impl Association {
     /// Appends all packets that may be sent now to `out`, one after the other, and gives each to `each`;
@@ -57,7 +57,7 @@ impl Association {
         each: &mut dyn FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
     ) -> ControlFlow<bool, bool> {
         let data = self.tx.wants_to_send(now, &self.paths);
-        match (self.sack_due(), data) {
+        match (self.owes_sack(), data) {
             (false, None) => {}
             (false, Some(_)) if self.writes_data_alone() => {
                 match self.write_run(now, data, unsummed, out, each) {
@@ -106,10 +106,7 @@ impl Association {
     /// extension has a say, and nobody records.
     #[inline]
     fn writes_data_alone(&self) -> bool {
-        let State::Known(Known { rx, .. }) = &self.state else {
-            return false;
-        };
-        !rx.sack_useful()
+        !self.rx.as_deref().is_some_and(Receiver::sack_useful)
             && self.marks.is_none()
             && self.rsctp.is_none()
             && self.auth.is_none()
@@ -153,7 +150,7 @@ impl Association {
     /// has a say, and nobody records.
     #[inline]
     fn writes_sack_alone(&self) -> bool {
-        let State::Known(Known { rx, .. }) = &self.state else {
+        let Some(rx) = &self.rx else {
             return false;
         };
         self.marks.is_none() && self.auth.is_none() && rx.tells_unseen(&self.trace)
@@ -163,7 +160,7 @@ impl Association {
     #[inline(always)]
     fn write_sack(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Option<usize> {
         let (limit, header) = (self.paths.get(path).max_packet, self.header_to_peer());
-        let State::Known(Known { rx, .. }) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return None;
         };
         let mut packet = PacketBuilder::new(out, header, limit);

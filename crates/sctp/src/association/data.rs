@@ -44,11 +44,11 @@ impl Association {
                 to
             }
         };
-        let State::Known(known) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return;
         };
         self.sack_path = from;
-        match known.rx.handle_frame(now, frame, from, &mut self.trace) {
+        match rx.handle_frame(now, frame, from, &mut self.trace) {
             Ok(DataOutcome::NewData) if self.marks.is_none() => {}
             Ok(outcome) => self.note_data_of(now, from, frame, outcome, discards),
             Err(_) => discards.count(Discard::ChunkFields),

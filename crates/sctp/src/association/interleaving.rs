@@ -53,7 +53,7 @@ impl Association {
         self.sack_path = from;
         self.data_taken = true;
         self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
-        let State::Known(Known { peer, rx, .. }) = &mut self.state else {
+        let (State::Known(Known { peer, .. }), Some(rx)) = (&self.state, &mut self.rx) else {
             return;
         };
         let outcome = rx.handle_i_data(now, data, from, &mut self.trace);
@@ -72,7 +72,7 @@ impl Association {
         if !self.state.receives_data() || !self.tx.is_interleaving() {
             return discards.count(Discard::Unexpected);
         }
-        let State::Known(Known { rx, .. }) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return;
         };
         self.sack_path = from;

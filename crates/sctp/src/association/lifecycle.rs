@@ -26,7 +26,7 @@ use crate::maybe::Maybe;
 use crate::path::{Equipment, PathId, PathState, Paths};
 use crate::random::{Kept, Random};
 use crate::reconfig::Reconfiguration;
-use crate::rx::{Abandoned, Receiver};
+use crate::rx::Abandoned;
 use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlCounters;
@@ -68,31 +68,15 @@ impl<'a> Terms<'a> {
 
 impl Known {
     /// What the handshake has settled; it is up.
-    fn new(config: &Config, terms: &Terms<'_>) -> Self {
-        let mut known = Self::before_extensions(config, terms);
-        known.expect(terms);
-        known
-    }
-
-    /// The same where it stays: nothing here can fail. [`Self::expect`] is to be called next.
-    #[inline(always)]
-    fn before_extensions(config: &Config, terms: &Terms<'_>) -> Self {
+    #[inline(always)] // it is made where it stays: nothing here can fail
+    fn new(terms: &Terms<'_>) -> Self {
         Self {
             peer: terms.peer,
-            rx: Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams),
             extensions: terms.extensions,
             reconfig: None,
             addresses: None,
             stage: Stage::Established,
         }
-    }
-
-    /// What is received by the extensions that were agreed on.
-    fn expect(&mut self, terms: &Terms<'_>) {
-        let gives_up = terms.extensions.give_up();
-        self.rx.expect_abandoned(gives_up);
-        let interleaved = terms.extensions.has(&INTERLEAVING);
-        self.rx.expect_interleaved(interleaved, gives_up);
     }
 }
 
@@ -180,6 +164,7 @@ impl Association {
                 // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
                 tx,
+                rx: None,
                 sack_path: PathId(0),
                 cookie_ack: None,
                 replies: Seldom::default(),
@@ -224,16 +209,15 @@ impl Association {
         let gives_up = terms.extensions.give_up();
         let tsn = self.local_initial_tsn;
         self.tx.speak(&self.config, tsn, interleaving, gives_up);
-        if self.state.rx().is_none() {
-            self.state = State::Known(Known::before_extensions(&self.config, terms));
-            if let State::Known(known) = &mut self.state {
-                known.expect(terms);
-            }
-        } else {
-            self.go_on(terms);
+        if self.rx.is_some() {
+            self.tell_abandoned();
+        }
+        self.state = State::Known(Known::new(terms));
+        if cfg!(test) || self.rx.is_some() || terms.extensions != Extensions::default() {
+            self.receive_anew();
         }
         if terms.extensions != Extensions::default() {
-            self.change_later(terms);
+            self.extend(terms);
         }
         self.errands = Errands::default();
         if !self.paths.are_to(terms.addresses) {
@@ -268,10 +252,10 @@ impl Association {
         }
     }
 
-    /// Both ends speak of changes to streams or addresses, or either.
+    /// Both ends speak of more than the RFC does.
     #[cold]
     #[inline(never)]
-    fn change_later(&mut self, terms: &Terms<'_>) {
+    fn extend(&mut self, terms: &Terms<'_>) {
         let State::Known(known) = &mut self.state else {
             return;
         };
@@ -285,18 +269,6 @@ impl Association {
             .extensions
             .has(&ASCONF)
             .then(|| Box::new(AddressChanges::new(ours, peers)));
-    }
-
-    /// What was received in a former life stays readable.
-    #[cold]
-    #[inline(never)]
-    fn go_on(&mut self, terms: &Terms<'_>) {
-        self.tell_abandoned();
-        let mut known = Known::new(&self.config, terms);
-        if let Some(former) = self.state.rx_mut() {
-            known.rx.inherit(former);
-        }
-        self.state = State::Known(known);
     }
 
     /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).
@@ -316,7 +288,7 @@ impl Association {
 
     /// Tells the user which messages will not be delivered to their end.
     fn tell_abandoned(&mut self) {
-        let opened = self.state.rx().into_iter().flat_map(Receiver::opened);
+        let opened = self.rx.iter().flat_map(|it| it.opened());
         self.events.extend(opened.map(Abandoned::told));
     }
 
@@ -397,7 +369,7 @@ impl Association {
         let terms = Terms::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
-            self.state = State::Known(Known::new(&self.config, &terms));
+            self.rx = None;
         }
         // Congestion state and MTU of every path begin again, and so do its errors.
         let former = Paths::new(&self.config, first, PathState::Active);
@@ -434,17 +406,12 @@ impl Association {
         self.replies = Seldom::default();
         self.cookie_ack = None;
         self.errands = Errands::default();
-        let closed = State::Closed(Box::new(Closed {
+        self.state = State::Closed(Box::new(Closed {
             reason,
             peers_reason: None,
             peer_tag: self.state.peer_tag(),
-            unread: None,
             sent: self.tx.statistics(),
         }));
-        let former = std::mem::replace(&mut self.state, closed);
-        if let (State::Known(known), State::Closed(closed)) = (former, &mut self.state) {
-            closed.unread = Some(known.rx);
-        }
         self.tx = SendingHalf::default();
     }
 

@@ -10,7 +10,6 @@ use crate::event::Event;
 use crate::partial::{AbandonPolicy, AbandonedCount, SendOptions};
 use crate::path::PathId;
 use crate::rx::{Abandoned, Forwarded};
-use crate::state::{Known, State};
 use crate::tx::{Message, SendError, Sender};
 
 impl Association {
@@ -146,7 +145,7 @@ impl Association {
         if !self.state.receives_data() {
             return discards.count(Discard::Unexpected);
         }
-        let State::Known(Known { rx, .. }) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return;
         };
         self.sack_path = from;
@@ -160,7 +159,7 @@ impl Association {
 
     /// Tells the user of messages that the peer has left without an end.
     pub(super) fn tell_aborted(&mut self) {
-        if let State::Known(Known { rx, .. }) = &mut self.state {
+        if let Some(rx) = &mut self.rx {
             let aborted = rx.take_aborted().into_iter().map(Abandoned::told);
             self.events.extend(aborted);
         }

@@ -110,6 +110,9 @@ impl Association {
         loop {
             if frame.kind == kind::DATA {
                 data = true;
+                if self.rx.is_none() {
+                    self.begin_to_receive(rest.packet_len());
+                }
                 self.handle_data_chunk(now, path, &mut from, &frame, discards);
             } else {
                 if behind && let Some(reason) = misplaced(frame) {
@@ -141,7 +144,7 @@ impl Association {
             self.hear_of_peer();
         }
         if (data || self.data_taken) && self.state.receives_data() {
-            if let Some(rx) = self.state.live_rx_mut() {
+            if let Some(rx) = &mut self.rx {
                 rx.on_packet_end(now);
             }
             if !self.is_established() {
@@ -404,7 +407,7 @@ impl Association {
     /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
     fn on_heartbeat(&mut self, now: Nanos, path: Path, info: Bytes, discards: &mut Discards) {
         match self.paths.find(path.remote) {
-            Some(to) if self.state.live_rx().is_some() => {
+            Some(to) if matches!(self.state, State::Known(_)) => {
                 // The answer may wait; the datagram it came in does not.
                 let info = self.answer_info(now, path, Bytes::copy_from_slice(&info));
                 self.reply(Reply::HeartbeatAck { to, info }, discards);
@@ -477,14 +480,23 @@ impl Association {
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
+        self.rx = None;
         self.replies = Seldom::default();
     }
 
     /// Tells the user that messages wait, if that is news.
     #[inline(always)]
     pub(crate) fn tell_readable(&mut self) {
-        let waits = || self.state.live_rx().is_some_and(Receiver::has_message);
+        let waits = || self.rx.as_deref().is_some_and(Receiver::has_message);
         if !self.readable_told && waits() {
+            self.tell_of_messages();
+        }
+    }
+
+    /// Messages wait.
+    #[inline(always)]
+    pub(super) fn tell_of_messages(&mut self) {
+        if !self.readable_told {
             self.readable_told = true;
             self.events.readable();
         }

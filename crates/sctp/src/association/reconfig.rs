@@ -358,7 +358,7 @@ impl Association {
     }
 
     fn tell_association_reset(&mut self, outcome: ReconfigOutcome) {
-        let rx = self.state.live_rx();
+        let rx = self.live_rx();
         let remote_tsn = rx.map_or_else(Default::default, |rx| rx.cumulative_tsn().next());
         let local_tsn = self.sender().next_tsn();
         self.events.push_back(Event::AssociationReset {

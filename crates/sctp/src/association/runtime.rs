@@ -28,7 +28,7 @@ impl Association {
         if let Some(tx) = self.tx.get_mut() {
             tx.set_max_burst(config.profile.max_burst);
         }
-        if let Some(rx) = self.state.live_rx_mut() {
+        if let Some(rx) = &mut self.rx {
             rx.set_sack_policy(&config);
         }
         self.config = Arc::new(config);

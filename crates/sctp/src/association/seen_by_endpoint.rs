@@ -49,7 +49,7 @@ impl Association {
         self.data_taken = false;
         self.reply_room = None;
         self.note_field(ecn);
-        if let Some(rx) = self.state.live_rx_mut() {
+        if let Some(rx) = &mut self.rx {
             rx.on_packet_begin(bytes);
         }
     }

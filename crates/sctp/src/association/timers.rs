@@ -37,7 +37,8 @@ impl Association {
             return None;
         }
         let data = self.tx.plain_deadline(&self.paths)?;
-        let sack = known.rx.sack_deadline().unwrap_or(Nanos::MAX);
+        let of = |rx: &Receiver| rx.sack_deadline().unwrap_or(Nanos::MAX);
+        let sack = self.rx.as_deref().map_or(Nanos::MAX, of);
         (self.probes_at > 0).then(|| self.probes_at.min(data).min(sack))
     }
 
@@ -65,7 +66,7 @@ impl Association {
             before(self.tx.streams_deadline());
             before(self.tx.pacing_deadline(&self.paths));
         }
-        before(self.state.live_rx().and_then(Receiver::sack_deadline));
+        before(self.live_rx().and_then(Receiver::sack_deadline));
         earliest
     }
 
@@ -142,7 +143,7 @@ impl Association {
                 return;
             }
         }
-        if let Some(rx) = self.state.live_rx_mut()
+        if let Some(rx) = &mut self.rx
             && rx.sack_deadline().is_some_and(|deadline| deadline <= now)
         {
             rx.handle_sack_timer(now);

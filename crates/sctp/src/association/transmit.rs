@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::{Ecn, Nanos, Probe, Transmit};
-use anabranch_wire::Encode;
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{
     Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck,
@@ -12,11 +11,13 @@ use anabranch_wire::chunk::{
 use anabranch_wire::extension::ReConfig;
 use anabranch_wire::packet::{CommonHeader, PacketBuilder};
 use anabranch_wire::parameter::Parameters;
+use anabranch_wire::{Encode, Tsn};
 use bytes::{Bytes, BytesMut};
 
 use super::{Association, LastChunk, Reply};
 use crate::handshake;
 use crate::path::{PathId, mtu};
+use crate::rx::Receiver;
 use crate::state::{Known, Stage, State};
 
 impl Association {
@@ -61,7 +62,7 @@ impl Association {
                 self.data_destination(now)
             };
             let control = if plain {
-                self.sack_due().then_some(self.sack_path)
+                self.owes_sack().then_some(self.sack_path)
             } else {
                 self.next_control_destination()
             };
@@ -107,14 +108,14 @@ impl Association {
 
     /// Whether the COOKIE ECHO is out and nothing else can be due: neither DATA nor a probe of a path goes before its answer.
     fn waits_for_cookie_ack(&self) -> bool {
-        let State::Known(Known { rx, stage, .. }) = &self.state else {
+        let State::Known(Known { stage, .. }) = &self.state else {
             return false;
         };
         matches!(stage, Stage::CookieEchoed(echoed) if !echoed.echo.due)
             && self.replies.is_empty()
             && self.cookie_ack.is_none()
             && self.errands.are_none()
-            && !rx.sack_due()
+            && !self.owes_sack()
             && !self.tx.is_partially_reliable()
     }
 
@@ -177,7 +178,7 @@ impl Association {
             .or(reply)
             .or_else(|| self.request_destination())
             .or_else(|| self.forward_destination())
-            .or_else(|| (self.sack_due() && !self.is_held()).then_some(self.sack_path))
+            .or_else(|| (self.owes_sack() && !self.is_held()).then_some(self.sack_path))
     }
 
     /// Where a FORWARD TSN goes that is due: to a confirmed address (RFC 3758 §3.5 C3).
@@ -413,11 +414,12 @@ impl Association {
         data: Option<PathId>,
         packet: &mut PacketBuilder<'_>,
     ) {
-        let State::Known(Known { rx, stage, .. }) = &self.state else {
+        let State::Known(Known { stage, .. }) = &self.state else {
             return;
         };
         // Mostly there is neither.
-        if rx.sack_due() || rx.sack_useful() || stage.is_shutting_down() {
+        let tells = |rx: &Receiver| rx.sack_due() || rx.sack_useful();
+        if self.rx.as_deref().is_some_and(tells) || stage.is_shutting_down() {
             self.push_sack_and_end(now, path, data, packet);
         }
     }
@@ -446,7 +448,7 @@ impl Association {
         if path != self.sack_path {
             return;
         }
-        let State::Known(Known { rx, stage, .. }) = &mut self.state else {
+        let (State::Known(Known { stage, .. }), Some(rx)) = (&mut self.state, &mut self.rx) else {
             return;
         };
         if let Stage::ShutdownSent(closing) = stage
@@ -460,7 +462,7 @@ impl Association {
             return;
         }
         self.push_ecne(packet);
-        if let Some(rx) = self.state.live_rx_mut() {
+        if let Some(rx) = &mut self.rx {
             // Without room it stays due, and goes in the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
         }
@@ -469,12 +471,12 @@ impl Association {
     /// SHUTDOWN or SHUTDOWN ACK.
     fn push_end(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         let rto = self.paths.get(path).rto.rto();
-        let State::Known(Known { rx, stage, .. }) = &mut self.state else {
+        let cumulative_tsn_ack = Tsn(self.cumulative_tsn());
+        let State::Known(Known { stage, .. }) = &mut self.state else {
             return;
         };
         let (closing, pushed) = match stage {
             Stage::ShutdownSent(closing) if closing.retry.due => {
-                let cumulative_tsn_ack = rx.cumulative_tsn();
                 (closing, packet.push(&Shutdown { cumulative_tsn_ack }))
             }
             Stage::ShutdownAckSent(closing) if closing.retry.due => {

@@ -259,6 +259,9 @@ fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
 }
 
 #[cfg(test)]
+pub(crate) use tests::EARLY;
+
+#[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::collections::VecDeque;
@@ -276,8 +279,8 @@ mod tests {
     const PORT: u16 = 5_000;
 
     thread_local! {
-        /// Every sender is there at once.
-        pub(super) static EARLY: Cell<bool> = const { Cell::new(false) };
+        /// Every sender is there at once, and every receiver.
+        pub(crate) static EARLY: Cell<bool> = const { Cell::new(false) };
     }
 
     /// Two ends, what is on the wire to each, and all that was seen of them.
@@ -291,16 +294,7 @@ mod tests {
 
     impl World {
         fn new(seed: u64) -> Self {
-            let config = Config::default().with(|it| {
-                it.partial_reliability = seed % 4 == 1;
-                it.interleaving = seed % 4 == 2;
-                it.pacing = (seed % 8 == 3).then_some(1.25);
-                it.receive_buffer = if seed.is_multiple_of(3) {
-                    4_000
-                } else {
-                    60_000
-                };
-            });
+            let config = Self::config(seed);
             let end = |seed| Endpoint::new(config.clone(), PORT, [seed; 32]).expect("settings");
             let mut ends = [end(1), end(2)];
             ends[1].listen(true);
@@ -311,6 +305,39 @@ mod tests {
                 wires: Default::default(),
                 random: Pcg64Mcg::seed_from_u64(seed),
                 seen: Vec::new(),
+            }
+        }
+
+        fn config(seed: u64) -> Config {
+            Config::default().with(|it| {
+                it.partial_reliability = seed % 4 == 1;
+                it.interleaving = seed % 4 == 2;
+                it.pacing = (seed % 8 == 3).then_some(1.25);
+                it.receive_buffer = if seed.is_multiple_of(3) {
+                    4_000
+                } else {
+                    60_000
+                };
+                it.reconfiguration = seed % 16 == 5;
+            })
+        }
+
+        /// The first end has lost all, and calls anew.
+        fn restart(&mut self, seed: u64) {
+            let mut end = Endpoint::new(Self::config(seed), PORT, [3; 32]).expect("settings");
+            end.connect(self.now, &[address(1)], PORT).expect("free");
+            self.ends[0] = end;
+        }
+
+        /// The user of the second end wants SACKs sooner.
+        fn hurry(&mut self) {
+            if let Some(id) = self.id(1)
+                && let Some(association) = self.ends[1].association_mut(id)
+            {
+                let settings = association.settings();
+                let sooner = settings.with(|it| it.sack_delay = 20 * MILLISECOND);
+                let set = association.set_settings(sooner);
+                self.seen.push(format!("1 hurries: {set:?}"));
             }
         }
 
@@ -355,8 +382,13 @@ mod tests {
                 let Some(association) = self.ends[end].association_mut(id) else {
                     continue;
                 };
-                while association.poll_message().is_some() {}
+                while let Some(message) = association.poll_message() {
+                    self.seen.push(format!("{end} reads {message:?}"));
+                }
                 let told = (
+                    association.cumulative_tsn(),
+                    association.sack_due(),
+                    association.has_part(),
                     association.buffered(),
                     association.streams_in_use(),
                     association.peer_rwnd(),
@@ -404,6 +436,12 @@ mod tests {
             if step >= quiet && world.draw(3) == 0 {
                 world.send();
             }
+            if step == 12 && seed % 3 == 1 {
+                world.hurry();
+            }
+            if step == 30 && seed % 7 == 3 {
+                world.restart(seed);
+            }
             if step == 70
                 && let Some(id) = world.id(0)
                 && let Some(association) = world.ends[0].association_mut(id)
@@ -429,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_nothing_has_none() {
+    fn who_sends_and_receives_nothing_has_neither_half() {
         let mut world = World::new(0);
         for _ in 0..20 {
             world.listen();
@@ -439,7 +477,7 @@ mod tests {
             let id = world.id(end).expect("up");
             let association = world.ends[end].association(id).expect("there");
             assert!(association.is_established());
-            assert!(association.sends_nothing_yet());
+            assert!(association.sends_nothing_yet() && association.received_nothing_yet());
         }
     }
 }

@@ -156,7 +156,8 @@ impl Association {
         if !self.config.accept_stream_resets {
             return ReConfigResult::Denied;
         }
-        let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
+        let (State::Known(Known { reconfig, .. }), Some(rx)) = (&mut self.state, &mut self.rx)
+        else {
             return ReConfigResult::Denied;
         };
         if streams.highest().is_some_and(|it| it >= rx.streams()) {
@@ -186,7 +187,7 @@ impl Association {
 
     /// All that the peer sent before the reset has come.
     fn perform_incoming(&mut self, now: Nanos, reset: &Deferred) -> ReConfigResult {
-        let State::Known(Known { rx, .. }) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return ReConfigResult::Denied;
         };
         let Deferred {
@@ -307,7 +308,7 @@ impl Association {
             self.errands.clear(Errand::ReConfig);
         }
         self.release_held(now, path, discards);
-        let Some(rx) = self.state.live_rx() else {
+        let Some(rx) = self.live_rx() else {
             return (ReConfigResult::Denied, None);
         };
         let peers = rx.cumulative_tsn().next().add(FAR);
@@ -330,7 +331,8 @@ impl Association {
 
     /// Add Outgoing Streams (RFC 6525 §5.2.5): the peer sends on more.
     fn on_add_outgoing(&mut self, count: u16) -> ReConfigResult {
-        let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
+        let (State::Known(Known { reconfig, .. }), Some(rx)) = (&mut self.state, &mut self.rx)
+        else {
             return ReConfigResult::Denied;
         };
         let most = reconfig.as_deref().map_or(0, |it| it.most_inbound);
@@ -386,7 +388,8 @@ impl Association {
     #[cold]
     #[inline(never)]
     fn follow(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
-        let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
+        let (State::Known(Known { reconfig, .. }), Some(rx)) = (&mut self.state, &mut self.rx)
+        else {
             return;
         };
         let Some(reconfig) = reconfig.as_deref_mut() else {

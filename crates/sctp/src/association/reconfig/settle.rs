@@ -9,7 +9,6 @@ use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{Answered, Asked, ReconfigOutcome, Request, StreamDirection};
-use crate::state::{Known, State};
 
 /// What became of a request by the answer to it; `None`: nothing yet.
 fn outcome_of(result: ReConfigResult) -> Option<ReconfigOutcome> {
@@ -198,7 +197,7 @@ impl Association {
 
     /// The next TSN of the peer's is `peers`, of this side's `ours`, and all streams begin with 0.
     pub(super) fn restart_numbers(&mut self, now: Nanos, peers: Tsn, ours: Tsn) {
-        let State::Known(Known { rx, .. }) = &mut self.state else {
+        let Some(rx) = &mut self.rx else {
             return;
         };
         let aborted = rx.restart_tsns(now, peers, &mut self.trace);
