@@ -132,7 +132,7 @@ impl Connection {
         Ok((connection, answer))
     }
 
-    /// Takes a datagram of `from` (RFC 7983 §7 tells what it is).
+    /// Takes a datagram of `from` (RFC 7983 §7 tells what it is). One that is thrown away moves nothing: anybody can send it.
     pub fn handle_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         if self.closed {
             return self.discards.count(Discard::Late);
@@ -140,15 +140,15 @@ impl Connection {
         match datagram.first() {
             Some(0..=3) => match self.ice.handle(now, from, datagram) {
                 Ok(answer) => self.transmits.push_back((from, answer.into())),
-                Err(reason) => self.discards.count(reason),
+                Err(reason) => return self.discards.count(reason),
             },
             Some(20..=63) if self.ice.knows(from) => {
                 if let Err(reason) = self.dtls.handle_datagram(now, datagram) {
                     return self.end(reason);
                 }
             }
-            Some(20..=63) => self.discards.count(Discard::UncheckedAddress),
-            _ => self.discards.count(Discard::NotOurs),
+            Some(20..=63) => return self.discards.count(Discard::UncheckedAddress),
+            _ => return self.discards.count(Discard::NotOurs),
         }
         self.drive(now);
     }

@@ -217,6 +217,39 @@ async fn whoever_waits_hears_of_the_end() {
     assert!(peer.open(ChannelOptions::new("")).is_err());
 }
 
+/// A channel that nobody reads keeps nobody from hearing of the end. What came before can still be read.
+#[tokio::test]
+async fn the_end_is_heard_beside_what_nobody_reads() {
+    let (mut client, peer) = Client::connect().await;
+    let [unread, other] = ["unread", "other"].map(|label| client.open(label));
+    let first = beside(&mut client, peer.incoming()).await.unwrap();
+    let second = beside(&mut client, peer.incoming()).await.unwrap();
+    assert_eq!((first.id(), second.id()), (unread.stream(), other.stream()));
+    for number in 0..40 {
+        client.send(unread, Bytes::from(vec![number; 262_144]));
+    }
+    // Of 10 MiB more has gone than the window holds beside the 4 that the other end sorts.
+    let left = |client: &Client| client.connection.channels().buffered_amount(unread);
+    client.until(|client| left(client) < 7 << 19).await;
+    let now = client.now();
+    client.connection.close(now);
+    let all = async {
+        peer.closed().await;
+        first.closed().await;
+        assert_eq!(second.recv().await, None);
+        assert!(peer.incoming().await.is_none());
+        for number in 0..16 {
+            let message = Payload::from(Bytes::from(vec![number; 262_144]));
+            assert_eq!(first.recv().await, Some(message));
+        }
+        while first.recv().await.is_some() {}
+    };
+    // The limit is for a test that fails; one that passes does not come near it.
+    let limit = Duration::from_secs(20);
+    let heard = tokio::time::timeout(limit, beside(&mut client, all)).await;
+    assert!(heard.is_ok(), "somebody still waits");
+}
+
 /// Who drops the connection and its channels has closed it.
 #[tokio::test]
 async fn dropping_all_closes() {

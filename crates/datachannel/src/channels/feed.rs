@@ -62,7 +62,7 @@ impl Channels {
             stream,
             ppid: next.ppid,
             unordered,
-            deadline: next.deadline,
+            deadline: next.deadline(),
             max_retransmits: match channel.options.reliability {
                 Reliability::MaxRetransmits(retransmits) if !control => Some(retransmits),
                 _ => None,

@@ -18,7 +18,13 @@ pub(super) struct Queued {
     /// Bytes of it that `bufferedAmount` counts.
     counted: usize,
     /// When it is given up.
-    pub(super) deadline: Option<Nanos>,
+    deadline: Option<Nanos>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many waiting messages were looked at.
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl Queued {
@@ -40,6 +46,13 @@ impl Queued {
             counted,
             deadline,
         }
+    }
+
+    /// When it is given up.
+    pub(super) fn deadline(&self) -> Option<Nanos> {
+        #[cfg(test)]
+        LOOKS.set(LOOKS.get() + 1);
+        self.deadline
     }
 
     /// What it counts as a large message.
@@ -132,10 +145,9 @@ impl Channel {
     /// Gives up the messages whose time is over and that were not handed over. Those are the first: all live equally long.
     /// Returns how many.
     pub(super) fn abandon(&mut self, now: Nanos) -> u64 {
-        let over = |queued: &Queued| queued.deadline.is_some_and(|deadline| deadline <= now);
-        // A DATA_CHANNEL_OPEN or its answer stays, in front of them.
-        let control = self.queue.iter().take_while(|it| it.deadline.is_none());
-        let at = control.count();
+        let over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
+        // A DATA_CHANNEL_OPEN or its answer stays, in front of them. A channel has one of these, which is its first message.
+        let at = usize::from(self.queue.front().is_some_and(|it| it.ppid == ppid::DCEP));
         let before = self.abandoned;
         while self.queue.get(at).is_some_and(over)
             && let Some(queued) = self.queue.remove(at)

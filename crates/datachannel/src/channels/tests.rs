@@ -1,5 +1,6 @@
 //! Two ends, and carriers between them that do as an association does, with and without RE-CONFIG.
 
+mod bounds;
 mod play;
 
 use super::*;
@@ -31,9 +32,7 @@ impl Pipe {
             ..Self::default()
         }
     }
-}
 
-impl Pipe {
     /// Sends the next message of all.
     fn pop(&mut self) -> Option<Outgoing> {
         let message = self.waiting.pop_front()?;

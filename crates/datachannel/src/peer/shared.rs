@@ -89,12 +89,13 @@ impl State {
         }
     }
 
-    /// Sorts what the connection tells, as long as there is room for messages. What waits in the association until events are polled
+    /// Sorts what the connection tells, as long as there is room for messages; after its end all, which is what the core holds at
+    /// most: whoever waits hears of the end, though nobody reads. What waits in the association until events are polled
     /// is taken, too: nothing else may come that would have it looked at.
     pub(super) fn sort(&mut self, now: Nanos) {
         loop {
             let held_back = self.connection.is_held_back();
-            while self.unread < MAX_UNREAD
+            while (self.unread < MAX_UNREAD || self.connection.is_closed())
                 && let Some(event) = self.connection.poll_event()
             {
                 match event {
