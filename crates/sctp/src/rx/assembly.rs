@@ -14,6 +14,9 @@ const MOST_OVERLAPPING: usize = 16;
 /// Bytes that such messages may have together, where one alone may not have more.
 const MOST_TOGETHER: usize = 16 << 20;
 
+/// Room for a message that begins with a tiny part.
+const LEAST_ROOM: usize = 64;
+
 /// A message is longer than is put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
@@ -24,6 +27,22 @@ struct Pending {
     /// Its first part, without the user data.
     first: ReceivedPart,
     bytes: BytesMut,
+}
+
+impl Pending {
+    /// Puts a part of so many bytes behind. Room grows by a quarter and never beyond a message of the `most` bytes: what is kept free
+    /// counts nowhere, so it must be little.
+    fn extend(&mut self, parts: &[Bytes], bytes: usize, most: usize) {
+        let needed = self.bytes.len() + bytes;
+        if needed > self.bytes.capacity() {
+            let room = (needed + needed / 4).max(LEAST_ROOM).min(most);
+            let before = std::mem::replace(&mut self.bytes, BytesMut::with_capacity(room));
+            self.bytes.extend_from_slice(&before);
+        }
+        parts
+            .iter()
+            .for_each(|part| self.bytes.extend_from_slice(part));
+    }
 }
 
 /// The parts read so far of messages that have not ended, by stream: one each at most.
@@ -85,8 +104,7 @@ impl Assembly {
             return Err(TooLong);
         }
         self.bytes += more_bytes;
-        let parts = more.parts().iter();
-        parts.for_each(|more| pending.bytes.extend_from_slice(more));
+        pending.extend(more.parts(), more_bytes, self.most);
         if !ends {
             return Ok(None);
         }
@@ -137,5 +155,40 @@ mod tests {
         assert_eq!(most_in_all(256 << 10, 3), (768 << 10) + 1000);
         assert_eq!(most_in_all(16 << 20, 100), (16 << 20) + 1000);
         assert_eq!(most_in_all(64 << 20, 100), (64 << 20) + 1000);
+    }
+
+    /// Parts of any size: a quarter of what has come is kept free at most, and nothing beyond the longest message.
+    #[test]
+    fn little_room_is_kept_free() {
+        let most = 100_000;
+        for size in [1, 7, 1_400, 33_000] {
+            let mut assembly = Assembly::new(most, 1_000);
+            let mut length = 0;
+            while length + size <= most {
+                let part = ReceivedPart {
+                    stream: 1,
+                    ppid: 0,
+                    unordered: false,
+                    ssn: Default::default(),
+                    tsn: Default::default(),
+                    begins: length == 0,
+                    ends: length + 2 * size > most,
+                    payload: MessageBytes::One(vec![length as u8; size].into()),
+                };
+                length += size;
+                let whole = assembly.add(part).expect("not too long");
+                if let Some(whole) = whole {
+                    let bytes = whole.payload.into_bytes();
+                    let expected = (0..length).map(|at| (at / size * size) as u8);
+                    assert!(bytes.iter().copied().eq(expected), "parts of {size}");
+                    assert!(length + size > most);
+                    continue;
+                }
+                let room = assembly.pending[&1].bytes.capacity();
+                let allowed = (length + length / 4).max(LEAST_ROOM).min(most);
+                assert!(room <= allowed, "{room} for {length} in parts of {size}");
+            }
+            assert!(assembly.has_none());
+        }
     }
 }
