@@ -11,6 +11,7 @@ mod address_wishes;
 mod authentication;
 mod authentication_plays;
 mod authentication_setup;
+mod bounded_work;
 mod buffer_sweep;
 mod bulk;
 mod by_the_letter;

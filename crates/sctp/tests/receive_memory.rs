@@ -10,8 +10,9 @@ use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Path, Transport};
 use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
+use anabranch_wire::extension::{IData, Piece};
 use anabranch_wire::parameter::{Parameter, Parameters};
-use anabranch_wire::serial::{Ssn, Tsn};
+use anabranch_wire::serial::{Fsn, Mid, Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 use cap::Cap;
 use common::{A, PORT_Z, Z, address, chunks_of, packet, raw_packet};
@@ -38,6 +39,7 @@ struct Siege {
     before: usize,
     most: usize,
     lives: u32,
+    interleaved: bool,
 }
 
 fn message(offset: u32, stream_id: u16, ssn: u32, bytes: usize) -> Data {
@@ -62,13 +64,46 @@ fn fragment(offset: u32, bytes: usize) -> Data {
     }
 }
 
+/// A piece of one byte, the first if its number is 0.
+fn piece(
+    offset: u32,
+    stream_id: u16,
+    (mid, fsn): (u32, u32),
+    unordered: bool,
+    ending: bool,
+) -> IData {
+    IData {
+        tsn: Tsn(FIRST + offset),
+        stream_id,
+        mid: Mid(mid),
+        piece: match fsn {
+            0 => Piece::First { ppid: 0 },
+            fsn => Piece::Later { fsn: Fsn(fsn) },
+        },
+        unordered,
+        ending,
+        immediate: false,
+        user_data: Bytes::from_static(b"7"),
+    }
+}
+
 impl Siege {
+    /// With a peer that interleaves messages.
+    fn interleaved(receive_buffer: u32) -> Self {
+        Self::with(receive_buffer, true)
+    }
+
     fn new(receive_buffer: u32) -> Self {
+        Self::with(receive_buffer, false)
+    }
+
+    fn with(receive_buffer: u32, interleaved: bool) -> Self {
         let config = Config::default().with(|it| {
             it.addresses = vec![address(Z, 0)];
             it.receive_buffer = receive_buffer;
             it.send_buffer = SEND_BUFFER;
             it.inbound_streams = 65_535;
+            it.interleaving = interleaved;
         });
         let mut z = Endpoint::new(config, PORT_Z, [2; 32]).expect("settings that can be used");
         z.listen(true);
@@ -80,6 +115,7 @@ impl Siege {
             before: 0,
             most: 0,
             lives: 0,
+            interleaved,
         };
         siege.before = HEAP.allocated();
         siege.connect();
@@ -94,7 +130,12 @@ impl Siege {
             outbound_streams: 65_535,
             inbound_streams: 65_535,
             initial_tsn: Tsn(FIRST),
-            parameters: Parameters::of(&[]),
+            parameters: match self.interleaved {
+                true => Parameters::of(&[Parameter::SupportedExtensions(Bytes::from_static(&[
+                    kind::I_DATA,
+                ]))]),
+                false => Parameters::of(&[]),
+            },
         });
         let answer = self.say(packet(A, 0, &[&init]));
         let Some(Chunk::InitAck(ack)) = chunks_of(&answer).into_iter().next() else {
@@ -145,13 +186,15 @@ impl Siege {
     }
 
     /// 70 a packet.
-    fn send_all(&mut self, mut chunks: impl Iterator<Item = Data>) {
+    fn send_all<T: Encode>(&mut self, mut chunks: impl Iterator<Item = T>) {
         loop {
-            let some: Vec<Data> = chunks.by_ref().take(70).collect();
-            if some.is_empty() {
+            let mut body = BytesMut::new();
+            let some = chunks.by_ref().take(70);
+            some.for_each(|chunk| chunk.encode(&mut body));
+            if body.is_empty() {
                 return;
             }
-            self.send(&some, 0);
+            self.say(raw_packet(A, self.tag, &body));
         }
     }
 
@@ -275,13 +318,60 @@ const ATTACKS: &[Attack] = &[
     }),
 ];
 
+/// Pieces of interleaved messages: lone ones, two of each message, whole messages that wait.
+const INTERLEAVED: &[Attack] = &[
+    ("pieces without a beginning, one on each stream", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, at as u16, (0, 1), false, false)));
+    }),
+    ("beginnings of unordered messages of one stream", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, 3, (at, 0), true, false)));
+    }),
+    ("beginnings of messages, last first", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, 3, (1_000_000 - at, 0), true, false)));
+    }),
+    ("whole messages that wait on one stream", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, 3, (at, 0), false, true)));
+    }),
+    ("a whole message that waits on each stream", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, at as u16, (1, 0), false, true)));
+    }),
+    ("an ordered and an unordered piece on each stream", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, at as u16 / 2, (0, 1), at % 2 == 0, false)));
+    }),
+    ("two pieces behind a hole of each message", |it| {
+        it.send_all((2..60_000).map(|at| piece(at, at as u16 / 2, (0, 2 + at % 2), false, false)));
+    }),
+    ("the first and the third piece of each message", |it| {
+        it.send_all((2..60_000).map(|at| piece(at, at as u16 / 2, (0, at % 2 * 2), false, false)));
+    }),
+    (
+        "seventeen pieces of each message, each behind a hole",
+        |it| {
+            let place = |at: u32| (0, 1 + at % 17 * 2);
+            it.send_all((1..60_000).map(|at| piece(at, (at / 17) as u16, place(at), false, false)));
+        },
+    ),
+    ("every other piece of one message", |it| {
+        it.send_all((1..60_000).map(|at| piece(at, 3, (0, 2 * at + 1), false, false)));
+    }),
+    ("a message in pieces, in order, that are not read", |it| {
+        it.send_all((0..60_000).map(|at| piece(at, 3, (0, at), false, false)));
+    }),
+];
+
 #[test]
 fn no_attack_holds_more_than_twice_the_buffers() {
     let _turn = TURN.lock();
     let mut beyond = Vec::new();
     for buffer in [64 << 10, 1 << 20] {
-        for (name, attack) in ATTACKS {
-            let mut siege = Siege::new(buffer);
+        let plain = ATTACKS
+            .iter()
+            .map(|it| (it, Siege::new as fn(u32) -> Siege));
+        let interleaved = INTERLEAVED
+            .iter()
+            .map(|it| (it, Siege::interleaved as fn(u32) -> Siege));
+        for ((name, attack), siege) in plain.chain(interleaved) {
+            let mut siege = siege(buffer);
             attack(&mut siege);
             let sum = siege.buffer + SEND_BUFFER;
             let share = siege.most as f64 / sum as f64;

@@ -1,47 +1,30 @@
 //! Interleaved messages: pieces by stream, message and place, and each stream in its order (RFC 8260 §2.2.3).
 //!
 //! Nothing is assumed of TSNs. What is held is in trees, so that a piece costs what it takes to find its place; a peer that never
-//! ends what it begins is stopped by the receive buffer, as every other is.
+//! ends what it begins is stopped by the receive buffer, as every other is. Messages that are whole and those that are not are kept
+//! apart: what gives messages up walks those that go, and no other.
 
 pub(super) mod delivery;
+mod index;
 mod message;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::RangeInclusive;
 
 use anabranch_wire::Tsn;
 use anabranch_wire::extension::IData;
 
-use super::message::MessageBytes;
 use crate::stream_table::StreamTable;
+use crate::work;
+use index::Index;
 use message::Pieces;
 
 /// Which of the messages of a stream: whether it is unordered, and its number.
 pub(super) type Name = (bool, u32);
 
-/// A stream that something is held of, or of which a message is being delivered.
-#[derive(Debug, Default)]
-struct InStream {
-    /// Ordered messages, and unordered ones.
-    messages: [BTreeMap<u32, Pieces>; 2],
-    /// The unordered ones that are whole.
-    whole: BTreeSet<u32>,
-    /// The one that is being delivered in parts.
-    open: Option<Name>,
-}
-
-impl InStream {
-    fn of(&self, unordered: bool) -> &BTreeMap<u32, Pieces> {
-        &self.messages[usize::from(unordered)]
-    }
-
-    fn of_mut(&mut self, unordered: bool) -> &mut BTreeMap<u32, Pieces> {
-        &mut self.messages[usize::from(unordered)]
-    }
-
-    fn is_idle(&self) -> bool {
-        self.open.is_none() && self.messages.iter().all(BTreeMap::is_empty)
-    }
-}
+/// A message of any stream: its stream, whether it is unordered, and its number.
+type Key = (u16, bool, u32);
 
 /// What became of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +39,7 @@ enum Taken {
 /// What is held of a message that was given up.
 #[derive(Debug)]
 struct GivenUp {
-    name: Name,
+    key: Key,
     pieces: Pieces,
     was_open: bool,
 }
@@ -66,13 +49,41 @@ struct GivenUp {
 pub(super) struct Interleaved {
     /// The numbers of the next ordered messages.
     next: StreamTable<u32>,
-    streams: BTreeMap<u16, InStream>,
-    /// How many messages are being delivered in parts.
-    open: usize,
+    /// Messages of which something is missing, or that are being delivered in parts.
+    unfinished: BTreeMap<Key, Pieces>,
+    /// Whole ones that wait: ordered ones for those before them, unordered ones for the end of the one that is being delivered.
+    whole: BTreeMap<Key, Pieces>,
+    /// The messages that are being delivered in parts, by stream.
+    open: BTreeMap<u16, Name>,
+    /// What of the unfinished ones is asked for seldom; made when it is.
+    index: Option<Box<Index>>,
     /// The peer may give messages up.
     gives_up: bool,
     /// Nothing came or went since it was found that no more can be delivered.
     stuck: bool,
+}
+
+/// The messages of a kind from number `from` to number `to`, in the order of their numbers; these may pass 0.
+fn span((stream, unordered): (u16, bool), from: u32, to: u32) -> [Option<RangeInclusive<Key>>; 2] {
+    let range = |from: u32, to: u32| (stream, unordered, from)..=(stream, unordered, to);
+    if from <= to {
+        [Some(range(from, to)), None]
+    } else {
+        [Some(range(from, u32::MAX)), Some(range(0, to))]
+    }
+}
+
+/// The keys of a span.
+fn keys(of: &BTreeMap<Key, Pieces>, kind: (u16, bool), from: u32, to: u32) -> Vec<Key> {
+    if of.is_empty() {
+        return Vec::new();
+    }
+    let ranges = span(kind, from, to).into_iter().flatten();
+    let keys: Vec<Key> = ranges
+        .flat_map(|range| of.range(range).map(|(key, _)| *key))
+        .collect();
+    work::count(keys.len());
+    keys
 }
 
 impl Interleaved {
@@ -80,11 +91,23 @@ impl Interleaved {
         self.next.get(stream).copied().unwrap_or_default()
     }
 
+    /// The message `to` is the next ordered one of its stream.
+    fn go_to(&mut self, stream: u16, to: u32) {
+        let next = self.next.entry(stream);
+        if self.index.is_none() {
+            *next = to;
+            return;
+        }
+        let before = std::mem::replace(next, to);
+        self.judge((stream, false, before));
+        self.judge((stream, false, to));
+    }
+
     fn insert(&mut self, data: IData) -> Taken {
         self.stuck = false;
-        let (stream, unordered, mid) = (data.stream_id, data.unordered, data.mid.0);
-        let ahead = mid.wrapping_sub(self.next(stream));
-        if !unordered && ahead > u32::MAX / 2 {
+        let key = (data.stream_id, data.unordered, data.mid.0);
+        let ahead = data.mid.0.wrapping_sub(self.next(data.stream_id));
+        if !data.unordered && ahead > u32::MAX / 2 {
             // A piece that was still on its way when its message was given up.
             let late = self.gives_up;
             return if late {
@@ -93,40 +116,82 @@ impl Interleaved {
                 Taken::Contradiction
             };
         }
-        let in_stream = self.streams.entry(stream).or_default();
-        let pieces = in_stream.of_mut(unordered).entry(mid);
-        let taken = match pieces {
-            std::collections::btree_map::Entry::Vacant(place) => match Pieces::begin(data) {
-                Some(pieces) => {
-                    let whole = pieces.is_whole();
-                    place.insert(pieces);
-                    Some(whole)
-                }
-                None => None,
-            },
-            std::collections::btree_map::Entry::Occupied(mut place) => {
-                let pieces = place.get_mut();
-                pieces.add(data).then(|| pieces.is_whole())
-            }
+        let data = match self.add(key, data) {
+            Ok(taken) => return taken,
+            Err(data) => data,
         };
-        let outcome = match taken {
-            Some(whole) => {
-                if whole && unordered && in_stream.open != Some((true, mid)) {
-                    in_stream.whole.insert(mid);
-                }
-                Taken::Held
-            }
-            None => Taken::Contradiction,
+        // To a whole one nothing is added.
+        if self.whole.contains_key(&key) {
+            return Taken::Contradiction;
+        }
+        let Some(pieces) = Pieces::begin(data) else {
+            return Taken::Contradiction;
         };
-        self.tidy(stream);
-        outcome
+        if pieces.is_whole() {
+            self.whole.insert(key, pieces);
+        } else {
+            self.begin(key, pieces);
+        }
+        Taken::Held
     }
 
-    /// Forgets a stream that nothing is held of.
-    fn tidy(&mut self, stream: u16) {
-        if self.streams.get(&stream).is_some_and(InStream::is_idle) {
-            self.streams.remove(&stream);
+    /// Adds a piece to its message; gives it back if that is not unfinished.
+    fn add(&mut self, key: Key, data: IData) -> Result<Taken, IData> {
+        let Entry::Occupied(mut place) = self.unfinished.entry(key) else {
+            return Err(data);
+        };
+        let pieces = place.get_mut();
+        let before = pieces.first_tsn();
+        if !pieces.add(data) {
+            return Ok(Taken::Contradiction);
         }
+        let since = pieces.first_tsn();
+        if pieces.is_whole() && self.open.get(&key.0) != Some(&(key.1, key.2)) {
+            let pieces = place.remove();
+            self.ended(key, before);
+            self.whole.insert(key, pieces);
+        } else if let Some(index) = &mut self.index {
+            index.ends(key.0, before);
+            index.begins(key.0, since);
+            self.judge(key);
+        }
+        Ok(Taken::Held)
+    }
+
+    /// A message is unfinished.
+    fn begin(&mut self, key: Key, pieces: Pieces) {
+        let first = pieces.first_tsn();
+        self.unfinished.insert(key, pieces);
+        if let Some(index) = &mut self.index {
+            index.begins(key.0, first);
+            self.judge(key);
+        }
+    }
+
+    /// A message that began with TSN `first` was taken out of the unfinished ones.
+    fn ended(&mut self, key: Key, first: Tsn) {
+        if self.unfinished.is_empty() {
+            self.index = None;
+        }
+        if let Some(index) = &mut self.index {
+            index.ends(key.0, first);
+            self.judge(key);
+        }
+    }
+
+    /// Takes a message out of the unfinished ones; it is no longer being delivered.
+    fn take(&mut self, key: Key) -> Option<GivenUp> {
+        let pieces = self.unfinished.remove(&key)?;
+        let was_open = self.open.get(&key.0) == Some(&(key.1, key.2));
+        if was_open {
+            self.open.remove(&key.0);
+        }
+        self.ended(key, pieces.first_tsn());
+        Some(GivenUp {
+            key,
+            pieces,
+            was_open,
+        })
     }
 
     /// Takes out what is not whole of the messages of a stream up to number `mid`. The whole ones stay; the ordered ones among them
@@ -142,95 +207,72 @@ impl Interleaved {
             }
             next
         };
-        let Some(in_stream) = self.streams.get_mut(&stream) else {
-            if !unordered {
-                *self.next.entry(stream) = mid.wrapping_add(1);
-            }
-            return Some(Vec::new());
-        };
-        let numbers: Vec<u32> = if from <= mid {
-            let within = in_stream.of(unordered).range(from..=mid);
-            within.map(|(mid, _)| *mid).collect()
-        } else {
-            let before = in_stream.of(unordered).range(from..);
-            let after = in_stream.of(unordered).range(..=mid);
-            before.chain(after).map(|(mid, _)| *mid).collect()
-        };
-        let mut given_up = Vec::new();
-        for number in numbers {
-            let of_kind = in_stream.of_mut(unordered);
-            if of_kind.get(&number).is_some_and(Pieces::is_whole) {
-                continue;
-            }
-            if let Some(pieces) = of_kind.remove(&number) {
-                let name = (unordered, number);
-                let was_open = in_stream.open == Some(name);
-                if was_open {
-                    in_stream.open = None;
-                    self.open -= 1;
-                }
-                given_up.push(GivenUp {
-                    name,
-                    pieces,
-                    was_open,
-                });
-            }
-        }
-        Some(given_up)
+        let keys = keys(&self.unfinished, (stream, unordered), from, mid);
+        Some(keys.into_iter().filter_map(|key| self.take(key)).collect())
+    }
+
+    /// Takes out all that is not whole.
+    fn give_up_all(&mut self) -> Vec<GivenUp> {
+        self.stuck = false;
+        self.index = None;
+        let all = std::mem::take(&mut self.unfinished).into_iter();
+        let given_up = all.map(|(key, pieces)| GivenUp {
+            key,
+            pieces,
+            was_open: self.open.get(&key.0) == Some(&(key.1, key.2)),
+        });
+        let given_up = given_up.collect();
+        self.open = BTreeMap::new();
+        given_up
     }
 
     /// The whole ordered messages of `stream` up to number `mid`, in order; what comes then is next.
-    fn take_stranded(&mut self, stream: u16, mid: u32) -> Vec<(u32, Pieces)> {
-        let from = std::mem::replace(self.next.entry(stream), mid.wrapping_add(1));
-        let Some(in_stream) = self.streams.get_mut(&stream) else {
-            return Vec::new();
-        };
-        let ordered = in_stream.of_mut(false);
-        let mut numbers: Vec<u32> = if from <= mid {
-            ordered.range(from..=mid).map(|(mid, _)| *mid).collect()
-        } else {
-            let chained = ordered.range(from..).chain(ordered.range(..=mid));
-            chained.map(|(mid, _)| *mid).collect()
-        };
-        let taken = numbers.drain(..);
+    fn take_stranded(&mut self, stream: u16, mid: u32) -> Vec<(Key, Pieces)> {
+        let from = self.next(stream);
+        self.go_to(stream, mid.wrapping_add(1));
+        let keys = keys(&self.whole, (stream, false), from, mid);
+        let taken = keys.into_iter();
         taken
-            .filter_map(|mid| Some((mid, ordered.remove(&mid)?)))
+            .filter_map(|key| Some((key, self.whole.remove(&key)?)))
             .collect()
     }
 
     /// Messages that are being delivered in parts: stream, name, first TSN and Payload Protocol Identifier.
     pub fn opened(&self) -> impl Iterator<Item = (u16, Name, Tsn, u32)> + '_ {
-        self.streams.iter().filter_map(|(stream, in_stream)| {
-            let (unordered, mid) = in_stream.open?;
-            let pieces = in_stream.of(unordered).get(&mid)?;
-            Some((*stream, (unordered, mid), pieces.first_tsn, pieces.ppid))
+        self.open.iter().filter_map(|(&stream, &name)| {
+            let pieces = self.unfinished.get(&(stream, name.0, name.1))?;
+            Some((stream, name, pieces.first_tsn(), pieces.ppid()))
         })
     }
 
-    /// The streams of messages that are not whole and of which something came no later than `to`.
-    pub fn unfinished(&self, to: Tsn) -> impl Iterator<Item = u16> + '_ {
-        let unfinished = move |it: &InStream| {
-            let mut all = it.messages.iter().flat_map(BTreeMap::values);
-            all.any(|pieces| !pieces.is_whole() && pieces.first_tsn.le(to))
-        };
-        let streams = self.streams.iter();
-        streams.filter_map(move |(stream, it)| unfinished(it).then_some(*stream))
-    }
-
-    /// The streams of which something is held.
-    fn held_of(&self) -> Vec<u16> {
-        self.streams.keys().copied().collect()
-    }
-}
-
-/// One slice, or several.
-fn bytes_of(mut parts: Vec<bytes::Bytes>) -> MessageBytes {
-    match parts.pop() {
-        Some(one) if parts.is_empty() => MessageBytes::One(one),
-        Some(last) => {
-            parts.push(last);
-            MessageBytes::Many(parts)
+    /// Whether a message is not whole of which something came no later than `to`, of one of these streams; `None`: of any.
+    pub fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
+        if self.unfinished.is_empty() {
+            return false;
         }
-        None => MessageBytes::Many(parts),
+        let index = self.indexed();
+        match streams {
+            None => index.has_begun(to),
+            Some(streams) => streams.iter().any(|it| index.has_begun_on(*it, to)),
+        }
+    }
+
+    /// The streams that a reset of all changes: those that wait for another message than the first, and those of which whole ones wait.
+    fn reset_by_all(&self) -> Vec<u16> {
+        let mut streams: Vec<u16> = self.next.used().map(|it| it.0).collect();
+        let mut from = Some(0);
+        while let Some(least) = from
+            && let Some((&(stream, ..), _)) = self.whole.range((least, false, 0)..).next()
+        {
+            streams.push(stream);
+            from = stream.checked_add(1);
+        }
+        streams.sort_unstable();
+        streams.dedup();
+        work::count(streams.len());
+        streams
     }
 }
+
+#[cfg(test)]
+mod tests;

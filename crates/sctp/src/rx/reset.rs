@@ -17,13 +17,12 @@ impl Receiver {
         self.streams = streams;
     }
 
-    /// Whether a message that began no later than `to` is not whole, of a stream that `is_meant`.
-    pub(crate) fn has_unfinished(&self, to: Tsn, is_meant: impl Fn(u16) -> bool) -> bool {
-        let interleaved = self.interleaved.iter().flat_map(|it| it.unfinished(to));
-        self.reassembly
-            .unfinished(to)
-            .chain(interleaved)
-            .any(is_meant)
+    /// Whether a message that began no later than `to` is not whole, of one of these streams; `None`: of any.
+    pub(crate) fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
+        let is_meant = |it: u16| streams.is_none_or(|list| list.binary_search(&it).is_ok());
+        let interleaved = self.interleaved.as_deref_mut();
+        self.reassembly.unfinished(to).any(is_meant)
+            || interleaved.is_some_and(|it| it.has_unfinished(to, streams))
     }
 
     /// These streams begin anew with number 0; `None`: all. None of their messages is unfinished.

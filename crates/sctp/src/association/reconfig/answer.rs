@@ -194,7 +194,7 @@ impl Association {
             last_tsn, streams, ..
         } = reset;
         // A message that goes on behind the reset would be of two lives.
-        if rx.has_unfinished(*last_tsn, |stream| streams.contains(stream)) {
+        if rx.has_unfinished(*last_tsn, streams.some()) {
             return ReConfigResult::Denied;
         }
         rx.reset_streams(now, streams.some(), &mut self.trace);

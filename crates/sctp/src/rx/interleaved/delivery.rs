@@ -9,7 +9,7 @@ use super::super::order::Whole;
 use super::super::tsn_tracker::Arrival;
 use super::super::{Abandoned, DataOutcome, Forwarded, Receiver};
 use super::message::Pieces;
-use super::{GivenUp, Interleaved, Name, Taken, bytes_of};
+use super::{GivenUp, Interleaved, Key, Name, Taken};
 use crate::path::PathId;
 
 /// Messages that are delivered in parts at a time.
@@ -141,41 +141,31 @@ impl Receiver {
                 self.delivery(now, trace).0.part(part);
             }
         }
-        if let Some(interleaved) = &mut self.interleaved {
-            interleaved.tidy(stream);
-        }
     }
 
     /// The next that can be delivered of a stream.
     fn next_part(&mut self, stream: u16, grown: Option<Name>) -> Option<ReceivedPart> {
         let point = self.partial_delivery_point;
         let interleaved = self.interleaved.as_deref_mut()?;
-        let next = interleaved.next(stream);
-        let may_open = interleaved.open < MOST_OPEN;
-        let in_stream = interleaved.streams.get_mut(&stream)?;
-        if let Some(name) = in_stream.open {
+        if let Some(&name) = interleaved.open.get(&stream) {
             return interleaved.go_on(stream, name);
         }
-        if let Some(mid) = in_stream.whole.pop_first() {
-            let pieces = in_stream.of_mut(true).remove(&mid)?;
-            return Some(whole_of(stream, (true, mid), pieces));
+        let next = interleaved.next(stream);
+        if let Some(whole) = interleaved.take_whole(stream, next) {
+            return Some(whole);
         }
-        if in_stream.of(false).get(&next).is_some_and(Pieces::is_whole) {
-            let pieces = in_stream.of_mut(false).remove(&next)?;
-            *interleaved.next.entry(stream) = next.wrapping_add(1);
-            return Some(whole_of(stream, (false, next), pieces));
-        }
+        let point = point.get()?;
         let candidates = [
             Some((false, next)),
             grown.filter(|(unordered, _)| *unordered),
         ];
         let long = candidates.into_iter().flatten().find(|(unordered, mid)| {
-            let pieces = in_stream.of(*unordered).get(mid);
-            pieces.is_some_and(|it| {
-                it.has_more() && point.get().is_some_and(|point| it.bytes as u64 >= point)
-            })
+            let pieces = interleaved.unfinished.get(&(stream, *unordered, *mid));
+            pieces.is_some_and(|it| it.has_more() && it.bytes() as u64 >= point)
         });
-        interleaved.begin(stream, long.filter(|_| may_open)?)
+        let may_open = interleaved.open.len() < MOST_OPEN;
+        let (unordered, mid) = long.filter(|_| may_open)?;
+        interleaved.open((stream, unordered, mid))
     }
 
     /// Nothing can be read and there is no room: begins to deliver what has come of messages whose turn it is, on every stream. Whether
@@ -187,30 +177,11 @@ impl Receiver {
         if !self.ready.is_empty() || std::mem::replace(&mut interleaved.stuck, true) {
             return false;
         }
-        let begun = |(stream, it): (&u16, &super::InStream)| {
-            let next = interleaved.next.get(*stream).copied().unwrap_or_default();
-            let ordered = it
-                .of(false)
-                .get(&next)
-                .map(|pieces| ((false, next), pieces));
-            let unordered = it
-                .of(true)
-                .iter()
-                .map(|(mid, pieces)| ((true, *mid), pieces));
-            let mut all = ordered.into_iter().chain(unordered);
-            let first = all.find(|(_, pieces)| pieces.has_more())?;
-            it.open.is_none().then_some((*stream, first.0))
-        };
-        let room = MOST_OPEN.saturating_sub(interleaved.open);
-        let begun: Vec<_> = interleaved
-            .streams
-            .iter()
-            .filter_map(begun)
-            .take(room)
-            .collect();
-        for (stream, name) in &begun {
+        let room = MOST_OPEN.saturating_sub(interleaved.open.len());
+        let begun = interleaved.first_ready(room);
+        for key in &begun {
             let interleaved = self.interleaved.as_deref_mut();
-            let part = interleaved.and_then(|it| it.begin(*stream, *name));
+            let part = interleaved.and_then(|it| it.open(*key));
             if let Some(part) = part {
                 let (mut delivery, ..) = self.delivery(now, trace);
                 delivery.part(part);
@@ -271,9 +242,9 @@ impl Receiver {
         } else {
             interleaved.take_stranded(stream, mid.0)
         };
-        self.drop_pieces(stream, given_up.into_iter(), aborted);
-        for (mid, pieces) in stranded {
-            self.deliver_whole(now, whole_of(stream, (false, mid), pieces), trace);
+        self.drop_pieces(given_up, aborted);
+        for (key, pieces) in stranded {
+            self.deliver_whole(now, whole_of(key, pieces), trace);
         }
         self.deliver_stream(now, stream, None, trace);
         true
@@ -292,16 +263,16 @@ impl Receiver {
         let Some(interleaved) = self.interleaved.as_deref() else {
             return;
         };
-        let meant = streams.map_or_else(|| interleaved.held_of(), <[u16]>::to_vec);
+        let meant = streams.map_or_else(|| interleaved.reset_by_all(), <[u16]>::to_vec);
         for stream in meant {
             let Some(interleaved) = self.interleaved.as_deref_mut() else {
                 return;
             };
             let last = interleaved.next(stream).wrapping_add(u32::MAX / 2);
             let stranded = interleaved.take_stranded(stream, last);
-            *interleaved.next.entry(stream) = 0;
-            for (mid, pieces) in stranded {
-                self.deliver_whole(now, whole_of(stream, (false, mid), pieces), trace);
+            interleaved.go_to(stream, 0);
+            for (key, pieces) in stranded {
+                self.deliver_whole(now, whole_of(key, pieces), trace);
             }
             self.deliver_stream(now, stream, None, trace);
         }
@@ -313,40 +284,25 @@ impl Receiver {
     /// Drops what is held of messages that are not whole. Gives those of which a part was delivered.
     pub(in crate::rx) fn drop_unfinished(&mut self) -> Vec<Abandoned> {
         let mut aborted = Vec::new();
-        let streams = self.interleaved.as_deref().map(Interleaved::held_of);
-        for stream in streams.into_iter().flatten() {
-            let next = self.interleaved.as_deref().map(|it| it.next(stream));
-            let ordered = next.unwrap_or_default().wrapping_add(u32::MAX / 2);
-            for (unordered, last) in [(false, ordered), (true, u32::MAX / 2), (true, u32::MAX)] {
-                let Some(interleaved) = self.interleaved.as_deref_mut() else {
-                    continue;
-                };
-                let given_up = interleaved.give_up(stream, unordered, last);
-                self.drop_pieces(stream, given_up.into_iter().flatten(), &mut aborted);
-            }
+        if let Some(interleaved) = self.interleaved.as_deref_mut() {
+            let given_up = interleaved.give_up_all();
+            self.drop_pieces(given_up, &mut aborted);
         }
         aborted
     }
 
-    /// Lets go of what was given up of a stream.
-    fn drop_pieces(
-        &mut self,
-        stream: u16,
-        given_up: impl Iterator<Item = GivenUp>,
-        aborted: &mut Vec<Abandoned>,
-    ) {
+    /// Lets go of what was given up.
+    fn drop_pieces(&mut self, given_up: Vec<GivenUp>, aborted: &mut Vec<Abandoned>) {
         for it in given_up {
+            let (stream, unordered, mid) = it.key;
+            let pieces = it.pieces;
             if it.was_open {
                 self.forget_endless(vec![stream]);
-                aborted.push(told_of(
-                    stream,
-                    it.name,
-                    it.pieces.first_tsn,
-                    it.pieces.ppid,
-                ));
+                let name = (unordered, mid);
+                aborted.push(told_of(stream, name, pieces.first_tsn(), pieces.ppid()));
             }
-            for part in it.pieces.into_parts() {
-                self.let_go(stream, part.len());
+            for length in pieces.lengths() {
+                self.let_go(stream, length);
             }
         }
     }
@@ -363,32 +319,47 @@ impl Receiver {
 }
 
 impl Interleaved {
+    /// The next whole message of a stream of which none is being delivered: an unordered one, or the ordered one whose turn it is.
+    fn take_whole(&mut self, stream: u16, next: u32) -> Option<ReceivedPart> {
+        if self.whole.is_empty() {
+            return None;
+        }
+        let unordered = (stream, true, 0)..=(stream, true, u32::MAX);
+        let unordered = self.whole.range(unordered).next().map(|(key, _)| *key);
+        if let Some(key) = unordered {
+            return Some(whole_of(key, self.whole.remove(&key)?));
+        }
+        let key = (stream, false, next);
+        let pieces = self.whole.remove(&key)?;
+        self.go_to(stream, next.wrapping_add(1));
+        Some(whole_of(key, pieces))
+    }
+
     /// Begins to deliver a message in parts.
-    fn begin(&mut self, stream: u16, name: Name) -> Option<ReceivedPart> {
-        let in_stream = self.streams.get_mut(&stream)?;
-        let pieces = in_stream.of_mut(name.0).get_mut(&name.1)?;
-        let mut part = part_of(stream, name, pieces);
+    fn open(&mut self, key: Key) -> Option<ReceivedPart> {
+        let pieces = self.unfinished.get_mut(&key)?;
+        let mut part = part_of(key, pieces);
         part.begins = true;
-        in_stream.open = Some(name);
-        self.open += 1;
+        self.open.insert(key.0, (key.1, key.2));
+        if self.index.is_some() {
+            self.judge(key);
+        }
         Some(part)
     }
 
     /// The next part of the message that is being delivered.
     fn go_on(&mut self, stream: u16, name: Name) -> Option<ReceivedPart> {
-        let in_stream = self.streams.get_mut(&stream)?;
-        let pieces = in_stream.of_mut(name.0).get_mut(&name.1)?;
+        let key = (stream, name.0, name.1);
+        let pieces = self.unfinished.get_mut(&key)?;
         if !pieces.has_more() {
             return None;
         }
-        let mut part = part_of(stream, name, pieces);
+        let mut part = part_of(key, pieces);
         if pieces.is_whole() {
             part.ends = true;
-            in_stream.of_mut(name.0).remove(&name.1);
-            in_stream.open = None;
-            self.open -= 1;
+            self.take(key);
             if !name.0 {
-                *self.next.entry(stream) = name.1.wrapping_add(1);
+                self.go_to(stream, name.1.wrapping_add(1));
             }
         }
         Some(part)
@@ -400,27 +371,27 @@ fn number(mid: u32) -> Ssn {
     Ssn(mid as u16)
 }
 
-fn part_of(stream: u16, (unordered, mid): Name, pieces: &mut Pieces) -> ReceivedPart {
+fn part_of((stream, unordered, mid): Key, pieces: &mut Pieces) -> ReceivedPart {
     ReceivedPart {
         stream,
-        ppid: pieces.ppid,
+        ppid: pieces.ppid(),
         unordered,
         ssn: number(mid),
-        tsn: pieces.first_tsn,
+        tsn: pieces.first_tsn(),
         begins: false,
         ends: false,
-        payload: bytes_of(pieces.take_ready()),
+        payload: pieces.take_ready(),
     }
 }
 
-fn whole_of(stream: u16, (unordered, mid): Name, pieces: Pieces) -> ReceivedPart {
+fn whole_of((stream, unordered, mid): Key, pieces: Pieces) -> ReceivedPart {
     ReceivedPart::whole(ReceivedMessage {
         stream,
-        ppid: pieces.ppid,
+        ppid: pieces.ppid(),
         unordered,
         ssn: number(mid),
-        tsn: pieces.first_tsn,
-        payload: bytes_of(pieces.into_parts()),
+        tsn: pieces.first_tsn(),
+        payload: pieces.into_message(),
     })
 }
 

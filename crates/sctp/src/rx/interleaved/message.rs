@@ -6,19 +6,38 @@ use anabranch_wire::Tsn;
 use anabranch_wire::extension::{IData, Piece};
 use bytes::Bytes;
 
-/// What is held of a message, and what was delivered of it.
+use super::super::message::MessageBytes;
+
+/// What is held of a message. A peer can bring this side to hold as many messages as chunks, so a lone piece costs little.
 #[derive(Debug)]
-pub(super) struct Pieces {
+pub(super) enum Pieces {
+    Lone(Lone),
+    Several(Box<Several>),
+}
+
+/// One piece, and nothing was delivered.
+#[derive(Debug)]
+pub(super) struct Lone {
+    tsn: Tsn,
+    piece: Piece,
+    ending: bool,
+    user_data: Bytes,
+}
+
+/// Several pieces, or some that were delivered.
+#[derive(Debug)]
+pub(super) struct Several {
     /// Of its first piece, once that came.
-    pub ppid: u32,
+    ppid: u32,
     /// The TSN of its first piece, or else of the one that came first.
-    pub first_tsn: Tsn,
-    /// Those not delivered, by their numbers.
-    parts: BTreeMap<u32, Bytes>,
+    first_tsn: Tsn,
+    /// Those not delivered and without a hole from the first on, delivered ones included.
+    row: Vec<Bytes>,
+    /// Those behind a hole, by their numbers.
+    later: Later,
     /// Pieces without a hole from the first on, delivered ones included, and their bytes.
     in_a_row: u32,
-    pub bytes: usize,
-    delivered: u32,
+    bytes: usize,
     /// The number of the last piece, once that came.
     last: Option<u32>,
 }
@@ -26,70 +45,261 @@ pub(super) struct Pieces {
 impl Pieces {
     /// Of the piece of a message that comes first; `None` if it cannot be one.
     pub fn begin(data: IData) -> Option<Self> {
-        let mut pieces = Self {
-            ppid: 0,
-            first_tsn: data.tsn,
-            parts: BTreeMap::new(),
-            in_a_row: 0,
-            bytes: 0,
-            delivered: 0,
-            last: None,
-        };
-        pieces.add(data).then_some(pieces)
+        number_of(data.piece)?;
+        Some(Self::Lone(Lone {
+            tsn: data.tsn,
+            piece: data.piece,
+            ending: data.ending,
+            user_data: data.user_data,
+        }))
     }
 
     /// Takes a further one; false if it contradicts the others.
     pub fn add(&mut self, data: IData) -> bool {
-        let fsn = match data.piece {
-            Piece::First { .. } => 0,
-            // 0 is the first's (RFC 8260 §2.1).
-            Piece::Later { fsn } if fsn.0 == 0 => return false,
-            Piece::Later { fsn } => fsn.0,
-        };
-        let beyond = self.last.is_some_and(|last| fsn > last || data.ending);
-        let highest = self.parts.last_key_value().map(|(fsn, _)| *fsn);
-        let cuts = data.ending && (highest.is_some_and(|it| it > fsn) || self.in_a_row > fsn);
-        if beyond || cuts || fsn < self.in_a_row || self.parts.contains_key(&fsn) {
-            return false;
+        self.several()
+            .add(data.tsn, data.piece, data.ending, data.user_data)
+    }
+
+    fn several(&mut self) -> &mut Several {
+        if let Self::Lone(lone) = self {
+            let mut several = Several::new(lone.tsn);
+            several.add(
+                lone.tsn,
+                lone.piece,
+                lone.ending,
+                std::mem::take(&mut lone.user_data),
+            );
+            *self = Self::Several(Box::new(several));
         }
-        if let Piece::First { ppid } = data.piece {
-            (self.ppid, self.first_tsn) = (ppid, data.tsn);
+        match self {
+            Self::Several(several) => several,
+            Self::Lone(_) => unreachable!("made several just now"),
         }
-        if data.ending {
-            self.last = Some(fsn);
+    }
+
+    /// Of its first piece, once that came.
+    pub fn ppid(&self) -> u32 {
+        match self {
+            Self::Lone(lone) => match lone.piece {
+                Piece::First { ppid } => ppid,
+                Piece::Later { .. } => 0,
+            },
+            Self::Several(several) => several.ppid,
         }
-        self.parts.insert(fsn, data.user_data);
-        while let Some(part) = self.parts.get(&self.in_a_row) {
-            self.bytes += part.len();
-            match self.in_a_row.checked_add(1) {
-                Some(next) => self.in_a_row = next,
-                None => break,
-            }
+    }
+
+    /// The TSN of its first piece, or else of the one that came first.
+    pub fn first_tsn(&self) -> Tsn {
+        match self {
+            Self::Lone(lone) => lone.tsn,
+            Self::Several(several) => several.first_tsn,
         }
-        true
+    }
+
+    /// Bytes without a hole from the first piece on, delivered ones included.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Lone(lone) if self.has_more() => lone.user_data.len(),
+            Self::Lone(_) => 0,
+            Self::Several(several) => several.bytes,
+        }
     }
 
     /// Whether all of it came.
     pub fn is_whole(&self) -> bool {
-        self.last
-            .is_some_and(|last| self.in_a_row == last.wrapping_add(1))
+        match self {
+            Self::Lone(lone) => lone.ending && self.has_more(),
+            Self::Several(several) => {
+                let in_a_row = several.in_a_row;
+                several
+                    .last
+                    .is_some_and(|last| in_a_row == last.wrapping_add(1))
+            }
+        }
     }
 
     /// Whether something can be delivered of it.
     pub fn has_more(&self) -> bool {
-        self.in_a_row > self.delivered
+        match self {
+            Self::Lone(lone) => matches!(lone.piece, Piece::First { .. }),
+            Self::Several(several) => !several.row.is_empty(),
+        }
     }
 
     /// What is without a hole from the beginning on and not delivered.
-    pub fn take_ready(&mut self) -> Vec<Bytes> {
-        let rest = self.parts.split_off(&self.in_a_row);
-        let ready = std::mem::replace(&mut self.parts, rest);
-        self.delivered = self.in_a_row;
-        ready.into_values().collect()
+    pub fn take_ready(&mut self) -> MessageBytes {
+        bytes_of(std::mem::take(&mut self.several().row))
     }
 
-    /// All that is held.
-    pub fn into_parts(self) -> Vec<Bytes> {
-        self.parts.into_values().collect()
+    /// All of a message that is whole.
+    pub fn into_message(self) -> MessageBytes {
+        match self {
+            Self::Lone(lone) => MessageBytes::One(lone.user_data),
+            Self::Several(several) => bytes_of(several.row),
+        }
+    }
+
+    /// The lengths of all that is held.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        let (lone, several) = match self {
+            Self::Lone(lone) => (Some(lone.user_data.len()), None),
+            Self::Several(several) => (None, Some(several)),
+        };
+        let several = several.into_iter().flat_map(|it| {
+            let row = it.row.iter().map(Bytes::len);
+            row.chain(it.later.lengths())
+        });
+        lone.into_iter().chain(several)
+    }
+}
+
+impl Several {
+    fn new(first_tsn: Tsn) -> Self {
+        Self {
+            ppid: 0,
+            first_tsn,
+            row: Vec::with_capacity(2),
+            later: Later::default(),
+            in_a_row: 0,
+            bytes: 0,
+            last: None,
+        }
+    }
+
+    fn add(&mut self, tsn: Tsn, piece: Piece, ending: bool, user_data: Bytes) -> bool {
+        let Some(fsn) = number_of(piece) else {
+            return false;
+        };
+        let beyond = self.last.is_some_and(|last| fsn > last || ending);
+        let cuts =
+            ending && (self.later.highest().is_some_and(|it| it > fsn) || self.in_a_row > fsn);
+        if beyond || cuts || fsn < self.in_a_row || !self.place(fsn, user_data) {
+            return false;
+        }
+        if let Piece::First { ppid } = piece {
+            (self.ppid, self.first_tsn) = (ppid, tsn);
+        }
+        if ending {
+            self.last = Some(fsn);
+        }
+        true
+    }
+
+    /// Puts a piece where it belongs, and behind it what waited for it; false if that is there.
+    fn place(&mut self, fsn: u32, user_data: Bytes) -> bool {
+        if fsn != self.in_a_row || fsn == u32::MAX {
+            return self.later.insert(fsn, user_data);
+        }
+        self.append(user_data);
+        while let Some(part) = self.later.take_first(self.in_a_row) {
+            self.append(part);
+        }
+        true
+    }
+
+    fn append(&mut self, part: Bytes) {
+        self.bytes += part.len();
+        self.in_a_row += 1;
+        self.row.push(part);
+    }
+}
+
+/// Pieces behind a hole, by their numbers: in a row while they are few, so that few cost little.
+#[derive(Debug)]
+enum Later {
+    Few(Vec<(u32, Bytes)>),
+    Many(BTreeMap<u32, Bytes>),
+}
+
+/// Pieces that are few.
+const FEW: usize = 16;
+
+impl Default for Later {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Later {
+    /// False if there is one of this number.
+    fn insert(&mut self, fsn: u32, part: Bytes) -> bool {
+        match self {
+            Self::Few(few) => {
+                let Err(place) = few.binary_search_by_key(&fsn, |it| it.0) else {
+                    return false;
+                };
+                if few.len() == FEW {
+                    let mut many: BTreeMap<_, _> = std::mem::take(few).into_iter().collect();
+                    many.insert(fsn, part);
+                    *self = Self::Many(many);
+                    return true;
+                }
+                if few.capacity() == few.len() {
+                    few.reserve_exact(few.len().max(2));
+                }
+                few.insert(place, (fsn, part));
+                true
+            }
+            Self::Many(many) => match many.entry(fsn) {
+                std::collections::btree_map::Entry::Occupied(_) => false,
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(part);
+                    true
+                }
+            },
+        }
+    }
+
+    /// The first, if it has this number.
+    fn take_first(&mut self, fsn: u32) -> Option<Bytes> {
+        if fsn == u32::MAX {
+            return None;
+        }
+        match self {
+            Self::Few(few) => {
+                let is_first = few.first().is_some_and(|it| it.0 == fsn);
+                is_first.then(|| few.remove(0).1)
+            }
+            Self::Many(many) => {
+                let first = many.first_entry().filter(|it| *it.key() == fsn)?;
+                Some(first.remove())
+            }
+        }
+    }
+
+    fn highest(&self) -> Option<u32> {
+        match self {
+            Self::Few(few) => few.last().map(|it| it.0),
+            Self::Many(many) => many.last_key_value().map(|it| *it.0),
+        }
+    }
+
+    fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        let (few, many) = match self {
+            Self::Few(few) => (Some(few), None),
+            Self::Many(many) => (None, Some(many)),
+        };
+        let few = few.into_iter().flatten().map(|it| it.1.len());
+        few.chain(many.into_iter().flat_map(BTreeMap::values).map(Bytes::len))
+    }
+}
+
+/// The number of a piece; `None`: 0 is the first's (RFC 8260 §2.1).
+fn number_of(piece: Piece) -> Option<u32> {
+    match piece {
+        Piece::First { .. } => Some(0),
+        Piece::Later { fsn } => (fsn.0 > 0).then_some(fsn.0),
+    }
+}
+
+/// One slice, or several.
+fn bytes_of(mut parts: Vec<Bytes>) -> MessageBytes {
+    match parts.pop() {
+        Some(one) if parts.is_empty() => MessageBytes::One(one),
+        Some(last) => {
+            parts.push(last);
+            MessageBytes::Many(parts)
+        }
+        None => MessageBytes::Many(parts),
     }
 }

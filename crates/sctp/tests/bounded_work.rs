@@ -1,0 +1,184 @@
+//! What a packet costs does not depend on how much waits: counted steps (`work`), of what a peer may send again and again.
+
+use crate::common;
+
+use anabranch_sctp::{Config, work};
+use anabranch_wire::Encode;
+use anabranch_wire::extension::{
+    IData, IForwardTsn, Piece, ReConfig, ReConfigParameter, SkippedMessage,
+};
+use anabranch_wire::serial::{Fsn, Mid};
+use anabranch_wire::tlv::{TlvList, U16List};
+use bytes::{Bytes, BytesMut};
+use common::rig::Rig;
+use common::*;
+
+/// Steps that a byte of a packet may cost, and a packet.
+const STEPS_PER_BYTE: u64 = 4;
+const STEPS_PER_PACKET: u64 = 200;
+
+fn rig() -> Rig {
+    Rig::of(Config::default().with(|it| {
+        it.interleaving = true;
+        it.partial_reliability = true;
+        it.reconfiguration = true;
+        it.inbound_streams = 65_535;
+        it.outbound_streams = 65_535;
+        it.receive_buffer = 2 << 20;
+    }))
+}
+
+fn encoded(chunks: &[impl Encode]) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    chunks.iter().for_each(|chunk| chunk.encode(&mut bytes));
+    bytes
+}
+
+fn asking(parameter: ReConfigParameter) -> ReConfig {
+    ReConfig {
+        parameters: TlvList::of(&[parameter]),
+    }
+}
+
+fn piece(rig: &Rig, offset: u32, (stream_id, mid, fsn): (u16, u32, u32), flags: &str) -> IData {
+    IData {
+        tsn: rig.first.add(offset),
+        stream_id,
+        mid: Mid(mid),
+        piece: match fsn {
+            0 => Piece::First { ppid: 1 },
+            fsn => Piece::Later { fsn: Fsn(fsn) },
+        },
+        unordered: flags.contains('U'),
+        ending: flags.contains('E'),
+        immediate: false,
+        user_data: Bytes::from_static(b"x"),
+    }
+}
+
+fn give_up(rig: &Rig, to: u32, skipped: &[(u16, bool, u32)]) -> IForwardTsn {
+    let skipped = skipped
+        .iter()
+        .map(|&(stream_id, unordered, mid)| SkippedMessage {
+            stream_id,
+            unordered,
+            mid: Mid(mid),
+        });
+    IForwardTsn::new(rig.first.add(to), skipped)
+}
+
+fn say_all(rig: &mut Rig, chunks: &[impl Encode]) {
+    for chunks in chunks.chunks(50) {
+        rig.raw(&encoded(chunks));
+    }
+}
+
+/// A packet costs what its bytes may cost.
+fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
+    work::take();
+    rig.raw(chunks);
+    let steps = work::take();
+    let most = STEPS_PER_PACKET + STEPS_PER_BYTE * chunks.len() as u64;
+    assert!(
+        steps <= most,
+        "{what}: {steps} steps for {} bytes",
+        chunks.len()
+    );
+    assert!(rig.is_up(), "{what}");
+}
+
+/// RFC 8260 §2.3.1: whole messages wait behind one that is being delivered, and what is given up are others.
+#[test]
+fn giving_up_walks_no_message_that_stays() {
+    let mut rig = rig();
+    let mut at = 0;
+    rig.raw(&encoded(&[piece(&rig, 0, (0, 0, 0), "")]));
+    // The window closes, so that the message begins to be delivered; then there is room again.
+    let mut mid = 0;
+    while rig.world.endpoints[Z]
+        .association_mut(rig.z)
+        .expect("up")
+        .poll_part()
+        .is_none()
+    {
+        let some: Vec<_> = (0..50)
+            .map(|it| piece(&rig, at + 1 + it, (1, mid + it, 1), "U"))
+            .collect();
+        (at, mid) = (at + 50, mid + 50);
+        say_all(&mut rig, &some);
+        assert!(mid < 60_000, "nothing is delivered");
+    }
+    at += 50;
+    rig.raw(&encoded(&[give_up(&rig, at, &[(1, true, mid)])]));
+    let waiting: Vec<_> = (0..8_000)
+        .map(|it| piece(&rig, at + 1 + it, (0, it, 0), "UE"))
+        .collect();
+    say_all(&mut rig, &waiting);
+    at += 8_000;
+    for round in 1..4 {
+        let skipped = [(0, true, 0x7000_0000); 180];
+        let chunk = give_up(&rig, at + round, &skipped);
+        check(&mut rig, &encoded(&[chunk]), "I-FORWARD-TSN");
+    }
+}
+
+/// RFC 6525 §5.2.2: thousands of messages wait, whole ones and others, on the streams that are reset and elsewhere.
+#[test]
+fn a_reset_walks_no_message_that_stays() {
+    let mut rig = rig();
+    let mut pieces: Vec<_> = (0..3_000)
+        .map(|it| piece(&rig, it, (9, 1 + it, 0), "E"))
+        .collect();
+    pieces.extend((0..3_000).map(|it| piece(&rig, 3_000 + it, (8, it, 1), "U")));
+    pieces.extend((0..1_000).map(|it| piece(&rig, 6_000 + it, (10 + it as u16, 0, 1), "")));
+    say_all(&mut rig, &pieces);
+    let mut number = 0;
+    let mut resets = |streams: &[u16]| {
+        let some = (0..60).map(|_| {
+            number += 1;
+            asking(ReConfigParameter::OutgoingSsnReset {
+                request: rig.first.0.wrapping_add(number - 1),
+                response: 0,
+                last_tsn: rig.first.prev(),
+                streams: U16List::of(streams),
+            })
+        });
+        encoded(&some.collect::<Vec<_>>())
+    };
+    let [one, other, all] = [resets(&[1]), resets(&[8]), resets(&[])];
+    // What is asked for is made once, of what is held.
+    rig.raw(&one);
+    check(&mut rig, &other, "a stream of many");
+    rig.raw(&all);
+    let more = asking(ReConfigParameter::OutgoingSsnReset {
+        request: rig.first.0.wrapping_add(180),
+        response: 0,
+        last_tsn: rig.first.prev(),
+        streams: U16List::of(&[]),
+    });
+    check(&mut rig, &encoded(&[more]), "all streams");
+}
+
+/// The window is closed by messages of which nothing can be delivered; some are given up and others come, again and again.
+#[test]
+fn a_closed_window_is_not_searched_for_each_chunk() {
+    let mut rig = rig();
+    let full = (2 << 20) / 193 * 13 / 8 - 3;
+    let pieces: Vec<_> = (0..full)
+        .map(|it| piece(&rig, 1 + 2 * it, (it as u16 % 2_000, it / 2_000, 1), "U"))
+        .collect();
+    say_all(&mut rig, &pieces);
+    let mut hole = 2_000;
+    for round in 0..10 {
+        let streams: Vec<_> = (0..20).map(|it| (round * 20 + it, true, 100)).collect();
+        let mut packet = encoded(&[give_up(&rig, 2 * u32::from(round), &streams)]);
+        let more = (0..60).map(|it| piece(&rig, hole + 2 * it, (5_000, hole + it, 1), "U"));
+        packet.extend(encoded(&more.collect::<Vec<_>>()));
+        hole += 120;
+        if round == 0 {
+            rig.raw(&packet);
+        } else {
+            check(&mut rig, &packet, "I-DATA into a closed window");
+        }
+    }
+}
