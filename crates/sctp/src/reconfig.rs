@@ -9,6 +9,7 @@ mod answers;
 mod flight;
 mod held;
 mod outcome;
+mod resetting;
 mod streams;
 mod wishes;
 
@@ -19,8 +20,9 @@ pub(crate) use answers::{Answered, Answers, Deferred, Judged, Quieting};
 pub(crate) use flight::{Asked, Flight, Request};
 pub(crate) use held::{HeldData, UserChunk};
 pub use outcome::{ReconfigError, ReconfigOutcome, StreamDirection};
+use resetting::Resetting;
 pub(crate) use streams::Streams;
-pub(crate) use wishes::{Batch, Wishes};
+pub(crate) use wishes::{Batch, Course, Wishes};
 
 use crate::extension::Extension;
 use crate::path::PathId;
@@ -38,6 +40,8 @@ pub(crate) struct Reconfiguration {
     /// The number of the next request.
     pub(crate) next_request: u32,
     pub(crate) wishes: Wishes,
+    /// The streams of the wishes, and of the flight.
+    resetting: Resetting,
     pub(crate) flight: Option<Flight>,
     pub(crate) answers: Answers,
     pub(crate) held: HeldData,
@@ -53,6 +57,7 @@ impl Reconfiguration {
         Self {
             next_request: ours,
             wishes: Wishes::default(),
+            resetting: Resetting::default(),
             flight: None,
             answers: Answers::new(peers),
             held: HeldData::new(held_bytes),
@@ -70,34 +75,44 @@ impl Reconfiguration {
 
     /// Whether a stream of `streams` is being reset outwards, or waits for it.
     pub(crate) fn resets_any(&self, streams: &Streams) -> bool {
-        let mut outgoing = self.outgoing();
-        self.resets_all() || outgoing.any(|it| it.overlaps(streams))
+        self.resets_all() || self.resetting.has_any(streams)
     }
 
-    /// Whether all of `streams` are being reset outwards by one request, or wait for it.
-    pub(crate) fn resets_each(&self, streams: &Streams) -> bool {
-        self.resets_all() || self.outgoing().any(|it| it.covers(streams))
+    /// Whether all of `streams` are being reset outwards, or wait for it, where `there_are` so many.
+    pub(crate) fn resets_each(&self, streams: &Streams, there_are: u16) -> bool {
+        self.resets_all() || self.resetting.has_each(streams, there_are)
     }
 
-    /// Those of `streams` that are not being reset and do not wait for it, if there is one, where `there_are` so many.
-    pub(crate) fn others(&self, streams: &Streams, there_are: u16) -> Option<Streams> {
-        let free = |stream: &u16| !self.outgoing().any(|it| it.contains(*stream));
-        let others: Vec<u16> = match streams.some() {
-            Some(list) => list.iter().copied().filter(free).collect(),
-            None => (0..there_are).filter(free).collect(),
-        };
-        (!others.is_empty()).then(|| Streams::of(others.into_iter()))
+    /// Those of `streams` that are not being reset and do not wait for it, where `there_are` so many: `Some(None)` if there is none, `None`
+    /// if they are more than `most`.
+    pub(crate) fn others(
+        &self,
+        streams: &Streams,
+        there_are: u16,
+        most: usize,
+    ) -> Option<Option<Streams>> {
+        let others = self.resetting.others(streams, there_are, most)?;
+        Some((!others.is_empty()).then(|| Streams::of(others.into_iter())))
     }
 
     /// How many streams are listed that are being reset outwards, or wait for it.
     pub(crate) fn listed_outgoing(&self) -> usize {
-        self.outgoing().map(Streams::listed).sum()
+        self.resetting.listed()
     }
 
-    fn outgoing(&self) -> impl Iterator<Item = &Streams> {
-        let flying = self.flight.iter().flat_map(Flight::outgoing);
-        let waiting = self.wishes.outgoing.iter().map(|batch| &batch.streams);
-        flying.chain(waiting)
+    /// `streams` are to be reset outwards; what the peer has asked so may be answered by it.
+    pub(crate) fn wish(&mut self, streams: Streams, answers: Option<u32>) {
+        self.resetting.begin(&streams);
+        self.wishes.outgoing.push_back(Batch {
+            streams,
+            answers,
+            barrier: None,
+        });
+    }
+
+    /// The reset of `streams` outwards has its outcome.
+    pub(crate) fn settled(&mut self, streams: &Streams) {
+        self.resetting.end(streams);
     }
 
     /// Whether all numbers are to begin anew at the wish of this side.
@@ -135,17 +150,18 @@ impl Reconfiguration {
     }
 
     /// What the peer is to be asked now: nothing, one thing, or two that may stand in one chunk (RFC 6525 §3.1). `most` streams are
-    /// listed outwards and inwards; `is_quiet`: nothing is in flight.
+    /// listed outwards and inwards; `is_quiet`: nothing is in flight; `course`: how far sending has come.
     pub(crate) fn next_asked(
         &mut self,
         most: [usize; 2],
         is_quiet: bool,
+        course: Course,
         is_ready: impl FnMut(&mut Batch) -> bool,
     ) -> Vec<Asked> {
         let wishes = &mut self.wishes;
         if let Some(Batch {
             streams, answers, ..
-        }) = wishes.take_ready(most[0], is_ready)
+        }) = wishes.take_ready(most[0], course, is_ready)
         {
             let listed = streams.listed();
             let asked = Asked::Outgoing {

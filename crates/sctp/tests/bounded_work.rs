@@ -40,6 +40,13 @@ fn asking(parameter: ReConfigParameter) -> ReConfig {
     }
 }
 
+fn incoming_reset(rig: &Rig, number: u32, streams: &[u16]) -> ReConfig {
+    asking(ReConfigParameter::IncomingSsnReset {
+        request: rig.first.0.wrapping_add(number),
+        streams: U16List::of(streams),
+    })
+}
+
 fn piece(rig: &Rig, offset: u32, (stream_id, mid, fsn): (u16, u32, u32), flags: &str) -> IData {
     IData {
         tsn: rig.first.add(offset),
@@ -85,6 +92,39 @@ fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
         chunks.len()
     );
     assert!(rig.is_up(), "{what}");
+}
+
+/// RFC 6525 §5.2.3: thousands of resets wait for one that is never answered, or for data that is never acknowledged; requests for all
+/// streams, for some and for more streams go on coming.
+#[test]
+fn a_request_costs_the_same_however_many_resets_wait() {
+    for unacknowledged in [false, true] {
+        let mut rig = rig();
+        if unacknowledged {
+            let z = rig.z;
+            rig.world.send(Z, z, 9, "never acknowledged");
+        }
+        let waiting = 2_040;
+        let resets: Vec<_> = (0..waiting)
+            .map(|at| incoming_reset(&rig, at, &[100 + at as u16]))
+            .collect();
+        say_all(&mut rig, &resets);
+        let for_all: Vec<_> = (0..100)
+            .map(|at| incoming_reset(&rig, waiting + at, &[]))
+            .collect();
+        check(&mut rig, &encoded(&for_all), "all streams");
+        let known: Vec<_> = (0..60)
+            .map(|at| incoming_reset(&rig, waiting + 100 + at, &[100, 1_000, 2_000, 2_100]))
+            .collect();
+        check(&mut rig, &encoded(&known), "those that wait");
+        let more: Vec<_> = (0..100)
+            .map(|at| {
+                let request = rig.first.0.wrapping_add(waiting + 160 + at);
+                asking(ReConfigParameter::AddIncomingStreams { request, count: 0 })
+            })
+            .collect();
+        check(&mut rig, &encoded(&more), "more streams");
+    }
 }
 
 /// RFC 8260 §2.3.1: whole messages wait behind one that is being delivered, and what is given up are others.

@@ -166,11 +166,7 @@ impl Association {
     fn hold_for(&mut self, streams: Streams, answers: Option<u32>) {
         self.sender().hold(streams.some());
         if let Some(reconfig) = self.reconfiguration_mut() {
-            reconfig.wishes.outgoing.push_back(Batch {
-                streams,
-                answers,
-                barrier: None,
-            });
+            reconfig.wish(streams, answers);
         }
     }
 
@@ -199,7 +195,8 @@ impl Association {
             }
             batch.barrier.is_some_and(|last| tx.has_acknowledged(last))
         };
-        let asked = reconfig.next_asked([outgoing, incoming], tx.is_quiet(), is_ready);
+        let most = [outgoing, incoming];
+        let asked = reconfig.next_asked(most, tx.is_quiet(), tx.course(), is_ready);
         if asked.is_empty() {
             return;
         }
@@ -332,6 +329,9 @@ impl Association {
             self.tell_association_reset(outcome);
         }
         for batch in wishes.outgoing {
+            if let Some(reconfig) = self.reconfiguration_mut() {
+                reconfig.settled(&batch.streams);
+            }
             self.sender().resume(batch.streams.some(), false);
             self.tell_streams_reset(StreamDirection::Outgoing, &batch.streams, outcome);
         }

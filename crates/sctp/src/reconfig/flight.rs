@@ -89,14 +89,6 @@ impl Flight {
         }
     }
 
-    /// The streams that are reset outwards.
-    pub(crate) fn outgoing(&self) -> impl Iterator<Item = &Streams> {
-        self.requests.iter().filter_map(|it| match &it.asked {
-            Asked::Outgoing { streams, .. } if !it.settled => Some(streams),
-            _ => None,
-        })
-    }
-
     /// The streams that the peer is asked to reset.
     pub(crate) fn incoming(&self) -> impl Iterator<Item = &Streams> {
         self.requests.iter().filter_map(|it| match &it.asked {

@@ -5,6 +5,11 @@ use std::collections::VecDeque;
 use anabranch_wire::Tsn;
 
 use super::streams::Streams;
+use crate::work;
+
+/// How far sending has come: the last TSN that the peer has acknowledged, the next, and the messages that wait. While it is the same, no
+/// reset that waited becomes ready.
+pub(crate) type Course = (Tsn, Tsn, usize);
 
 /// Streams to be reset outwards together.
 #[derive(Clone, Debug)]
@@ -16,10 +21,21 @@ pub(crate) struct Batch {
     pub(crate) barrier: Option<Tsn>,
 }
 
+impl Batch {
+    /// Whether `more` may be asked for together with this one, of which so many streams are `listed`, and at most `most` may be.
+    fn goes_with(&self, more: &Self, most: usize, listed: usize) -> bool {
+        let alone = |it: &Self| it.answers.is_some() || it.streams.some().is_none();
+        !alone(self) && !alone(more) && listed + more.streams.listed() <= most
+    }
+}
+
 /// What the user wished, or the peer, and what the peer is not asked yet.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
     pub(crate) outgoing: VecDeque<Batch>,
+    /// So many of them, from the first on, were not ready when sending had come so far: they are not looked at again until it goes on. A
+    /// peer can bring thousands to wait.
+    unready: Option<(usize, Course)>,
     pub(crate) incoming: VecDeque<Streams>,
     /// All numbers are to begin anew.
     pub(crate) association: bool,
@@ -38,10 +54,10 @@ impl Wishes {
             && self.add_incoming == 0
     }
 
-    /// The peer's request `number` has been answered otherwise.
+    /// The peer's request `number`, the last that came, has been answered otherwise. Those before it have been, or are asked.
     pub(crate) fn answer_no_more(&mut self, number: u32) {
-        for batch in &mut self.outgoing {
-            batch.answers = batch.answers.filter(|&it| it != number);
+        if let Some(last) = self.outgoing.back_mut() {
+            last.answers = last.answers.filter(|&it| it != number);
         }
     }
 
@@ -50,24 +66,40 @@ impl Wishes {
     pub(crate) fn take_ready(
         &mut self,
         most: usize,
+        course: Course,
         mut is_ready: impl FnMut(&mut Batch) -> bool,
     ) -> Option<Batch> {
+        let unready = self.unready.take().filter(|it| it.1 == course);
+        let seen = unready.map_or(0, |it| it.0.min(self.outgoing.len()));
+        work::count(self.outgoing.len() - seen);
+        let Some(first) = self.outgoing.range_mut(seen..).position(&mut is_ready) else {
+            self.unready = Some((self.outgoing.len(), course));
+            return None;
+        };
+        let rest = self.outgoing.split_off(seen + first);
+        self.unready = Some((seen + first, course));
+        work::count(rest.len());
         let mut taken: Option<Batch> = None;
-        let mut left = VecDeque::new();
-        for mut batch in self.outgoing.drain(..) {
+        let mut listed = Vec::new();
+        let left = &mut self.outgoing;
+        for mut batch in rest {
             let ready = is_ready(&mut batch);
-            match &mut taken {
-                None if ready => taken = Some(batch),
-                Some(taken) if ready && taken.answers.is_none() && batch.answers.is_none() => {
-                    if let Err(streams) = taken.streams.join(batch.streams, most) {
-                        left.push_back(Batch { streams, ..batch });
-                    }
+            match &taken {
+                None if ready => {
+                    listed.extend(batch.streams.some().unwrap_or_default());
+                    taken = Some(batch);
+                }
+                Some(taken) if ready && taken.goes_with(&batch, most, listed.len()) => {
+                    listed.extend(batch.streams.some().unwrap_or_default());
                 }
                 _ => left.push_back(batch),
             }
         }
-        self.outgoing = left;
-        taken
+        let taken = taken?;
+        Some(Batch {
+            streams: Streams::of(listed.into_iter()),
+            ..taken
+        })
     }
 
     /// Streams that the peer is to be asked to reset now, at most `most` if they are listed.

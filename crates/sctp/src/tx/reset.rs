@@ -18,6 +18,16 @@ impl Sender {
         through.then(|| self.outstanding.next_tsn().prev())
     }
 
+    /// How far sending has come, for [`Self::through`] and [`Self::has_acknowledged`].
+    pub(crate) fn course(&self) -> (Tsn, Tsn, usize) {
+        let acknowledged = self.outstanding.cumulative_point();
+        (
+            acknowledged,
+            self.outstanding.next_tsn(),
+            self.queue.messages(),
+        )
+    }
+
     /// Whether nothing is in flight, and nothing may be sent.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.outstanding.is_empty()

@@ -219,24 +219,22 @@ impl Association {
         {
             return Some(ReConfigResult::WrongSsn);
         }
+        let there_are = self.outbound_streams;
         let reconfig = self.reconfiguration()?;
-        if reconfig.resets_each(&streams) {
+        if reconfig.resets_each(&streams, there_are) {
             return Some(ReConfigResult::NothingToDo);
         }
-        let waiting = reconfig.listed_outgoing();
-        let is_much = |more: &Streams| waiting + more.listed() > MOST_WAITING.max(most);
-        if is_much(&streams) {
+        let room = MOST_WAITING
+            .max(most)
+            .checked_sub(reconfig.listed_outgoing());
+        let Some(room) = room.filter(|&room| streams.listed() <= room) else {
             return Some(ReConfigResult::AlreadyInProgress);
-        }
+        };
         if reconfig.resets_any(&streams) {
-            let Some(others) = reconfig.others(&streams, self.outbound_streams) else {
-                return Some(ReConfigResult::NothingToDo);
-            };
-            // A request of a few bytes may stand for 65,535 streams.
-            if is_much(&others) {
+            let Some(others) = reconfig.others(&streams, there_are, room) else {
                 return Some(ReConfigResult::AlreadyInProgress);
-            }
-            for streams in others.split(most) {
+            };
+            for streams in others.into_iter().flat_map(|it| it.split(most)) {
                 self.hold_for(streams, None);
             }
             self.advance_reconfiguration();

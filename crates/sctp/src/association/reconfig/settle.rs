@@ -128,6 +128,9 @@ impl Association {
             Asked::Outgoing {
                 streams, answers, ..
             } => {
+                if let Some(reconfig) = self.reconfiguration_mut() {
+                    reconfig.settled(&streams);
+                }
                 self.sender().resume(streams.some(), performed);
                 self.tell_streams_reset(StreamDirection::Outgoing, &streams, outcome);
                 if let Some(number) = answers
