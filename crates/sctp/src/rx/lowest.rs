@@ -135,10 +135,19 @@ impl Lowest {
         }
     }
 
-    /// The cumulative point has passed the first.
-    pub fn drop_first(&mut self) {
+    /// The run before which `below` lower ones are, if it is kept.
+    #[inline]
+    pub fn get(&self, below: usize) -> Option<Run> {
+        self.runs.get(below).copied()
+    }
+
+    /// The cumulative point has passed the first `count`, or all that are kept.
+    pub fn drop_lowest(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
         self.moves(0);
-        self.runs.drain(..1.min(self.runs.len()));
+        self.runs.drain(..count.min(self.runs.len()));
         self.shrink();
     }
 
@@ -151,6 +160,77 @@ impl Lowest {
     fn shrink(&mut self) {
         if self.runs.is_empty() && self.runs.capacity() > 16 {
             self.runs = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use anabranch_wire::Tsn;
+
+    use super::super::tsn_tracker::TsnTracker;
+    use crate::work;
+
+    /// 600 runs far ahead, and then the point moves by one at a time, below them: that costs as if there were none.
+    #[test]
+    fn a_point_that_passes_no_run_costs_nothing_for_those_that_wait() {
+        let mut tracker = TsnTracker::new(Tsn(1));
+        for at in 0..600 {
+            tracker.insert(Tsn(20_000 + 60 * at));
+        }
+        work::take();
+        for tsn in 1..2_000 {
+            assert!(tracker.forward(Tsn(tsn)));
+            let steps = work::take();
+            assert!(steps < 8, "TSN {tsn}: {steps} steps");
+        }
+        assert_eq!(tracker.blocks(usize::MAX).len(), 600);
+    }
+
+    /// The point is moved at random over runs in hundreds: what is reported then is what a set says.
+    #[test]
+    fn what_is_left_behind_a_point_is_what_a_set_says() {
+        for seed in 1..20_u64 {
+            let start = Tsn(u32::MAX - 2_000);
+            let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
+            let mut state = seed;
+            let mut random = |below: u32| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as u32 % below
+            };
+            for turn in 0..3_000 {
+                let next = tracker.cumulative().next().distance_from(start);
+                if turn % 16 == 0 {
+                    let to = next + random(if turn % 64 == 0 { 2_000 } else { 20 });
+                    assert!(tracker.forward(start.add(to)));
+                    set.extend(next..=to);
+                } else {
+                    let offset = next + 1 + random(4_000);
+                    if set.insert(offset) {
+                        tracker.insert(start.add(offset));
+                    }
+                }
+                let mut cumulative = next;
+                while set.remove(&cumulative) {
+                    cumulative += 1;
+                }
+                set = set.split_off(&cumulative);
+                assert_eq!(tracker.cumulative().next(), start.add(cumulative));
+                let mut expected: Vec<(u16, u16)> = Vec::new();
+                for offset in set.iter().map(|offset| (offset - cumulative + 1) as u16) {
+                    match expected.last_mut() {
+                        Some((_, end)) if *end + 1 == offset => *end = offset,
+                        _ => expected.push((offset, offset)),
+                    }
+                }
+                let blocks = tracker.blocks(usize::MAX);
+                let blocks: Vec<_> = blocks.map(|it| (it.start, it.end)).collect();
+                assert_eq!(blocks, expected, "seed {seed}, turn {turn}");
+            }
         }
     }
 }

@@ -173,7 +173,7 @@ impl TsnTracker {
             self.cumulative = self.find(tsn.next(), false).prev();
             self.clear(tsn.next(), self.cumulative);
             self.runs -= 1;
-            self.lowest.drop_first();
+            self.lowest.drop_lowest(1);
             self.refill();
         }
         if self.highest.lt(self.cumulative) {
@@ -197,14 +197,17 @@ impl TsnTracker {
         if self.classify_point(to) != Arrival::New {
             return false;
         }
+        let mut passed = 0;
         while self.runs > 0 {
-            let run = self.run_after(self.cumulative);
+            let kept = self.lowest.get(passed);
+            let run = kept.unwrap_or_else(|| self.run_after(self.cumulative));
             if run.first.gt(to.next()) {
                 break;
             }
             self.clear(run.first, run.last);
             self.runs -= 1;
             self.cumulative = run.last;
+            passed += 1;
         }
         if self.cumulative.lt(to) {
             self.cumulative = to;
@@ -212,7 +215,7 @@ impl TsnTracker {
         if self.highest.lt(self.cumulative) {
             self.highest = self.cumulative;
         }
-        self.lowest = Lowest::default();
+        self.lowest.drop_lowest(passed);
         self.refill();
         true
     }
