@@ -444,3 +444,28 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
         }
     }
 }
+
+/// A peer that repeats its SHUTDOWN and never sends the SHUTDOWN COMPLETE: each is answered, and not for ever.
+#[test]
+fn a_shutdown_that_is_only_repeated_is_not_answered_for_ever() {
+    let config = Config::default().with(|it| it.drain_timeout = Some(400 * SECOND));
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    world.send(A, a, 0, "hello");
+    world.run_for(SECOND);
+    let to_z = world.tag_sent_by(A);
+    let association = world.endpoints[A].association(a).expect("established");
+    let cumulative_tsn_ack = Tsn(association.cumulative_tsn());
+    world.fate = Box::new(|_| Fate::Drop);
+    let shutdown = Chunk::Shutdown(Shutdown { cumulative_tsn_ack });
+    let shutdown = packet(A, to_z, &[&shutdown]);
+    let began = world.now;
+    while world.now < began + 380 * SECOND {
+        world.inject(Z, shutdown.clone());
+        world.run_for(20 * SECOND);
+        assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
+    }
+    world.inject(Z, shutdown);
+    world.run_for(21 * SECOND);
+    assert_eq!(world.close_reason(Z, z), Some(CloseReason::ShutdownTimeout));
+}

@@ -58,10 +58,12 @@ impl Association {
         self.drained_at = now;
     }
 
-    /// When waiting for the end is over: the user's limit, or that of what is left to be acknowledged.
+    /// When waiting for the end is over: the user's limit, or that of what is left to be acknowledged, SHUTDOWN ACK included.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
         let drain = match self.state.stage() {
             Some(Stage::ShutdownPending | Stage::ShutdownReceived) => self.config.drain_timeout,
+            // A peer that repeats its SHUTDOWN is answered each time, and no answer counts as one in vain.
+            Some(Stage::ShutdownAckSent(_)) => self.config.drain_timeout,
             _ => None,
         };
         let drained_by = drain.map(|drain| self.drained_at.saturating_add(drain));
@@ -152,6 +154,7 @@ impl Association {
         if !self.tx.is_drained() || self.is_mute() || !self.paths.has_verified() {
             return;
         }
+        self.drained_at = now;
         let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);
         let closing = Box::new(Closing {
             retry: Retry::new(path),
@@ -190,6 +193,7 @@ impl Association {
                     ..**closing
                 };
                 self.set_stage(Stage::ShutdownAckSent(Box::new(closing)));
+                self.drained_at = now;
             }
             // Our SHUTDOWN ACK was lost.
             Some(Stage::ShutdownAckSent(closing)) => {
