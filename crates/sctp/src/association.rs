@@ -106,7 +106,7 @@ pub struct Association {
     sack_taken: bool,
     /// The packet at hand had a chunk that is acknowledged as DATA is, and was none.
     data_taken: bool,
-    /// When the peer last acknowledged something, or a side asked to close: see [`Config::drain_timeout`].
+    /// When the peer last acknowledged something, a side asked to close, or all was acknowledged then: see [`Config::drain_timeout`].
     drained_at: Nanos,
     /// When the user's patience with the shutdown ends.
     close_by: Maybe,
@@ -401,11 +401,11 @@ impl Association {
         self.tx.get().map_or(0, |it| it.buffered_on(stream))
     }
 
-    /// Memory, bytes, that messages hold until the peer acknowledges them: user data queued and in flight, and what is kept
-    /// beside each message and chunk. A million messages of one byte hold 193 times their user data.
+    /// Memory, bytes, that messages hold until the peer acknowledges them cumulatively: user data queued and sent, whatever Gap Ack
+    /// Blocks report, and what is kept beside each message and chunk. A million messages of one byte hold 193 times their user
+    /// data.
     pub fn held_to_send(&self) -> usize {
-        let flight = usize::try_from(self.paths.total_flightsize());
-        self.tx.held(flight.unwrap_or(usize::MAX / 2))
+        self.tx.held()
     }
 
     /// The next message (RFC 9260 §11.1.7), also after the association closed. Taking it opens the receive window.

@@ -98,7 +98,8 @@ settings! {
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20, Kind::bytes(1, MOST_BYTES), "";
-        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more.
+        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was sent and is not acknowledged is kept
+        /// beside it: at most this and twice `receive_buffer`, however large the peer's window is.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
         /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`. Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
@@ -127,9 +128,9 @@ settings! {
         association_max_retrans: u32 = 10, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.1";
         /// After either side has closed, the association is aborted
         /// ([`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout)) if the peer acknowledges no new data for
-        /// this time. Without this limit, a peer that keeps its window closed and answers every probe keeps the association
-        /// for ever (RFC 9260 §6.1 A; RFC 6429 describes the same for TCP). The default is longer than it takes to detect a
-        /// silent peer. Off: no limit.
+        /// this time. So is one whose SHUTDOWN ACK brings no answer, or only SHUTDOWNs. Without this limit, a peer that keeps its window
+        /// closed and answers every probe keeps the association for ever (RFC 9260 §6.1 A; RFC 6429 describes the same for TCP).
+        /// The default is longer than it takes to detect a silent peer. Off: no limit.
         drain_timeout: Option<Nanos> = Some(900 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §9.2";
         /// Max.Init.Retransmits: setup fails after this many retransmissions of INIT or COOKIE ECHO.

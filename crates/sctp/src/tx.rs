@@ -18,6 +18,7 @@ mod forward;
 mod gap_sack;
 mod gaps;
 mod half;
+mod held;
 mod interleaving;
 mod outstanding;
 mod prr;
@@ -66,10 +67,6 @@ use watch::Watch;
 /// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
 const MOST_OUTSTANDING: usize = 32_767;
 
-/// Bytes that a message or a chunk in flight holds beside its user data: its record in a queue that has room for a quarter more, and
-/// the blocks that a small payload was allocated as.
-const BESIDE_A_MESSAGE: usize = 192;
-
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -106,6 +103,8 @@ pub struct Sender {
     /// User data goes in I-DATA.
     interleaving: bool,
     send_buffer: usize,
+    /// See `believed_window`.
+    most_unacknowledged: u64,
     initial_tsn: Tsn,
     streams: u16,
     queue: SendQueue,
@@ -173,7 +172,7 @@ impl Sender {
     /// queued on other streams are forgotten; returns how many.
     pub fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {
         self.a_rwnd = a_rwnd.into();
-        self.peer_rwnd = u64::from(a_rwnd).saturating_sub(self.rwnd_in_flight);
+        self.peer_rwnd = self.believed_window().saturating_sub(self.rwnd_in_flight);
         self.streams = outbound_streams;
         self.in_use.negotiated(outbound_streams);
         if self.queue.has_none() {
@@ -283,13 +282,6 @@ impl Sender {
     /// Bytes of user data accepted for `stream` and not yet sent.
     pub fn buffered_on(&self, stream: u16) -> usize {
         self.queue.bytes_of(stream)
-    }
-
-    /// Memory that messages hold until they are acknowledged, bytes: user data in `flight` and queued, and what is kept beside
-    /// each chunk and message.
-    pub fn held(&self, flight: usize) -> usize {
-        let pieces = self.queue.messages() + self.outstanding.len();
-        self.queue.bytes() + flight + pieces * BESIDE_A_MESSAGE
     }
 
     /// Takes back the messages that were not begun; returns how many.
@@ -482,7 +474,10 @@ impl Sender {
         if self.fits_peer_window(paths) {
             !self.burst_spent(now)
         } else {
-            self.in_flight_for_window() == 0 && now >= self.probe_from(path, paths)
+            // Where this side keeps too much for the peer, its window is no reason to keep more.
+            self.in_flight_for_window() == 0
+                && now >= self.probe_from(path, paths)
+                && self.may_keep_more()
         }
     }
 

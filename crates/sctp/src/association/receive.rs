@@ -275,7 +275,7 @@ impl Association {
         if outcome.cumulative_advanced && !self.is_established() {
             self.drained_at = now;
         }
-        if outcome.newly_acked_chunks > 0 {
+        if outcome.alive {
             self.error_count = 0;
         }
         if outcome.paths_restored > 0 {

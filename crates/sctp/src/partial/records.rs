@@ -153,6 +153,11 @@ impl Abandoning {
         }
     }
 
+    /// Messages with terms that are not acknowledged, or follow one that is not.
+    pub(crate) fn messages(&self) -> usize {
+        self.records.len()
+    }
+
     pub(crate) fn point(&self) -> Tsn {
         self.point
     }

@@ -256,7 +256,7 @@ impl Sender {
             stream: Some(stream),
             ppid: record.ppid,
             unordered,
-            payload: record.payload.clone(),
+            payload: std::mem::take(&mut record.payload),
             policy,
             sent: true,
         };
@@ -292,7 +292,9 @@ impl Sender {
             self.queue.drop_started(stream);
             self.skip_one(end);
         }
-        self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
+        self.peer_rwnd = self
+            .believed_window()
+            .saturating_sub(self.in_flight_for_window());
     }
 
     /// A TSN that is never sent.
@@ -309,6 +311,7 @@ impl Sender {
             begins_packet: false,
             missing_reports: 0,
             fast_retransmitted: false,
+            reported: false,
         });
         self.outstanding.abandon(tsn);
     }

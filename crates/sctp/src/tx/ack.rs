@@ -27,8 +27,11 @@ pub struct SackOutcome {
     pub cumulative_advanced: bool,
     /// Bytes newly acknowledged, by the cumulative point and by gap blocks, as cwnd counts them.
     pub newly_acked_bytes: u64,
-    /// Chunks newly acknowledged: the peer is alive, and the association's error count starts again (§8.1).
+    /// Chunks newly acknowledged.
     pub newly_acked_chunks: u32,
+    /// The association's error count starts again (§8.1): the cumulative point advanced, or a Gap Ack Block reported a TSN that none had
+    /// reported before. Who reports one again after taking it back has told nothing new.
+    pub alive: bool,
     /// Chunks found lost by missing reports.
     pub fast_retransmitted: u32,
     /// Paths (bit `n` for [`PathId`] `n`) that were inactive and are active again.
@@ -157,6 +160,7 @@ impl Sender {
         let mut outcome = SackOutcome {
             cumulative_advanced: advanced,
             newly_acked_chunks: newly.chunks,
+            alive: advanced || newly.alive,
             fast_retransmitted,
             ..SackOutcome::default()
         };
@@ -178,7 +182,7 @@ impl Sender {
         if fast_retransmitted > 0 {
             self.enter_fast_retransmit(now, paths, trace);
         }
-        self.note_peer_window(now, newly.chunks > 0);
+        self.note_peer_window(now, self.believed_window(), newly.chunks > 0);
         if report.is_some() {
             self.repeat_probe(now, paths);
         }
@@ -197,11 +201,11 @@ impl Sender {
         outcome
     }
 
-    /// What the peer's window has room for, after an acknowledgement; `news`: it acknowledged something.
+    /// What the peer's `window` has room for, after an acknowledgement; `news`: it acknowledged something.
     #[inline(always)]
-    pub(super) fn note_peer_window(&mut self, now: Nanos, news: bool) {
+    pub(super) fn note_peer_window(&mut self, now: Nanos, window: u64, news: bool) {
         let in_flight = self.in_flight_for_window();
-        self.peer_rwnd = self.a_rwnd.saturating_sub(in_flight);
+        self.peer_rwnd = window.saturating_sub(in_flight);
         if news && in_flight == 0 {
             self.quiet_since = now;
         }
@@ -233,7 +237,7 @@ impl Sender {
         newly: &mut Newly,
         paths: &mut Paths,
     ) {
-        while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
+        while let Some((tsn, mut chunk)) = self.outstanding.pop_up_to(cumulative) {
             if chunk.state == ChunkState::Abandoned {
                 self.passed_abandoned(newly);
                 continue;
@@ -241,6 +245,7 @@ impl Sender {
             self.statistics.bytes_acknowledged += chunk.length as u64;
             self.acks[usize::from(chunk.path.0)].passed |= self.profile.cumulative_restarts_t3;
             if chunk.state != ChunkState::GapAcked {
+                chunk.reported = false; // that it is past the point now is news
                 self.count_acked(now, tsn, chunk, paths);
                 newly.count(tsn);
             } else {
@@ -268,7 +273,7 @@ impl Sender {
                 .outstanding
                 .next_unacked(cumulative.add(run.start), end);
             while let Some(tsn) = next {
-                self.gap_acked(now, tsn, paths);
+                newly.alive |= self.gap_acked(now, tsn, paths);
                 newly.count_by_gap(tsn);
                 next = self.outstanding.next_unacked(tsn.next(), end);
             }
@@ -281,17 +286,21 @@ impl Sender {
         }
     }
 
-    pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) {
-        let Some(chunk) = self.outstanding.get(tsn) else {
-            return;
+    /// A Gap Ack Block reports `tsn`; whether none has done so before. Under `withdrawn_at_once` one that is in flight again counts as any
+    /// that is sent: an older SACK, which came late, takes back as well (ns-2.35).
+    pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) -> bool {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else {
+            return false;
         };
         let standing = chunk.standing();
+        chunk.reported = !self.profile.withdrawn_at_once;
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
         self.note_gap_acked(standing.path, standing.length);
         if self.watch.is_some() {
             Self::note_reported(standing.path, standing.begins_packet, true, paths);
         }
         self.count_acked(now, tsn, standing, paths);
+        !standing.reported
     }
 
     /// Notes whether the receiver has taken back what a Gap Ack Block had reported (RFC 9260 §6.2.1 D iii). That costs no
@@ -378,7 +387,7 @@ impl Sender {
         ack.packets += u32::from(chunk.begins_packet);
         let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
         let doubted = in_doubt && !self.profile.answer_after_timeout_clears_errors;
-        ack.alive |= !doubted && !ambiguous;
+        ack.alive |= !doubted && !ambiguous && !chunk.reported;
         // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
         let timed = entry.timed == Some(tsn);
         if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)
@@ -533,6 +542,8 @@ impl Sender {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newly {
     pub chunks: u32,
+    /// A Gap Ack Block reported one of them for the first time.
+    pub alive: bool,
     pub highest: Option<Tsn>,
     /// The lowest, where the cumulative point brought none.
     pub lowest_by_gap: Option<Tsn>,

@@ -6,6 +6,7 @@ use super::Sender;
 use super::burst::Burst;
 use super::cmt::Cmt;
 use super::course::Keys;
+use super::held::most_unacknowledged;
 use super::outstanding::Outstanding;
 use super::send_queue::SendQueue;
 use super::watch::Watch;
@@ -55,6 +56,7 @@ impl Sender {
             header: DATA_HEADER,
             interleaving: false,
             send_buffer: config.send_buffer,
+            most_unacknowledged: most_unacknowledged(config),
             initial_tsn,
             streams: 0,
             queue: SendQueue::of(kit.scheduler),

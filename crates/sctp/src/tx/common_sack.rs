@@ -45,13 +45,16 @@ impl Sender {
         let mut outcome = SackOutcome {
             cumulative_advanced: true,
             newly_acked_chunks: count,
+            alive: true,
             ..SackOutcome::default()
         };
         let no_growth = std::mem::take(&mut self.echoed);
         let how = (true, no_growth);
         self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
         self.let_go_on(now, ack.packets);
-        self.note_peer_window(now, true);
+        // Nothing is reported by Gap Ack Blocks, nor given up.
+        let window = self.a_rwnd.min(self.most_unacknowledged);
+        self.note_peer_window(now, window, true);
         Some(outcome)
     }
 

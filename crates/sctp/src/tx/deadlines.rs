@@ -25,7 +25,8 @@ impl Sender {
         let waits = self.profile.window_probe_waits
             && self.outstanding.first_marked().is_none()
             && self.path_allows_new(path, paths)
-            && !self.fits_peer_window(paths);
+            && !self.fits_peer_window(paths)
+            && self.may_keep_more();
         t3.into_iter()
             .chain(waits.then(|| self.probe_from(path, paths)))
             .min()

@@ -42,7 +42,7 @@ impl Sender {
         self.begin_alone(now, paths);
         let mut newly = Newly::default();
         for tsn in (news.start..=news.end).map(|offset| point.add(offset)) {
-            self.gap_acked(now, tsn, paths);
+            newly.alive |= self.gap_acked(now, tsn, paths);
             newly.count_by_gap(tsn);
         }
         match self.gaps.last_mut() {
@@ -55,6 +55,7 @@ impl Sender {
         self.gaps = gaps;
         let mut outcome = SackOutcome {
             newly_acked_chunks: newly.chunks,
+            alive: newly.alive,
             fast_retransmitted: lost,
             ..SackOutcome::default()
         };
@@ -70,7 +71,7 @@ impl Sender {
         if lost > 0 {
             self.enter_fast_retransmit(now, paths, trace);
         }
-        self.note_peer_window(now, true);
+        self.note_peer_window(now, self.believed_window(), true);
         trace.record(now, Probe::DuplicateAck, 0, self.number(point.next()));
         Some(outcome)
     }

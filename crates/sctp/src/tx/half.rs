@@ -173,8 +173,8 @@ impl SendingHalf {
     }
 
     /// As [`Sender::held`].
-    pub(crate) fn held(&self, flight: usize) -> usize {
-        self.get().map_or(flight, |it| it.held(flight))
+    pub(crate) fn held(&self) -> usize {
+        self.get().map_or(0, Sender::held)
     }
 
     /// As [`Sender::statistics`].

@@ -4,6 +4,7 @@ use anabranch_transport::Nanos;
 use anabranch_wire::chunk::Data;
 use anabranch_wire::extension::{IData, Piece};
 use anabranch_wire::serial::Tsn;
+use bytes::Bytes;
 
 use super::send_queue::Fragment;
 use super::tsn_set::{TsnSets, step};
@@ -43,6 +44,8 @@ pub(super) struct Outgoing {
     pub missing_reports: u32,
     /// It was retransmitted fast once (RFC 9260 §7.2.4 (5)).
     pub fast_retransmitted: bool,
+    /// A Gap Ack Block has reported it, and may have taken that back since.
+    pub reported: bool,
 }
 
 /// What the bookkeeping needs of a chunk, without its data.
@@ -55,6 +58,7 @@ pub(super) struct Standing {
     pub transmissions: u32,
     pub begins_packet: bool,
     pub fast_retransmitted: bool,
+    pub reported: bool,
     /// Bytes of user data.
     pub length: usize,
 }
@@ -73,6 +77,7 @@ impl Outgoing {
             begins_packet,
             missing_reports: 0,
             fast_retransmitted: false,
+            reported: false,
         }
     }
 
@@ -86,6 +91,7 @@ impl Outgoing {
             transmissions: self.transmissions,
             begins_packet: self.begins_packet,
             fast_retransmitted: self.fast_retransmitted,
+            reported: self.reported,
             length: self.fragment.user_data.len(),
         }
     }
@@ -141,6 +147,8 @@ pub(super) struct Outstanding {
     /// The lowest marked TSN, while any is marked.
     first_marked: Tsn,
     gap_acked: usize,
+    /// User data of those, bytes.
+    gap_acked_bytes: usize,
     abandoned: usize,
     /// Chunks whose missing reports count for nothing until they are sent again.
     judged: u32,
@@ -157,6 +165,7 @@ impl Outstanding {
             look: 0,
             first_marked: initial_tsn,
             gap_acked: 0,
+            gap_acked_bytes: 0,
             abandoned: 0,
             judged: 0,
         }
@@ -183,6 +192,11 @@ impl Outstanding {
     /// Chunks that a Gap Ack Block has reported, withdrawn or not.
     pub fn gap_acked(&self) -> usize {
         self.gap_acked
+    }
+
+    /// User data of what [`Self::gap_acked`] counts, bytes: the receiver may still ask for it.
+    pub fn gap_acked_bytes(&self) -> usize {
+        self.gap_acked_bytes
     }
 
     /// Chunks that were given up and are not cumulatively acknowledged.
@@ -283,6 +297,7 @@ impl Outstanding {
         match chunk.state {
             ChunkState::GapAcked => {
                 self.gap_acked -= 1;
+                self.gap_acked_bytes -= chunk.length;
                 self.no_longer_acked(tsn);
             }
             ChunkState::Abandoned => self.no_longer_abandoned(tsn),
@@ -308,7 +323,7 @@ impl Outstanding {
     }
 
     /// Gives up a chunk, and tells how it stood before; `None` if it is not in the ring, or given up already. It stays that way
-    /// until the cumulative point passes it.
+    /// until the cumulative point passes it. Its user data goes at once.
     pub fn abandon(&mut self, tsn: Tsn) -> Option<Standing> {
         let before = self.get(tsn)?.standing();
         if before.state == ChunkState::Abandoned {
@@ -317,7 +332,10 @@ impl Outstanding {
         // No search for what is not acknowledged finds it from now on.
         self.set_state(tsn, ChunkState::GapAcked);
         self.gap_acked -= 1;
-        self.get_mut(tsn)?.state = ChunkState::Abandoned;
+        self.gap_acked_bytes -= before.length;
+        let chunk = self.get_mut(tsn)?;
+        chunk.state = ChunkState::Abandoned;
+        chunk.fragment.user_data = Bytes::new();
         self.abandoned += 1;
         self.set_reportable(tsn, false);
         let (word, bit) = self.sets.word(tsn);
@@ -329,7 +347,7 @@ impl Outstanding {
     pub fn set_state(&mut self, tsn: Tsn, state: ChunkState) -> Option<ChunkState> {
         let index = self.index(tsn)?;
         let chunk = &mut self.ring[index];
-        let path = chunk.path;
+        let (path, length) = (chunk.path, chunk.fragment.user_data.len());
         let before = std::mem::replace(&mut chunk.state, state);
         match (
             before == ChunkState::GapAcked,
@@ -337,12 +355,14 @@ impl Outstanding {
         ) {
             (false, true) => {
                 self.gap_acked += 1;
+                self.gap_acked_bytes += length;
                 let (word, bit) = self.sets.word(tsn);
                 word.acked |= bit;
                 self.sets.take_off(path, tsn);
             }
             (true, false) => {
                 self.gap_acked -= 1;
+                self.gap_acked_bytes -= length;
                 self.no_longer_acked(tsn);
                 self.sets.put_on(path, tsn);
             }

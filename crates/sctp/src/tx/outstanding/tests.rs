@@ -31,6 +31,7 @@ fn chunk(path: u8) -> Outgoing {
         begins_packet: true,
         missing_reports: 0,
         fast_retransmitted: false,
+        reported: false,
     }
 }
 
