@@ -308,8 +308,8 @@ fn sctp_endpoint(
         it.scheduler = SchedulerKind::WeightedFair;
         it.receive_buffer = 2 << 20;
         it.max_message = config.max_message;
-        // Channels keep what is not sent, and hand over little at a time.
-        it.send_buffer = 1 << 30;
+        // Channels keep what is not sent, and hand over little at a time. This bounds what the peer leaves unacknowledged, too.
+        it.send_buffer = 4 << 20;
     });
     let mut endpoint = Endpoint::new(sctp, SCTP_PORT, secret.sctp())?;
     endpoint.listen(true);
