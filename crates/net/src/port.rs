@@ -494,7 +494,7 @@ fn tell_writers(state: &mut State) {
         let (queued, held) = (association.buffered(), association.held_to_send());
         let most_queued = (buffer / 2).min(buffer.saturating_sub(size));
         let most_held = (buffer + buffer / 2).min((2 * buffer).saturating_sub(size));
-        queued > most_queued || (queued > 0 && held > most_held)
+        queued > most_queued || (held > most_held && (queued > 0 || held > buffer))
     };
     state.writers.retain(|id| {
         let Some(entry) = entries.get_mut(id) else {

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use anabranch_net::{Carrier, Config, Endpoint, SendOptions};
-use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
+use anabranch_wire::chunk::{Chunk, CookieEcho, Data, GapAckBlock, Init, OutgoingSack, kind};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::{Ssn, Tsn};
 use anabranch_wire::{Checksum, Encode, Packet};
@@ -291,9 +291,59 @@ fn small_messages_unsent() {
     });
 }
 
+/// The peer reports all that is sent but the first chunk, which it never acknowledges: nothing is queued, and the user waits all the same.
+fn reported_and_never_acknowledged() {
+    bounded(async {
+        let (endpoint, server) = serve();
+        let connecting = tokio::task::spawn_blocking(move || Peer::connect(server, 20_000, 70_000));
+        let association = endpoint.accept().await.expect("an association");
+        let mut peer = connecting.await.expect("the peer connects");
+        let reporting = tokio::task::spawn_blocking(move || {
+            let (mut first, mut highest) = (None, 0);
+            loop {
+                let data = match peer.answer() {
+                    Chunk::Data(data) => data,
+                    Chunk::Abort(_) => return,
+                    _ => continue,
+                };
+                let first = *first.get_or_insert(data.tsn.0);
+                highest = highest.max(data.tsn.0.wrapping_sub(first));
+                let block = GapAckBlock {
+                    start: 2,
+                    end: highest as u16 + 1,
+                };
+                let sack = OutgoingSack {
+                    cumulative_tsn_ack: Tsn(first.wrapping_sub(1)),
+                    a_rwnd: 1 << 24,
+                    gap_blocks: std::iter::repeat_n(block, usize::from(highest > 0)),
+                    duplicates: &[],
+                };
+                let sack = peer.packet(&[&sack], 0);
+                peer.put(&sack);
+            }
+        });
+        let mut sent = 0;
+        let most = 2 * SEND_BUFFER / (1_000 + 192);
+        while let Ok(given) = tokio::time::timeout(
+            Duration::from_millis(500),
+            association.send(0, vec![7; 1_000], SendOptions::default()),
+        )
+        .await
+        {
+            given.expect("the association is up");
+            sent += 1;
+            assert!(sent <= most, "the buffer is never full");
+        }
+        assert!(sent > most / 2, "{sent} of {most}");
+        association.abort("seen enough");
+        reporting.await.expect("the peer hears of the end");
+    });
+}
+
 #[test]
 fn no_attack_on_a_server_holds_more_than_twice_its_buffers() {
     small_messages_unsent();
+    reported_and_never_acknowledged();
     for (name, attack) in ATTACKS {
         bounded(async {
             let (endpoint, server) = serve();

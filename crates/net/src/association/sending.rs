@@ -55,8 +55,8 @@ impl From<SendError> for Unsent {
 struct Desk<'a> {
     association: &'a mut Protocol,
     receipts: &'a mut Receipts,
-    /// Bytes that all its messages may hold until they are acknowledged.
-    most_held: usize,
+    /// Twice that all its messages may hold until they are acknowledged, bytes.
+    send_buffer: usize,
     /// Told only where it matters.
     now: Nanos,
     /// Something was queued.
@@ -74,8 +74,7 @@ impl Desk<'_> {
     ) -> Result<T, Unsent> {
         let association = &mut *self.association;
         let size = bytes.as_ref().map_or(0, Bytes::len);
-        let held = || association.held_to_send() + size;
-        if association.buffered() > 0 && held() > self.most_held && !association.is_closed() {
+        if is_full(association, size, self.send_buffer) && !association.is_closed() {
             return Err(Unsent::Full(size));
         }
         // What may be refused is kept for its sender. To count another reference costs, and most are taken.
@@ -104,6 +103,13 @@ impl Desk<'_> {
             other => SendError::Refused(other).into(),
         })
     }
+}
+
+/// Whether a message of `size` has to wait, since messages hold too much until they are acknowledged: twice the send buffer with it, or where
+/// nothing else is queued, the send buffer without it. So one that is larger than that is sent, too.
+pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -> bool {
+    let held = association.held_to_send();
+    held + size > 2 * send_buffer && (held > send_buffer || association.buffered() > 0)
 }
 
 /// Without a receipt.
@@ -401,7 +407,7 @@ impl Association {
         if state.stopped {
             return Err(SendError::Closing.into());
         }
-        let most_held = 2 * state.endpoint.config().send_buffer;
+        let send_buffer = state.endpoint.config().send_buffer;
         let association = state.endpoint.association_mut(self.id);
         let (Some(association), Some(entry)) = (association, state.entries.get_mut(&self.id))
         else {
@@ -417,7 +423,7 @@ impl Association {
         let mut desk = Desk {
             association,
             receipts: &mut entry.receipts,
-            most_held,
+            send_buffer,
             now,
             queued: false,
         };
