@@ -174,6 +174,9 @@ fn wrap_passes_the_signal_on_that_it_got() {
             "0",
             "--unwatched",
             "--",
+            // A shell traps no signal that it was started to ignore, as what a script starts with `&` is.
+            "env",
+            "--default-signal=INT,TERM",
             "sh",
             "-c",
             script,
