@@ -1,13 +1,11 @@
 //! What is done once the lock of an endpoint is free again. A waker that is woken or dropped may run anything, which may want that lock.
 
-use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::Waker;
 
 use tokio::sync::Notify;
 
 use crate::receipt::{Answered, Receipts};
-use crate::shared::{Shared, State};
 use crate::waiters::Waiters;
 
 /// What wakes an association's users.
@@ -45,7 +43,7 @@ impl Signals {
 #[derive(Debug, Default)]
 pub(crate) struct Later {
     /// There is anything.
-    any: bool,
+    pub any: bool,
     driver: Option<Waker>,
     /// Mostly one waits for what comes: it needs no allocation.
     reader: Option<Waker>,
@@ -125,8 +123,9 @@ impl Later {
         self.seldom().unanswered.push(receipts);
     }
 
+    /// Does it all, without the lock. `acceptable`, `idle`: who waits for an association to accept, and for the end of the last.
     #[inline]
-    fn run(self, shared: &Shared) {
+    pub fn run(self, acceptable: &Notify, idle: &Notify) {
         if let Some(driver) = self.driver {
             driver.wake();
         }
@@ -134,82 +133,24 @@ impl Later {
             reader.wake();
         }
         if let Some(seldom) = self.seldom {
-            (*seldom).run(shared);
+            (*seldom).run(acceptable, idle);
         }
     }
 }
 
 impl Seldom {
     #[cold]
-    fn run(self, shared: &Shared) {
+    fn run(self, acceptable: &Notify, idle: &Notify) {
         self.readers.into_iter().for_each(Waker::wake);
         for (signals, whom) in self.others {
             signals.notify(whom);
         }
         self.receipts.into_iter().for_each(Answered::tell);
         if self.acceptable {
-            shared.acceptable.notify_one();
+            acceptable.notify_one();
         }
         if self.idle {
-            shared.idle.notify_waiters();
-        }
-    }
-}
-
-/// The state of an endpoint under its lock. What is left for later is done when the lock is free.
-#[derive(Debug)]
-pub(crate) struct Guard<'a> {
-    /// There until it is dropped.
-    state: Option<MutexGuard<'a, State>>,
-    shared: &'a Shared,
-}
-
-impl<'a> Guard<'a> {
-    #[inline]
-    pub fn new(shared: &'a Shared, state: MutexGuard<'a, State>) -> Self {
-        Self {
-            state: Some(state),
-            shared,
-        }
-    }
-
-    #[cold]
-    fn run_later(&mut self) {
-        if let Some(mut state) = self.state.take() {
-            let later = std::mem::take(&mut state.later);
-            drop(state);
-            later.run(self.shared);
-        }
-    }
-}
-
-impl Drop for Guard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.later.any {
-            self.run_later();
-        }
-    }
-}
-
-impl Deref for Guard<'_> {
-    type Target = State;
-
-    #[inline]
-    fn deref(&self) -> &State {
-        match &self.state {
-            Some(state) => state,
-            None => unreachable!("it is there until it is dropped"),
-        }
-    }
-}
-
-impl DerefMut for Guard<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut State {
-        match &mut self.state {
-            Some(state) => state,
-            None => unreachable!("it is there until it is dropped"),
+            idle.notify_waiters();
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::config::Carrier;
 use crate::error::Lost;
 use crate::event::AssociationEvent;
 use crate::ground::Ground;
-use crate::later::{EVENT, Guard, Later, Signals};
+use crate::later::{EVENT, Later, Signals};
 use crate::observer::Observer;
 use crate::receipt::{Receipts, Undelivered};
 use crate::status::EndpointStatistics;
@@ -287,5 +288,63 @@ impl State {
     pub fn listen(&mut self) {
         let room = self.accepts && self.waiting.len() < self.backlog;
         self.endpoint.listen(room);
+    }
+}
+
+/// The state of an endpoint under its lock. What is left for later is done when the lock is free.
+#[derive(Debug)]
+pub(crate) struct Guard<'a> {
+    /// There until it is dropped.
+    state: Option<MutexGuard<'a, State>>,
+    shared: &'a Shared,
+}
+
+impl<'a> Guard<'a> {
+    #[inline]
+    fn new(shared: &'a Shared, state: MutexGuard<'a, State>) -> Self {
+        Self {
+            state: Some(state),
+            shared,
+        }
+    }
+
+    #[cold]
+    fn run_later(&mut self) {
+        if let Some(mut state) = self.state.take() {
+            let later = std::mem::take(&mut state.later);
+            drop(state);
+            later.run(&self.shared.acceptable, &self.shared.idle);
+        }
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.later.any {
+            self.run_later();
+        }
+    }
+}
+
+impl Deref for Guard<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        match &self.state {
+            Some(state) => state,
+            None => unreachable!("it is there until it is dropped"),
+        }
+    }
+}
+
+impl DerefMut for Guard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        match &mut self.state {
+            Some(state) => state,
+            None => unreachable!("it is there until it is dropped"),
+        }
     }
 }

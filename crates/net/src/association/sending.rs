@@ -9,10 +9,9 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::error::{SendError, TrySendError};
-use crate::later::Guard;
 use crate::port::gather_one;
 use crate::receipt::{Receipt, Receipts};
-use crate::shared::State;
+use crate::shared::{Guard, State};
 
 /// Bytes of the largest message that is sent in the caller's task: what takes longer to put into packets than to wake the driver is the
 /// driver's, beside which the caller may go on.
