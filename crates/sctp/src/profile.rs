@@ -136,8 +136,12 @@ with_rsctp! {
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay;
     /// A TSN that a SACK no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
-    /// that arrives late over another path has the same effect. Off: it is in flight again when T3-rtx expires.
+    /// that arrives late over another path has the same effect; the TSN that is reported again then clears errors. Off: it is in flight
+    /// again when T3-rtx expires, and a second report clears none.
     withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
+    /// The sender keeps at most `send_buffer` and twice `receive_buffer` of what is not acknowledged cumulatively, whatever Gap Ack
+    /// Blocks report. Off: it keeps all that it sends (ns-2.35).
+    unacknowledged_bounded: bool, "RFC 9260 §6.2.1 D";
     /// Max.Burst: largest number of packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D", needs max_burst_applies;
     /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two packets that a SACK newly
@@ -243,6 +247,7 @@ impl Profile {
             idle_decay: IdleDecay::Drained,
             idle_decay_sets_ssthresh: true,
             withdrawn_at_once: false,
+            unacknowledged_bounded: true,
             max_burst: 4,
             max_burst_applies: MaxBurst::EachSack,
             rto_initial: Span(SECOND),
@@ -350,6 +355,7 @@ impl Profile {
             idle_decay: IdleDecay::SinceLastSend,
             idle_decay_sets_ssthresh: false,
             withdrawn_at_once: true,
+            unacknowledged_bounded: false,
             max_burst: 4,
             max_burst_applies: MaxBurst::AfterFastRetransmit,
             rto_initial: Span(3 * SECOND),

@@ -286,8 +286,7 @@ impl Sender {
         }
     }
 
-    /// A Gap Ack Block reports `tsn`; whether none has done so before. Under `withdrawn_at_once` one that is in flight again counts as any
-    /// that is sent: an older SACK, which came late, takes back as well (ns-2.35).
+    /// A Gap Ack Block reports `tsn`; whether that clears errors: none has done so before, or what was taken back counts as sent again.
     pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return false;

@@ -17,9 +17,9 @@ const BESIDE_TERMS: usize = 384;
 /// Bytes that are sent and not cumulatively acknowledged at most.
 ///
 /// Where messages of many streams wait for one hole, the others are read and take nothing of the peer's window: then this is what a sender
-/// stops at, as Linux does at its send buffer. ns-2.35 keeps all that it sends, and so does the profile with its `withdrawn_at_once`.
+/// stops at, as Linux does at its send buffer.
 pub(super) fn most_unacknowledged(config: &Config) -> u64 {
-    if config.profile.withdrawn_at_once {
+    if !config.profile.unacknowledged_bounded {
         return u64::MAX;
     }
     config.send_buffer as u64 + 2 * u64::from(config.receive_buffer)
