@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +13,7 @@ use anabranch_net::{
     Association, CloseReason, Config, Doing, Endpoint, Lost, Packet, PacketSocket, Received,
     SendOptions, SharedSockets,
 };
-use bytes::Bytes;
+use common::lane::{Lane, ends};
 use common::pattern;
 use tokio::time::{Instant, timeout};
 
@@ -51,9 +50,6 @@ impl Mood {
     }
 }
 
-#[derive(Default)]
-struct Lane(Mutex<(VecDeque<Bytes>, Option<Waker>)>);
-
 struct End {
     local: SocketAddr,
     peer: SocketAddr,
@@ -75,12 +71,7 @@ impl PacketSocket for End {
             *self.mood.sender.lock().expect("no panic") = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let waker = {
-            let mut lane = self.sends.0.lock().expect("no panic");
-            lane.0.push_back(Bytes::copy_from_slice(packet.bytes));
-            lane.1.take()
-        };
-        waker.into_iter().for_each(Waker::wake);
+        self.sends.push(packet.bytes);
         Poll::Ready(Ok(()))
     }
 
@@ -92,13 +83,7 @@ impl PacketSocket for End {
         if self.mood.is_set(&self.mood.receives_fail) {
             return Poll::Ready(Err(io::Error::from_raw_os_error(BAD)));
         }
-        let mut lane = self.receives.0.lock().expect("no panic");
-        let Some(packet) = lane.0.pop_front() else {
-            lane.1 = Some(cx.waker().clone());
-            return Poll::Pending;
-        };
-        buffer[..packet.len()].copy_from_slice(&packet);
-        Poll::Ready(Ok(Received::new(packet.len(), self.peer)))
+        self.receives.poll_pop(cx, buffer, self.peer)
     }
 }
 
@@ -114,11 +99,11 @@ struct Pair {
 async fn pair(config: Config) -> Pair {
     let lanes = [Arc::<Lane>::default(), Arc::default()];
     let moods = [Arc::<Mood>::default(), Arc::default()];
-    let at = |last: u8| SocketAddr::from(([10, 0, 0, last], 9_899));
     let [here, there] = [0, 1].map(|side| {
+        let (local, peer) = ends(side);
         Box::new(End {
-            local: at(side as u8 + 1),
-            peer: at(2 - side as u8),
+            local,
+            peer,
             sends: Arc::clone(&lanes[side]),
             receives: Arc::clone(&lanes[1 - side]),
             mood: Arc::clone(&moods[side]),

@@ -2,12 +2,10 @@
 
 mod common;
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anabranch_net::{
@@ -15,18 +13,13 @@ use anabranch_net::{
     SharedSockets,
 };
 use bytes::Bytes;
+use common::lane::{Lane, ends};
 use common::{LOOPBACK, bounded, pattern, without_timers};
 use tokio::time::Instant;
 
-/// One direction of a link in memory.
-#[derive(Default)]
-struct Lane {
-    packets: Mutex<(VecDeque<Bytes>, Option<Waker>)>,
-    carried: AtomicU64,
-}
-
-/// One end of it. Every tenth packet that it sends is lost.
+/// One end of a link in memory. Every tenth packet that it sends is lost.
 struct End {
+    sent: u64,
     local: SocketAddr,
     peer: SocketAddr,
     sends: Arc<Lane>,
@@ -40,11 +33,9 @@ impl PacketSocket for End {
 
     fn poll_send(&mut self, _: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
         assert_eq!(packet.to, self.peer);
-        let number = self.sends.carried.fetch_add(1, Ordering::SeqCst);
-        if number % 10 != 9 {
-            let mut lane = self.sends.packets.lock().expect("no panic");
-            lane.0.push_back(Bytes::copy_from_slice(packet.bytes));
-            lane.1.take().into_iter().for_each(Waker::wake);
+        self.sent += 1;
+        if !self.sent.is_multiple_of(10) {
+            self.sends.push(packet.bytes);
         }
         Poll::Ready(Ok(()))
     }
@@ -54,23 +45,18 @@ impl PacketSocket for End {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<Received>> {
-        let mut lane = self.receives.packets.lock().expect("no panic");
-        let Some(packet) = lane.0.pop_front() else {
-            lane.1 = Some(cx.waker().clone());
-            return Poll::Pending;
-        };
-        buffer[..packet.len()].copy_from_slice(&packet);
-        Poll::Ready(Ok(Received::new(packet.len(), self.peer)))
+        self.receives.poll_pop(cx, buffer, self.peer)
     }
 }
 
 fn link() -> [Box<dyn PacketSocket>; 2] {
     let lanes = [Arc::<Lane>::default(), Arc::default()];
-    let at = |last: u8| SocketAddr::from(([10, 0, 0, last], 9_899));
     [0, 1].map(|side| {
+        let (local, peer) = ends(side);
         let end = End {
-            local: at(side as u8 + 1),
-            peer: at(2 - side as u8),
+            sent: 0,
+            local,
+            peer,
             sends: Arc::clone(&lanes[side]),
             receives: Arc::clone(&lanes[1 - side]),
         };

@@ -16,6 +16,8 @@ mod authentication;
 pub mod config;
 mod cookie;
 mod discard;
+#[cfg(test)]
+mod draws;
 mod endpoint;
 mod error;
 mod event;

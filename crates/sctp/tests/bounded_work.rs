@@ -4,12 +4,9 @@ use crate::common;
 
 use anabranch_sctp::{Config, work};
 use anabranch_wire::Encode;
-use anabranch_wire::extension::{
-    IData, IForwardTsn, Piece, ReConfig, ReConfigParameter, SkippedMessage,
-};
-use anabranch_wire::serial::{Fsn, Mid};
+use anabranch_wire::extension::{IData, ReConfig, ReConfigParameter};
 use anabranch_wire::tlv::{TlvList, U16List};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use common::rig::Rig;
 use common::*;
 
@@ -47,31 +44,8 @@ fn incoming_reset(rig: &Rig, number: u32, streams: &[u16]) -> ReConfig {
     })
 }
 
-fn piece(rig: &Rig, offset: u32, (stream_id, mid, fsn): (u16, u32, u32), flags: &str) -> IData {
-    IData {
-        tsn: rig.first.add(offset),
-        stream_id,
-        mid: Mid(mid),
-        piece: match fsn {
-            0 => Piece::First { ppid: 1 },
-            fsn => Piece::Later { fsn: Fsn(fsn) },
-        },
-        unordered: flags.contains('U'),
-        ending: flags.contains('E'),
-        immediate: false,
-        user_data: Bytes::from_static(b"x"),
-    }
-}
-
-fn give_up(rig: &Rig, to: u32, skipped: &[(u16, bool, u32)]) -> IForwardTsn {
-    let skipped = skipped
-        .iter()
-        .map(|&(stream_id, unordered, mid)| SkippedMessage {
-            stream_id,
-            unordered,
-            mid: Mid(mid),
-        });
-    IForwardTsn::new(rig.first.add(to), skipped)
+fn piece(rig: &Rig, offset: u32, name: (u16, u32, u32), flags: &str) -> IData {
+    rig.i_data(offset, name, flags, "x")
 }
 
 fn say_all(rig: &mut Rig, chunks: &[impl Encode]) {
@@ -149,7 +123,7 @@ fn giving_up_walks_no_message_that_stays() {
         assert!(mid < 60_000, "nothing is delivered");
     }
     at += 50;
-    rig.raw(&encoded(&[give_up(&rig, at, &[(1, true, mid)])]));
+    rig.raw(&encoded(&[rig.giving_up(at, &[(1, true, mid)])]));
     let waiting: Vec<_> = (0..8_000)
         .map(|it| piece(&rig, at + 1 + it, (0, it, 0), "UE"))
         .collect();
@@ -157,7 +131,7 @@ fn giving_up_walks_no_message_that_stays() {
     at += 8_000;
     for round in 1..4 {
         let skipped = [(0, true, 0x7000_0000); 180];
-        let chunk = give_up(&rig, at + round, &skipped);
+        let chunk = rig.giving_up(at + round, &skipped);
         check(&mut rig, &encoded(&[chunk]), "I-FORWARD-TSN");
     }
 }
@@ -211,7 +185,7 @@ fn a_closed_window_is_not_searched_for_each_chunk() {
     let mut hole = 2_000;
     for round in 0..10 {
         let streams: Vec<_> = (0..20).map(|it| (round * 20 + it, true, 100)).collect();
-        let mut packet = encoded(&[give_up(&rig, 2 * u32::from(round), &streams)]);
+        let mut packet = encoded(&[rig.giving_up(2 * u32::from(round), &streams)]);
         let more = (0..60).map(|it| piece(&rig, hole + 2 * it, (5_000, hole + it, 1), "U"));
         packet.extend(encoded(&more.collect::<Vec<_>>()));
         hole += 120;

@@ -7,7 +7,7 @@ use anabranch_sctp::{CloseReason, Discard, Event, Message, Profile, SendOptions,
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Data};
-use anabranch_wire::extension::{Extension, ForwardTsn, IData, IForwardTsn, Piece, SkippedMessage};
+use anabranch_wire::extension::{Extension, ForwardTsn, IData, Piece};
 use anabranch_wire::parameter::Parameter;
 use anabranch_wire::serial::{Fsn, Mid};
 use anabranch_wire::{Ssn, Tsn};
@@ -215,33 +215,14 @@ impl Rig {
         Self::of(config)
     }
 
-    /// A piece: `U`nordered, `E`nding; the first has number 0.
-    fn piece(&mut self, offset: u32, (stream_id, mid, fsn): (u16, u32, u32), flags: &str) {
-        let piece = match fsn {
-            0 => Piece::First { ppid: 1 },
-            fsn => Piece::Later { fsn: Fsn(fsn) },
-        };
-        self.chunk(&IData {
-            tsn: self.first.add(offset),
-            stream_id,
-            mid: Mid(mid),
-            piece,
-            unordered: flags.contains('U'),
-            ending: flags.contains('E'),
-            immediate: false,
-            user_data: Bytes::from(format!("{offset};")),
-        });
+    /// A piece with its offset as text.
+    fn piece(&mut self, offset: u32, name: (u16, u32, u32), flags: &str) {
+        let piece = self.i_data(offset, name, flags, format!("{offset};"));
+        self.chunk(&piece);
     }
 
     fn i_forward_tsn(&mut self, to: u32, skipped: &[(u16, bool, u32)]) {
-        let skipped = skipped
-            .iter()
-            .map(|&(stream_id, unordered, mid)| SkippedMessage {
-                stream_id,
-                unordered,
-                mid: Mid(mid),
-            });
-        let chunk = IForwardTsn::new(self.first.add(to), skipped);
+        let chunk = self.giving_up(to, skipped);
         self.chunk(&chunk);
     }
 }

@@ -3,10 +3,26 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Message, Profile, StateName};
+use anabranch_sctp::{AssociationId, Config, Message, Profile, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use bytes::Bytes;
 use common::{A, Fate, Shot, World, Z};
+
+/// Gives A the numbered messages from `next` to `count`, of `size` bytes each, as far as it takes them.
+fn offer(world: &mut World, a: AssociationId, next: &mut u32, count: u32, size: usize) {
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    while *next < count {
+        let message = Message {
+            ppid: 0,
+            unordered: false,
+            payload: vec![*next as u8; size].into(),
+        };
+        if association.send(0, message).is_err() {
+            break;
+        }
+        *next += 1;
+    }
+    world.drain(A);
+}
 
 /// Sends `count` numbered messages of `size` bytes from A to Z, which reads every 50 ms; gives the seconds it took.
 fn carry(
@@ -22,20 +38,7 @@ fn carry(
     let begin = world.now;
     let (mut next, mut got) = (0, 0);
     while got < count {
-        let association = world.endpoints[A].association_mut(a).expect("known");
-        while next < count {
-            let payload: Bytes = vec![next as u8; size].into();
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload,
-            };
-            if association.send(0, message).is_err() {
-                break;
-            }
-            next += 1;
-        }
-        world.drain(A);
+        offer(&mut world, a, &mut next, count, size);
         world.run_for(50 * MILLISECOND);
         for message in world.receive_all(Z, z) {
             assert_eq!(
@@ -125,7 +128,7 @@ struct Tiny {
 }
 
 /// Carries `count` messages, all of which are at hand from the beginning; gives T3 timeouts and chunks dropped for want of room.
-fn carry_tiny(tiny: &Tiny, count: usize) -> (u64, u64) {
+fn carry_tiny(tiny: &Tiny, count: u32) -> (u64, u64) {
     let config = Config::default().with(|it| {
         it.receive_buffer = tiny.receive_buffer;
         it.send_buffer = 1 << 20;
@@ -138,20 +141,7 @@ fn carry_tiny(tiny: &Tiny, count: usize) -> (u64, u64) {
     let (mut sent, mut got) = (0, 0);
     let begin = world.now;
     while got < count {
-        let association = world.endpoints[A].association_mut(a).expect("known");
-        while sent < count {
-            let payload: Bytes = vec![sent as u8; tiny.size].into();
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload,
-            };
-            if association.send(0, message).is_err() {
-                break;
-            }
-            sent += 1;
-        }
-        world.drain(A);
+        offer(&mut world, a, &mut sent, count, tiny.size);
         world.run_for(tiny.pause);
         for message in world.receive_all(Z, z) {
             let expected = vec![got as u8; tiny.size];
@@ -181,7 +171,7 @@ fn tiny_messages_fill_the_buffer_and_are_not_lost() {
                         update,
                         pause,
                     };
-                    let count = (8 * receive_buffer as usize / (size + 192)).min(5_000);
+                    let count = (8 * receive_buffer / (size as u32 + 192)).min(5_000);
                     match carry_tiny(&tiny, count) {
                         (0, 0) => {}
                         came_to => lost.push((size, receive_buffer, update, pause, came_to)),

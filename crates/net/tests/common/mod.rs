@@ -1,6 +1,8 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod lane;
+
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;

@@ -87,19 +87,13 @@ impl Resetting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws::draws;
     use crate::reconfig::{Batch, Reconfiguration};
-    use std::collections::BTreeSet;
 
     /// Against a walk of all requests, over random ones that come and go.
     #[test]
     fn the_set_says_what_a_walk_of_all_requests_would() {
-        let mut state = 11_u64;
-        let mut random = move |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = draws(11);
         for _ in 0..300 {
             let there_are = 1 + random(24) as u16;
             let mut reconfig = Reconfiguration::new(1, 1, 100, 1_000);

@@ -171,6 +171,7 @@ mod tests {
     use anabranch_wire::Tsn;
 
     use super::super::tsn_tracker::TsnTracker;
+    use crate::draws::draws;
     use crate::work;
 
     /// 600 runs far ahead, and then the point moves by one at a time, below them: that costs as if there were none.
@@ -195,13 +196,7 @@ mod tests {
         for seed in 1..20_u64 {
             let start = Tsn(u32::MAX - 2_000);
             let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut state = seed;
-            let mut random = |below: u32| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) as u32 % below
-            };
+            let mut random = draws(seed);
             for turn in 0..3_000 {
                 let next = tracker.cumulative().next().distance_from(start);
                 if turn % 16 == 0 {

@@ -440,6 +440,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::draws::draws;
 
     fn pairs(tracker: &TsnTracker) -> Vec<(u16, u16)> {
         tracker
@@ -533,13 +534,7 @@ mod tests {
         for seed in 1..6u64 {
             let start = Tsn(u32::MAX - 3_000);
             let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut state = seed;
-            let mut random = |below: u32| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) as u32 % below
-            };
+            let mut random = draws(seed);
             let mut most = 0;
             for turn in 0..12_000 {
                 let cumulative = tracker.cumulative().next().distance_from(start);

@@ -2,6 +2,8 @@
 
 use anabranch_sctp::Discard;
 use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::{IData, IForwardTsn, Piece, SkippedMessage};
+use anabranch_wire::serial::{Fsn, Mid};
 use anabranch_wire::{Ssn, Tsn};
 
 use super::*;
@@ -49,6 +51,41 @@ impl Rig {
         let mut bytes = BytesMut::new();
         chunk.encode(&mut bytes);
         self.raw(&bytes);
+    }
+
+    /// A piece of I-DATA of that stream, message and number: `U`nordered, `E`nding; the first has number 0.
+    pub fn i_data(
+        &self,
+        offset: u32,
+        (stream_id, mid, fsn): (u16, u32, u32),
+        flags: &str,
+        user_data: impl Into<Bytes>,
+    ) -> IData {
+        IData {
+            tsn: self.first.add(offset),
+            stream_id,
+            mid: Mid(mid),
+            piece: match fsn {
+                0 => Piece::First { ppid: 1 },
+                fsn => Piece::Later { fsn: Fsn(fsn) },
+            },
+            unordered: flags.contains('U'),
+            ending: flags.contains('E'),
+            immediate: false,
+            user_data: user_data.into(),
+        }
+    }
+
+    /// An I-FORWARD-TSN that gives up messages: their streams, whether they are unordered, and their numbers.
+    pub fn giving_up(&self, to: u32, skipped: &[(u16, bool, u32)]) -> IForwardTsn {
+        let skipped = skipped
+            .iter()
+            .map(|&(stream_id, unordered, mid)| SkippedMessage {
+                stream_id,
+                unordered,
+                mid: Mid(mid),
+            });
+        IForwardTsn::new(self.first.add(to), skipped)
     }
 
     /// DATA with its offset as text: `U`nordered, `B`eginning, `E`nding.

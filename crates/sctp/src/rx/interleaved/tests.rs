@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::config::Config;
+use crate::draws::draws;
 use crate::path::PathId;
 use crate::rx::Receiver;
 
@@ -32,13 +33,7 @@ fn check(receiver: &mut Receiver) {
 /// Pieces of few messages and streams, skips, resets and reads at random: the index, made early and kept, is that which would be made now.
 #[test]
 fn the_index_is_what_the_messages_say() {
-    let mut state = 3_u64;
-    let mut random = move |below: u32| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as u32 % below
-    };
+    let mut random = draws(3);
     let mut ready = 0;
     for seed in 0..400_u32 {
         let config = Config {
