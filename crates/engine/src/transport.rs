@@ -11,6 +11,7 @@ use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::transport::{Transport as Written, TransportKind};
 use anabranch_settings::{Datum, Setting};
+use anabranch_sim::packet::{IPV4_HEADER, IPV6_HEADER};
 use anabranch_sim::workload::{Facts, Made as Workload};
 use anabranch_sim::{Agent, Rng, Seed};
 use anabranch_transport::Path;
@@ -105,8 +106,8 @@ pub struct Largest {
 /// Bytes of the IP header.
 pub(crate) const fn ip_header(ip: IpVersion) -> u64 {
     match ip {
-        IpVersion::Ipv4 => 20,
-        IpVersion::Ipv6 => 40,
+        IpVersion::Ipv4 => IPV4_HEADER as u64,
+        IpVersion::Ipv6 => IPV6_HEADER as u64,
     }
 }
 
