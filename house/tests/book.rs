@@ -20,6 +20,9 @@ const BESIDE: &[&str] = &[
     "yardsticks/ns3/README.md",
 ];
 
+/// Pages to which `bench/README.md` leads.
+const NOTES: &str = "bench/notes";
+
 /// What a page has: anchors, and its links to other places with the line of each.
 #[derive(Default)]
 struct Page {
@@ -130,6 +133,7 @@ fn wrong(pages: &BTreeMap<PathBuf, Page>, from: &Path, link: &str) -> Option<Str
 fn every_link_leads_somewhere() {
     let mut pages = BTreeMap::new();
     below("docs", &mut pages);
+    below(NOTES, &mut pages);
     for name in BESIDE {
         let text = fs::read_to_string(root().join(name)).expect(name);
         pages.insert(name.into(), read(&text));
@@ -166,6 +170,23 @@ fn the_book_has_every_page_once() {
         listed, all,
         "docs/SUMMARY.md lists other pages than docs/ has"
     );
+}
+
+#[test]
+fn the_page_of_the_benches_leads_to_every_note() {
+    let mut notes = BTreeMap::new();
+    below(NOTES, &mut notes);
+    let text = fs::read_to_string(root().join("bench/README.md")).expect("the page");
+    let linked: BTreeSet<PathBuf> = read(&text)
+        .links
+        .iter()
+        .filter_map(|(_, link)| link.split('#').next())
+        .map(|path| Path::new("bench").join(path))
+        .collect();
+    assert!(!notes.is_empty());
+    for note in notes.keys() {
+        assert!(linked.contains(note), "no link to {}", note.display());
+    }
 }
 
 #[test]
