@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use anabranch_transport::Nanos;
 
+use crate::alarm::Alarm;
 use crate::claim::Claim;
 use crate::failures::Doing;
 use crate::ground::Ground;
@@ -16,7 +17,6 @@ use crate::inbox::Inbox;
 use crate::io::Io;
 use crate::port::{Port, Round};
 use crate::rest::Rests;
-use crate::runtime::Timer;
 use crate::turns::{Budget, Turns};
 
 /// Rounds of receiving and sending before other tasks have their turn.
@@ -51,9 +51,7 @@ struct Work {
     turns: Turns,
     /// Sockets that give errors.
     rests: Rests,
-    sleep: Pin<Box<dyn Timer>>,
-    /// When `sleep` ends; `None`: nobody looks at it.
-    alarm: Option<Nanos>,
+    alarm: Alarm,
 }
 
 /// What a round of all ports came to.
@@ -67,7 +65,6 @@ struct Whole {
 
 impl Driver {
     pub fn new(ground: Arc<Ground>) -> Self {
-        let sleep = ground.clock.runtime().timer(ground.clock.instant(0));
         let work = Work {
             ports: Vec::new(),
             claims: Vec::new(),
@@ -76,8 +73,7 @@ impl Driver {
             inbox: Inbox::new(),
             turns: Turns::default(),
             rests: Rests::default(),
-            sleep,
-            alarm: None,
+            alarm: Alarm::new(&ground.clock),
         };
         Self {
             ground,
@@ -254,31 +250,12 @@ impl Work {
     }
 
     /// Sets the alarm; whether it rang already.
-    fn poll_alarm(
-        &mut self,
-        ground: &Ground,
-        cx: &mut Context<'_>,
-        timeout: Option<Nanos>,
-    ) -> bool {
+    fn poll_alarm(&mut self, ground: &Ground, timeout: Option<Nanos>) -> bool {
         let timeout = match self.rests.are_none() {
             true => timeout,
             false => timeout.into_iter().chain(self.rests.next()).min(),
         };
-        let Some(timeout) = timeout else {
-            self.alarm = None;
-            return false;
-        };
-        // An alarm that rings early does no harm, and to move it at each packet costs.
-        if self.alarm.is_none_or(|alarm| timeout < alarm) {
-            self.alarm = Some(timeout);
-            let at = ground.clock.instant(timeout);
-            self.sleep.as_mut().reset(at);
-        }
-        let rang = self.sleep.as_mut().poll(cx).is_ready();
-        if rang {
-            self.alarm = None;
-        }
-        rang
+        self.alarm.poll(&ground.clock, timeout)
     }
 
     /// Sends what was gathered, as far as the sockets take it.
@@ -302,7 +279,8 @@ impl Future for Driver {
         } = &mut *self;
         let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
         if !is_known {
-            // What is dropped may run anything: not while the sockets are held.
+            // What is cloned or dropped may run anything: not while the sockets are held.
+            drop(this.alarm.wakes(cx.waker().clone()));
             *waker = Some(cx.waker().clone());
         }
         let mut held = ground.io();
@@ -327,7 +305,7 @@ impl Future for Driver {
                 return Poll::Ready(());
             }
             let settled = round.settled || (blocked && round.drained);
-            if settled && !more && !this.poll_alarm(ground, cx, round.timeout) {
+            if settled && !more && !this.poll_alarm(ground, round.timeout) {
                 return Poll::Pending;
             }
         }

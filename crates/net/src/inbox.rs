@@ -168,7 +168,8 @@ impl Inbox {
         if range.len() < HAND_ON {
             return self.pack(index, range);
         }
-        let fresh = self.free_block()?;
+        let mut fresh = self.free_block()?;
+        fresh.resize(BUFFER, 0);
         let filled = std::mem::replace(&mut self.buffers[index], fresh).freeze();
         let packets = filled.slice(range);
         self.lent.push_back(filled);
@@ -180,7 +181,6 @@ impl Inbox {
             self.packed = BytesMut::new();
             self.lent.extend(self.first_packed.take());
             self.packed = self.free_block()?;
-            self.packed.clear();
         }
         self.packed.extend_from_slice(&self.buffers[index][range]);
         let packet = self.packed.split().freeze();
@@ -190,12 +190,12 @@ impl Inbox {
         Some(packet)
     }
 
-    /// A block nobody reads any more, or a new one if few are out; `None` if too many are.
+    /// A block nobody reads any more, or a new one if few are out, empty; `None` if too many are.
     fn free_block(&mut self) -> Option<BytesMut> {
         for _ in 0..self.lent.len() {
             match self.lent.pop_front()?.try_into_mut() {
                 Ok(mut block) if block.capacity() >= BUFFER => {
-                    block.resize(BUFFER, 0);
+                    block.clear();
                     return Some(block);
                 }
                 // Nobody reads it, and it is not whole any more.
@@ -203,6 +203,6 @@ impl Inbox {
                 Err(busy) => self.lent.push_back(busy),
             }
         }
-        (self.lent.len() < MOST_LENT).then(|| BytesMut::zeroed(BUFFER))
+        (self.lent.len() < MOST_LENT).then(|| BytesMut::with_capacity(BUFFER))
     }
 }

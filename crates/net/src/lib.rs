@@ -77,6 +77,7 @@
 //! says what did: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod association;
 mod claim;
 mod clock;

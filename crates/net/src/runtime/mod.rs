@@ -4,6 +4,8 @@
 mod smol;
 #[cfg(all(feature = "thread", target_os = "linux"))]
 mod thread;
+#[cfg(all(any(feature = "thread", feature = "tokio"), target_os = "linux"))]
+mod timer_fd;
 #[cfg(feature = "tokio")]
 mod tokio;
 
@@ -43,6 +45,11 @@ pub trait Runtime: Debug + Send + Sync + 'static {
 
     /// A timer that ends at `at`.
     fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>>;
+
+    /// As [`Runtime::timer`], for who keeps it long and seldom sets it: an endpoint's timers share one such.
+    fn alarm(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+        self.timer(at)
+    }
 
     /// Runs `task` to its end, or until the runtime goes down: then it is dropped.
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);

@@ -1,5 +1,7 @@
 //! Endpoints on tokio.
 
+#[cfg(target_os = "linux")]
+mod alarm;
 #[cfg(unix)]
 mod watched;
 
@@ -20,7 +22,8 @@ use super::{AsyncSocket, Runtime, Timer};
 #[cfg(not(unix))]
 use super::{Left, Readiness};
 
-/// tokio, with its drivers for I/O and time. Its clock is tokio's, too: where a test has paused that, the protocol lives in virtual time.
+/// tokio, with its drivers for I/O and time. Its clock is tokio's, too: where a test has paused that before it binds an endpoint, the protocol
+/// lives in virtual time. A timer that was set before the pause goes on by the system's time.
 #[derive(Clone, Debug)]
 pub struct TokioRuntime {
     handle: Handle,
@@ -46,6 +49,14 @@ impl Runtime for TokioRuntime {
     fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
         let _here = self.handle.enter();
         Box::pin(tokio::time::sleep_until(at.into()))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn alarm(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+        match alarm::Alarm::new(self.clone(), at) {
+            Some(alarm) => Box::pin(alarm),
+            None => self.timer(at),
+        }
     }
 
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {

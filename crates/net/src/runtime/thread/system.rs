@@ -8,15 +8,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
+
+use crate::runtime::timer_fd;
 
 /// Numbers of what is no socket.
 pub(super) const BELL: u64 = u64::MAX;
 pub(super) const ALARM: u64 = u64::MAX - 1;
-/// A timer further off is looked at again then.
-const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 const ZERO: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
@@ -37,10 +34,7 @@ impl System {
         let system = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            alarm: timerfd_create(
-                TimerfdClockId::Monotonic,
-                TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-            )?,
+            alarm: timer_fd::open()?,
         };
         // Told once each time that they ring (`ET`): nobody has to read them.
         let flags = EventFlags::IN | EventFlags::ET;
@@ -58,13 +52,7 @@ impl System {
 
     /// Lets the alarm ring after that time, and not when it would have.
     pub fn set_alarm(&self, after: Duration) {
-        let after = after.clamp(Duration::from_nanos(1), LONGEST);
-        let times = Itimerspec {
-            it_interval: ZERO,
-            it_value: Timespec::try_from(after).unwrap_or(ZERO),
-        };
-        let set = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &times);
-        debug_assert!(set.is_ok(), "{set:?}");
+        timer_fd::set(&self.alarm, after);
     }
 
     /// Puts into `events` what has come; waits until something has where it `sleeps`.

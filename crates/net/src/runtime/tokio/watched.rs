@@ -28,7 +28,10 @@ pub(super) struct Watched {
     deprecated,
     reason = "in its place tokio has an `unsafe` call, which asks that the descriptor stays open and the same: so it does in what owns it"
 )]
-fn watch<T: AsRawFd + Into<OwnedFd>>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+pub(super) fn watch<T: AsRawFd + Into<OwnedFd>>(
+    socket: T,
+    interest: Interest,
+) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(socket, interest)
 }
 

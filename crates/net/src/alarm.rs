@@ -1,0 +1,237 @@
+//! When the driver's next timer ends.
+//!
+//! A timer is asked only after it has been set, or has woken somebody: the driver looks at its alarm at each packet, and hardly any of these looks
+//! finds that it rang.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use anabranch_transport::Nanos;
+
+use crate::clock::Clock;
+use crate::runtime::Timer;
+
+/// What the runtime's timer wakes: it notes so, and wakes the driver's task.
+struct Bell {
+    rang: AtomicBool,
+    /// Counted, so that neither a wake nor a drop of it happens under the lock: both may run anything.
+    task: Mutex<Arc<Waker>>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rang.store(true, Ordering::Release);
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = Arc::clone(&task);
+        task.wake_by_ref();
+    }
+}
+
+/// The one timer of a driver.
+pub(crate) struct Alarm {
+    timer: Pin<Box<dyn Timer>>,
+    bell: Arc<Bell>,
+    /// The bell, as the timer wants it.
+    waker: Waker,
+    /// When `timer` ends; `None`: nobody looks at it.
+    at: Option<Nanos>,
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alarm")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Alarm {
+    /// One that is not set.
+    pub fn new(clock: &Clock) -> Self {
+        let bell = Arc::new(Bell {
+            rang: AtomicBool::new(false),
+            task: Mutex::new(Arc::new(Waker::noop().clone())),
+        });
+        Self {
+            timer: clock.runtime().alarm(clock.instant(0)),
+            waker: Waker::from(Arc::clone(&bell)),
+            bell,
+            at: None,
+        }
+    }
+
+    /// Wakes that task from now on. To be called, and what it gives to be dropped, where nothing is locked.
+    pub fn wakes(&self, task: Waker) -> impl Drop + use<> {
+        let mut known = self
+            .bell
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *known, Arc::new(task))
+    }
+
+    /// Sets it for `timeout`, unless it rings sooner: a ring in vain does no harm, and to move it at each packet costs. Whether it rang.
+    pub fn poll(&mut self, clock: &Clock, timeout: Option<Nanos>) -> bool {
+        let Some(timeout) = timeout else {
+            self.at = None;
+            return false;
+        };
+        if self.at.is_none_or(|at| timeout < at) {
+            self.at = Some(timeout);
+            self.timer.as_mut().reset(clock.instant(timeout));
+        } else if !self.bell.rang.load(Ordering::Relaxed) {
+            return false;
+        }
+        // Before the timer is asked: what wakes after that is seen the next time.
+        self.bell.rang.swap(false, Ordering::Acquire);
+        let mut cx = Context::from_waker(&self.waker);
+        let rang = self.timer.as_mut().poll(&mut cx).is_ready();
+        if rang {
+            self.at = None;
+        }
+        rang
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::io;
+    use std::net::UdpSocket;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Poll;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::runtime::{AsyncSocket, Runtime};
+
+    /// What a timer was asked, and whether it says that its time has come.
+    #[derive(Debug, Default)]
+    struct Told {
+        polls: AtomicUsize,
+        resets: AtomicUsize,
+        over: AtomicBool,
+        waker: Mutex<Option<Waker>>,
+    }
+
+    impl Told {
+        /// Wakes whoever waits, as a timer does when its time has come, or without a reason.
+        fn ring(&self, over: bool) {
+            self.over.store(over, Ordering::SeqCst);
+            let waker = self.waker.lock().expect("no panic").take();
+            waker.expect("somebody waits").wake();
+        }
+
+        fn counts(&self) -> (usize, usize) {
+            let count = |it: &AtomicUsize| it.load(Ordering::SeqCst);
+            (count(&self.resets), count(&self.polls))
+        }
+    }
+
+    struct Tellable(Arc<Told>);
+
+    impl Future for Tellable {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+            self.0.polls.fetch_add(1, Ordering::SeqCst);
+            if self.0.over.load(Ordering::SeqCst) {
+                return Poll::Ready(());
+            }
+            *self.0.waker.lock().expect("no panic") = Some(cx.waker().clone());
+            Poll::Pending
+        }
+    }
+
+    impl Timer for Tellable {
+        fn reset(self: Pin<&mut Self>, _at: Instant) {
+            self.0.over.store(false, Ordering::SeqCst);
+            self.0.resets.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Its one timer does what a test tells.
+    #[derive(Debug)]
+    struct OneTimer(Arc<Told>);
+
+    impl Runtime for OneTimer {
+        fn timer(&self, _at: Instant) -> Pin<Box<dyn Timer>> {
+            Box::pin(Tellable(Arc::clone(&self.0)))
+        }
+
+        fn spawn(&self, _task: Pin<Box<dyn Future<Output = ()> + Send>>) {}
+
+        fn spawn_blocking(&self, _work: Box<dyn FnOnce() + Send>) {}
+
+        fn watch(&self, _socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn alarm() -> (Arc<Told>, Clock, Alarm) {
+        let told = Arc::new(Told::default());
+        let clock = Clock::start(Arc::new(OneTimer(Arc::clone(&told))));
+        let alarm = Alarm::new(&clock);
+        (told, clock, alarm)
+    }
+
+    const LATE: Nanos = 3_600_000_000_000;
+
+    #[test]
+    fn the_timer_is_asked_only_when_it_was_set_or_woke() {
+        let (told, clock, mut alarm) = alarm();
+        let task = Arc::new(Task::default());
+        drop(alarm.wakes(Waker::from(Arc::clone(&task))));
+        assert!(!alarm.poll(&clock, Some(LATE)));
+        assert_eq!(told.counts(), (1, 1));
+        // The same time, and later ones: nothing is asked.
+        assert!((0..100).all(|it| !alarm.poll(&clock, Some(LATE + it))));
+        assert_eq!(told.counts(), (1, 1));
+        // Sooner: it is set.
+        assert!(!alarm.poll(&clock, Some(LATE - 1)));
+        assert_eq!(told.counts(), (2, 2));
+        // In vain: it is asked once, and waits on.
+        told.ring(false);
+        assert_eq!(task.0.load(Ordering::SeqCst), 1);
+        assert!(!alarm.poll(&clock, Some(LATE - 1)) && !alarm.poll(&clock, Some(LATE - 1)));
+        assert_eq!(told.counts(), (2, 3));
+        // Its time has come; the next is set anew.
+        told.ring(true);
+        assert_eq!(task.0.load(Ordering::SeqCst), 2);
+        assert!(alarm.poll(&clock, Some(LATE)));
+        assert!(!alarm.poll(&clock, Some(LATE)));
+        assert_eq!(told.counts(), (3, 5));
+    }
+
+    #[test]
+    fn a_ring_while_nothing_was_due_is_seen_later_and_the_new_task_is_woken() {
+        let (told, clock, mut alarm) = alarm();
+        assert!(!alarm.poll(&clock, Some(LATE)));
+        assert!(!alarm.poll(&clock, None));
+        let task = Arc::new(Task::default());
+        drop(alarm.wakes(Waker::from(Arc::clone(&task))));
+        told.ring(true);
+        assert_eq!(task.0.load(Ordering::SeqCst), 1);
+        // It is due for nobody, and set anew for the next who is.
+        assert!(!alarm.poll(&clock, None));
+        assert!(!alarm.poll(&clock, Some(LATE)));
+        assert_eq!(told.counts().0, 2);
+    }
+}

@@ -1,0 +1,191 @@
+//! A timer beside tokio's own: a descriptor of the system's, which tokio watches as it watches sockets.
+//!
+//! While one of tokio's timers is set, each wait for events has a limit, which costs a look at two clocks and a timer of the system's each time
+//! that a packet comes. A descriptor is set up once. Where tokio's time is not the system's, since a test has paused it, tokio's timer serves.
+
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::Sleep;
+
+use super::TokioRuntime;
+use super::watched::watch;
+use crate::runtime::{Runtime, Timer, timer_fd};
+
+/// Ready when its time has come.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    fd: AsyncFd<OwnedFd>,
+    at: Instant,
+    /// Its time has come.
+    rang: bool,
+    runtime: TokioRuntime,
+    /// What counts while time is a test's.
+    virtually: Option<Pin<Box<Sleep>>>,
+}
+
+/// The system's time, and tokio's if that is another.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the clock of the descriptor, and of tokio where no test has paused it"
+)]
+fn now(runtime: &TokioRuntime) -> (Instant, Option<Instant>) {
+    let before = Instant::now();
+    let tokio = runtime.now();
+    let now = Instant::now();
+    (now, Some(tokio).filter(|it| !(before..=now).contains(it)))
+}
+
+impl Alarm {
+    /// `None`: the system has no descriptor for it.
+    pub fn new(runtime: TokioRuntime, at: Instant) -> Option<Self> {
+        let _here = runtime.handle.enter();
+        let fd = watch(timer_fd::open().ok()?, Interest::READABLE).ok()?;
+        let mut alarm = Self {
+            fd,
+            at,
+            rang: false,
+            runtime: runtime.clone(),
+            virtually: None,
+        };
+        alarm.set_to(at);
+        Some(alarm)
+    }
+
+    fn set_to(&mut self, at: Instant) {
+        (self.at, self.rang) = (at, false);
+        let (now, other) = now(&self.runtime);
+        let Some(_) = other else {
+            self.virtually = None;
+            return timer_fd::set(&self.fd, at.saturating_duration_since(now));
+        };
+        timer_fd::unset(&self.fd);
+        match &mut self.virtually {
+            Some(sleep) => sleep.as_mut().reset(at.into()),
+            none => *none = Some(Box::pin(tokio::time::sleep_until(at.into()))),
+        }
+    }
+}
+
+impl Future for Alarm {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if let Some(sleep) = &mut this.virtually {
+            return sleep.as_mut().poll(cx);
+        }
+        while !this.rang {
+            // That fails while the runtime goes down, and this task with it.
+            let Ok(mut ready) = ready!(this.fd.poll_read_ready(cx)) else {
+                return Poll::Pending;
+            };
+            // Told once each time that it rings: nobody has to read it.
+            ready.clear_ready();
+            // It may have rung for a time that it was set for before, or as late as it can.
+            let left = this.at.saturating_duration_since(now(&this.runtime).0);
+            match left {
+                Duration::ZERO => this.rang = true,
+                left => timer_fd::set(&this.fd, left),
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Timer for Alarm {
+    fn reset(self: Pin<&mut Self>, at: Instant) {
+        self.get_mut().set_to(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    fn alarm(at: Instant) -> Alarm {
+        let runtime = TokioRuntime::current().expect("a runtime");
+        Alarm::new(runtime, at).expect("a descriptor")
+    }
+
+    fn system() -> Instant {
+        now(&TokioRuntime::current().expect("a runtime")).0
+    }
+
+    /// Whether it has rung, to whoever asks now.
+    async fn has_rung(alarm: &mut Alarm) -> bool {
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut *alarm).poll(cx).is_ready())).await
+    }
+
+    #[tokio::test]
+    async fn it_rings_at_its_time_and_until_it_is_set_anew() {
+        let begin = system();
+        let (soon, late) = (Duration::from_millis(20), Duration::from_secs(3_600));
+        let mut alarm = alarm(begin + late);
+        assert!(!has_rung(&mut alarm).await);
+        for round in 1..=3 {
+            let at = begin + soon * round;
+            Pin::new(&mut alarm).reset(at);
+            Pin::new(&mut alarm).await;
+            assert!(system() >= at, "round {round}");
+            assert!(has_rung(&mut alarm).await);
+            assert!(alarm.virtually.is_none());
+        }
+        Pin::new(&mut alarm).reset(begin + late);
+        assert!(!has_rung(&mut alarm).await);
+        // What is over already rings, too.
+        Pin::new(&mut alarm).reset(begin);
+        Pin::new(&mut alarm).await;
+    }
+
+    /// It rang, nobody looked, and it was set for later: that ring is not for the later time.
+    #[tokio::test]
+    async fn a_ring_for_another_time_does_not_count() {
+        let begin = system();
+        let mut alarm = alarm(begin);
+        Pin::new(&mut alarm).await;
+        Pin::new(&mut alarm).reset(begin);
+        // tokio learns of it, and the alarm does not.
+        drop(alarm.fd.readable().await.expect("it rings"));
+        let at = begin + Duration::from_millis(50);
+        Pin::new(&mut alarm).reset(at);
+        Pin::new(&mut alarm).await;
+        assert!(system() >= at);
+    }
+
+    /// As a time does that is further off than the system's timer goes.
+    #[tokio::test]
+    async fn what_rings_early_is_set_again() {
+        let at = system() + Duration::from_millis(40);
+        let mut alarm = alarm(at);
+        timer_fd::set(&alarm.fd, Duration::from_nanos(1));
+        Pin::new(&mut alarm).await;
+        assert!(system() >= at);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_time_is_a_tests_tokios_timer_serves() {
+        let begin = TokioRuntime::current().expect("a runtime").now();
+        let year = Duration::from_secs(365 * 86_400);
+        let mut alarm = alarm(begin + year);
+        assert!(!has_rung(&mut alarm).await);
+        Pin::new(&mut alarm).await;
+        let took = TokioRuntime::current().expect("a runtime").now() - begin;
+        assert!(took >= year && took < year + Duration::from_secs(1));
+        // Set for two times, the later counts.
+        Pin::new(&mut alarm).reset(begin + year * 2);
+        assert!(!has_rung(&mut alarm).await);
+        tokio::time::resume();
+        let at = system() + Duration::from_millis(20);
+        Pin::new(&mut alarm).reset(at);
+        // Time that is not paused any more may differ from the system's still: whichever timer serves rings.
+        Pin::new(&mut alarm).await;
+    }
+}
