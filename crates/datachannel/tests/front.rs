@@ -1,6 +1,6 @@
 //! [`PeerConnection`] on a socket of the loopback interface, opposite the core on another. Nothing here asks how long something takes.
 
-mod common;
+use crate::common;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

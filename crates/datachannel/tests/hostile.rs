@@ -1,8 +1,7 @@
 //! A peer that means harm: bytes made by hand, and more of everything than anybody needs. What is wrong is counted or refused, what is
 //! kept has a bound, and the rest goes on.
 
-mod common;
-mod world;
+use crate::world;
 
 use std::collections::BTreeMap;
 

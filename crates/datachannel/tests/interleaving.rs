@@ -1,7 +1,6 @@
 //! Messages of several channels at a time: their pieces come between each other where both ends speak I-DATA (RFC 8260).
 
-mod common;
-mod world;
+use crate::world;
 
 use anabranch_datachannel::channels::ChannelEvent;
 use anabranch_datachannel::{ChannelId, ChannelOptions, Config, Payload};

@@ -1,7 +1,6 @@
 //! Channels that give messages up, over a link that loses packets.
 
-mod common;
-mod world;
+use crate::world;
 
 use anabranch_datachannel::channels::ChannelEvent;
 use anabranch_datachannel::{ChannelOptions, Event, Reliability};

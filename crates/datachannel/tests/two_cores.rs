@@ -1,8 +1,8 @@
 //! Two connections against each other through a link in memory that delays, loses, repeats and reorders, by a clock that stands
 //! still between events. Each believes that the other has ICE whole: the tests ask its questions.
 
-mod common;
-mod world;
+use crate::common;
+use crate::world;
 
 use std::net::SocketAddr;
 

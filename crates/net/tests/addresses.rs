@@ -1,7 +1,7 @@
 //! An association that moves from one address of the loopback network to another while it is used (RFC 5061).
 #![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

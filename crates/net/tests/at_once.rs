@@ -1,7 +1,7 @@
 //! A lone message leaves in the task of its sender, and everything that the driver does beside is still done. On a runtime of one thread the
 //! driver cannot run between two lines of a test that await nothing.
 
-mod common;
+use crate::common;
 
 use std::future::{Future, poll_fn};
 use std::net::{SocketAddr, UdpSocket as Bound};

@@ -1,6 +1,6 @@
 //! Several messages by one call, and writers that wait for room.
 
-mod common;
+use crate::common;
 
 use std::collections::VecDeque;
 use std::pin::pin;

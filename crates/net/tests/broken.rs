@@ -1,6 +1,6 @@
 //! Sockets that give errors for ever, and sockets that have no room for long: work is bounded, and timers run.
 
-mod common;
+use crate::common;
 
 use std::io;
 use std::net::SocketAddr;

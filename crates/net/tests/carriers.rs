@@ -1,6 +1,6 @@
 //! The three carriers, over IPv4 and IPv6, and whose UDP port is believed.
 
-mod common;
+use crate::common;
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,6 +1,6 @@
 //! Ends that a peer does not help with: they have bounds of this side's own.
 
-mod common;
+use crate::common;
 
 use std::net::UdpSocket;
 use std::thread::{self, JoinHandle};

@@ -1,6 +1,6 @@
 //! All paths at once (the setting `cmt`) on real sockets: two loopback addresses at each end.
 
-mod common;
+use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Endpoints on what their caller gives: a network in memory, in virtual time, and sockets that are bound already.
 
-mod common;
+use crate::common;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

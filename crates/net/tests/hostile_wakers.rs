@@ -1,7 +1,7 @@
 //! Wakers that run code of their own when they are woken or dropped, which asks the endpoint: as an executor's may that polls at once, or
 //! drops a future with a waker. Nothing of this crate may be locked then.
 
-mod common;
+use crate::common;
 
 use std::future::Future;
 use std::io;

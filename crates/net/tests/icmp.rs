@@ -1,6 +1,6 @@
 //! ICMP beside raw IP: a message about a packet of ours ends the attempt that it says is in vain.
 
-mod common;
+use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Sender, channel};

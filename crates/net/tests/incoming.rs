@@ -1,6 +1,6 @@
 //! Associations that peers begin and the application decides on.
 
-mod common;
+use crate::common;
 
 use anabranch_net::{
     Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer, Refusal, SendOptions,

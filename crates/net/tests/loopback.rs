@@ -1,6 +1,6 @@
 //! Two endpoints on the loopback interface.
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Connecting by name, over the loopback interface. What is tried when is tested in virtual time, beside the code.
 #![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 
-mod common;
+use crate::common;
 
 use std::io;
 use std::net::IpAddr;

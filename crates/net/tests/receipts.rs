@@ -1,6 +1,6 @@
 //! Receipts of messages, on the loopback interface.
 
-mod common;
+use crate::common;
 
 use anabranch_net::{AbandonPolicy, CloseReason, Config, Lost, SendOptions, Undelivered};
 use common::{bounded, pair, pattern, without_timers};

@@ -1,6 +1,6 @@
 //! The same story on each runtime: endpoints do not tell them apart.
 
-mod common;
+use crate::common;
 
 use std::future::Future;
 use std::net::UdpSocket;

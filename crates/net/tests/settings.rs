@@ -1,6 +1,6 @@
 //! What is changed while an association is up.
 
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

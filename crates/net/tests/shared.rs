@@ -1,6 +1,6 @@
 //! Several endpoints on the same sockets: one UDP port carries all SCTP ports (RFC 6951 §5.1).
 
-mod common;
+use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr};
 

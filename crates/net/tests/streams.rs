@@ -1,6 +1,6 @@
 //! An association through `Stream`, `Sink`, `AsyncRead` and `AsyncWrite`.
 
-mod common;
+use crate::common;
 
 use anabranch_net::{CloseReason, Config, SendError, SendOptions, SinkError};
 use bytes::Bytes;

@@ -1,0 +1,18 @@
+//! The tests of this crate in one program, a module for each file: linking is most of what a small test costs.
+//! Run some by `--test all MODULE::`. A test that needs a process of its own, or whose snapshots a page of docs/ is made of, is a program of its own, named in Cargo.toml.
+
+mod documents;
+mod ecn;
+mod examples;
+mod extending;
+mod hears;
+mod link_paths;
+mod links;
+mod own_kinds;
+mod peers;
+mod proxies;
+mod questions;
+mod quic;
+mod races;
+mod transport_settings;
+mod yardsticks;

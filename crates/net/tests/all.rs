@@ -1,0 +1,23 @@
+//! The tests of this crate in one program, a module for each file: linking is most of what a small test costs.
+//! Run some by `--test all MODULE::`. A test that needs a process of its own is a program of its own, named in Cargo.toml.
+
+mod common;
+
+mod addresses;
+mod at_once;
+mod batches;
+mod broken;
+mod carriers;
+mod closing;
+mod concurrent;
+mod given;
+mod hostile_wakers;
+mod icmp;
+mod incoming;
+mod loopback;
+mod names;
+mod receipts;
+mod runtimes;
+mod settings;
+mod shared;
+mod streams;
