@@ -1,8 +1,12 @@
-//! No file of tests is left out: where a crate names its test programs itself, each file is one of them or a module of one.
+//! No file of tests is left out: where a crate names its test programs itself, each file is one of them or a module of one; and a target that is
+//! built without its tests has none.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
 
 /// The files below `tests/` of one crate that nothing names: neither a `path` of its manifest nor a `mod` of `tests/all.rs`.
 fn left_out(manifest: &str, all: &str, files: &[&str]) -> Vec<String> {
@@ -57,4 +61,58 @@ fn a_file_that_nothing_names_is_found() {
     let manifest = "[[test]]\nname = \"all\"\npath = \"tests/all.rs\"\n\n[[test]]\nname = \"own\"\npath = \"tests/own.rs\"\n";
     let files = ["all", "own", "one", "two"];
     assert_eq!(left_out(manifest, "mod one;\n", &files), ["two"]);
+}
+
+/// Where the sources lie of the programs and libraries of the workspace whose unit tests nobody builds (`test = false`).
+fn untested() -> Vec<PathBuf> {
+    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages
+        .iter()
+        .flat_map(|it| it["targets"].as_array().expect("targets"))
+        .filter(|it| it["test"] == false)
+        .filter(|it| {
+            !["example", "custom-build"].contains(&it["kind"][0].as_str().expect("a kind"))
+        })
+        .map(|it| PathBuf::from(it["src_path"].as_str().expect("a path")))
+        .collect()
+}
+
+/// All Rust at a path: of the file, or of its folder where it is the `main.rs` or `lib.rs` of one.
+fn texts(path: &Path, into: &mut Vec<String>) {
+    if path.ends_with("main.rs") || path.ends_with("lib.rs") {
+        return texts(path.parent().expect("a folder"), into);
+    }
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("a folder") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                texts(&path, into);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                into.push(fs::read_to_string(path).expect("a file"));
+            }
+        }
+    } else {
+        into.push(fs::read_to_string(path).expect("a file"));
+    }
+}
+
+#[test]
+fn what_is_built_without_tests_has_none() {
+    let untested = untested();
+    assert!(untested.len() > 10, "{untested:?}");
+    for path in untested {
+        let mut sources = Vec::new();
+        texts(&path, &mut sources);
+        assert!(
+            !sources.is_empty() && !sources.iter().any(|it| it.contains("#[test]")),
+            "{} has `test = false` in its manifest, and tests",
+            path.display()
+        );
+    }
 }
