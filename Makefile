@@ -20,7 +20,6 @@ test: setup lint deny ## install what the tests need, then pass them
 	scripts/check-python
 	scripts/check-explore
 	scripts/check-wasm
-	scripts/check-msrv
 	scripts/check-browser
 	scripts/check-book
 	scripts/check-packages
