@@ -14,15 +14,13 @@ quick: ## the same in about ten seconds, with fewer replications
 check: lint ## the fast tier: format, lints, unit tests; no root, no packages
 	$(CARGO) test --locked --workspace --exclude anabranch-dcsctp-silent --lib --bins
 
+# Some of the tests wait, for the time of a bad link or for a browser: what computes runs beside them.
 test: setup lint deny ## install what the tests need, then pass them
-	$(CARGO) test --locked --workspace
-	scripts/check-command test
-	scripts/check-python
-	scripts/check-explore
-	scripts/check-wasm
-	scripts/check-browser
-	scripts/check-book
-	scripts/check-packages
+	$(CARGO) test --locked --workspace --no-run
+	scripts/together \
+		'$(CARGO) test --locked --workspace' \
+		'scripts/check-python && scripts/check-packages && scripts/check-wasm' \
+		'scripts/check-command test && scripts/check-explore && scripts/check-browser && scripts/check-book'
 
 sanitizers: setup ## the C library's test programs under valgrind, AddressSanitizer, UndefinedBehaviorSanitizer and Miri
 	scripts/check-sanitizers
