@@ -103,8 +103,8 @@ settings! {
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
         /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`. Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
-        /// Longest delay of a SACK.
-        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2";
+        /// With `delayed_sack`: longest delay of a SACK.
+        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack;
         /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at every second packet at least.
         sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2", needs delayed_sack;
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
