@@ -202,6 +202,11 @@ fn a_setting_without_effect_is_a_mistake() {
             &["nothing that is run depends on it"],
         ),
         (&[], "spare=1", &["no parameter has this name"]),
+        (
+            &[],
+            "link.wire=4 Mbit/s",
+            &["names the whole of `wire`; write `link.wire.KEY`"],
+        ),
         (&["times"], "rate=4 Mbit/s", &[]),
         (&[], "rate=4 Mbit/s", &[]),
         (&[], "profiles.own.missing_reports=3", &[]),

@@ -94,6 +94,13 @@ wrong! {
     record_of_no_probe: [("probes = [\"cwnd\"]", "probes = []")];
     measure_of_the_file_again_in_an_experiment: [("[[experiment]]", "[[measure]]\nmetric = \"mean_cwnd\"\nflow = \"sctp\"\nweighting = \"samples\"\n\n[[experiment]]")];
     setting_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt_delayed_ack = false,")];
+    sack_delay_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", delayed_sack = false, sack_delay = \"100 ms\",")];
+    more_replications_than_a_number_holds: [("replications = 2", "replications = 99999999999")];
+    zero_twice_in_a_sweep: [("[{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "[{ parameter = \"link.wire.loss.forward.probability\", values = [0, 0.1, -0.0] }]")];
+    nothing_beside_off: [("profile = \"rfc9260\",", "profile = \"rfc9260\", pacing = 0,")];
+    micro_sign: [("\"5 ms\"", "\"5 \u{b5}s\"")];
+    bytes_for_bits: [("\"1 Mbit/s\"", "\"1 MB/s\"")];
+    setting_misspelt: [("profile = \"rfc9260\",", "profile = \"rfc9260\", recieve_buffer = \"64 KiB\",")];
     unknown_key: [("delay = \"5 ms\"", "delai = \"5 ms\"")];
     unknown_section: [("[[flow]]", "[[flows]]")];
     unknown_key_of_variant: [("probability = 0.01", "probability = 0.01, plaice = \"before-queue\"")];

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_settings::Misfit;
 
 use crate::limits::MAX_NAME;
+use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::tree::{Node, NodeValue, Place};
 
@@ -85,16 +86,13 @@ impl<'a> Checker<'a> {
             None => path.to_owned(),
         };
         let message = format!("found {}; expected {}", misfit.found, misfit.allowed);
-        let found = misfit
-            .found
-            .trim_matches(|c| matches!(c, '"' | '`'))
-            .to_owned();
-        self.not_among(
-            &path,
-            &message,
-            &found,
-            misfit.words.iter().map(String::as_str),
-        );
+        let found = misfit.found.trim_matches(|c| matches!(c, '"' | '`'));
+        let words = misfit.words.iter().map(String::as_str);
+        // Beside a number, `allowed: off` would deny what the message has just allowed.
+        match misfit.words.len() == 1 && nearest(found, words.clone()).is_none() {
+            true => self.problem(&path, message),
+            false => self.not_among(&path, &message, found, words),
+        }
     }
 
     /// How many problems were found.

@@ -266,7 +266,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                 fault.message = format!(
                     "found {}; expected {}{}",
                     node.describe(),
-                    plainly(&expected),
+                    plainly(&expected, node),
                     sections(node, &path, &expected)
                 );
             }

@@ -104,6 +104,12 @@ impl Setting {
                     node: self.node.clone(),
                 }),
             },
+            NodeValue::Array(items) if items.iter().any(|it| it.own_name() == Some(last)) => {
+                let whole = &self.key;
+                let message =
+                    format!("names the whole of `{last}`; write `{whole}.KEY`, a key of it");
+                return Err(Problem::new(self.key_place.clone(), whole, message));
+            }
             _ => return Err(self.unknown_step(last, node)),
         }
         Ok(())
@@ -198,11 +204,21 @@ pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Prob
     }
 }
 
+/// A value of a sweep, such that two are the same text where they are the same value: 0, 0.0 and -0.0.
+fn as_compared(x: &Node) -> String {
+    match &x.value {
+        NodeValue::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            (*number as i64).to_string()
+        }
+        _ => x.to_json().to_string(),
+    }
+}
+
 /// Two points with one x would be one in every table.
 fn distinct(points: Vec<SweptPoint>, path: &str) -> Result<Vec<SweptPoint>, Problem> {
     let mut seen = std::collections::BTreeSet::new();
     for (_, x) in points.iter().flat_map(|point| &point.point) {
-        if !seen.insert(x.to_json().to_string()) {
+        if !seen.insert(as_compared(x)) {
             let message = format!("found {} twice among the points of a sweep", x.describe());
             return Err(Problem::new(x.place.clone(), path, message));
         }

@@ -265,9 +265,9 @@ impl Transport {
                         c.misfit(&path, &misfit);
                     }
                 }
+                Err(known) if key == name => c.unknown_key(&path, name, known),
                 Err(known) => {
-                    let what = if key == name { "key" } else { "switch" };
-                    c.not_among(&path, &format!("unknown {what} `{name}`"), name, known);
+                    c.not_among(&path, &format!("unknown switch `{name}`"), name, known);
                 }
             }
             if key != name && self.settings.contains_key(name) {

@@ -82,6 +82,14 @@ impl SettingError {
         }
     }
 
+    /// What is wrong, where the setting is named beside it.
+    pub fn what(&self) -> String {
+        match self {
+            SettingError::Unknown { .. } => self.to_string(),
+            SettingError::Value { misfit, .. } => misfit.to_string(),
+        }
+    }
+
     /// The setting that is meant; the name as it was found, where there is none of that name.
     pub fn setting(&self) -> &str {
         match self {

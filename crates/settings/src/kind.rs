@@ -368,6 +368,7 @@ impl Kind {
             (_, Datum::Real(number)) => number.to_string(),
             (_, Datum::Segments(number)) => format!("{number} segments"),
             (_, Datum::Word(word)) => word.clone(),
+            (_, Datum::List(items)) if items.len() == 1 => "1 value".to_owned(),
             (_, Datum::List(items)) => format!("{} values", items.len()),
             (_, Datum::Variant { kind, .. }) => kind.clone(),
             (_, Datum::Table(_)) => "a table".to_owned(),

@@ -98,8 +98,7 @@ pub fn parse(
                 text.replacen(',', ".", 1)
             ));
         }
-        let hint = nearest(unit, names())
-            .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
+        let hint = hint(unit, names);
         return Err(format!(
             "found the unit {unit:?} in {text:?}; allowed units: {}{hint}",
             allowed()
@@ -112,6 +111,18 @@ pub fn parse(
         return Err(format!("found {text:?}; {what} cannot be negative"));
     }
     Ok((number * factor, name))
+}
+
+/// What may be meant by a unit that nobody knows.
+fn hint<'a, N: Iterator<Item = &'a str>>(unit: &str, names: impl Fn() -> N) -> String {
+    let in_bytes = unit.contains('B') && !unit.to_lowercase().contains("bit");
+    if in_bytes && names().any(|name| name == "bit/s") {
+        return "; rates are in bits, and a byte has 8".to_owned();
+    }
+    // The sign for a millionth has two codes, and is far from the letter that stands for it here.
+    let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
+    let name = nearest(&plain, names());
+    name.map_or(String::new(), |name| format!("; did you mean {name:?}?"))
 }
 
 /// A regular expression for a number with one of these units, for schemas.
@@ -274,6 +285,26 @@ mod tests {
             "{error}"
         );
         assert!(error.ends_with("did you mean \"GiB\"?"), "{error}");
+    }
+
+    #[test]
+    fn a_micro_sign_means_a_millionth_and_bytes_are_no_bits() {
+        let told =
+            |text: &str, units| parse(text, "it", "1 s", &[units]).expect_err("no such unit");
+        for sign in ["40 \u{b5}s", "40 \u{3bc}s"] {
+            let error = told(sign, TIME);
+            assert!(error.ends_with("did you mean \"us\"?"), "{error}");
+        }
+        for bytes in ["5 MB/s", "5 MB", "5 KB/s", "5 MiB/s"] {
+            let error = told(bytes, RATE);
+            assert!(
+                error.ends_with("; rates are in bits, and a byte has 8"),
+                "{error}"
+            );
+        }
+        for bits in ["5 Mb/s", "5 MBit/s"] {
+            assert!(told(bits, RATE).contains("did you mean \"M"), "{bits}");
+        }
     }
 
     #[test]

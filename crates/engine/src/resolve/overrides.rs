@@ -67,7 +67,13 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
             run.is_changed_by(&all, all.len() - overrides.len() + number)
         };
         if !setting.key.starts_with("experiment.") && !runs.iter().any(changes) {
-            problems.push(idle(setting, &setting.key, &runs));
+            let again = overrides[number + 1..]
+                .iter()
+                .any(|it| it.key == setting.key);
+            problems.push(match again {
+                true => overtaken(setting),
+                false => idle(setting, &setting.key, &runs),
+            });
         }
     }
     for run in &runs {
@@ -131,6 +137,11 @@ impl Run<'_> {
         let name = sweep.get("name").or_else(|| sweep.get("parameter"));
         Some(name.and_then(Node::text).unwrap_or(key).to_owned())
     }
+}
+
+fn overtaken(setting: &Setting) -> Problem {
+    let message = "has no effect: it is set again further on; write it once";
+    Problem::new(setting.key_place.clone(), &setting.key, message)
 }
 
 fn idle(setting: &Setting, path: &str, runs: &[Run<'_>]) -> Problem {

@@ -159,7 +159,7 @@ impl Transport for Sctp {
 
     fn idle(&self) -> Option<Wrong> {
         let error = self.config.check_partners().err()?;
-        Some(Wrong::new(error.setting(), error.to_string()))
+        Some(Wrong::new(error.setting(), error.what()))
     }
 
     fn packet(&self) -> usize {

@@ -71,7 +71,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
             config,
             headers: HEADER as u64 + ip_header(given.ip),
         })),
-        Err(error) => Err(vec![Wrong::new(error.setting(), error.to_string())]),
+        Err(error) => Err(vec![Wrong::new(error.setting(), error.what())]),
     }
 }
 
@@ -116,7 +116,7 @@ impl Transport for Tcp {
 
     fn idle(&self) -> Option<Wrong> {
         let error = self.config.check_partners().err()?;
-        Some(Wrong::new(error.setting(), error.to_string()))
+        Some(Wrong::new(error.setting(), error.what()))
     }
 
     fn packet(&self) -> usize {

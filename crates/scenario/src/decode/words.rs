@@ -3,11 +3,13 @@
 use crate::tree::{Node, NodeValue};
 
 /// The words that serde has for Rust's types, as a spec's writer knows them.
-pub(super) fn plainly(expected: &str) -> String {
+pub(super) fn plainly(expected: &str, found: &Node) -> String {
     match expected {
         "f64" => "a number, such as 0.015".to_owned(),
         "a sequence" => "a list in brackets".to_owned(),
-        "u8" | "u16" | "u32" | "u64" | "usize" => format!("a whole number{}", range(expected)),
+        "u8" | "u16" | "u32" | "u64" | "usize" => {
+            format!("a whole number{}", range(expected, found))
+        }
         "a string" => "text in quotes".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a map" => "a table".to_owned(),
@@ -37,10 +39,12 @@ pub(super) fn array_length(expected: &str) -> Option<usize> {
         .find_map(|words| expected.strip_prefix(words)?.parse().ok())
 }
 
-fn range(kind: &str) -> &'static str {
-    match kind {
-        "u8" => " from 0 to 255",
-        "u16" => " from 0 to 65535",
+fn range(kind: &str, found: &Node) -> &'static str {
+    match (kind, &found.value) {
+        ("u8", _) => " from 0 to 255",
+        ("u16", _) => " from 0 to 65535",
+        // That it is not negative would be no answer to one that is too large.
+        ("u32", NodeValue::Integer(0..)) => " from 0 to 4294967295",
         _ => ", not negative",
     }
 }
