@@ -153,8 +153,9 @@ pub fn run(
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<Results, RunError> {
-    threads(jobs)?.install(|| {
-        let records = run_units(&Unit::all(plan), plan, store, runner, progress)?;
+    let units = Unit::all(plan);
+    threads(jobs, units.len())?.install(|| {
+        let records = run_units(&units, plan, store, runner, progress)?;
         Ok(store.assemble_known(plan, runner, records)?)
     })
 }
@@ -197,7 +198,8 @@ pub fn run_some(
     let units = Unit::all(plan).into_iter().enumerate();
     let own = units.filter(|(place, _)| wanted(*place));
     let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
-    threads(jobs)?.install(|| run_units(&own, plan, store, runner, progress).map(|_| ()))?;
+    threads(jobs, own.len())?
+        .install(|| run_units(&own, plan, store, runner, progress).map(|_| ()))?;
     Ok(own.len())
 }
 
@@ -249,7 +251,7 @@ pub fn in_memory(
     heard: &(impl Fn(&RunRecord) + Sync),
 ) -> Result<Vec<RunRecord>, RunError> {
     let units: Vec<&Unit<'_>> = units.iter().collect();
-    threads(jobs)?.install(|| {
+    threads(jobs, units.len())?.install(|| {
         each(&units, |unit| {
             let record = runner
                 .run(unit, seed, &mut Discard)
@@ -260,9 +262,13 @@ pub fn in_memory(
     })
 }
 
-/// As many threads as work is to be done at a time.
-fn threads(jobs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
-    ThreadPoolBuilder::new().num_threads(jobs.max(1)).build()
+/// More threads than this wait for each other: five thousand take a minute for what one does in a second.
+const MOST_THREADS: usize = 512;
+
+/// As many threads as work is to be done at a time, and no more than there are runs.
+fn threads(jobs: usize, runs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
+    let threads = jobs.min(runs).clamp(1, MOST_THREADS);
+    ThreadPoolBuilder::new().num_threads(threads).build()
 }
 
 /// Does the work of each unit on the threads of this pool; the results stand in the order of the units. After the first failure no
@@ -330,4 +336,21 @@ fn run_recorded(
         .map_err(|source| failed(unit, source))?;
     store::finish_series(sink, part, path, Keep::Durably)?;
     Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_no_more_threads_than_runs() {
+        let started = |jobs, runs| {
+            threads(jobs, runs)
+                .map(|pool| pool.current_num_threads())
+                .ok()
+        };
+        assert_eq!(started(100_000, 3), Some(3));
+        assert_eq!(started(2, 40), Some(2));
+        assert_eq!(started(4, 0), Some(1));
+    }
 }

@@ -272,12 +272,9 @@ impl Whole {
         };
         let count = shard.share.count;
         let all = (1..=count).map(|index| Share { index, count });
-        let missing: Vec<String> = all
-            .filter(|share| !found.contains_key(share))
-            .map(|share| share.to_string())
-            .collect();
+        let missing: Vec<Share> = all.filter(|share| !found.contains_key(share)).collect();
         if !missing.is_empty() {
-            let shares = missing.join(", ");
+            let shares = listed(&missing);
             return Err(ShardError::Missing { shares });
         }
         let plan = store::plan_of(&shard.plan)?;
@@ -328,9 +325,34 @@ impl Whole {
     }
 }
 
+/// Shares named in a message: all of a few, the first of many.
+fn listed(shares: &[Share]) -> String {
+    const MOST: usize = 8;
+    let names: Vec<String> = shares.iter().take(MOST).map(Share::to_string).collect();
+    match shares.len().saturating_sub(MOST) {
+        0 => names.join(", "),
+        more => format!("{}, and {more} more", names.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_shares_are_not_all_named() {
+        let of = |count| {
+            (1..=count)
+                .map(|index| Share { index, count })
+                .collect::<Vec<_>>()
+        };
+        let eight = "1/8, 2/8, 3/8, 4/8, 5/8, 6/8, 7/8, 8/8";
+        assert_eq!(listed(&of(8)), eight);
+        assert_eq!(
+            listed(&of(1000)),
+            format!("{}, and 992 more", eight.replace("/8", "/1000"))
+        );
+    }
 
     #[test]
     fn each_run_belongs_to_one_share() {
