@@ -5,6 +5,7 @@
 
 pub mod ladder;
 pub mod plot;
+mod sparse;
 
 mod canvas;
 mod curves;

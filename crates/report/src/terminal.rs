@@ -20,9 +20,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// What standard output is: colours only on a terminal and unless `NO_COLOR` is set, its width or 100.
+    /// What standard output is: colours only on a terminal that has them and unless `NO_COLOR` is set, its width or 100.
     pub fn detect() -> Terminal {
         let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let quiet = quiet || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
         Terminal {
             width: width.clamp(40, 160),
@@ -253,12 +254,18 @@ fn write_row(
     writeln!(out, "  {}", text.trim_end())
 }
 
-/// A text in so many characters.
+/// A text in so many characters: its begin and its end, in which rows differ (`sources 2`, `sources 4`).
 fn cut(text: &str, width: usize) -> String {
-    match text.chars().count() > width {
-        true => text.chars().take(width - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
     }
+    let end = width / 2;
+    let begin = text.chars().take(width.saturating_sub(end + 1));
+    begin
+        .chain(['…'])
+        .chain(text.chars().skip(count - end))
+        .collect()
 }
 
 fn with_half((mean, half): (String, Option<String>)) -> String {
@@ -425,6 +432,13 @@ fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_are_cut_can_be_told_from_each_other() {
+        let rows = ["sources 2", "sources 4", "loss 0.0001, hops 3", "é"];
+        let cut = rows.map(|row| cut(row, 8));
+        assert_eq!(cut, ["sou…es 2", "sou…es 4", "los…ps 3", "é"]);
+    }
 
     #[test]
     fn text_of_a_spec_gives_a_terminal_no_commands() {

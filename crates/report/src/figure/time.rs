@@ -7,6 +7,7 @@ use anabranch_scenario::value::Point;
 use super::Maker;
 use super::curves::Drawn;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
+use super::sparse::sparse;
 use crate::statistics::quantile;
 use crate::unit;
 
@@ -132,7 +133,8 @@ impl Maker<'_> {
         } else {
             for series in &runs[0] {
                 // The legend names the curve once.
-                drawn.push(std::mem::take(&mut label), index, mark, cut(series));
+                let points = sparse(mark, cut(series));
+                drawn.push(std::mem::take(&mut label), index, mark, points);
             }
         }
         for layer in drawn
