@@ -129,9 +129,11 @@ impl Evidence {
     }
 
     /// Adds half of a setting's buffer to what lies around, where it is not run anyway: a reader wants to know that it is not
-    /// enough.
-    pub fn add_half(&mut self, setting: Setting) {
+    /// enough. None is added that no association could have.
+    pub fn add_half(&mut self, question: &Question, setting: Setting) {
+        let least = question.buffers().first().copied();
         let half = setting.buffer.map(|buffer| buffer / 2);
+        let half = half.filter(|half| Some(*half) >= least);
         let run = |other: &Setting| other.streams == setting.streams && other.buffer == half;
         if self.deciding.iter().any(run) || !self.streams.contains(&setting.streams) {
             return;

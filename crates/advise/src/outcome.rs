@@ -186,7 +186,7 @@ impl Asked<'_> {
             }
             decided = runs.of(&evidence.decision(&question), &decided.records)?;
         };
-        evidence.add_half(shown);
+        evidence.add_half(&question, shown);
         let whole = evidence.whole(&question, shown);
         let results = runs.of(&whole, &decided.records)?;
         let mut advice = Advice::of(&question, &search, &evidence, &results);

@@ -74,6 +74,22 @@ fn without_losses_the_buffer_is_the_asked_share_of_what_the_pipe_holds() {
 }
 
 #[test]
+fn half_of_the_least_buffer_is_not_run() {
+    let question = question(0.0).checked().expect("sensible");
+    let mut evidence = Evidence::plan(&question, &found(&question, 2)).expect("something holds");
+    let grid = question.buffers();
+    let with = |buffer| Setting {
+        buffer: Some(buffer),
+        ..evidence.chosen
+    };
+    let [least, twice] = [grid[0], 2 * grid[0]].map(with);
+    evidence.add_half(&question, least);
+    assert!(!evidence.buffers.contains(&(grid[0] / 2)));
+    evidence.add_half(&question, twice);
+    assert!(evidence.buffers.contains(&grid[0]));
+}
+
+#[test]
 fn a_path_at_half_its_size_asks_for_the_same_buffer() {
     // Without losses all goes with the size: a pipe of 100 000 bytes, or twice one of 50 000.
     let whole = question(0.0).checked().expect("sensible");
