@@ -44,8 +44,9 @@ impl Bar {
 impl Progress for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.runs.store(runs, Ordering::Relaxed);
-        self.count(finished);
+        // Of nothing, all would be done.
         self.bar.set_length(seconds.ceil() as u64);
+        self.count(finished);
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 

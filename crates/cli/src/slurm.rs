@@ -204,7 +204,7 @@ done
 }
 
 /// A word as the shell reads it whole.
-fn quoted(word: &str) -> Result<String, Failure> {
+pub fn quoted(word: &str) -> Result<String, Failure> {
     let quoted = Quoter::new().quote(word);
     let quoted = quoted.map_err(|error| Failure::Asked(format!("found {word:?}: {error}")))?;
     Ok(quoted.into_owned())

@@ -32,6 +32,7 @@ use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::note::note;
 use crate::progress::Bar;
+use crate::slurm;
 use crate::wire::live::{self, MixedRunner};
 
 /// Lists the papers, each with where it was found, what it hides, and what its last run in this directory came to.
@@ -269,7 +270,7 @@ fn run_share(
     let runs = made.map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
     let mut out = io::stdout().lock();
     writeln!(out, "shard {share}: {runs} of {} runs", plan.runs())?;
-    let directory = directory.display();
+    let directory = slurm::quoted(&directory.display().to_string())?;
     writeln!(out, "with the others: anabranch merge {directory} ...")?;
     Ok(())
 }
@@ -386,7 +387,8 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
         }
     }
     writeln!(out, "report: {}", directory.join("report.html").display())?;
-    writeln!(out, "tables: anabranch show {}", directory.display())?;
+    let directory = slurm::quoted(&directory.display().to_string())?;
+    writeln!(out, "tables: anabranch show {directory}")?;
     Ok(())
 }
 
@@ -397,6 +399,15 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
             "{} is a shard of a sweep; `anabranch merge` puts the shards together",
             directory.display()
         )),
+        // The manifest is the last that is written.
+        StoreError::Read { ref source, .. }
+            if source.kind() == io::ErrorKind::NotFound && directory.join("runs").is_dir() =>
+        {
+            Failure::Asked(format!(
+                "{} is not finished: repeat the command that began it, and it continues",
+                directory.display()
+            ))
+        }
         StoreError::Read { path, source }
             if matches!(
                 source.kind(),

@@ -216,6 +216,7 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             "--tle pair.toml: ",
         ),
         (&["run", "failovr"], "did you mean `failover`?"),
+        (&["reproduce", "alamgir"], "did you mean `alamgir2002`?"),
         (
             &["run", "pair.toml", "--capture", "wir=x.pcapng"],
             "--capture: found \"wir\"; allowed: wire; did you mean `wire`?",
@@ -282,6 +283,28 @@ fn a_file_as_results_directory_is_status_2() {
         text(&ran.stderr).contains("cannot write results"),
         "{}",
         text(&ran.stderr)
+    );
+}
+
+#[test]
+fn a_directory_that_is_not_finished_is_told_from_others_and_one_of_two_words_is_quoted() {
+    let directory = with_spec();
+    let here = directory.path();
+    fs::create_dir_all(here.join("begun/runs")).expect("a directory");
+    let shown = anabranch(here, &["show", "begun"]);
+    assert_eq!(status(&shown), 2);
+    let said = text(&shown.stderr);
+    assert!(said.contains("begun is not finished: repeat"), "{said}");
+    // So many jobs are no more threads than there are runs.
+    let ran = anabranch(
+        here,
+        &["run", "pair.toml", "--jobs", "100000", "--out", "two words"],
+    );
+    assert_eq!(status(&ran), 0, "{}", text(&ran.stderr));
+    let said = text(&ran.stdout);
+    assert!(
+        said.contains("tables: anabranch show 'two words'\n"),
+        "{said}"
     );
 }
 

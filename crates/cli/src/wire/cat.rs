@@ -76,7 +76,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         let _ = tokio::time::timeout(PATIENCE, association.closed()).await;
     }
     let failed = result.as_ref().err().map(ToString::to_string);
-    bound.watched.finish(&bound.sctp.transport, failed)?;
+    bound.watched.finish(&bound.sctp.transport, true, failed)?;
     result
 }
 

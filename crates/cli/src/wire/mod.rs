@@ -447,7 +447,11 @@ async fn connect(
                 0 => String::new(),
                 _ => format!(" (packets came, and were discarded: {discards})"),
             };
-            format!("{heard}; is a server there, at the UDP port of --peer-udp-port?")
+            let place = match endpoint.udp_port() {
+                0 => "with --carrier ip",
+                _ => "at the UDP port of --peer-udp-port",
+            };
+            format!("{heard}; is a server there, {place}?")
         }
         _ => String::new(),
     };

@@ -52,9 +52,10 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     }
     report.end(&flows.summary(), &processor.used(), failed.as_deref())?;
     read(written, interrupted, &mut interrupts).await;
+    let receives = arguments.reverse || arguments.bidir;
     bound
         .watched
-        .finish(&bound.sctp.transport, failed.clone())?;
+        .finish(&bound.sctp.transport, receives, failed.clone())?;
     match failed {
         None => Ok(()),
         Some(reason) => Err(Failure::Wire(reason)),

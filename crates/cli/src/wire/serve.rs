@@ -138,7 +138,10 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     drop(printer);
     // A reader that reads has them all; one that does not keeps nobody from leaving.
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
-    bound.watched.finish(&bound.sctp.transport, failed)
+    let receives = !matches!(service, Service::Source);
+    bound
+        .watched
+        .finish(&bound.sctp.transport, receives, failed)
 }
 
 /// Tells peers that it is over, who would find out by their timers alone.

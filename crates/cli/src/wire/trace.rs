@@ -118,6 +118,7 @@ fn spec(transport: &Transport, observed: &Observed) -> Document {
                 .with("title", title)
                 .with("kind", "time")
                 .with("experiment", "main")
+                .with("window", [Span(0), end])
                 .with("curve", [curve]);
             document = document.push("figure", figure);
         }

@@ -182,9 +182,14 @@ fn spool(directory: &Path, kept: &Arc<Mutex<Kept>>) -> Result<Spool, Failure> {
 }
 
 impl Watched {
-    /// Ends the capture, and writes the results directory of the first association. `failed`: why it ended otherwise than
-    /// gracefully.
-    pub fn finish(self, transport: &Transport, failed: Option<String>) -> Result<(), Failure> {
+    /// Ends the capture, and writes the results directory of the first association. `receives`: data comes in, and not only what the
+    /// ends say to each other beside it. `failed`: why it ended otherwise than gracefully.
+    pub fn finish(
+        self,
+        transport: &Transport,
+        receives: bool,
+        failed: Option<String>,
+    ) -> Result<(), Failure> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(mut file), Some(path)) = (kept.capture.take(), &self.capture) {
             file.finish().map_err(|error| {
@@ -206,6 +211,9 @@ impl Watched {
         };
         drop(kept);
         observed.failed = failed;
+        if !receives {
+            observed.deliveries.clear();
+        }
         if full {
             note(format_args!("the trace ends after {MOST_SAMPLES} samples"));
         }

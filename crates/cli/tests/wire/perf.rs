@@ -34,6 +34,8 @@ fn perf_counts_what_the_sink_got() {
         "--unordered",
         "--profile",
         "rfc4960",
+        "--trace",
+        "sent",
     ];
     let perf = run(here, &[&arguments[..], &options].concat());
     let document = json(&perf);
@@ -66,6 +68,20 @@ fn perf_counts_what_the_sink_got() {
         "{shown}"
     );
     assert!(here.join("traced/figures/a_rwnd.svg").exists());
+    // A sender does not know when its data was delivered, and what the sink tells it in the end is no data. Its figures go to the end,
+    // also where a window stood still long before.
+    let shown = run(here, &["show", "sent"]);
+    let shown = text(&shown.stdout);
+    assert!(
+        shown.contains("Congestion window") && !shown.contains("goodput"),
+        "{shown}"
+    );
+    let spec = fs::read_to_string(here.join("sent/spec.toml")).expect("a spec");
+    assert_eq!(
+        spec.matches("\nwindow = [\"0 s\", ").count(),
+        spec.matches("[[figure]]").count(),
+        "{spec}"
+    );
     let capture = fs::metadata(here.join("sink.pcapng")).expect("a capture");
     assert!(capture.len() > 3_000_000, "{} bytes", capture.len());
     let tshark = Command::new("tshark")
