@@ -6,16 +6,36 @@ use anabranch_wire::Ssn;
 
 use super::{Queued, SendQueue, Turn};
 use crate::stream_table::StreamTable;
+use crate::work;
+
+/// A message that waits, by when it was given.
+type Behind = (u64, Queued);
+
+/// The messages that wait for one stream, in the order in which they were given.
+#[derive(Debug, Default)]
+struct OfStream {
+    messages: VecDeque<Behind>,
+    /// Bytes of user data of them: asked for often, of one stream after the other.
+    bytes: usize,
+}
 
 /// The streams that are being reset, and what was given for them since.
+///
+/// A user may wait with much on thousands of streams, and a peer has them settled one by one, each time that it likes. So what waits for one stream
+/// is apart from what waits for others, and what only a reset of all streams holds is apart from the rest.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
     /// How many resets of all streams there are.
     all: u32,
     streams: BTreeSet<u16>,
-    behind: VecDeque<(Turn, Queued)>,
-    /// Bytes of user data of those given for a stream, where there are any: they are asked for often, of one stream after the other.
-    bytes: BTreeMap<u16, usize>,
+    /// What waits for the streams above.
+    apart: BTreeMap<u16, OfStream>,
+    /// What waits for others, while all streams are being reset.
+    others: BTreeMap<u16, OfStream>,
+    /// What was given without a stream: it could come to any.
+    spread: VecDeque<Behind>,
+    /// How many were given.
+    given: u64,
 }
 
 impl Holding {
@@ -23,21 +43,96 @@ impl Holding {
     fn holds(&self, turn: Turn) -> bool {
         match turn {
             Turn::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
-            Turn::Spread => self.all > 0 || !self.streams.is_empty(),
+            Turn::Spread => self.holds_any(),
         }
+    }
+
+    fn holds_any(&self) -> bool {
+        self.all > 0 || !self.streams.is_empty()
     }
 
     fn push(&mut self, turn: Turn, queued: Queued) {
-        if let Turn::Stream(stream) = turn {
-            *self.bytes.entry(stream).or_default() += queued.message.payload.len();
-        }
-        self.behind.push_back((turn, queued));
+        let number = self.given;
+        self.given += 1;
+        let Turn::Stream(stream) = turn else {
+            return self.spread.push_back((number, queued));
+        };
+        let of_it = if self.streams.contains(&stream) {
+            self.apart.entry(stream).or_default()
+        } else {
+            self.others.entry(stream).or_default()
+        };
+        of_it.bytes += queued.message.payload.len();
+        of_it.messages.push_back((number, queued));
     }
 
-    fn take(&mut self) -> VecDeque<(Turn, Queued)> {
-        self.bytes.clear();
-        std::mem::take(&mut self.behind)
+    fn bytes_of(&self, stream: u16) -> usize {
+        let of_it = self.apart.get(&stream).or_else(|| self.others.get(&stream));
+        of_it.map_or(0, |it| it.bytes)
     }
+
+    /// These are being reset, too; `None`: all.
+    fn begin(&mut self, streams: Option<&[u16]>) {
+        let Some(streams) = streams else {
+            self.all += 1;
+            return;
+        };
+        for &stream in streams {
+            self.streams.insert(stream);
+            if let Some(of_it) = self.others.remove(&stream) {
+                self.apart.insert(stream, of_it);
+            }
+        }
+    }
+
+    /// These no longer are; `None`: all by one call. Takes out what nothing holds any more, in the order in which it was given.
+    fn end(&mut self, streams: Option<&[u16]>) -> Vec<(Turn, Queued)> {
+        let mut free = Vec::new();
+        match streams {
+            Some(streams) => {
+                for &stream in streams {
+                    self.streams.remove(&stream);
+                    let Some(of_it) = self.apart.remove(&stream) else {
+                        continue;
+                    };
+                    if self.all > 0 {
+                        self.others.insert(stream, of_it);
+                    } else {
+                        free.push((Turn::Stream(stream), of_it.messages));
+                    }
+                }
+            }
+            None => self.all = self.all.saturating_sub(1),
+        }
+        if self.all == 0 {
+            let others = std::mem::take(&mut self.others).into_iter();
+            free.extend(others.map(|(stream, of_it)| (Turn::Stream(stream), of_it.messages)));
+        }
+        if !self.holds_any() {
+            free.push((Turn::Spread, std::mem::take(&mut self.spread)));
+        }
+        in_order(free)
+    }
+
+    /// Takes all out, in the order in which it was given.
+    fn take(&mut self) -> Vec<(Turn, Queued)> {
+        let apart = std::mem::take(&mut self.apart).into_iter();
+        let streams = apart.chain(std::mem::take(&mut self.others));
+        let of_streams = streams.map(|(stream, of_it)| (Turn::Stream(stream), of_it.messages));
+        let spread = (Turn::Spread, std::mem::take(&mut self.spread));
+        in_order(of_streams.chain([spread]).collect())
+    }
+}
+
+/// The messages of several queues in the order in which they were given, whichever of these they are of.
+fn in_order(queues: Vec<(Turn, VecDeque<Behind>)>) -> Vec<(Turn, Queued)> {
+    let queues = queues.into_iter();
+    let mut all: Vec<(u64, Turn, Queued)> = queues
+        .flat_map(|(turn, queue)| queue.into_iter().map(move |(at, it)| (at, turn, it)))
+        .collect();
+    work::count(all.len());
+    all.sort_by_key(|it| it.0);
+    all.into_iter().map(|(_, turn, it)| (turn, it)).collect()
 }
 
 impl SendQueue {
@@ -55,17 +150,12 @@ impl SendQueue {
 
     /// Bytes of user data given for `stream` that wait.
     pub(super) fn bytes_behind(&self, stream: u16) -> usize {
-        let bytes = self.holding.as_ref().and_then(|it| it.bytes.get(&stream));
-        bytes.copied().unwrap_or(0)
+        self.holding.as_ref().map_or(0, |it| it.bytes_of(stream))
     }
 
     /// What is given for `streams` from now on waits; `None`: for any. Those of several calls differ, but for any.
     pub fn hold(&mut self, streams: Option<&[u16]>) {
-        let holding = self.holding.get_or_insert_default();
-        match streams {
-            Some(streams) => holding.streams.extend(streams),
-            None => holding.all += 1,
-        }
+        self.holding.get_or_insert_default().begin(streams);
     }
 
     /// Whether all that was given for `streams` before was sent at least once.
@@ -99,24 +189,12 @@ impl SendQueue {
         let Some(mut holding) = self.holding.take() else {
             return;
         };
-        match streams {
-            Some(streams) => {
-                for stream in streams {
-                    holding.streams.remove(stream);
-                }
-            }
-            None => holding.all = holding.all.saturating_sub(1),
+        for (turn, queued) in holding.end(streams) {
+            self.behind -= queued.message.payload.len();
+            self.messages -= 1;
+            self.enqueue(turn, queued);
         }
-        for (turn, queued) in holding.take() {
-            if holding.holds(turn) {
-                holding.push(turn, queued);
-            } else {
-                self.behind -= queued.message.payload.len();
-                self.messages -= 1;
-                self.enqueue(turn, queued);
-            }
-        }
-        if holding.all > 0 || !holding.streams.is_empty() {
+        if holding.holds_any() {
             self.holding = Some(holding);
         }
     }

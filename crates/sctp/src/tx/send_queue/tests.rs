@@ -372,3 +372,131 @@ fn bytes_behind_a_reset_count_for_their_streams() {
     assert_eq!(behind(&queue), [0, 0, 0]);
     assert_eq!(of_each(&queue), [40, 5, 40]);
 }
+
+/// All that waits in one queue, walked at each release.
+#[derive(Default)]
+struct Walked {
+    all: u32,
+    streams: std::collections::BTreeSet<u16>,
+    behind: Vec<(Turn, usize)>,
+    /// What was queued, in the order in which it was.
+    queued: Vec<(Turn, usize)>,
+}
+
+impl Walked {
+    fn holds(&self, turn: Turn) -> bool {
+        match turn {
+            Turn::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
+            Turn::Spread => self.all > 0 || !self.streams.is_empty(),
+        }
+    }
+
+    fn push(&mut self, turn: Turn, length: usize) {
+        if self.holds(turn) {
+            self.behind.push((turn, length));
+        } else {
+            self.queued.push((turn, length));
+        }
+    }
+
+    fn release(&mut self, streams: Option<&[u16]>) {
+        match streams {
+            Some(streams) => streams.iter().for_each(|it| {
+                self.streams.remove(it);
+            }),
+            None => self.all = self.all.saturating_sub(1),
+        }
+        for (turn, length) in std::mem::take(&mut self.behind) {
+            self.push(turn, length);
+        }
+    }
+
+    fn bytes_behind(&self, stream: u16) -> usize {
+        let of_it = self.behind.iter().filter(|it| it.0 == Turn::Stream(stream));
+        of_it.map(|it| it.1).sum()
+    }
+}
+
+/// Holds of some streams and of all, that overlap, against the plain way: what waits is the same, and what goes on goes in the order in
+/// which it was given, over all streams.
+#[test]
+fn what_is_released_is_what_a_walk_releases() {
+    let mut held = 0;
+    for seed in 1..=200 {
+        let mut random = crate::draws::draws(seed);
+        let mut queue = queue_of(SchedulerKind::Fcfs);
+        let mut walked = Walked::default();
+        let mut holds: Vec<Option<Vec<u16>>> = Vec::new();
+        for turn in 1..=300 {
+            match random(10) {
+                0 => {
+                    let all = random(4) == 0;
+                    let free = |it: &u16| !walked.streams.contains(it);
+                    let some: Vec<u16> = (0..6).filter(|_| random(3) == 0).filter(free).collect();
+                    let streams = (!all).then_some(some);
+                    queue.hold(streams.as_deref());
+                    match &streams {
+                        Some(some) => walked.streams.extend(some),
+                        None => walked.all += 1,
+                    }
+                    holds.push(streams);
+                }
+                1 if !holds.is_empty() => {
+                    let streams = holds.swap_remove(random(holds.len() as u32) as usize);
+                    queue.release(streams.as_deref(), false);
+                    walked.release(streams.as_deref());
+                }
+                2 if random(20) == 0 => {
+                    let withdrawn = queue.withdraw_held(&mut Vec::new());
+                    assert_eq!(withdrawn, std::mem::take(&mut walked.behind).len());
+                }
+                _ => {
+                    let to = match random(8) as u16 {
+                        6.. => Turn::Spread,
+                        stream => Turn::Stream(stream),
+                    };
+                    queue.push(to, message(turn), false, None, None);
+                    walked.push(to, turn);
+                    held = held.max(walked.behind.len());
+                }
+            }
+            let behind: Vec<_> = (0..6).map(|it| queue.bytes_behind(it)).collect();
+            let expected: Vec<_> = (0..6).map(|it| walked.bytes_behind(it)).collect();
+            assert_eq!(behind, expected, "seed {seed}, {turn}");
+            let all = walked.behind.iter().map(|it| it.1).sum::<usize>();
+            assert_eq!(queue.behind, all, "seed {seed}, {turn}");
+            assert_eq!(
+                queue.messages(),
+                walked.behind.len() + walked.queued.len(),
+                "seed {seed}, {turn}"
+            );
+        }
+        for streams in holds {
+            queue.release(streams.as_deref(), false);
+            walked.release(streams.as_deref());
+        }
+        assert!(queue.holding.is_none(), "seed {seed}");
+        // First come, first served tells the order.
+        let sent = std::iter::from_fn(|| queue.pop(1_000, || 9).map(|it| it.user_data.len()));
+        let expected = walked.queued.iter().map(|it| it.1);
+        assert!(sent.eq(expected), "seed {seed}");
+    }
+    assert!(held > 30, "{held}");
+}
+
+#[test]
+fn a_release_costs_what_is_released() {
+    let mut queue = queue_of(SchedulerKind::RoundRobin);
+    let streams: Vec<u16> = (0..2_000).collect();
+    queue.hold(Some(&streams));
+    for stream in (0..2_000).chain([7]).chain([9; 20_000]) {
+        queue.push(Turn::Stream(stream), message(1), false, None, None);
+    }
+    crate::work::take();
+    queue.release(Some(&[7]), true);
+    assert_eq!(crate::work::take(), 2);
+    queue.hold(None);
+    queue.release(Some(&[8]), true);
+    queue.release(None, false);
+    assert_eq!(crate::work::take(), 1, "that of 8");
+}
