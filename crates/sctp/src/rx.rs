@@ -24,6 +24,7 @@ mod sack_policy;
 mod sacks;
 mod steps;
 mod tsn_tracker;
+mod unread;
 mod window;
 
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -40,7 +41,6 @@ use crate::config::Config;
 use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
-use crate::queue::Queue;
 use crate::seldom::Seldom;
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
 use assembly::Assembly;
@@ -52,6 +52,7 @@ use reassembly::{Fragmented, Reassembly};
 use room::Source;
 use sack_policy::SackPolicy;
 use tsn_tracker::{Arrival, Neighbours, TsnTracker};
+use unread::Unread;
 use window::ReceiveWindow;
 
 /// What became of a DATA chunk.
@@ -114,7 +115,7 @@ pub struct Receiver {
     reassembly: Reassembly,
     order: Order,
     long: Long,
-    ready: Queue<Readable>,
+    ready: Unread,
     assembly: Assembly,
     /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
     unrecorded: Seldom<Vec<(u16, usize)>>,
@@ -149,7 +150,7 @@ impl Receiver {
             reassembly: Reassembly::default(),
             order: Order::default(),
             long: Long::default(),
-            ready: Queue::default(),
+            ready: Unread::default(),
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
             unrecorded: Seldom::default(),
             partial_delivery_point: config.partial_delivery_point.map(|it| it as u64).into(),
@@ -482,7 +483,7 @@ impl Receiver {
         if self.ready.is_empty() && !self.has_nothing() {
             self.relieve_reader();
         }
-        let Readable { part, bytes, .. } = self.ready.pop_front()?;
+        let Readable { part, bytes, .. } = self.ready.take_first()?;
         self.is_taken(&part, bytes);
         Some(part)
     }

@@ -206,6 +206,13 @@ impl Siege {
             .count()
     }
 
+    /// TSNs from the first on that it has.
+    fn taken(&self) -> u32 {
+        let association = self.id.and_then(|id| self.z.association(id));
+        let cumulative = association.map_or(FIRST, |it| it.cumulative_tsn());
+        cumulative.wrapping_add(1).wrapping_sub(FIRST)
+    }
+
     fn is_open(&self) -> bool {
         let association = self.id.and_then(|id| self.z.association(id));
         association.is_some_and(|it| !it.is_closed())
@@ -354,6 +361,17 @@ const INTERLEAVED: &[Attack] = &[
     ("every other piece of one message", |it| {
         it.send_all((1..60_000).map(|at| piece(at, 3, (0, 2 * at + 1), false, false)));
     }),
+    (
+        "sixty messages that are delivered in parts, a byte of each by turns",
+        |it| {
+            // The window closes, so that they begin to be delivered.
+            let by_turns = |at: u32| piece(at, at as u16 % 60, (0, at / 60), false, false);
+            it.send_all((0..60_000).map(by_turns));
+            it.read(usize::MAX);
+            let taken = it.taken();
+            it.send_all((taken..taken + 60_000).map(by_turns));
+        },
+    ),
     ("a message in pieces, in order, that are not read", |it| {
         it.send_all((0..60_000).map(|at| piece(at, 3, (0, at), false, false)));
     }),

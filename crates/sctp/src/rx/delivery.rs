@@ -10,10 +10,10 @@ use super::interleaved::delivery::told_of;
 use super::message::{MessageBytes, ReceivedPart};
 use super::order::{Order, Whole};
 use super::reassembly::{Head, Reassembly};
+use super::unread::Unread;
 use super::window::ReceiveWindow;
 use super::{Abandoned, Receiver};
 use crate::profile::Counts;
-use crate::queue::Queue;
 use crate::seldom::Seldom;
 use crate::stats::ReceiverCounters;
 
@@ -50,7 +50,7 @@ pub(super) struct Delivery<'a> {
     /// What can be read counts as read.
     pub as_read: bool,
     pub counts: Counted,
-    pub ready: &'a mut Queue<Readable>,
+    pub ready: &'a mut Unread,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut Held,
     pub statistics: &'a mut ReceiverCounters,
@@ -94,23 +94,36 @@ impl Delivery<'_> {
             self.held.free(part.stream, bytes);
             bytes = 0;
         }
+        let is_whole = part.begins && part.ends;
+        let readable = Readable {
+            part,
+            bytes,
+            compact,
+        };
+        if is_whole {
+            self.ready.push_back(readable);
+        } else {
+            self.add_part(readable);
+        }
+    }
+
+    #[inline(never)]
+    fn add_part(&mut self, readable: Readable) {
+        let Readable { part, .. } = &readable;
         // What is not read yet of the same message takes it in.
         if !part.begins
             && let Some(last) = self.ready.back_mut()
             && last.part.stream == part.stream
             && !last.part.ends
         {
-            last.part.ends = part.ends;
-            last.part.payload.append(part.payload);
-            last.bytes += bytes;
-            last.compact &= compact;
-            return;
+            let (stream, ends) = (part.stream, part.ends);
+            last.part.ends = ends;
+            last.part.payload.append(readable.part.payload);
+            last.bytes += readable.bytes;
+            last.compact &= readable.compact;
+            return self.ready.took_in(stream, ends);
         }
-        self.ready.push_back(Readable {
-            part,
-            bytes,
-            compact,
-        });
+        self.ready.push_part(readable, self.statistics.messages);
     }
 }
 
@@ -318,11 +331,15 @@ impl Receiver {
             self.window.has_memory_for(data, chunks)
         };
         let kept = former.ready.iter().take_while(fits).count();
-        let cut = former.ready.drain(kept..).filter(|it| !it.part.begins);
+        let cut = former.ready.drain(kept..);
+        let cut = cut.filter(|it| !it.part.begins && !it.is_nothing());
         endless.extend(cut.map(|it| it.part.stream));
         // What follows the last end of a stream is of the message that has none.
         for readable in former.ready.drain(..).rev() {
             let stream = readable.part.stream;
+            if readable.is_nothing() {
+                continue;
+            }
             if readable.part.ends {
                 endless.retain(|&it| it != stream);
             } else if endless.contains(&stream) {

@@ -165,8 +165,8 @@ impl Receiver {
         trace: &mut Trace,
     ) -> Vec<Abandoned> {
         let aborted: Vec<_> = dropped.iter().filter_map(|it| it.2).collect();
-        if !aborted.is_empty() {
-            self.forget_endless(aborted.iter().map(|it| it.stream).collect());
+        for message in &aborted {
+            self.forget_endless(message.stream);
         }
         for (stream, number, aborted) in dropped {
             let (mut delivery, order, _) = self.delivery(now, trace);
@@ -182,29 +182,19 @@ impl Receiver {
         aborted
     }
 
-    /// The messages that are being delivered on these streams have no end: forgets what of them was not read. What the user has
+    /// The message that is being delivered on this stream has no end: forgets what of it was not read. What the user has
     /// not read may hold the end of an earlier message of the stream, and its beginning stays.
-    pub(super) fn forget_endless(&mut self, mut streams: Vec<u16>) {
-        let ready: Vec<_> = self.ready.drain(..).collect();
-        for readable in ready.into_iter().rev() {
-            let Some(at) = streams.iter().position(|it| *it == readable.part.stream) else {
-                self.ready.push_front(readable);
-                continue;
-            };
-            if readable.part.begins || readable.part.ends {
-                streams.swap_remove(at);
-            }
-            if readable.part.ends {
-                self.ready.push_front(readable);
-                continue;
-            }
+    pub(super) fn forget_endless(&mut self, stream: u16) {
+        let delivered = self.statistics.messages;
+        let (window, held) = (&mut self.window, &mut self.held);
+        let begins = self.ready.forget(stream, delivered, |readable| {
             let payload = &readable.part.payload;
-            let (length, chunks) = (payload.len(), payload.chunks());
-            self.window.uncount(readable.bytes);
-            self.window.forget(length, chunks);
-            self.held.free(readable.part.stream, readable.bytes);
-        }
-        for stream in streams {
+            window.uncount(readable.bytes);
+            window.forget(payload.len(), payload.chunks());
+            held.free(stream, readable.bytes);
+        });
+        self.ready.tidy(delivered);
+        if !begins {
             self.assembly.forget(stream);
         }
     }

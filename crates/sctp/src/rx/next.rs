@@ -244,6 +244,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use anabranch_wire::encode::Encode;
+    use anabranch_wire::extension::{ForwardTsn, Skipped};
     use anabranch_wire::packet::CommonHeader;
     use anabranch_wire::{PacketBuilder, Ssn, Tsn};
     use bytes::{Bytes, BytesMut};
@@ -311,10 +312,35 @@ mod tests {
         format!("{stands:?} {:?} {out:?} {parts:?}", rx.statistics())
     }
 
-    /// Messages of one or several chunks, on some streams, that fill their packets or share them, of which some come late, twice or never.
+    /// The peer gives up what is missing up to some TSN, and the messages before some number of some streams.
+    fn give_up(
+        now: Nanos,
+        ends: &mut [Receiver; 2],
+        traces: &mut [Trace; 2],
+        draw: &mut Draw,
+        ssns: &[Ssn],
+    ) {
+        let to = ends[0].cumulative_tsn().add(draw.below(6) as u32);
+        let mut skipped = Vec::new();
+        for (stream_id, ssn) in (0..).zip(ssns) {
+            if draw.below(2) == 0 {
+                let ssn = Ssn(ssn.0.wrapping_sub(1 + draw.below(8) as u16));
+                skipped.push(Skipped { stream_id, ssn });
+            }
+        }
+        let forward = ForwardTsn::new(to, &skipped);
+        let [one, other] = [0, 1].map(|end| {
+            let (rx, trace) = (&mut ends[end], &mut traces[end]);
+            rx.handle_forward_tsn(now, &forward, PathId(0), trace)
+        });
+        assert_eq!(one, other);
+    }
+
+    /// Messages of one or several chunks, on some streams, that fill their packets or share them, of which some come late, twice or never, and some are
+    /// given up.
     #[test]
     fn short_ways_leave_what_the_long_way_leaves() {
-        let mut behind_gaps = 0;
+        let (mut behind_gaps, mut given_up) = (0, 0);
         for seed in 1..=300_u64 {
             let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let name = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
@@ -331,6 +357,10 @@ mod tests {
                 for (stream, ssn) in (0..).zip(ssns) {
                     end.order.pass(stream, Ssn(ssn.0.wrapping_sub(1)));
                 }
+            }
+            let gives_up = draw.below(3) == 0;
+            for end in &mut ends {
+                end.expect_abandoned(gives_up);
             }
             let (streams, lost, small) = (1 + draw.below(3), draw.below(25), draw.below(40));
             let mut late: Vec<Bytes> = Vec::new();
@@ -380,6 +410,10 @@ mod tests {
                     come.push(late.remove(at));
                 }
                 let (now, reads) = (1_000_000 * Nanos::from(turn), draw.below(5) > 0);
+                if gives_up && draw.below(12) == 0 {
+                    give_up(now, &mut ends, &mut traces, &mut draw, &ssns);
+                    given_up += 1;
+                }
                 for packet in come.iter().filter(|packet| !packet.is_empty()) {
                     let had_gaps = ends[0].tracker.has_gaps();
                     let [short, long] = [0, 1].map(|end| {
@@ -392,6 +426,9 @@ mod tests {
                 }
             }
         }
-        assert!(behind_gaps > 2_000, "{behind_gaps}");
+        assert!(
+            behind_gaps > 2_000 && given_up > 1_000,
+            "{behind_gaps} {given_up}"
+        );
     }
 }

@@ -26,12 +26,8 @@ impl Receiver {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }
-        let of_stream = |readable: &Readable| readable.part.stream == stream;
-        let place = self.ready.iter().position(of_stream)?;
-        if place == 0 {
-            return self.take_first();
-        }
-        let Readable { part, bytes, .. } = self.ready.remove(place)?;
+        let delivered = self.statistics.messages;
+        let Readable { part, bytes, .. } = self.ready.take_first_on(stream, delivered)?;
         self.is_taken(&part, bytes);
         Some(part)
     }

@@ -297,7 +297,7 @@ impl Receiver {
             let (stream, unordered, mid) = it.key;
             let pieces = it.pieces;
             if it.was_open {
-                self.forget_endless(vec![stream]);
+                self.forget_endless(stream);
                 let name = (unordered, mid);
                 aborted.push(told_of(stream, name, pieces.first_tsn(), pieces.ppid()));
             }

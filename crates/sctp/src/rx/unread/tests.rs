@@ -1,0 +1,168 @@
+//! The queue against one in which nothing is known of places, and all is walked.
+
+use anabranch_wire::{Ssn, Tsn};
+use bytes::Bytes;
+
+use super::*;
+use crate::draws::draws;
+
+const STREAMS: u32 = 5;
+
+fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Readable {
+    let part = ReceivedPart {
+        stream,
+        ppid: 0,
+        unordered: false,
+        ssn: Ssn(0),
+        tsn: Tsn(0),
+        begins,
+        ends,
+        payload: MessageBytes::One(Bytes::from(text)),
+    };
+    Readable {
+        bytes: part.payload.len() as u64,
+        part,
+        compact: true,
+    }
+}
+
+/// As they are read: stream, flags, bytes as the window counts them, and user data.
+fn told(it: Readable) -> (u16, bool, bool, u64, Bytes) {
+    let part = it.part;
+    let data = part.payload.into_bytes();
+    (part.stream, part.begins, part.ends, it.bytes, data)
+}
+
+/// The plain way.
+#[derive(Default)]
+struct Walked(VecDeque<Readable>);
+
+impl Walked {
+    fn forget(&mut self, stream: u16) -> (bool, Vec<Readable>) {
+        let (mut found, mut taken) = (false, Vec::new());
+        for place in (0..self.0.len()).rev() {
+            let part = &self.0[place].part;
+            if part.stream != stream {
+                continue;
+            }
+            if part.ends {
+                break;
+            }
+            let begins = part.begins;
+            taken.extend(self.0.remove(place));
+            if begins {
+                found = true;
+                break;
+            }
+        }
+        taken.reverse();
+        (found, taken)
+    }
+
+    fn take_on(&mut self, stream: u16) -> Option<Readable> {
+        let place = self.0.iter().position(|it| it.part.stream == stream)?;
+        self.0.remove(place)
+    }
+}
+
+#[test]
+fn what_is_taken_out_leaves_what_walking_leaves() {
+    let (mut forgotten, mut most_empty) = (0, 0);
+    for seed in 1..=400_u64 {
+        let mut random = draws(seed);
+        let (mut unread, mut walked) = (Unread::default(), Walked::default());
+        let mut delivered = u64::from(random(3));
+        let mut open = [false; STREAMS as usize];
+        let (reads, forgets) = (random(30), random(4));
+        for turn in 0..600 {
+            let stream = random(STREAMS) as u16;
+            let is_open = &mut open[usize::from(stream)];
+            let text = || format!("{seed} {turn};");
+            let choice = random(100);
+            if choice < reads {
+                let taken = unread.take_first().map(told);
+                assert_eq!(taken, walked.0.pop_front().map(told), "seed {seed}, {turn}");
+            } else if choice < reads + 3 {
+                let taken = unread.take_first_on(stream, delivered).map(told);
+                assert_eq!(
+                    taken,
+                    walked.take_on(stream).map(told),
+                    "seed {seed}, {turn}"
+                );
+            } else if choice < reads + 3 + forgets && *is_open {
+                let mut taken = Vec::new();
+                let begins = unread.forget(stream, delivered, |it| taken.push(told(it)));
+                unread.tidy(delivered);
+                let (found, walked) = walked.forget(stream);
+                let walked: Vec<_> = walked.into_iter().map(told).collect();
+                assert_eq!(taken, walked, "seed {seed}, {turn}");
+                assert_eq!(begins, found, "seed {seed}, {turn}");
+                assert!(unread.empty() <= FEW.max(unread.len() / SOME));
+                forgotten += taken.len();
+                *is_open = false;
+            } else {
+                // A whole one, the beginning, the middle or the end of one.
+                let begins = !*is_open;
+                let ends = if begins {
+                    random(4) > 0
+                } else {
+                    random(8) == 0
+                };
+                delivered += u64::from(ends);
+                *is_open = !ends;
+                let [one, other] = [0, 1].map(|_| readable(stream, begins, ends, text()));
+                walked.0.push_back(other);
+                if begins && ends {
+                    unread.push_back(one);
+                } else {
+                    unread.push_part(one, delivered);
+                }
+            }
+            assert_eq!(unread.is_empty(), walked.0.is_empty(), "seed {seed}");
+            assert_eq!(unread.len() - unread.empty(), walked.0.len());
+            assert!(!unread.back().is_some_and(Readable::is_nothing));
+            most_empty = most_empty.max(unread.empty());
+        }
+        let taken = std::iter::from_fn(|| unread.take_first());
+        assert!(taken.map(told).eq(walked.0.into_iter().map(told)), "{seed}");
+    }
+    assert!(
+        forgotten > 2_000 && most_empty > FEW,
+        "{forgotten} {most_empty}"
+    );
+}
+
+/// Parts take in what follows them: that is a message more, and no place more.
+#[test]
+fn an_end_that_is_taken_in_moves_no_place() {
+    let mut unread = Unread::default();
+    unread.push_part(readable(1, true, false, "a".into()), 0);
+    unread.push_part(readable(2, true, false, "b".into()), 0);
+    // The end of the second came, and was taken in.
+    unread.back_mut().expect("it is there").part.ends = true;
+    unread.took_in(2, true);
+    unread.push_part(readable(1, false, false, "c".into()), 1);
+    let mut taken = Vec::new();
+    assert!(unread.forget(1, 1, |it| taken.push(told(it).4)));
+    unread.tidy(1);
+    assert_eq!(taken, ["a", "c"]);
+    assert_eq!(unread.take_first().map(|it| told(it).4), Some("b".into()));
+    assert!(unread.is_empty() && unread.places.is_none());
+}
+
+/// What waits costs nothing, and what goes by itself.
+#[test]
+fn forgetting_costs_what_is_forgotten() {
+    let mut unread = Unread::default();
+    for at in 0..10_000 {
+        unread.push_back(readable(3, true, true, format!("{at}")));
+    }
+    for at in 0..10 {
+        unread.push_part(readable(1, at == 0, false, "x".into()), 10_000 + at);
+        unread.push_back(readable(3, true, true, "between".into()));
+    }
+    work::take();
+    unread.forget(1, 10_010, drop);
+    unread.tidy(10_010);
+    assert_eq!((work::take(), unread.empty()), (10, 10));
+}
