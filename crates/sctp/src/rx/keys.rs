@@ -38,6 +38,11 @@ impl ByNumber {
     pub fn stream(self) -> u16 {
         (self.0 >> 16) as u16
     }
+
+    /// The number.
+    pub fn number(self) -> Ssn {
+        Ssn(self.0 as u16)
+    }
 }
 
 impl Ord for ByNumber {

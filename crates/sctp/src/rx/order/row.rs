@@ -66,6 +66,13 @@ impl Row {
         self.take_first()
     }
 
+    /// The number of the first message, if it is of that stream.
+    #[inline]
+    pub fn front_on(&self, stream: u16) -> Option<Ssn> {
+        let message = &self.0.front()?.message;
+        (message.stream == stream).then_some(message.ssn)
+    }
+
     /// Takes the first message.
     #[inline]
     pub fn take_first(&mut self) -> Option<Whole> {
