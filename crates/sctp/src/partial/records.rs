@@ -53,6 +53,20 @@ impl Record {
     }
 }
 
+/// The last message of a stream that the peer is to be told of: which of all records it is, and its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listed {
+    place: u64,
+    ssn: Ssn,
+    mid: u32,
+}
+
+/// The numbers that the peer is told of each stream and kind.
+type Skips = BTreeMap<(u16, bool), (Ssn, u32)>;
+
+/// By stream, and whether they are unordered.
+type Streams = BTreeMap<(u16, bool), Listed>;
+
 /// The sender's half of partial reliability.
 #[derive(Debug)]
 pub(crate) struct Abandoning {
@@ -66,6 +80,13 @@ pub(crate) struct Abandoning {
     ends: VecDeque<(Tsn, MessageId)>,
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1).
     point: Tsn,
+    /// Of the messages given up that begin no later than the point and are not acknowledged, the last of each stream. A peer can have one more given
+    /// up with each SACK, and each has a FORWARD TSN: all of them are not walked for it.
+    listed: Streams,
+    /// How many of these are ordered.
+    ordered: usize,
+    /// The first of all records that begins behind the point.
+    unlisted: u64,
     /// The point that was told last, when, and over which path.
     told: Option<(Tsn, Nanos, PathId)>,
     counters: Counters,
@@ -82,6 +103,9 @@ impl Abandoning {
             places: BTreeMap::new(),
             ends: VecDeque::new(),
             point: cumulative,
+            listed: Streams::new(),
+            ordered: 0,
+            unlisted: 0,
             told: None,
             counters: Counters::default(),
             news: VecDeque::new(),
@@ -93,6 +117,9 @@ impl Abandoning {
         self.records.clear();
         self.places.clear();
         self.ends.clear();
+        self.listed.clear();
+        self.ordered = 0;
+        self.unlisted = self.gone;
         self.point = cumulative;
         self.told = None;
     }
@@ -142,6 +169,7 @@ impl Abandoning {
                 && let Some(record) = self.records.get_mut(at as usize)
             {
                 *record = None;
+                self.list_no_more(message, place);
             }
         }
         while self.records.front().is_some_and(Option::is_none) {
@@ -150,6 +178,53 @@ impl Abandoning {
         }
         if self.point.lt(cumulative) {
             self.point = cumulative;
+            self.list_passed();
+        }
+    }
+
+    /// The message was given up, with all that was sent of it.
+    pub(crate) fn given_up(&mut self, message: MessageId) {
+        if let Some(&place) = self.places.get(&message)
+            && place < self.unlisted
+        {
+            self.list(place);
+        }
+    }
+
+    /// The point has moved: lists what it has passed.
+    fn list_passed(&mut self) {
+        self.unlisted = self.unlisted.max(self.gone);
+        while let Some(record) = self.records.get((self.unlisted - self.gone) as usize) {
+            let first = record.as_ref().and_then(Record::first);
+            if first.is_some_and(|it| it.gt(self.point)) {
+                return;
+            }
+            self.list(self.unlisted);
+            self.unlisted += 1;
+        }
+    }
+
+    /// Lists a record, if it was given up.
+    fn list(&mut self, place: u64) {
+        let record = self.records.get(place.wrapping_sub(self.gone) as usize);
+        let Some(record) = record.and_then(Option::as_ref).filter(|it| it.abandoned) else {
+            return;
+        };
+        let (stream, unordered, mid) = record.message;
+        let ssn = record.ssn;
+        let listed = Listed { place, ssn, mid };
+        let before = self.listed.get(&(stream, unordered));
+        if before.is_none_or(|it| it.place < place) {
+            self.ordered += usize::from(before.is_none() && !unordered);
+            self.listed.insert((stream, unordered), listed);
+        }
+    }
+
+    fn list_no_more(&mut self, (stream, unordered, _): MessageId, place: u64) {
+        let key = (stream, unordered);
+        if self.listed.get(&key).is_some_and(|it| it.place == place) {
+            self.listed.remove(&key);
+            self.ordered -= usize::from(!unordered);
         }
     }
 
@@ -165,6 +240,7 @@ impl Abandoning {
     /// The chunk after the point is given up, too (RFC 3758 §3.5 C2).
     pub(crate) fn advance(&mut self) {
         self.point = self.point.next();
+        self.list_passed();
     }
 
     /// Whether the peer is to be told of the point now: it was not yet, or so long ago that the FORWARD TSN was lost.
@@ -195,26 +271,19 @@ impl Abandoning {
             Form::BySsn => ForwardTsn::skipped_within(room),
             Form::ByMid => IForwardTsn::skipped_within(room),
         };
-        let mut skipped: BTreeMap<(u16, bool), (Ssn, u32)> = BTreeMap::new();
-        let mut point = self.point;
-        let listed = |it: &&Record| it.abandoned && (form == Form::ByMid || !it.message.1);
-        for record in self.records.iter().flatten().filter(listed) {
-            let (Some(first), Some(last)) = (record.first(), record.last()) else {
-                continue;
-            };
-            if first.gt(point) {
-                break;
+        let count = match form {
+            Form::BySsn => self.ordered,
+            Form::ByMid => self.listed.len(),
+        };
+        let (point, skipped) = match count > most {
+            true => self.first_of(form, cumulative, most),
+            false => {
+                let meant = |it: &(&(u16, bool), &Listed)| form == Form::ByMid || !it.0.1;
+                let all = self.listed.iter().filter(meant);
+                let all = all.map(|(of, it)| (*of, (it.ssn, it.mid)));
+                (self.point, all.collect())
             }
-            if last.le(cumulative) {
-                continue;
-            }
-            let (stream, unordered, mid) = record.message;
-            if skipped.len() == most && !skipped.contains_key(&(stream, unordered)) {
-                point = first.prev();
-                break;
-            }
-            skipped.insert((stream, unordered), (record.ssn, mid));
-        }
+        };
         let skipped = skipped.into_iter();
         let chunk = match form {
             Form::BySsn => {
@@ -231,6 +300,29 @@ impl Abandoning {
             }
         };
         point.gt(cumulative).then_some((point, chunk))
+    }
+
+    /// Of the messages given up the first, as long as they are of at most so many streams, and up to where these tell of all.
+    fn first_of(&self, form: Form, cumulative: Tsn, most: usize) -> (Tsn, Skips) {
+        let mut skipped = Skips::new();
+        for record in self.records.iter().flatten() {
+            let (Some(first), Some(last)) = (record.first(), record.last()) else {
+                continue;
+            };
+            if first.gt(self.point) {
+                break;
+            }
+            let (stream, unordered, mid) = record.message;
+            let listed = record.abandoned && (form == Form::ByMid || !unordered);
+            if !listed || last.le(cumulative) {
+                continue;
+            }
+            if skipped.len() == most && !skipped.contains_key(&(stream, unordered)) {
+                return (first.prev(), skipped);
+            }
+            skipped.insert((stream, unordered), (record.ssn, mid));
+        }
+        (self.point, skipped)
     }
 
     /// The peer is told now of `point`, over `path`.
@@ -263,5 +355,114 @@ impl Abandoning {
     /// Messages of `stream` given up by `policy`.
     pub(crate) fn count_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
         self.counters.on(stream, policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::draws::draws;
+
+    /// The list against a walk of all records, over random messages that are sent in turns, given up and acknowledged.
+    #[test]
+    fn what_is_listed_is_what_a_walk_finds() {
+        let mut listed = 0;
+        for seed in 1..=300 {
+            let mut random = draws(seed);
+            let origin = Tsn(u32::MAX - random(200));
+            let mut abandoning = Abandoning::new(origin);
+            let (mut cumulative, mut next) = (origin, origin.next());
+            // Of each stream and kind, the one under way.
+            let mut open: BTreeMap<(u16, bool), u32> = BTreeMap::new();
+            let mut mids: BTreeMap<(u16, bool), u32> = BTreeMap::new();
+            let mut gone = BTreeSet::new();
+            let streams = 1 + random(12);
+            for turn in 0..300 {
+                let key = (random(streams) as u16, random(3) == 0);
+                match random(10) {
+                    0..6 => {
+                        let ended = random(3) > 0;
+                        if let Some(mid) = open.get(&key).copied() {
+                            abandoning.go_on((key.0, key.1, mid), next, ended);
+                        } else {
+                            let mid = mids.entry(key).or_default();
+                            *mid += 1;
+                            open.insert(key, *mid);
+                            abandoning.begin(Record {
+                                tsns: vec![next],
+                                ended,
+                                abandoned: false,
+                                message: (key.0, key.1, *mid),
+                                ssn: Ssn(*mid as u16),
+                                ppid: 0,
+                                payload: Bytes::new(),
+                                terms: Terms::default(),
+                            });
+                        }
+                        if ended {
+                            open.remove(&key);
+                        }
+                        next = next.next();
+                    }
+                    6..9 => {
+                        let all = abandoning.records.iter().flatten();
+                        let alive: Vec<_> = all.filter(|it| !it.abandoned).collect();
+                        if alive.is_empty() {
+                            continue;
+                        }
+                        let message = alive[random(alive.len() as u32) as usize].message;
+                        let record = abandoning.find_mut(message).expect("it was there");
+                        record.abandoned = true;
+                        gone.extend(record.tsns.iter().map(|it| it.0));
+                        if !record.ended {
+                            abandoning.go_on(message, next, true);
+                            gone.insert(next.0);
+                            next = next.next();
+                            open.remove(&(message.0, message.1));
+                        }
+                        abandoning.given_up(message);
+                    }
+                    _ => {
+                        let outstanding = next.prev().distance_from(cumulative);
+                        cumulative = cumulative.add(random(outstanding.min(20) + 1));
+                        abandoning.acknowledged(cumulative);
+                    }
+                }
+                while gone.contains(&abandoning.point().next().0) {
+                    abandoning.advance();
+                }
+                for form in [Form::BySsn, Form::ByMid] {
+                    let (point, all) = abandoning.first_of(form, cumulative, usize::MAX);
+                    let told = abandoning.forward(form, cumulative, 1_000);
+                    let walked = (point.gt(cumulative)).then(|| match form {
+                        Form::BySsn => {
+                            let each = all
+                                .iter()
+                                .map(|(&(stream_id, _), &(ssn, _))| Skipped { stream_id, ssn });
+                            Extension::ForwardTsn(ForwardTsn::new(point, &each.collect::<Vec<_>>()))
+                        }
+                        Form::ByMid => {
+                            let each = all.iter().map(|(&(stream_id, unordered), &(_, mid))| {
+                                SkippedMessage {
+                                    stream_id,
+                                    unordered,
+                                    mid: Mid(mid),
+                                }
+                            });
+                            Extension::IForwardTsn(IForwardTsn::new(point, each))
+                        }
+                    });
+                    listed += all.len();
+                    assert_eq!(told, walked.map(|it| (point, it)), "seed {seed}, {turn}");
+                    assert_eq!(
+                        abandoning.ordered,
+                        abandoning.listed.keys().filter(|it| !it.1).count()
+                    );
+                }
+            }
+        }
+        assert!(listed > 10_000, "{listed}");
     }
 }

@@ -283,6 +283,7 @@ impl Sender {
             // Takes the TSN of an end that is never sent, so that the receiver sees a hole and not a message within another.
             abandoning.go_on(message, self.outstanding.next_tsn(), true);
         }
+        abandoning.given_up(message);
         for tsn in tsns {
             if let Some(standing) = self.outstanding.abandon(tsn) {
                 self.release(tsn, &standing, paths);
