@@ -5,7 +5,7 @@ mod address_changes;
 mod authentication;
 mod ecn;
 
-use anabranch_wire::parameter::Parameter;
+use anabranch_wire::parameter::{Parameter, kind};
 use anabranch_wire::tlv::TlvWriter;
 use bytes::Bytes;
 
@@ -112,6 +112,8 @@ impl Extensions {
     #[inline(never)]
     pub(crate) fn note(&mut self, parameter: &Parameter) -> bool {
         let offered = match parameter {
+            // Whoever sends hundreds of them finds that none is made for each of these.
+            Parameter::Unknown(tlv) if tlv.kind != kind::ZERO_CHECKSUM_ACCEPTABLE => Self(0),
             Parameter::SupportedExtensions(list) => Self::those(|it| {
                 !it.chunks.is_empty() && it.chunks.iter().all(|kind| list.contains(kind))
             }),

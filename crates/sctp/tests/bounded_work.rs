@@ -2,10 +2,10 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, work};
-use anabranch_wire::Encode;
-use anabranch_wire::extension::{IData, ReConfig, ReConfigParameter};
+use anabranch_sctp::{Config, Discard, work};
+use anabranch_wire::extension::{ForwardTsn, IData, ReConfig, ReConfigParameter, Skipped};
 use anabranch_wire::tlv::{TlvList, U16List};
+use anabranch_wire::{Encode, Ssn};
 use bytes::BytesMut;
 use common::rig::Rig;
 use common::*;
@@ -54,6 +54,15 @@ fn say_all(rig: &mut Rig, chunks: &[impl Encode]) {
     }
 }
 
+/// Requests that a packet may have: no more are answered, and those that are not are not carried out.
+const REQUESTS: u32 = 30;
+
+fn ask_all(rig: &mut Rig, requests: &[ReConfig]) {
+    for requests in requests.chunks(REQUESTS as usize) {
+        rig.raw(&encoded(requests));
+    }
+}
+
 /// A packet costs what its bytes may cost.
 fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
     work::take();
@@ -82,22 +91,25 @@ fn a_request_costs_the_same_however_many_resets_wait() {
         let resets: Vec<_> = (0..waiting)
             .map(|at| incoming_reset(&rig, at, &[100 + at as u16]))
             .collect();
-        say_all(&mut rig, &resets);
-        let for_all: Vec<_> = (0..100)
+        ask_all(&mut rig, &resets);
+        let for_all: Vec<_> = (0..REQUESTS)
             .map(|at| incoming_reset(&rig, waiting + at, &[]))
             .collect();
         check(&mut rig, &encoded(&for_all), "all streams");
-        let known: Vec<_> = (0..60)
-            .map(|at| incoming_reset(&rig, waiting + 100 + at, &[100, 1_000, 2_000, 2_100]))
+        let known: Vec<_> = (0..REQUESTS)
+            .map(|at| incoming_reset(&rig, waiting + REQUESTS + at, &[100, 1_000, 2_000, 2_100]))
             .collect();
         check(&mut rig, &encoded(&known), "those that wait");
-        let more: Vec<_> = (0..100)
+        let more: Vec<_> = (0..REQUESTS)
             .map(|at| {
-                let request = rig.first.0.wrapping_add(waiting + 160 + at);
+                let request = rig.first.0.wrapping_add(waiting + 2 * REQUESTS + at);
                 asking(ReConfigParameter::AddIncomingStreams { request, count: 0 })
             })
             .collect();
         check(&mut rig, &encoded(&more), "more streams");
+        let discards = rig.world.endpoints[Z].discards();
+        let refused = [Discard::BadReConfig, Discard::Overload].map(|it| discards.of(it));
+        assert_eq!(refused, [0, 0], "all were heard");
     }
 }
 
@@ -148,7 +160,7 @@ fn a_reset_walks_no_message_that_stays() {
     say_all(&mut rig, &pieces);
     let mut number = 0;
     let mut resets = |streams: &[u16]| {
-        let some = (0..60).map(|_| {
+        let some = (0..REQUESTS).map(|_| {
             number += 1;
             asking(ReConfigParameter::OutgoingSsnReset {
                 request: rig.first.0.wrapping_add(number - 1),
@@ -165,7 +177,7 @@ fn a_reset_walks_no_message_that_stays() {
     check(&mut rig, &other, "a stream of many");
     rig.raw(&all);
     let more = asking(ReConfigParameter::OutgoingSsnReset {
-        request: rig.first.0.wrapping_add(180),
+        request: rig.first.0.wrapping_add(3 * REQUESTS),
         response: 0,
         last_tsn: rig.first.prev(),
         streams: U16List::of(&[]),
@@ -195,4 +207,51 @@ fn a_closed_window_is_not_searched_for_each_chunk() {
             check(&mut rig, &packet, "I-DATA into a closed window");
         }
     }
+}
+
+/// RFC 3758 §3.6: thousands of messages are unread, and the peer begins one after another and gives it up.
+#[test]
+fn giving_up_moves_nothing_that_is_unread() {
+    let mut rig = Rig::of(Config::default().with(|it| {
+        it.partial_reliability = true;
+        it.partial_delivery_point = Some(1);
+        it.receive_buffer = 2 << 20;
+    }));
+    let unread = 6_000;
+    for at in 0..unread {
+        rig.data(at, 0, at as u16, "BE");
+    }
+    for round in 0..200_u16 {
+        let tsn = unread + 2 * u32::from(round);
+        rig.data(tsn, 1, round, "B");
+        let skipped = Skipped {
+            stream_id: 1,
+            ssn: Ssn(round),
+        };
+        let to = rig.first.add(tsn + 1);
+        let chunk = ForwardTsn::new(to, &[skipped]);
+        // Places that were left empty are closed up now and then: by what made them, that is little.
+        work::take();
+        rig.chunk(&chunk);
+        let steps = work::take();
+        assert!(steps < 200, "{round}: {steps} steps");
+    }
+    assert_eq!(rig.read().len(), unread as usize);
+}
+
+/// What is not answered is not done, and may be asked again.
+#[test]
+fn requests_beyond_what_is_answered_are_left_alone() {
+    let mut rig = rig();
+    let resets: Vec<_> = (0..40)
+        .map(|at| incoming_reset(&rig, at, &[at as u16]))
+        .collect();
+    rig.raw(&encoded(&resets));
+    let overload = |rig: &Rig| rig.world.endpoints[Z].discards().of(Discard::Overload);
+    let left = overload(&rig);
+    assert!((1..20).contains(&left), "{left}");
+    ask_all(&mut rig, &resets[40 - left as usize..]);
+    assert_eq!(overload(&rig), left);
+    let bad = rig.world.endpoints[Z].discards().of(Discard::BadReConfig);
+    assert_eq!(bad, 0, "their numbers were next");
 }

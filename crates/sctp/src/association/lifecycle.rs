@@ -436,6 +436,11 @@ impl Association {
         }
     }
 
+    /// Whether there is room for a further answer, if it is short: what needs one need not be looked at else.
+    pub(crate) fn may_reply(&self) -> bool {
+        self.replies.len() < MAX_REPLIES
+    }
+
     /// Tells the user of an error that the peer reported, unless many wait already.
     pub(crate) fn report_peer_error(&mut self, cause: u16) {
         let waiting = self

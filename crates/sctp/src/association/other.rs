@@ -56,6 +56,10 @@ impl Association {
             && !matches!(self.state.stage(), Some(Stage::CookieEchoed(_)))
             && let Some(to) = self.paths.find(path.remote)
         {
+            if !self.may_reply() {
+                discards.count(Discard::Overload);
+                return !action.stop;
+            }
             let to = self.paths.verified(to);
             let chunk = reported(raw.whole(), self.paths.get(to).max_packet);
             let causes = Causes::of(&[Cause::UnrecognizedChunkType { chunk }]);

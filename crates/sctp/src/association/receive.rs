@@ -407,6 +407,7 @@ impl Association {
     /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
     fn on_heartbeat(&mut self, now: Nanos, path: Path, info: Bytes, discards: &mut Discards) {
         match self.paths.find(path.remote) {
+            Some(_) if !self.may_reply() => discards.count(Discard::Overload),
             Some(to) if matches!(self.state, State::Known(_)) => {
                 // The answer may wait; the datagram it came in does not.
                 let info = self.answer_info(now, path, Bytes::copy_from_slice(&info));

@@ -85,6 +85,11 @@ impl Association {
             | ReConfigParameter::AddIncomingStreams { request, .. } => *request,
             _ => return None,
         };
+        // What cannot be answered is not done, and will be asked again.
+        if !self.may_reply() {
+            discards.count(Discard::Overload);
+            return None;
+        }
         let mut answered = Answered {
             number,
             result: ReConfigResult::BadSequenceNumber,
