@@ -10,8 +10,30 @@ use std::process::Command;
 /// # Errors
 /// Valgrind is not there, or the run fails.
 pub fn instructions(program: &Path, arguments: &[String]) -> Result<u64, Box<dyn Error>> {
+    collected(&[], program, arguments)
+}
+
+/// As [`instructions`], of what the functions with names like `functions` do (`*` for anything), and what they call.
+///
+/// # Errors
+/// See [`instructions`].
+pub fn within(
+    functions: &str,
+    program: &Path,
+    arguments: &[String],
+) -> Result<u64, Box<dyn Error>> {
+    let toggle = format!("--toggle-collect={functions}");
+    collected(&[toggle], program, arguments)
+}
+
+fn collected(
+    options: &[String],
+    program: &Path,
+    arguments: &[String],
+) -> Result<u64, Box<dyn Error>> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options)
         .arg(program)
         .args(arguments)
         .output()

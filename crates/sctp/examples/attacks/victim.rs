@@ -1,0 +1,326 @@
+//! An endpoint with an association, and a peer made by hand that says whatever it likes.
+
+use std::error::Error;
+use std::net::IpAddr;
+
+use anabranch_sctp::{Association, AssociationId, Config, Endpoint, SendOptions};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
+use anabranch_wire::checksum;
+use anabranch_wire::chunk::kind;
+use bytes::{Bytes, BytesMut};
+
+const PORT: u16 = 5000;
+/// The peer's first TSN, tag and window.
+pub const FIRST: u32 = 1000;
+const TAG: u32 = 7;
+const WINDOW: u32 = 16 << 20;
+/// What goes before each packet's chunks.
+const HEADER: usize = 12;
+
+pub struct Victim {
+    pub endpoint: Endpoint,
+    id: Option<AssociationId>,
+    pub tag: u32,
+    pub now: Nanos,
+    pub path: Path,
+    /// Its first TSN.
+    pub origin: u32,
+    /// The highest that it has sent.
+    pub highest: u32,
+    /// How many TSNs from the first on it has heard acknowledged.
+    pub acknowledged: u32,
+    out: BytesMut,
+    /// Whether the association may be gone in the end.
+    pub may_end: bool,
+}
+
+/// A chunk of a kind, with flags and a value, padded.
+pub fn chunk(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind, flags];
+    bytes.extend((4 + value.len() as u16).to_be_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A parameter of a kind, with a value, padded.
+pub fn parameter(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend((4 + value.len() as u16).to_be_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// A packet with the tag.
+pub fn packet(tag: u32, chunks: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(HEADER + chunks.len());
+    bytes.extend_from_slice(&PORT.to_be_bytes());
+    bytes.extend_from_slice(&PORT.to_be_bytes());
+    bytes.extend_from_slice(&tag.to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(chunks);
+    checksum::fill(&mut bytes);
+    bytes.freeze()
+}
+
+/// An INIT, with further parameters.
+pub fn init(parameters: &[u8]) -> Vec<u8> {
+    let mut value = Vec::new();
+    value.extend(TAG.to_be_bytes());
+    value.extend(WINDOW.to_be_bytes());
+    value.extend([0xFF; 4]);
+    value.extend(FIRST.to_be_bytes());
+    value.extend(parameters);
+    chunk(kind::INIT, 0, &value)
+}
+
+/// What it offers: partial reliability and these chunks.
+pub fn offer(chunks: &[u8]) -> Vec<u8> {
+    let mut all = parameter(0xC000, &[]);
+    all.extend(parameter(0x8008, chunks));
+    all
+}
+
+impl Victim {
+    /// With an association whose peer said these parameters in its INIT.
+    pub fn new(parameters: &[u8], change: impl FnOnce(&mut Config)) -> Self {
+        let [here, there]: [IpAddr; 2] = [[10, 0, 0, 2].into(), [10, 0, 0, 1].into()];
+        let config = Config::default().with(|it| {
+            it.addresses = vec![here];
+            it.receive_buffer = 4 << 20;
+            it.send_buffer = 4 << 20;
+            it.inbound_streams = 65_535;
+            it.outbound_streams = 65_535;
+            it.partial_reliability = true;
+            it.reconfiguration = true;
+            // So that thousands of messages are in flight.
+            it.profile.max_burst = 1_000_000;
+            it.profile.slow_start_limit = 1_000;
+            change(it);
+        });
+        let mut victim = Self {
+            endpoint: Endpoint::new(config, PORT, [2; 32]).expect("settings"),
+            id: None,
+            tag: 0,
+            now: SECOND,
+            path: Path::new(here, there),
+            origin: 0,
+            highest: 0,
+            acknowledged: 0,
+            out: BytesMut::new(),
+            may_end: false,
+        };
+        victim.endpoint.listen(true);
+        let answer = victim.answer(&packet(0, &init(parameters)));
+        let number = |at: usize| {
+            u32::from_be_bytes([answer[at], answer[at + 1], answer[at + 2], answer[at + 3]])
+        };
+        victim.tag = number(16);
+        victim.origin = number(28);
+        victim.highest = victim.origin.wrapping_sub(1);
+        let cookie = cookie_of(&answer);
+        victim.hears(&packet(victim.tag, &chunk(kind::COOKIE_ECHO, 0, &cookie)));
+        victim.id = victim.endpoint.associations().next();
+        victim
+    }
+
+    /// The first packet that it answers with.
+    fn answer(&mut self, packet: &Bytes) -> Bytes {
+        self.endpoint
+            .handle_datagram(self.now, self.path, Ecn::NotEct, packet.clone());
+        let mut out = BytesMut::new();
+        let sent = self.endpoint.poll_transmit(self.now, &mut out);
+        let first = sent.map(|it| out.split_to(it.len).freeze());
+        self.goes_out();
+        first.unwrap_or_default()
+    }
+
+    /// A packet arrives, and what follows from it goes.
+    pub fn hears(&mut self, packet: &Bytes) {
+        self.now += MILLISECOND / 10;
+        self.endpoint
+            .handle_datagram(self.now, self.path, Ecn::NotEct, packet.clone());
+        self.goes_out();
+    }
+
+    /// Chunks arrive in one packet.
+    pub fn says(&mut self, chunks: &[u8]) {
+        self.hears(&packet(self.tag, chunks));
+    }
+
+    /// All arrive, some in each packet.
+    pub fn says_all(&mut self, chunks: impl Iterator<Item = Vec<u8>>) {
+        let mut body = Vec::new();
+        for chunk in chunks {
+            if body.len() + chunk.len() > 1_480 {
+                self.says(&std::mem::take(&mut body));
+            }
+            body.extend(chunk);
+        }
+        if !body.is_empty() {
+            self.says(&body);
+        }
+    }
+
+    pub fn goes_out(&mut self) {
+        while self
+            .endpoint
+            .poll_transmit(self.now, &mut self.out)
+            .is_some()
+        {
+            note_data(&self.out, &mut self.highest);
+            self.out.clear();
+        }
+        while self.endpoint.poll_event().is_some() {}
+    }
+
+    /// Time passes, with all timers.
+    pub fn waits(&mut self, time: Nanos) {
+        let until = self.now + time;
+        while let Some(at) = self.endpoint.poll_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.endpoint.handle_timeout(self.now);
+            self.goes_out();
+        }
+        self.now = until;
+    }
+
+    pub fn association(&mut self) -> &mut Association {
+        let id = self.id.expect("it was made");
+        self.endpoint.association_mut(id).expect("it is up")
+    }
+
+    /// Its user sends a message.
+    pub fn sends(&mut self, stream: u16, length: usize, options: &SendOptions) -> bool {
+        let payload = Bytes::from(vec![7; length]);
+        let now = self.now;
+        self.association()
+            .send_with(now, Some(stream), payload, options)
+            .is_ok()
+    }
+
+    /// # Errors
+    /// It does not.
+    pub fn still_lives(&self) -> Result<(), Box<dyn Error>> {
+        let association = self.id.and_then(|id| self.endpoint.association(id));
+        let why = association.and_then(|it| it.close_reason());
+        if self.may_end || (association.is_some() && why.is_none()) {
+            return Ok(());
+        }
+        Err(format!("it is gone: {why:?}").into())
+    }
+
+    /// A SACK up to so many TSNs behind the first, with Gap Ack Blocks and duplicates.
+    pub fn sack(&self, up_to: u32, blocks: &[(u16, u16)], duplicates: &[u32]) -> Vec<u8> {
+        let mut value = Vec::new();
+        value.extend(
+            self.origin
+                .wrapping_sub(1)
+                .wrapping_add(up_to)
+                .to_be_bytes(),
+        );
+        value.extend(WINDOW.to_be_bytes());
+        value.extend((blocks.len() as u16).to_be_bytes());
+        value.extend((duplicates.len() as u16).to_be_bytes());
+        for (start, end) in blocks {
+            value.extend(start.to_be_bytes());
+            value.extend(end.to_be_bytes());
+        }
+        duplicates
+            .iter()
+            .for_each(|it| value.extend(it.to_be_bytes()));
+        chunk(kind::SACK, 0, &value)
+    }
+}
+
+/// The cookie in a packet that begins with an INIT ACK.
+fn cookie_of(answer: &[u8]) -> Vec<u8> {
+    let mut at = HEADER + 20;
+    while at + 4 <= answer.len() {
+        let kind = u16::from_be_bytes([answer[at], answer[at + 1]]);
+        let length = usize::from(u16::from_be_bytes([answer[at + 2], answer[at + 3]]));
+        if kind == 7 {
+            return answer[at + 4..at + length].to_vec();
+        }
+        at += length.next_multiple_of(4);
+    }
+    Vec::new()
+}
+
+/// The TSNs of DATA and I-DATA in a packet.
+fn note_data(packet: &[u8], highest: &mut u32) {
+    let mut at = HEADER;
+    while at + 8 <= packet.len() {
+        let length = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
+        if packet[at] == kind::DATA || packet[at] == kind::I_DATA {
+            let tsn = u32::from_be_bytes([
+                packet[at + 4],
+                packet[at + 5],
+                packet[at + 6],
+                packet[at + 7],
+            ]);
+            if (tsn.wrapping_sub(*highest) as i32) > 0 {
+                *highest = tsn;
+            }
+        }
+        at += length.max(4).next_multiple_of(4);
+    }
+}
+
+/// DATA of one byte: its TSN from the first, `B`eginning, `E`nding, `U`nordered.
+pub fn data(offset: u32, stream: u16, ssn: u16, flags: &str) -> Vec<u8> {
+    sized_data(offset, stream, ssn, flags, 1)
+}
+
+pub fn sized_data(offset: u32, stream: u16, ssn: u16, flags: &str, length: usize) -> Vec<u8> {
+    let mut value = Vec::new();
+    value.extend(FIRST.wrapping_add(offset).to_be_bytes());
+    value.extend(stream.to_be_bytes());
+    value.extend(ssn.to_be_bytes());
+    value.extend([0; 4]);
+    value.resize(value.len() + length, 7);
+    chunk(kind::DATA, flags_of(flags), &value)
+}
+
+/// I-DATA of one byte: its TSN from the first, stream, message and piece.
+pub fn i_data(offset: u32, stream: u16, (mid, fsn): (u32, u32), flags: &str) -> Vec<u8> {
+    let mut value = Vec::new();
+    value.extend(FIRST.wrapping_add(offset).to_be_bytes());
+    value.extend(stream.to_be_bytes());
+    value.extend([0; 2]);
+    value.extend(mid.to_be_bytes());
+    value.extend(fsn.to_be_bytes());
+    value.push(7);
+    chunk(kind::I_DATA, flags_of(flags), &value)
+}
+
+fn flags_of(flags: &str) -> u8 {
+    let bit = |letter: char, bit: u8| if flags.contains(letter) { bit } else { 0 };
+    bit('E', 1) | bit('B', 2) | bit('U', 4)
+}
+
+/// FORWARD TSN that moves the point to a TSN, and lists streams with the numbers up to which messages are given up.
+pub fn forward_tsn(to: u32, skipped: &[(u16, u16)]) -> Vec<u8> {
+    let mut value = Vec::new();
+    value.extend(FIRST.wrapping_add(to).to_be_bytes());
+    for (stream, ssn) in skipped {
+        value.extend(stream.to_be_bytes());
+        value.extend(ssn.to_be_bytes());
+    }
+    chunk(kind::FORWARD_TSN, 0, &value)
+}
+
+/// The same by messages: stream, whether they are unordered, number.
+pub fn i_forward_tsn(to: u32, skipped: &[(u16, bool, u32)]) -> Vec<u8> {
+    let mut value = Vec::new();
+    value.extend(FIRST.wrapping_add(to).to_be_bytes());
+    for (stream, unordered, mid) in skipped {
+        value.extend(stream.to_be_bytes());
+        value.extend(u16::from(*unordered).to_be_bytes());
+        value.extend(mid.to_be_bytes());
+    }
+    chunk(kind::I_FORWARD_TSN, 0, &value)
+}
