@@ -267,20 +267,26 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
         header.stream,
         header.flags & (frame::EOF | frame::ABORT) != 0,
     );
+    let wait = !system::is_nonblocking(fd) && how.flags & libc::MSG_DONTWAIT == 0;
+    // What ends an association needs no room, nor does the cause of an abort.
+    let room = length > 0 && header.flags & frame::ABORT == 0;
     if one_to_many && header.flags & frame::ALL != 0 {
+        if room {
+            waiting::asked(fd, Request::Room { wait }, wait)?;
+        }
         return Ok(());
     }
     let usual = how.to.is_empty() && how.key.is_none();
     if !one_to_many && usual && routes::allows(fd, stream, length) {
         return Ok(());
     }
-    let wait = !system::is_nonblocking(fd) && how.flags & libc::MSG_DONTWAIT == 0;
     let request = Request::Route {
         association: how.info.map_or(0, |it| it.association),
         addresses: how.to.clone(),
         // What ends an association begins none.
         begin: !ends,
         wait,
+        room: room && one_to_many,
         key: how.key,
     };
     let Answer::Route {

@@ -234,6 +234,30 @@ pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> O
     unsafe { call(libc::SYS_setsockopt, arguments) }
 }
 
+/// Lets `line` be read for as long at most as `fd` may wait for room to write (SO_SNDTIMEO).
+pub fn wait_as_writing(fd: c_int, line: c_int) -> Outcome {
+    let mut limit = [0_u8; size_of::<libc::timeval>()];
+    let mut length = limit.len() as libc::socklen_t;
+    let mut arguments = [
+        fd as usize,
+        libc::SOL_SOCKET as usize,
+        libc::SO_SNDTIMEO as usize,
+        limit.as_mut_ptr() as usize,
+        &raw mut length as usize,
+        0,
+    ];
+    // SAFETY: the kernel writes a `timeval`, and the length.
+    let read = unsafe { call(libc::SYS_getsockopt, arguments) }?;
+    if limit.iter().all(|it| *it == 0) {
+        return Ok(read);
+    }
+    arguments[0] = line as usize;
+    arguments[2] = libc::SO_RCVTIMEO as usize;
+    arguments[4] = limit.len();
+    // SAFETY: the kernel reads a `timeval`.
+    unsafe { call(libc::SYS_setsockopt, arguments) }
+}
+
 /// Whether the descriptor is non-blocking.
 pub fn is_nonblocking(fd: c_int) -> bool {
     // SAFETY: no pointers.

@@ -211,6 +211,15 @@ fn threads_that_wait_can_be_cancelled() {
     assert_eq!(text(&output), "cancelled\n");
 }
 
+/// A peer that reads nothing holds up its own messages, and not those to others of the same socket.
+#[test]
+fn a_peer_that_reads_nothing_holds_up_no_other() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("unread", folder.path(), &["-lpthread"]);
+    let output = run(Command::new(program).arg("5001"));
+    assert_eq!(text(&output), "unread\n");
+}
+
 #[test]
 fn a_server_begins_anew_at_its_port() {
     let folder = tempfile::tempdir().expect("a directory");

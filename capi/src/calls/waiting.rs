@@ -96,6 +96,8 @@ pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
         return ask::ask(fd, request);
     }
     let line = ask::begin(fd, request)?;
+    // Where it is refused, the thread waits for as long as it takes.
+    let _ = system::wait_as_writing(fd, line);
     LINE.with(|it| it.0.set(line));
     Err(PENDING)
 }

@@ -39,10 +39,17 @@ pub enum Request {
         addresses: Vec<SocketAddr>,
         /// Begin one where there is none.
         begin: bool,
-        /// Answer when an association that was begun is up.
+        /// Answer when an association that was begun is up, and when there is room for a message.
         wait: bool,
+        /// There is a message, for which an association of a socket with many has to have room: EAGAIN where it has none, and nobody waits.
+        room: bool,
         /// The key that the message is to be signed by.
         key: Option<u16>,
+    },
+    /// A message is about to be sent to all associations (SCTP_SENDALL): [`Answer::Done`] where each has room for it.
+    Room {
+        /// Answer when they have; else EAGAIN.
+        wait: bool,
     },
     /// `sctp_peeloff`: [`Answer::Association`] can be taken over by a new socket. With the request comes a copy of the descriptor: what waits there
     /// of the association goes with it.

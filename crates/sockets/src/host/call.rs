@@ -74,13 +74,19 @@ async fn carry_out(
             addresses,
             begin,
             wait,
+            room,
             key,
         } => {
             if let Some(key) = key {
                 may_sign(socket, association, &addresses, key)?;
             }
             let begin = begin.then_some(Begin { wait });
-            route(host, socket, association, addresses, begin).await
+            let room = room.then_some(Room { wait });
+            route(host, socket, association, addresses, (begin, room)).await
+        }
+        Request::Room { wait } => {
+            many::room_for_all(socket, wait).await?;
+            Ok(Answer::Done)
         }
         Request::PeelOff { association, read } => {
             let descriptor = passed.map(|it| (it, read));
@@ -328,13 +334,19 @@ struct Begin {
     wait: bool,
 }
 
+/// A message needs room at its association.
+struct Room {
+    /// It is waited for.
+    wait: bool,
+}
+
 /// Where a message goes, before it is sent.
 async fn route(
     host: &Arc<Known>,
     socket: &Arc<Socket>,
     association: u32,
     addresses: Vec<SocketAddr>,
-    begin: Option<Begin>,
+    (begin, room): (Option<Begin>, Option<Room>),
 ) -> Result<Answer, i32> {
     let one_to_many = socket.form.is_one_to_many();
     let link = match (one_to_many, addresses.first().copied()) {
@@ -379,6 +391,9 @@ async fn route(
             }
         }
     };
+    if let Some(Room { wait }) = room.filter(|_| one_to_many) {
+        many::room(&link, wait).await?;
+    }
     let status = link.status();
     // The program, or the peer, has shut it down.
     if status.as_ref().is_some_and(|it| closes(it.state)) {

@@ -5,15 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use anabranch_net::{AbandonPolicy, Association, AssociationEvent, Status};
-use bytes::Bytes;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 
+use super::jobs::Jobs;
 use super::socket::Socket;
 use crate::frame::Frame;
 use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
-
-/// Messages that wait for an association of a socket with many, so that the others need not wait for it.
-const WAITING: usize = 8;
 
 /// How far an association is.
 #[derive(Clone, Debug)]
@@ -33,14 +30,6 @@ enum Owner {
     /// It was taken off a socket and no other has it yet.
     Between,
     Nobody,
-}
-
-/// What is to be done with an association, in the order of the program's calls.
-pub enum Job {
-    /// Send a message.
-    Message(Frame, Bytes),
-    /// Shut it down: the program closed the socket.
-    Close,
 }
 
 /// An address as a program is given it: at a socket of AF_INET6 one of IPv4 as a mapped one, but where SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458
@@ -68,9 +57,8 @@ pub struct Link {
     progress: watch::Sender<Progress>,
     owner: watch::Sender<Owner>,
     options: Mutex<Options>,
-    jobs: mpsc::Sender<Job>,
-    /// Taken by the task that does the jobs.
-    pub todo: Mutex<Option<mpsc::Receiver<Job>>>,
+    /// What waits for it, where its socket has many.
+    pub jobs: Jobs,
     /// Something was sent or came.
     pub activity: Notify,
     /// Something was sent, or the program wants to know when all has arrived.
@@ -115,7 +103,6 @@ impl Failed {
 impl Link {
     /// One that is begun to a peer with these addresses, or that a peer began.
     pub fn new(number: u32, v6: bool, called: Vec<SocketAddr>, options: Options) -> Self {
-        let (jobs, todo) = mpsc::channel(WAITING);
         Self {
             number,
             v6,
@@ -123,8 +110,7 @@ impl Link {
             progress: watch::Sender::new(Progress::Begun),
             owner: watch::Sender::new(Owner::Between),
             options: Mutex::new(options),
-            jobs,
-            todo: Mutex::new(Some(todo)),
+            jobs: Jobs::new(),
             activity: Notify::new(),
             sent: Notify::new(),
             given_up: Mutex::default(),
@@ -194,6 +180,7 @@ impl Link {
     pub fn end(&self) {
         self.progress.send_replace(Progress::Over);
         self.owner.send_replace(Owner::Nobody);
+        self.jobs.end();
     }
 
     /// The association, while it is up.
@@ -303,12 +290,6 @@ impl Link {
             }
             return Ok(());
         }
-    }
-
-    /// Does a job after those before it; waits while there are too many.
-    pub async fn ask(&self, job: Job) {
-        // Its task ends with the association, and then nothing can be done.
-        let _ = self.jobs.send(job).await;
     }
 }
 

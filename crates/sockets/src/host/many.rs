@@ -8,7 +8,8 @@ use std::time::Duration;
 use anabranch_net::Endpoint;
 
 use super::call::{self, peer};
-use super::link::{Job, Link};
+use super::jobs::Job;
+use super::link::Link;
 use super::listen::LOOK;
 use super::notification::{self, Change, change};
 use super::socket::{Phase, Socket, of_connect};
@@ -109,6 +110,24 @@ pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<A
     with().or_else(new).into_iter().collect()
 }
 
+/// Whether each association has room for a message that goes to all (SCTP_SENDALL); where one has none, that is waited for, or an error.
+pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
+    let links: Vec<_> = socket.state().links.values().cloned().collect();
+    for link in links {
+        room(&link, wait).await?;
+    }
+    Ok(())
+}
+
+/// Whether an association has room for a message; where it has none, that is waited for, or an error.
+pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
+    match wait || link.jobs.have_room() {
+        true => link.jobs.room().await,
+        false => return Err(libc::EAGAIN),
+    }
+    Ok(())
+}
+
 /// The association that a message was for could not be made, or ended before it was sent.
 pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     for (kind, told) in notification::not_sent(frame, bytes) {
@@ -129,8 +148,9 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
 
 /// Does what the program asks of an association, one after the other, until it is over.
 pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
-    let todo = link.todo.lock().unwrap_or_else(|it| it.into_inner()).take();
-    let Some(mut todo) = todo else { return };
+    let Some(mut todo) = link.jobs.take() else {
+        return;
+    };
     let linger = socket.state().options.linger();
     let linger = linger.map(|it| Duration::from_secs(u64::from(it)));
     let linger = linger.unwrap_or(host.config.linger);
@@ -141,6 +161,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
         };
         let work = async {
             while let Some(job) = todo.recv().await {
+                let cost = job.cost();
                 match job {
                     Job::Message(frame, bytes) => {
                         send(&worker, &association, &frame, bytes).await;
@@ -150,12 +171,15 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
                         return;
                     }
                 }
+                worker.jobs.done(cost);
             }
         };
         tokio::select! {
             () = work => (),
             _ = association.closed() => (),
         }
+        drop(todo);
+        worker.jobs.end();
     });
     let seconds = socket.state().options.word(AUTOCLOSE, 0);
     if seconds > 0 {

@@ -3,6 +3,7 @@
 mod bind;
 mod call;
 mod effects;
+mod jobs;
 mod link;
 mod listen;
 mod many;

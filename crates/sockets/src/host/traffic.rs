@@ -12,7 +12,8 @@ use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::link::{Job, Link};
+use super::jobs::Job;
+use super::link::Link;
 use super::notification::{self, Change, KeyNews, Notification};
 use super::socket::{Phase, Socket, of_reason};
 use super::{Coming, Known, many};
@@ -156,7 +157,7 @@ fn leave(host: &Known, socket: &Socket) {
             (Some(0), Some(association)) => association.abort(""),
             (_, _) if socket.form.is_one_to_many() => {
                 // Behind the messages that wait.
-                tokio::spawn(async move { link.ask(Job::Close).await });
+                link.jobs.ask(Job::Close);
             }
             (linger, Some(association)) => {
                 let within = linger.map(|it| Duration::from_secs(u64::from(it)));
@@ -207,6 +208,8 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         match one {
             Some(link) => {
+                // What waited when it was peeled off goes first.
+                link.jobs.all_done().await;
                 if let Some(bytes) = send_at_once(&link, &frame, bytes)
                     && let Some(association) = link.up().await
                 {
@@ -219,10 +222,29 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
                     many::lost(socket, &frame, &bytes).await;
                 }
                 for link in links {
-                    link.ask(Job::Message(frame, bytes.clone())).await;
+                    send_or_wait(&link, &frame, bytes.clone());
+                    link.jobs.bounded(most).await;
                 }
             }
         }
+    }
+}
+
+/// Sends a message at once where nothing waits before it and the association takes it; else it waits, and the other associations do not. An
+/// association is aborted whatever waits, which is lost with it.
+fn send_or_wait(link: &Link, frame: &Frame, bytes: bytes::Bytes) {
+    if frame.flags & frame::ABORT != 0
+        && let Some(association) = link.association()
+    {
+        association.abort(bytes);
+        return;
+    }
+    let left = match link.jobs.are_done() {
+        true => send_at_once(link, frame, bytes),
+        false => Some(bytes),
+    };
+    if let Some(bytes) = left {
+        link.jobs.ask(Job::Message(*frame, bytes));
     }
 }
 
