@@ -255,6 +255,11 @@ impl Config {
         }
     }
 
+    /// T5-shutdown-guard: five times RTO.Max (RFC 9260 §9.2).
+    pub fn shutdown_guard(&self) -> Nanos {
+        5 * self.rto_max
+    }
+
     /// What is offered of AUTH.
     pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthOffer {
         let mut chunks = self.authenticated_chunks.unwrap_or_default();

@@ -13,6 +13,7 @@ mod keyed;
 mod line;
 mod out_of_the_blue;
 mod racing;
+mod rooms;
 mod table;
 
 use std::net::IpAddr;
@@ -48,6 +49,7 @@ pub use incoming::{Gone, Incoming, Refusal};
 pub use outgoing::Outgoing;
 use racing::Racers;
 use retired::RetiredTags;
+use rooms::Rooms;
 use table::{Table, Way};
 
 mod outgoing;
@@ -84,7 +86,8 @@ pub struct Endpoint {
     port: u16,
     random: Random,
     jar: CookieJar,
-    listening: bool,
+    /// Associations that peers may begin yet.
+    may_begin: usize,
     answers_for_other_ports: bool,
     max_associations: usize,
     /// Present where the user decides who is accepted.
@@ -95,8 +98,10 @@ pub struct Endpoint {
     answers: Answers,
     retired: Seldom<RetiredTags>,
     discards: Discards,
-    /// An association took the last packet.
-    taken: bool,
+    /// The slot of the association that took the last packet.
+    taken: Option<u32>,
+    /// Whose users wait for room to send.
+    rooms: Seldom<Rooms>,
     /// The latest time that was told.
     latest: Nanos,
 }
@@ -121,7 +126,7 @@ impl Endpoint {
             port,
             random,
             jar: CookieJar::new(cookies),
-            listening: false,
+            may_begin: 0,
             answers_for_other_ports: false,
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
             undecided: None,
@@ -131,7 +136,8 @@ impl Endpoint {
             answers: Answers::default(),
             retired: Seldom::default(),
             discards: Discards::default(),
-            taken: false,
+            taken: None,
+            rooms: Seldom::default(),
             latest: 0,
         }
     }
@@ -168,7 +174,13 @@ impl Endpoint {
 
     /// Accepts associations that peers begin, or stops accepting them.
     pub fn listen(&mut self, accept: bool) {
-        self.listening = accept;
+        self.listen_for(if accept { usize::MAX } else { 0 });
+    }
+
+    /// Accepts so many associations more that peers begin, and then stops accepting them: for a backlog, which peers would pass who come at
+    /// the same time. Those that the user decides on ([`Endpoint::accept_incoming`]) do not count.
+    pub fn listen_for(&mut self, most: usize) {
+        self.may_begin = most;
     }
 
     /// Answers packets for other ports as belonging to no association (RFC 9260 §8.4): nobody else hears them. At first they
@@ -295,6 +307,7 @@ impl Endpoint {
                     self.retire(self.latest, slot);
                 }
                 self.table.remove(slot);
+                self.rooms.change(|it| it.forget(id));
                 true
             }
             _ => false,
@@ -448,9 +461,14 @@ impl Endpoint {
         ecn: Ecn,
         (block, range): (&Bytes, Range<usize>),
     ) -> bool {
-        self.taken = false;
+        self.taken = None;
         self.handle_packet(now, path, udp_port, ecn, (block, &block[range]));
-        self.taken
+        self.taken.is_some()
+    }
+
+    /// The association that took the last packet.
+    pub fn taken_by(&self) -> Option<AssociationId> {
+        self.taken.map(|slot| self.table.id_of(slot))
     }
 
     fn handle_packet(

@@ -20,6 +20,7 @@ mod collision;
 mod concurrent;
 mod conformance;
 mod courses;
+mod crowd;
 mod cves;
 mod cves_of_extensions;
 mod ecn;

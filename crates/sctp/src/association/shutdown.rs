@@ -13,8 +13,6 @@ use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::state::{Closing, Retry, Stage};
 
-/// T5-shutdown-guard in units of RTO.Max (RFC 9260 §9.2).
-const GUARD_RTO_MAX: u64 = 5;
 /// Bytes of the user's reason that an ABORT carries.
 pub(crate) const MAX_REASON: usize = 512;
 
@@ -155,7 +153,7 @@ impl Association {
             return;
         }
         self.drained_at = now;
-        let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);
+        let guard = now.saturating_add(self.config.shutdown_guard());
         let closing = Box::new(Closing {
             retry: Retry::new(path),
             guard: closes.then_some(guard),

@@ -90,7 +90,7 @@ impl Endpoint {
             None => self.accept(arrival, &cookie),
         };
         let Some(slot) = slot else { return };
-        self.taken = true;
+        self.taken = Some(slot);
         if voucher.is_some() {
             self.vouch(slot);
         }
@@ -136,7 +136,7 @@ impl Endpoint {
         } else {
             false
         };
-        if !self.listening && !decided {
+        if self.may_begin == 0 && !decided {
             self.refuse_cookie(arrival, cookie, &[]);
             return None;
         }
@@ -154,6 +154,7 @@ impl Endpoint {
         association.prefer(arrival.now, cookie.remarks.primary);
         association.acknowledge_cookie(arrival.path.remote);
         let id = self.table.insert(association);
+        self.may_begin -= usize::from(!decided);
         if let Some(undecided) = &mut self.undecided {
             undecided.note_accepted(id);
         }
@@ -182,7 +183,7 @@ impl Endpoint {
     #[inline(never)]
     fn decide(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<bool> {
         let undecided = self.undecided.as_mut()?;
-        if !self.listening && !undecided.knows(cookie) {
+        if self.may_begin == 0 && !undecided.knows(cookie) {
             return Some(false);
         }
         match undecided.approves(arrival, cookie) {

@@ -67,7 +67,7 @@ impl Endpoint {
         let again = is_its_own && !behind && !arrival.without && carries_data(first);
         self.table.came(again.then_some(way), slot);
         if let Some(association) = self.table.get_mut(slot) {
-            self.taken = true;
+            self.taken = Some(slot);
             association.begin_packet(arrival.ecn, rest.packet_len());
             self.hand_over(arrival.now, &way, slot, first, rest, behind);
         }
@@ -121,7 +121,7 @@ impl Endpoint {
         if association.is_closed() || !carries_data(first) {
             return false;
         }
-        self.taken = true;
+        self.taken = Some(slot);
         association.begin_packet(ecn, chunks.packet_len());
         match association.take_common(now, way.path, first, chunks, &mut self.discards) {
             Common::Whole => {

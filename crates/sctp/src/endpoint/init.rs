@@ -133,7 +133,7 @@ impl Endpoint {
     }
 
     fn on_first_init(&mut self, arrival: Arrival, offer: &mut Offer, ours: Extensions) {
-        if !self.listening {
+        if self.may_begin == 0 {
             self.discards.count(Discard::OutOfTheBlue);
             return self.refuse_init(arrival, offer.initiate_tag, &[]);
         }

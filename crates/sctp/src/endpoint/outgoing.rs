@@ -156,7 +156,7 @@ impl Endpoint {
             self.table.transmitted();
         }
         let association = self.table.get(slot);
-        Some(!association.is_some_and(Association::has_events))
+        Some(!association.is_some_and(Association::has_events) && !self.has_room_to_tell())
     }
 
     /// What one association has to send. What comes back with [`ControlFlow::Break`] says whether it is known that there is no more.
@@ -184,6 +184,9 @@ impl Endpoint {
         self.timers.set(slot, deadline);
         if ended {
             self.retire(now, slot);
+        }
+        if self.rooms.has_any() {
+            self.look_for_room(slot);
         }
         flow
     }

@@ -1,0 +1,224 @@
+//! One endpoint and many peers: what a backlog lets in, and who is told of room to send.
+
+use crate::common;
+
+use std::net::IpAddr;
+
+use anabranch_sctp::{AssociationId, Config, Endpoint, Message, SendError, StateName, work};
+use anabranch_transport::time::SECOND;
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
+use bytes::{Bytes, BytesMut};
+use common::{PORT_A, PORT_Z};
+
+const HUB: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1));
+
+fn address(peer: usize) -> IpAddr {
+    [10, 0, (peer >> 8) as u8, peer as u8].into()
+}
+
+struct Crowd {
+    hub: Endpoint,
+    peers: Vec<Endpoint>,
+    now: Nanos,
+}
+
+impl Crowd {
+    fn new(peers: usize, change: impl Fn(&mut Config)) -> Self {
+        let endpoint = |address, port, seed| {
+            let config = Config::default().with(|it| {
+                it.addresses = vec![address];
+                change(it);
+            });
+            Endpoint::new(config, port, seed).expect("settings")
+        };
+        let seed = |peer: usize| {
+            let mut seed = [7; 32];
+            seed[..8].copy_from_slice(&peer.to_le_bytes());
+            seed
+        };
+        Self {
+            hub: endpoint(HUB, PORT_Z, [9; 32]),
+            peers: (0..peers)
+                .map(|it| endpoint(address(it), PORT_A, seed(it)))
+                .collect(),
+            now: SECOND,
+        }
+    }
+
+    /// Packets go to and fro between the hub and these peers until there are none: all of the peers', then all of the hub's.
+    fn exchange(&mut self, who: impl Fn(usize) -> bool) {
+        let mut out = BytesMut::new();
+        loop {
+            let mut sent: Vec<(Path, Bytes)> = Vec::new();
+            for (_, peer) in self.peers.iter_mut().enumerate().filter(|(it, _)| who(*it)) {
+                while let Some(transmit) = peer.poll_transmit(self.now, &mut out) {
+                    sent.push((transmit.path.reversed(), out.split().freeze()));
+                }
+            }
+            let mut quiet = sent.is_empty();
+            for (path, packet) in sent {
+                self.hub
+                    .handle_datagram(self.now, path, Ecn::NotEct, packet);
+            }
+            while let Some(transmit) = self.hub.poll_transmit(self.now, &mut out) {
+                quiet = false;
+                let packet = out.split().freeze();
+                let to = (0..self.peers.len()).find(|it| address(*it) == transmit.path.remote);
+                if let Some(to) = to.filter(|to| who(*to)) {
+                    let path = transmit.path.reversed();
+                    self.peers[to].handle_datagram(self.now, path, Ecn::NotEct, packet);
+                    let ids: Vec<AssociationId> = self.peers[to].associations().collect();
+                    for id in ids {
+                        let association = self.peers[to].association_mut(id);
+                        let association = association.expect("it is there");
+                        while association.poll_message().is_some() {}
+                    }
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn call(&mut self, peer: usize) {
+        let begun = self.peers[peer].connect(self.now, &[HUB], PORT_Z);
+        begun.expect("no association yet");
+    }
+
+    fn are_up(&self) -> Vec<usize> {
+        let is_up = |it: &usize| {
+            let peer = &self.peers[*it];
+            let all = || peer.associations().filter_map(|id| peer.association(id));
+            all().any(|it| it.state() == StateName::Established)
+        };
+        (0..self.peers.len()).filter(is_up).collect()
+    }
+}
+
+/// Peers whose COOKIE ECHOs come before anybody looks do not pass the number that may begin.
+#[test]
+fn no_more_begin_than_are_let() {
+    let mut crowd = Crowd::new(10, |_| {});
+    crowd.hub.listen_for(3);
+    (0..8).for_each(|peer| crowd.call(peer));
+    crowd.exchange(|_| true);
+    assert_eq!(crowd.are_up().len(), 3);
+    assert_eq!(crowd.hub.associations().count(), 3);
+    crowd.call(8);
+    crowd.exchange(|_| true);
+    assert_eq!(crowd.are_up().len(), 3, "no more");
+    crowd.hub.listen_for(1);
+    crowd.call(9);
+    crowd.exchange(|_| true);
+    assert!(crowd.are_up().contains(&9));
+    assert_eq!(crowd.hub.associations().count(), 4);
+}
+
+/// All peers are up. Gives the names of their associations.
+fn up(crowd: &mut Crowd) -> Vec<AssociationId> {
+    let peers = crowd.peers.len();
+    crowd.hub.listen(true);
+    for first in (0..peers).step_by(20) {
+        (first..peers.min(first + 20)).for_each(|peer| crowd.call(peer));
+        crowd.exchange(|_| true);
+    }
+    while crowd.hub.poll_event().is_some() {}
+    let mut ids = vec![None; peers];
+    for id in crowd.hub.associations() {
+        let paths = crowd.hub.association(id).expect("it is there").paths();
+        let remote = paths.get(paths.primary()).path().remote;
+        let peer = (0..peers).find(|it| address(*it) == remote);
+        ids[peer.expect("a peer's")] = Some(id);
+    }
+    ids.into_iter().map(|id| id.expect("up")).collect()
+}
+
+/// Gives an association messages until its buffer is full.
+fn fill(crowd: &mut Crowd, id: AssociationId) {
+    let message = Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from(vec![7; 1_000]),
+    };
+    let association = crowd.hub.association_mut(id).expect("it is there");
+    while association.send(0, message.clone()) != Err(SendError::BufferFull) {}
+}
+
+fn settings(config: &mut Config) {
+    config.send_buffer = 16 << 10;
+    config.hb_interval = None;
+}
+
+/// Who has room is told, once, and to find that out takes as many steps whoever else waits.
+#[test]
+fn one_that_has_room_is_told_and_the_others_are_not_looked_at() {
+    const PEERS: usize = 400;
+    const ONE: usize = 17;
+    let steps = |others_wait: bool| {
+        let mut crowd = Crowd::new(PEERS, settings);
+        let ids = up(&mut crowd);
+        for (peer, id) in ids.iter().enumerate().filter(|(peer, _)| *peer != ONE) {
+            fill(&mut crowd, *id);
+            if others_wait || peer == ONE {
+                crowd.hub.ask_for_room(*id, 1_000);
+                crowd.hub.ask_for_room(*id, 900);
+            }
+        }
+        // What is sent is lost.
+        crowd.exchange(|_| false);
+        assert_eq!(crowd.hub.poll_room(), None, "all are full");
+        fill(&mut crowd, ids[ONE]);
+        crowd.hub.ask_for_room(ids[ONE], 1_000);
+        work::take();
+        crowd.exchange(|peer| peer == ONE);
+        let told: Vec<AssociationId> = std::iter::from_fn(|| crowd.hub.poll_room()).collect();
+        assert_eq!(told, [ids[ONE]]);
+        let steps = work::take();
+        fill(&mut crowd, ids[ONE]);
+        crowd.exchange(|peer| peer == ONE);
+        assert_eq!(crowd.hub.poll_room(), None, "it was told once");
+        steps
+    };
+    let alone = steps(false);
+    assert!(alone > 0, "looks are counted");
+    assert_eq!(steps(true), alone);
+}
+
+/// Whoever asks where there is room is told at once, as is who waits for an association that ends; one that is gone is forgotten.
+#[test]
+fn room_that_is_there_and_the_end_are_told() {
+    let mut crowd = Crowd::new(3, settings);
+    let ids = up(&mut crowd);
+    for id in &ids {
+        crowd.hub.ask_for_room(*id, 16 << 10);
+    }
+    crowd.exchange(|_| true);
+    let mut told: Vec<AssociationId> = std::iter::from_fn(|| crowd.hub.poll_room()).collect();
+    told.sort();
+    let mut all = ids.clone();
+    all.sort();
+    assert_eq!(told, all, "nothing is queued");
+
+    for id in &ids {
+        fill(&mut crowd, *id);
+        crowd.hub.ask_for_room(*id, 16 << 10);
+    }
+    crowd.exchange(|_| false);
+    assert_eq!(crowd.hub.poll_room(), None);
+    for id in &ids[..2] {
+        let association = crowd.hub.association_mut(*id).expect("up");
+        association
+            .abort(crowd.now, Bytes::new())
+            .expect("it is up");
+    }
+    crowd.exchange(|_| false);
+    assert!(crowd.hub.release(ids[0]));
+    crowd.hub.ask_for_room(ids[0], 1);
+    crowd.exchange(|_| false);
+    let mut told: Vec<AssociationId> = std::iter::from_fn(|| crowd.hub.poll_room()).collect();
+    told.sort();
+    let mut ended = ids[..2].to_vec();
+    ended.sort();
+    assert_eq!(told, ended);
+}
