@@ -45,6 +45,8 @@ struct GroundState {
     /// Sockets for addresses that came later, which the driver has not taken yet, and their addresses.
     opened: Vec<Socket>,
     later: Vec<IpAddr>,
+    /// Addresses that a socket is being opened for.
+    opening: Vec<IpAddr>,
     /// SCTP ports in use, with those who have them.
     taken: BTreeMap<u16, Vec<Arc<Claim>>>,
     handles: usize,
@@ -207,28 +209,39 @@ impl Ground {
     }
 
     /// Opens a socket for an address of this host, with the UDP port of the others, where there is none yet and sockets are bound to
-    /// addresses at all.
+    /// addresses at all. The runtime, which is to watch it, is asked without the lock, since it may run anything.
     pub fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
+        if self.begins_to_open(address)? {
+            let port = self.local.first().map_or(0, SocketAddr::port);
+            let opened = Socket::open(address, port, &self.config, &**self.clock.runtime());
+            let mut state = self.lock();
+            state.opening.retain(|it| *it != address);
+            state.opened.push(opened?);
+            state.later.push(address);
+            self.wake_driver(state);
+        }
+        Ok(())
+    }
+
+    /// Whether a socket is to be opened for the address, and nobody else does.
+    fn begins_to_open(&self, address: IpAddr) -> Result<bool, BindError> {
         let mut state = self.lock();
         let all = self.addresses.is_empty();
         if all || self.addresses.contains(&address) || state.later.contains(&address) {
-            return Ok(());
+            return Ok(false);
         }
         if self.given {
             return Err(BindError::Config(format!(
                 "addresses: found {address}, which the given sockets do not have"
             )));
         }
-        let port = self.local.first().map_or(0, SocketAddr::port);
-        state.opened.push(Socket::open(
-            address,
-            port,
-            &self.config,
-            &**self.clock.runtime(),
-        )?);
-        state.later.push(address);
-        self.wake_driver(state);
-        Ok(())
+        if state.opening.contains(&address) {
+            return Err(BindError::Config(format!(
+                "addresses: found {address}, for which another call opens a socket just now"
+            )));
+        }
+        state.opening.push(address);
+        Ok(true)
     }
 
     /// Whether [`Ground::take_new`] would give anything. Whoever comes later than this look wakes the driver.

@@ -34,7 +34,7 @@ pub struct Seen<'a> {
     pub packet: &'a [u8],
 }
 
-/// Whoever watches an endpoint. It is called from the endpoint's task and must not block.
+/// Whoever watches an endpoint. It is called from the endpoint's task, under the endpoint's lock: it must not block, nor call the endpoint.
 pub trait Observer: Send {
     /// A packet was sent (handed to a socket) or received, before it is judged.
     fn packet(&mut self, seen: &Seen<'_>) {

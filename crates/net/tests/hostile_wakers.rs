@@ -5,7 +5,7 @@ use crate::common;
 
 use std::future::Future;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -14,10 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{
-    Association, AsyncSocket, Carrier, CloseReason, Config, Endpoint, Peer, Runtime, SendOptions,
-    Timer, TokioRuntime,
+    AddressError, Association, AsyncSocket, Carrier, CloseReason, Config, Endpoint, Peer, Runtime,
+    SendOptions, Timer, TokioRuntime,
 };
 use common::{LOOPBACK, pattern};
+
+/// All of 127.0.0.0/8 is this host's, on Linux.
+const BEING_OPENED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// What the wakers of a test ask.
 #[derive(Default)]
@@ -36,6 +39,17 @@ impl Asked {
         if let Some((endpoint, association)) = &*ends {
             let _ = (association.status(), endpoint.statistics());
             drop(association.clone());
+        }
+    }
+
+    /// Wants an address that a socket is being opened for.
+    fn ask_for_address(&self) {
+        let Ok(ends) = self.ends.try_lock() else {
+            return;
+        };
+        if let Some((endpoint, _)) = &*ends {
+            let asked = endpoint.add_address(BEING_OPENED);
+            assert!(matches!(asked, Err(AddressError::Socket(_))), "{asked:?}");
         }
     }
 
@@ -100,6 +114,8 @@ impl Runtime for HostileRuntime {
     }
 
     fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
+        self.1.ask();
+        self.1.ask_for_address();
         self.0.watch(socket)
     }
 }
@@ -266,6 +282,32 @@ fn a_runtime_may_ask_when_its_tasks_are_woken() {
         let (sent, ()) = tokio::join!(sends, receives);
         assert_eq!(sent, Ok(()));
         assert!(asked.times() > 0);
+        asked.ends.lock().expect("no panic").take();
+        drop((held, served));
+        tokio::join!(server.close(), client.close());
+    });
+}
+
+/// A runtime that is to watch another socket asks the endpoint whose it is, and what is asked of that address meanwhile is refused.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_runtime_may_ask_while_it_takes_a_socket() {
+    watched(|asked| async move {
+        let tokio = TokioRuntime::current().expect("tokio");
+        let hostile: Arc<dyn Runtime> = Arc::new(HostileRuntime(tokio, Arc::clone(&asked)));
+        let Ends {
+            server,
+            client,
+            held,
+            served,
+        } = ends(&asked, Some(hostile)).await;
+        let before = asked.times();
+        client.add_address(BEING_OPENED).expect("it is free");
+        assert!(asked.times() > before);
+        assert!(client.addresses().contains(&BEING_OPENED));
+        client.remove_address(BEING_OPENED).expect("it has it");
+        // The socket is there already.
+        client.add_address(BEING_OPENED).expect("it is free");
         asked.ends.lock().expect("no panic").take();
         drop((held, served));
         tokio::join!(server.close(), client.close());

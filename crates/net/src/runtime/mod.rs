@@ -34,7 +34,7 @@ pub use self::tokio::TokioRuntime;
 ///
 /// The futures of this crate ask nothing of the executor that polls them: only the task that owns the sockets lives on this runtime.
 pub trait Runtime: Debug + Send + Sync + 'static {
-    /// The time that its timers go by.
+    /// The time that its timers go by. It is asked under the locks of endpoints, and calls nothing of theirs.
     #[allow(
         clippy::disallowed_methods,
         reason = "the clock of endpoints, beside tokio's"

@@ -46,12 +46,15 @@ fn wake(waiting: &Mutex<Option<Waker>>) {
     }
 }
 
-/// Lets `waiting` wake by that, and gives what it would have woken by. That is dropped without the lock, since it may run anything.
-fn set(mut waiting: MutexGuard<'_, Option<Waker>>, waker: &Waker) -> Option<Waker> {
-    match &*waiting {
-        Some(known) if known.will_wake(waker) => None,
-        _ => waiting.replace(waker.clone()),
+/// Lets `waiting` wake by that. It is cloned, and what it takes the place of dropped, without the lock, since that may run anything. One task
+/// waits at a time, so that no other sets it meanwhile.
+fn set(waiting: &Mutex<Option<Waker>>, waker: &Waker) {
+    if lock(waiting).as_ref().is_some_and(|it| it.will_wake(waker)) {
+        return;
     }
+    let own = waker.clone();
+    let former = lock(waiting).replace(own);
+    drop(former);
 }
 
 impl Slots {
@@ -139,12 +142,11 @@ impl Watched {
         loop {
             let told = slot.told.load(Ordering::Acquire);
             if told == slot.emptied.load(Ordering::Relaxed) {
-                let reader = lock(&slot.reader);
+                set(&slot.reader, cx.waker());
                 // Whoever tells counts before it looks for a waker.
                 if told != slot.told.load(Ordering::Acquire) {
                     continue;
                 }
-                drop(set(reader, cx.waker()));
                 return Poll::Pending;
             }
             let called = call();
@@ -177,7 +179,7 @@ impl Watched {
                 return Poll::Ready(called.map(|_| ()));
             }
         }
-        drop(set(lock(&self.slot.writer), cx.waker()));
+        set(&self.slot.writer, cx.waker());
         self.slot.full.store(true, Ordering::Relaxed);
         // Room that has come meanwhile is told of at once.
         self.watch_for_room(true)?;
