@@ -14,18 +14,19 @@ use anabranch_net::{
 use common::{LOOPBACK, bounded, pattern};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 
+fn config(runtime: Option<Arc<dyn Runtime>>) -> Config {
+    Config::default().with(|it| {
+        it.addresses = vec![LOOPBACK];
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.runtime = runtime;
+    })
+}
+
 /// Runs `story` on tokio, on smol, and on a thread without either, named and not.
 fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
-    let config = |runtime: Option<Arc<dyn Runtime>>| {
-        Config::default().with(|it| {
-            it.addresses = vec![LOOPBACK];
-            it.carrier = Carrier::Encapsulated {
-                port: 0,
-                peer_port: 0,
-            };
-            it.runtime = runtime;
-        })
-    };
     bounded(async move { story(config(None)).await });
     on_smol(story(config(None)));
     on_smol(story(config(Some(Arc::new(SmolRuntime)))));
@@ -218,4 +219,32 @@ async fn many_endpoints(config: Config) {
 #[test]
 fn many_endpoints_live_on_each_runtime() {
     on_each(many_endpoints);
+}
+
+/// What is bound within tokio's `block_on` lives on tokio, also where that runs within the `block_on` of a thread; and behind it on the thread
+/// again, also where that is on tokio itself.
+#[test]
+fn the_runtime_that_runs_within_another_has_what_is_bound_there() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let tested = std::thread::spawn(move || {
+        let tokio = || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime")
+        };
+        let thread = ThreadRuntime::new().expect("descriptors");
+        thread.block_on(async {
+            tokio().block_on(messages_and_receipts(config(None)));
+            messages_and_receipts(config(None)).await;
+        });
+        let tokio = tokio();
+        let _around = tokio.enter();
+        thread.block_on(messages_and_receipts(config(None)));
+        let _ = tell.send(());
+    });
+    // One that waits for ever fails after a minute.
+    let ended = told.recv_timeout(Duration::from_secs(60));
+    assert_ne!(ended, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
+    tested.join().expect("no panic");
 }

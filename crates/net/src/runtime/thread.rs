@@ -6,6 +6,8 @@ mod system;
 mod tasks;
 mod timers;
 
+#[cfg(feature = "tokio")]
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -18,6 +20,8 @@ use std::thread;
 use std::time::Instant;
 
 use rustix::event::epoll::Event;
+#[cfg(feature = "tokio")]
+use tokio::runtime::{Handle as Tokio, Id};
 
 use self::sockets::{Slots, Watched};
 pub use self::spawned::{Spawned, SpawnedLost, ThreadSpawner};
@@ -34,6 +38,12 @@ const MOST_EVENTS: usize = 64;
 thread_local! {
     /// What this thread is within `block_on` of.
     static CURRENT: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+
+#[cfg(feature = "tokio")]
+thread_local! {
+    /// The runtime of tokio's that it was on when it came there.
+    static AROUND: Cell<Option<Id>> = const { Cell::new(None) };
 }
 
 /// A runtime for programs that have none: the thread that is within [`block_on`](Self::block_on) polls the program's future and the tasks of the
@@ -109,8 +119,8 @@ impl ThreadRuntime {
 
     /// Runs `future` to its end on this thread, and meanwhile the tasks of the runtime. Those that have not ended then go on in the next
     /// `block_on`: whoever wants an association to be closed awaits [`shutdown`](crate::Association::shutdown) before.
-    /// What is bound where another library's `block_on` runs within this one lives here, too, and would wait for ever: name that library's
-    /// runtime in [`Config::runtime`](crate::Config::runtime).
+    /// What is bound where tokio's `block_on` runs within this one lives there. Where another library's does, nothing tells of that: it lives here,
+    /// and would wait for ever. Name that library's runtime in [`Config::runtime`](crate::Config::runtime).
     ///
     /// # Panics
     /// Where this thread is within `block_on` of the same runtime already. A panic of the future or of a task goes through.
@@ -186,22 +196,42 @@ impl fmt::Debug for ThreadRuntime {
 }
 
 /// Makes a runtime the current one, until it is dropped.
-struct Here(Option<Arc<Shared>>);
+struct Here {
+    before: Option<Arc<Shared>>,
+    #[cfg(feature = "tokio")]
+    around: Option<Id>,
+}
 
 impl Here {
     fn enter(shared: &Arc<Shared>) -> Self {
-        Self(CURRENT.replace(Some(Arc::clone(shared))))
+        Self {
+            before: CURRENT.replace(Some(Arc::clone(shared))),
+            #[cfg(feature = "tokio")]
+            around: AROUND.replace(tokio_here()),
+        }
     }
 }
 
 impl Drop for Here {
     fn drop(&mut self) {
-        CURRENT.set(self.0.take());
+        CURRENT.set(self.before.take());
+        #[cfg(feature = "tokio")]
+        AROUND.set(self.around);
     }
 }
 
-/// The runtime that this thread is within `block_on` of.
+/// The runtime of tokio's that this thread is on.
+#[cfg(feature = "tokio")]
+fn tokio_here() -> Option<Id> {
+    Tokio::try_current().ok().map(|it| it.id())
+}
+
+/// The runtime that this thread is within `block_on` of, unless it has come from there to one of tokio's.
 pub(super) fn current() -> Option<Arc<dyn Runtime>> {
+    #[cfg(feature = "tokio")]
+    if tokio_here().is_some_and(|here| AROUND.get() != Some(here)) {
+        return None;
+    }
     let shared = CURRENT.with_borrow(Option::clone)?;
     Some(Arc::new(Handle(shared)))
 }
