@@ -51,6 +51,10 @@ struct Work {
     turns: Turns,
     /// Sockets that give errors.
     rests: Rests,
+    /// Since when the sockets take nothing of what is to be sent, and how many calls they had done before; `None`: they do.
+    stuck: Option<(Nanos, u64)>,
+    /// How long that is borne: T5-shutdown-guard of the endpoints, within which each association that closes has ended (RFC 9260 §9.2).
+    patience: Nanos,
     alarm: Alarm,
 }
 
@@ -73,6 +77,8 @@ impl Driver {
             inbox: Inbox::new(),
             turns: Turns::default(),
             rests: Rests::default(),
+            stuck: None,
+            patience: 0,
             alarm: Alarm::new(&ground.clock),
         };
         Self {
@@ -89,6 +95,7 @@ impl Work {
         let (joining, opened) = ground.take_new(waker);
         for port in joining {
             self.claims.push(Arc::clone(port.claim()));
+            self.patience = self.patience.max(port.guard());
             self.ports.push(port);
         }
         for socket in opened {
@@ -249,22 +256,48 @@ impl Work {
         }
     }
 
-    /// Sets the alarm; whether it rang already.
-    fn poll_alarm(&mut self, ground: &Ground, timeout: Option<Nanos>) -> bool {
-        let timeout = match self.rests.are_none() {
+    /// Sets the alarm; whether it rang already. `waits`: something is to be sent that the sockets do not take.
+    fn poll_alarm(&mut self, ground: &Ground, timeout: Option<Nanos>, waits: bool) -> bool {
+        let timeout = match self.rests.are_none() && self.stuck.is_none() {
             true => timeout,
-            false => timeout.into_iter().chain(self.rests.next()).min(),
+            false => {
+                let stuck = self.stuck.filter(|_| waits);
+                let gives_up = stuck.map(|(since, _)| since.saturating_add(self.patience));
+                let rests = self.rests.next();
+                [timeout, rests, gives_up].into_iter().flatten().min()
+            }
         };
         self.alarm.poll(&ground.clock, timeout)
     }
 
     /// Sends what was gathered, as far as the sockets take it.
-    fn poll_flush(&mut self, cx: &mut Context<'_>, io: &mut Io) -> Poll<()> {
-        let flushed = io.poll_flush(cx);
+    fn poll_flush(&mut self, ground: &Ground, cx: &mut Context<'_>, io: &mut Io) -> Poll<()> {
+        let mut flushed = io.poll_flush(cx);
+        if flushed.is_pending() && self.gives_up(ground.clock.now(), io.sent.calls) {
+            io.outbox.throw_away(&mut io.sent);
+            flushed = Poll::Ready(());
+        }
         if flushed.is_ready() {
             self.ports.iter_mut().for_each(Port::flushed);
+            // What was thrown away is no sign of room.
+            if self.stuck.is_some_and(|(_, calls)| calls != io.sent.calls) {
+                self.stuck = None;
+            }
         }
         flushed
+    }
+
+    /// The sockets have no room, and have done so many calls. Whether that lasts for longer than any association takes to end, whose last packets
+    /// may be what waits: else they, and the sockets, would stay for ever. What waits of others is of no use by then, either.
+    #[cold]
+    fn gives_up(&mut self, now: Nanos, calls: u64) -> bool {
+        match self.stuck {
+            Some((since, before)) if before == calls => now >= since.saturating_add(self.patience),
+            _ => {
+                self.stuck = Some((now, calls));
+                false
+            }
+        }
     }
 }
 
@@ -289,7 +322,7 @@ impl Future for Driver {
             this.take_new(ground, cx.waker(), io);
         }
         for _ in 0..MOST_ROUNDS {
-            let mut blocked = this.poll_flush(cx, io).is_pending();
+            let mut blocked = this.poll_flush(ground, cx, io).is_pending();
             let (more, round) = if blocked && io.is_full() {
                 // What arrives waits in the system's bounded buffers.
                 (false, this.run_timers(ground, cx.waker(), io))
@@ -300,12 +333,12 @@ impl Future for Driver {
                 (more, this.run_protocol(ground, cx.waker(), io))
             };
             // The socket that is blocked wakes this task when it has room.
-            blocked = blocked || this.poll_flush(cx, io).is_pending();
+            blocked = blocked || this.poll_flush(ground, cx, io).is_pending();
             if !blocked && this.ports.is_empty() && ground.close_unless_held() {
                 return Poll::Ready(());
             }
             let settled = round.settled || (blocked && round.drained);
-            if settled && !more && !this.poll_alarm(ground, round.timeout) {
+            if settled && !more && !this.poll_alarm(ground, round.timeout, blocked) {
                 return Poll::Pending;
             }
         }

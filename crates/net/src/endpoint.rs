@@ -1,8 +1,10 @@
 //! An SCTP port on real sockets.
 
 mod addresses;
+mod backlog;
 mod incoming;
 
+pub use backlog::BacklogPlace;
 pub use incoming::Incoming;
 
 use std::future::Future;
@@ -112,13 +114,13 @@ impl Endpoint {
         let max_message_size = config.max_message_size;
         let (backlog, accepts) = (config.backlog, config.accept);
         let endpoint = protocol(config, port, secret).inspect_err(|_| ground.release(&claim))?;
-        let state = State {
+        let mut state = State {
             backlog,
             accepts,
             endpoint,
             entries: Default::default(),
             waiting: Default::default(),
-            writers: Vec::new(),
+            kept: 0,
             races: 0,
             dropped: Vec::new(),
             linger,
@@ -131,6 +133,7 @@ impl Endpoint {
             observer,
             statistics: EndpointStatistics::default(),
         };
+        state.listen();
         let shared = Arc::new(Shared::new(
             state,
             Arc::clone(ground),
@@ -290,7 +293,7 @@ impl Endpoint {
         if self.decides {
             return self.accept_all().await;
         }
-        self.acceptable(Self::try_accept).await
+        self.acceptable(|it| it.try_accept(false)).await
     }
 
     /// Waits until `take` has something to give.
@@ -307,7 +310,8 @@ impl Endpoint {
         }
     }
 
-    fn try_accept(&self) -> Result<Option<Association>, Lost> {
+    /// `keeps`: it keeps its place in the backlog.
+    fn try_accept(&self, keeps: bool) -> Result<Option<Association>, Lost> {
         let mut state = self.shared.lock();
         if state.stopped || !state.accepts {
             state.later.tell_acceptable();
@@ -316,6 +320,7 @@ impl Endpoint {
         let Some(id) = state.waiting.pop_front() else {
             return Ok(None);
         };
+        state.kept += usize::from(keeps);
         state.listen();
         let more = !state.waiting.is_empty();
         let signals = state.entries.get_mut(&id).map(|entry| {
@@ -513,7 +518,6 @@ fn protocol(
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
     endpoint.decide_incoming(config.undecided);
-    endpoint.listen(config.accept);
     // Nobody else hears what comes to our UDP port; directly over IP, other processes have ports of their own.
     endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
@@ -522,4 +526,41 @@ fn protocol(
 /// How much wider than told a window is told at once: a quarter of the buffer, and at least a packet.
 fn window_step(config: &SctpConfig) -> u32 {
     (config.receive_buffer / 4).max(config.mtu as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Wake, Waker};
+
+    use super::*;
+
+    struct Counted;
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// To clone a waker may run anything.
+    #[tokio::test]
+    async fn no_waker_is_cloned_where_the_state_is_locked() {
+        let config = Config::default().with(|it| {
+            it.addresses = vec![std::net::Ipv4Addr::LOCALHOST.into()];
+            it.carrier = Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            };
+        });
+        let endpoint = Endpoint::bind(config).expect("loopback");
+        let counted = Arc::new(Counted);
+        let waker = Waker::from(Arc::clone(&counted));
+        let mut own = Some(waker.clone());
+        for _ in 0..2 {
+            let mut state = endpoint.shared.lock();
+            let before = Arc::strong_count(&counted);
+            state.let_sleep(&waker, &mut own, None);
+            assert_eq!(Arc::strong_count(&counted), before);
+            let known = state.driver.as_ref();
+            assert!(own.is_none() && known.is_some_and(|it| it.will_wake(&waker)));
+        }
+    }
 }

@@ -117,7 +117,7 @@ pub use anabranch_sctp::{
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};
-pub use endpoint::{Endpoint, Incoming};
+pub use endpoint::{BacklogPlace, Endpoint, Incoming};
 pub use error::{
     AcceptError, AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError,
 };

@@ -171,6 +171,13 @@ impl Outbox {
         })
     }
 
+    /// Gives up all that waits: it is lost, as by a network.
+    pub fn throw_away(&mut self, sent: &mut Sent) {
+        sent.errors += self.runs.0.iter().map(|it| it.packets as u64).sum::<u64>();
+        self.runs.0.clear();
+        self.bytes.clear();
+    }
+
     /// Sends what the sockets take at once. Whether nothing waits any more: nobody is told when they take the rest.
     pub fn try_flush(&mut self, sockets: &Sockets, counts: (&mut Sent, &mut Failures)) -> bool {
         self.flush_by(sockets, counts, Socket::try_send).is_ready()

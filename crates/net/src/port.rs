@@ -1,11 +1,11 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
 
-use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
+use anabranch_sctp::{AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path, Transport};
 use anabranch_wire::checksum;
@@ -59,6 +59,10 @@ struct Own {
     failures: u64,
     /// Discards that the log has been told of.
     told: Discards,
+    /// One like that of the driver's task, to wake it by; `None`: it was taken.
+    waker: Option<Waker>,
+    /// Strangers of whom an association took a packet that nobody was told of yet.
+    newcomers: Vec<(AssociationId, SocketAddr)>,
 }
 
 /// What a run came to.
@@ -84,6 +88,8 @@ impl Port {
             foreign: 0,
             failures: 0,
             told: Discards::default(),
+            waker: None,
+            newcomers: Vec::new(),
         };
         Self { shared, own }
     }
@@ -91,6 +97,11 @@ impl Port {
     /// What it has of the sockets.
     pub fn claim(&self) -> &Arc<Claim> {
         &self.shared.claim
+    }
+
+    /// T5-shutdown-guard: how long the end of an association may take at most.
+    pub fn guard(&self) -> Nanos {
+        self.shared.lock().endpoint.config().shutdown_guard()
     }
 
     /// What was gathered is with the sockets.
@@ -115,6 +126,7 @@ impl Port {
         io: &mut Io,
     ) -> Round {
         let Self { shared, own } = self;
+        own.know(waker);
         let mut guard = shared.lock();
         let state = &mut *guard;
         let now = shared.now();
@@ -129,8 +141,11 @@ impl Port {
         }
         let mut settled = drain_transmits(state, now, io);
         own.drained = settled;
-        if own.drain_events(shared, state, now) {
+        if own.drain_events(shared, state, turns, now) {
             own.drained = drain_transmits(state, now, io);
+        }
+        for (id, from) in own.newcomers.drain(..) {
+            learn(state, turns, id, from);
         }
         if state.endpoint.has_incoming() {
             state.later.tell_acceptable();
@@ -138,7 +153,7 @@ impl Port {
         drain_samples(state);
         settled &= own.drained && own.ended.is_empty();
         if !(own.leaving.is_empty() && state.dropped.is_empty()) {
-            own.forget_leaving(state);
+            own.forget_leaving(state, turns);
         }
         tell_writers(state);
         own.publish(shared, state, io);
@@ -146,7 +161,7 @@ impl Port {
         let timeout = own.next(state);
         // Whoever waits for the flush of the last packets may change something meanwhile.
         if own.drained {
-            state.let_sleep(waker, timeout);
+            state.let_sleep(waker, &mut own.waker, timeout);
         }
         Round {
             settled,
@@ -157,15 +172,24 @@ impl Port {
     }
 
     /// The driver waits for room to send, and comes when there is some, when it is woken, or when this port's next timer ends.
-    pub fn let_sleep(&self, waker: &Waker) -> Option<Nanos> {
-        let mut state = self.shared.lock();
-        let timeout = self.own.next(&state);
-        state.let_sleep(waker, timeout);
+    pub fn let_sleep(&mut self, waker: &Waker) -> Option<Nanos> {
+        let Self { shared, own } = self;
+        own.know(waker);
+        let mut state = shared.lock();
+        let timeout = own.next(&state);
+        state.let_sleep(waker, &mut own.waker, timeout);
         timeout
     }
 }
 
 impl Own {
+    /// Has one like `waker` at hand. It is cloned here, and another dropped, where nothing is locked that anybody waits for.
+    fn know(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+
     fn handle_arrivals(
         &mut self,
         (shared, state): (&Shared, &mut State),
@@ -209,8 +233,11 @@ impl Own {
             let taken = state
                 .endpoint
                 .handle_within(now, path, from.port(), ecn, packet);
-            if stranger && taken {
-                turns.learn(from);
+            if stranger
+                && taken
+                && let Some(id) = state.endpoint.taken_by()
+            {
+                self.newcomers.push((id, from));
             }
             // What is left when the round ends is drained by the caller.
             together += 1;
@@ -241,12 +268,21 @@ impl Own {
     }
 
     /// Tells what happened. Whether that may have set off something to send.
-    fn drain_events(&mut self, shared: &Shared, state: &mut State, now: Nanos) -> bool {
+    fn drain_events(
+        &mut self,
+        shared: &Shared,
+        state: &mut State,
+        turns: &mut Turns,
+        now: Nanos,
+    ) -> bool {
         let mut set_off = false;
         while let Some((id, event)) = state.endpoint.poll_event() {
             if !state.entries.contains_key(&id) {
                 welcome(shared, state, id, now);
                 set_off = true;
+            }
+            if matches!(event, Event::Established { .. }) {
+                learn_primary(state, turns, id);
             }
             let entry = state.entries.get_mut(&id);
             if let Event::Closed(reason) = event {
@@ -306,7 +342,7 @@ impl Own {
     }
 
     /// Forgets associations that are closed and that nobody holds, once their last packet is gathered.
-    fn forget_leaving(&mut self, state: &mut State) {
+    fn forget_leaving(&mut self, state: &mut State, turns: &mut Turns) {
         let closed_unheld =
             |state: &State, id: &AssociationId| {
                 state.entries.get(id).is_some_and(|entry| {
@@ -322,11 +358,11 @@ impl Own {
         let entries = state.entries.len();
         self.leaving.retain(|&id| {
             let gone = state.endpoint.association(id).is_none() || state.endpoint.release(id);
-            if gone
-                && let Some(entry) = state.entries.remove(&id)
-                && !entry.receipts.is_empty()
-            {
-                state.later.drop_receipts(entry.receipts);
+            if gone && let Some(entry) = state.entries.remove(&id) {
+                entry.senders.iter().for_each(|it| turns.forget(it));
+                if !entry.receipts.is_empty() {
+                    state.later.drop_receipts(entry.receipts);
+                }
             }
             !gone
         });
@@ -485,29 +521,42 @@ fn drain_samples(state: &mut State) {
     }
 }
 
-/// Tells those who wait for room to send, once there is much of it: not at every packet.
+/// Tells those who waited for room to send, once there is much of it: not at every packet.
 fn tell_writers(state: &mut State) {
-    let (endpoint, entries, later) = (&state.endpoint, &mut state.entries, &mut state.later);
-    let buffer = endpoint.config().send_buffer;
-    // Half of the buffer, and as much as the message has to have that waits.
-    let waits = |association: &Association, size: usize| {
-        let (queued, held) = (association.buffered(), association.held_to_send());
-        let most_queued = (buffer / 2).min(buffer.saturating_sub(size));
-        let most_held = (buffer + buffer / 2).min((2 * buffer).saturating_sub(size));
-        queued > most_queued || (held > most_held && (queued > 0 || held > buffer))
-    };
-    state.writers.retain(|id| {
-        let Some(entry) = entries.get_mut(id) else {
-            return false;
-        };
-        let size = entry.wants_to_write.unwrap_or(0);
-        let waits = endpoint
-            .association(*id)
-            .is_some_and(|association| !association.is_closed() && waits(association, size));
-        if !waits {
-            entry.wants_to_write = None;
-            later.notify(&entry.signals, WRITERS);
+    while let Some(id) = state.endpoint.poll_room() {
+        if let Some(entry) = state.entries.get(&id) {
+            state.later.notify(&entry.signals, WRITERS);
         }
-        waits
+    }
+}
+
+/// Senders that an association makes known: a peer has eight addresses at most, and a UDP port at each, which may change.
+const MOST_SENDERS: usize = 16;
+
+/// The sender is no stranger while this association lives, nor while another does that has learned of it. An association without an entry has
+/// ended, or was never told.
+fn learn(state: &mut State, turns: &mut Turns, id: AssociationId, from: SocketAddr) {
+    let Some(entry) = state.entries.get_mut(&id) else {
+        return;
+    };
+    if entry.senders.contains(&from) {
+        return;
+    }
+    if entry.senders.len() == MOST_SENDERS {
+        turns.forget(&entry.senders.remove(0));
+    }
+    entry.senders.push(from);
+    turns.learn(from);
+}
+
+/// An association is up. Where its peer sends from is known to be the peer's, and counts, also where it was known before by another.
+fn learn_primary(state: &mut State, turns: &mut Turns, id: AssociationId) {
+    let paths = state.endpoint.association(id).map(|it| it.paths());
+    let primary = paths.map(|paths| {
+        let primary = paths.get(paths.primary());
+        SocketAddr::new(primary.path().remote, primary.udp_port())
     });
+    if let Some(primary) = primary {
+        learn(state, turns, id, primary);
+    }
 }

@@ -54,10 +54,9 @@ pub(crate) struct State {
     pub entries: BTreeMap<AssociationId, Entry>,
     /// Associations that peers began and nobody took yet, oldest first.
     pub waiting: VecDeque<AssociationId>,
-    /// The most of them.
+    /// The most of them, with those that were accepted and keep their place.
     pub backlog: usize,
-    /// Associations whose users wait for room to send.
-    pub writers: Vec<AssociationId>,
+    pub kept: usize,
     /// Races of attempts begun so far.
     pub races: u64,
     /// Associations whose last handle is gone: the driver looks whether they can be forgotten.
@@ -107,8 +106,8 @@ pub(crate) struct Entry {
     pub events: VecDeque<AssociationEvent>,
     pub missed: u64,
     pub handles: usize,
-    /// Bytes of the smallest message that waits for room to send.
-    pub wants_to_write: Option<usize>,
+    /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`Turns`](crate::turns::Turns).
+    pub senders: Vec<SocketAddr>,
     pub receipts: Receipts,
     pub span: Span,
 }
@@ -121,7 +120,7 @@ impl Entry {
             events: VecDeque::new(),
             missed: 0,
             handles,
-            wants_to_write: None,
+            senders: Vec::new(),
             receipts: Receipts::default(),
             span,
         }
@@ -197,9 +196,10 @@ impl State {
     }
 
     /// The driver sleeps until `waker` wakes it, or until `timeout`.
-    pub fn let_sleep(&mut self, waker: &Waker, timeout: Option<Nanos>) {
+    /// `own`: one like it, which is taken where it is needed. A waker may run anything when it is cloned, and so is not while this is locked.
+    pub fn let_sleep(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
-            && let Some(former) = self.driver.replace(waker.clone())
+            && let Some(former) = std::mem::replace(&mut self.driver, own.take())
         {
             self.later.drop_waker(former);
         }
@@ -215,17 +215,8 @@ impl State {
 
     /// Lets the driver tell the association's users when there is room to send a message of `size` bytes.
     pub fn ask_for_room(&mut self, id: AssociationId, size: usize) {
-        let Some(entry) = self.entries.get_mut(&id) else {
-            return;
-        };
-        match &mut entry.wants_to_write {
-            Some(least) => *least = size.min(*least),
-            none => {
-                *none = Some(size);
-                self.writers.push(id);
-                self.wake_driver();
-            }
-        }
+        self.endpoint.ask_for_room(id, size);
+        self.wake_driver();
     }
 
     /// The protocol's side of an association.
@@ -284,10 +275,13 @@ impl State {
         }
     }
 
-    /// Whether peers may begin another association just now.
+    /// Lets peers begin as many associations as the backlog has room for.
     pub fn listen(&mut self) {
-        let room = self.accepts && self.waiting.len() < self.backlog;
-        self.endpoint.listen(room);
+        let room = match self.accepts {
+            true => self.backlog.saturating_sub(self.waiting.len() + self.kept),
+            false => 0,
+        };
+        self.endpoint.listen_for(room);
     }
 }
 

@@ -140,9 +140,14 @@ impl Turns {
         (self.strangers_handled, self.had_peers) = (0, false);
     }
 
-    /// An association took a packet of this sender's.
+    /// An association took a packet of this sender's, which is no stranger until that is [forgotten](Self::forget).
     pub fn learn(&mut self, from: SocketAddr) {
         self.known.insert(from);
+    }
+
+    /// An association that had learned of this sender is gone.
+    pub fn forget(&mut self, from: &SocketAddr) {
+        self.known.remove(from);
     }
 
     /// Whether more should be received. Also where much waits: what is left in the system's buffers has no turns there, and

@@ -112,7 +112,10 @@ async fn pair(config: Config) -> Pair {
     let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
     let client = Endpoint::bind_on(&client, config.clone()).expect("free");
     let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
-    let listening = Config::server(7).with(|it| it.carrier = config.carrier);
+    let listening = Config::server(7).with(|it| {
+        it.carrier = config.carrier;
+        it.sctp = config.sctp.clone();
+    });
     let server = Endpoint::bind_on(&server, listening).expect("free");
     let held = client.connect(([10, 0, 0, 2], 7)).await.expect("up");
     let served = server.accept().await.expect("it came");
@@ -250,4 +253,64 @@ async fn all_arrives_once_there_is_room_again() {
     }
     let calls = pair.mood.calls();
     assert!(calls < 5_000, "{calls} calls");
+}
+
+/// Associations that end while the socket never has room have last packets for it. They are given up in the end, and the socket is let go.
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
+    let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
+    // T5-shutdown-guard: five times RTO.Max (RFC 9260 §9.2).
+    let guard = Duration::from_nanos(5 * config.sctp.rto_max);
+    // With more than may be gathered the last packets wait in the protocol.
+    for messages in [1, 90] {
+        let Pair {
+            client,
+            held,
+            served,
+            mood,
+            _server,
+        } = pair(config.clone()).await;
+        mood.is_full.store(true, Ordering::SeqCst);
+        for seed in 0..messages {
+            let sent = held.try_send(0, pattern(seed, 10_000), SendOptions::default());
+            sent.expect("room");
+        }
+        sleep_millis(10).await;
+        let began = Instant::now();
+        client.close_within(Duration::from_secs(2)).await;
+        drop((held, client, served));
+        // The socket holds the mood, too, and the driver the socket.
+        let is_there = || Arc::strong_count(&mood) > 1;
+        assert!(is_there(), "packets that may yet leave are kept");
+        while is_there() && began.elapsed() < 3 * guard {
+            sleep_millis(1_000).await;
+        }
+        let took = began.elapsed();
+        let bound = guard..guard + Duration::from_secs(10);
+        assert!(!is_there() && bound.contains(&took), "{took:?}");
+        let calls = mood.calls();
+        assert!(calls < 1_000, "{calls} calls");
+    }
+}
+
+/// What was given up is lost as by a network: an association that lives on sends it again once there is room.
+#[tokio::test(start_paused = true)]
+async fn an_association_outlives_what_was_given_up() {
+    let config = Config::default().with(|it| {
+        it.sctp.association_max_retrans = 1_000;
+        it.sctp.path_max_retrans = 1_000;
+    });
+    let pair = pair(config).await;
+    pair.mood.is_full.store(true, Ordering::SeqCst);
+    let sent = pair
+        .held
+        .send(0, pattern(1, 10_000), SendOptions::default());
+    sent.await.expect("room");
+    sleep_millis(3_600_000).await;
+    assert!(pair.client.statistics().send_errors > 0);
+    pair.mood.has_room();
+    let message = pair.served.recv().await.expect("up").expect("open");
+    assert_eq!(message.bytes, pattern(1, 10_000));
+    let calls = pair.mood.calls();
+    assert!(calls < 2_000, "{calls} calls");
 }

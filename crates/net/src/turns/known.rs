@@ -1,46 +1,30 @@
-//! Senders of whom an association has taken a packet.
+//! Senders of whom an association has taken a packet that is still there.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// So many are remembered. Whoever is forgotten is known again by the next packet that an association takes.
-const MAX_KNOWN: usize = 4_096;
-
-/// The latest of them.
+/// How many associations know of each. What lives is never forgotten, and what has ended is not remembered, so that this is as large as the
+/// associations are many.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    senders: BTreeSet<SocketAddr>,
-    /// The longest known first.
-    order: VecDeque<SocketAddr>,
-}
+pub(super) struct Known(BTreeMap<SocketAddr, u32>);
 
 impl Known {
     pub fn contains(&self, sender: &SocketAddr) -> bool {
-        self.senders.contains(sender)
+        self.0.contains_key(sender)
     }
 
-    /// Remembers a sender. Where too many are, one of its own address is forgotten, or else the one that is known longest: who
-    /// sends from ever new ports does not make the others strangers.
+    /// One more association knows of it.
     pub fn insert(&mut self, sender: SocketAddr) {
-        if self.senders.contains(&sender) {
-            return;
-        }
-        if self.senders.len() >= MAX_KNOWN {
-            let [least, most] = [0, u16::MAX].map(|port| SocketAddr::new(sender.ip(), port));
-            let own = self.senders.range(least..=most).next().copied();
-            match own.or(self.order.front().copied()) {
-                Some(forgotten) => self.forget(forgotten),
-                None => return,
-            }
-        }
-        self.senders.insert(sender);
-        self.order.push_back(sender);
+        *self.0.entry(sender).or_default() += 1;
     }
 
-    fn forget(&mut self, sender: SocketAddr) {
-        self.senders.remove(&sender);
-        if let Some(place) = self.order.iter().position(|it| *it == sender) {
-            self.order.remove(place);
+    /// One less.
+    pub fn remove(&mut self, sender: &SocketAddr) {
+        if let Some(count) = self.0.get_mut(sender) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(sender);
+            }
         }
     }
 }
@@ -50,24 +34,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_forgets_its_own_ports_first() {
-        let mut known = Known::default();
-        let quiet = SocketAddr::from(([192, 0, 2, 1], 9_899));
-        known.insert(quiet);
-        let loud = |port| SocketAddr::from(([192, 0, 2, 2], port));
-        (1..=60_000).for_each(|port| known.insert(loud(port)));
-        assert!(known.contains(&quiet) && known.contains(&loud(60_000)));
-        assert_eq!(
-            (known.senders.len(), known.order.len()),
-            (MAX_KNOWN, MAX_KNOWN)
-        );
-    }
-
-    #[test]
-    fn of_many_addresses_the_longest_known_is_forgotten() {
+    fn a_sender_is_known_while_one_association_knows_of_it() {
         let mut known = Known::default();
         let sender = |number: u32| SocketAddr::from((number.to_be_bytes(), 9_899));
-        (0..=MAX_KNOWN as u32).for_each(|number| known.insert(sender(number)));
-        assert!(!known.contains(&sender(0)) && known.contains(&sender(1)));
+        (0..70_000).for_each(|number| known.insert(sender(number)));
+        assert!((0..70_000).all(|number| known.contains(&sender(number))));
+        known.insert(sender(0));
+        (0..70_000).for_each(|number| known.remove(&sender(number)));
+        assert!(known.contains(&sender(0)) && known.0.len() == 1);
+        known.remove(&sender(0));
+        known.remove(&sender(0));
+        assert!(known.0.is_empty());
     }
 }

@@ -1,0 +1,41 @@
+//! The backlog: associations that peers began and nobody took.
+
+use std::sync::Arc;
+
+use super::Endpoint;
+use crate::association::Association;
+use crate::error::Lost;
+use crate::shared::Shared;
+
+/// A place in the backlog ([`Config::backlog`](crate::Config::backlog)), which another association has once this is dropped.
+#[derive(Debug)]
+pub struct BacklogPlace(Arc<Shared>);
+
+impl Endpoint {
+    /// As [`Endpoint::accept`], for who hands the association on: until the [`BacklogPlace`] is dropped it counts as one that waits to be accepted. Where the
+    /// application decides who is accepted ([`Config::undecided`](crate::Config::undecided)), none of them waits here.
+    ///
+    /// Cancel-safe: if the future is dropped, nobody is lost; the association waits for the next call.
+    ///
+    /// # Errors
+    /// As [`Endpoint::accept`].
+    pub async fn accept_with_place(&self) -> Result<(Association, BacklogPlace), Lost> {
+        let accepted = self.acceptable(|it| it.try_accept(true)).await?;
+        Ok((accepted, BacklogPlace(Arc::clone(&self.shared))))
+    }
+
+    /// So many associations may wait to be accepted from now on. Those that wait beyond that go on waiting.
+    pub fn set_backlog(&self, most: usize) {
+        let mut state = self.shared.lock();
+        state.backlog = most;
+        state.listen();
+    }
+}
+
+impl Drop for BacklogPlace {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.kept -= 1;
+        state.listen();
+    }
+}
