@@ -111,6 +111,40 @@ static void two_listeners(int port)
     CHECK(close(l[0]) == 0 && close(l[1]) == 0 && close(alone) == 0);
 }
 
+static int caller(int port)
+{
+    struct sockaddr_in to = own;
+    int c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    to.sin_port = htons((uint16_t)port);
+    if (connect(c, (struct sockaddr *)&to, sizeof to) == 0)
+        return c;
+    CHECK(errno == ECONNREFUSED && close(c) == 0);
+    return -1;
+}
+
+/* As many wait to be accepted as `listen` says, and one more, as with Linux; the others are refused. */
+static void backlog(int port)
+{
+    int l = opened(SOCK_STREAM, port), all[9], count = 0;
+    CHECK(listen(l, 2) == 0);
+    while ((all[count] = caller(port)) >= 0)
+        CHECK(++count < 9);
+    CHECK(count == 3);
+    CHECK(listen(l, 4) == 0);
+    while ((all[count] = caller(port)) >= 0)
+        CHECK(++count < 9);
+    CHECK(count == 5);
+    int a = accept(l, NULL, NULL);
+    CHECK(a >= 0);
+    /* The host hears of that in a moment. */
+    while ((all[count] = caller(port)) < 0)
+        continue;
+    CHECK(caller(port) == -1);
+    for (; count >= 0; count--)
+        CHECK(close(all[count]) == 0);
+    CHECK(close(a) == 0 && close(l) == 0);
+}
+
 static void free_at_once(int port)
 {
     for (int turn = 0; turn < 50; turn++)
@@ -126,6 +160,7 @@ int main(int count, char **given)
     values_of_streams(port + 1);
     two_listeners(port + 2);
     free_at_once(port + 3);
+    backlog(port + 4);
     puts("effects");
     return 0;
 }

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::bind::{bind, unbind};
 use super::link::Link;
-use super::listen::listen;
+use super::listen::{Place, listen};
 use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
 use super::{Known, effects, many, passed, query, settings, watched};
@@ -22,8 +22,8 @@ use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
 
-/// Associations that wait at a socket with many until the host takes them, which is at once.
-const BACKLOG: usize = 128;
+/// Associations that wait at a socket with many until the host takes them, which is at once: it has no backlog, as with Linux.
+const BACKLOG: usize = 65_536;
 /// How long a socket waits for the port of a former one whose association is still ending, and the time between two tries.
 pub const FORMER: Duration = Duration::from_secs(5);
 pub const AGAIN: Duration = Duration::from_millis(5);
@@ -187,14 +187,23 @@ async fn start_listening(
     }
     let phase = socket.state().phase;
     match phase {
+        // As with Linux, that is no error, and nothing comes of it.
+        Phase::Fresh | Phase::Listening if backlog == 0 => return Ok(Answer::Done),
         Phase::Fresh if socket.form.style == Style::OneToOne => (),
-        Phase::Listening => return Ok(Answer::Done),
+        Phase::Listening => {
+            socket.state().backlog = backlog;
+            let table = host.table();
+            let has = |it: &&Place| it.sockets.iter().any(|it| it.name == socket.name);
+            table.places.iter().filter(has).for_each(Place::set_backlog);
+            return Ok(Answer::Done);
+        }
         _ => return Err(libc::EINVAL),
     }
+    socket.state().backlog = backlog;
     if listens_with_others(host, socket) {
         return Ok(Answer::Done);
     }
-    let endpoint = in_time(|| endpoint(host, socket, Some(backlog))).await?;
+    let endpoint = in_time(|| endpoint(host, socket, Some(backlog + 1))).await?;
     socket.enter(Phase::Listening);
     endpoint.listen(true);
     let place = host
@@ -221,6 +230,7 @@ fn listens_with_others(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
         tokio::spawn(listening);
     }
     place.sockets.push(Arc::clone(socket));
+    place.set_backlog();
     drop(table);
     socket.enter(Phase::Listening);
     true

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, Endpoint};
+use anabranch_net::{Association, BacklogPlace, Endpoint};
 
 use super::link::Link;
 use super::socket::Socket;
@@ -21,6 +21,16 @@ pub struct Place {
     pub sockets: Vec<Arc<Socket>>,
     /// No other has it.
     pub number: u32,
+}
+
+impl Place {
+    /// As many associations may wait as the programs have said. One more for each, as with Linux.
+    pub fn set_backlog(&self) {
+        let most = self.sockets.iter().map(|it| it.state().backlog + 1).sum();
+        if most > 0 {
+            self.endpoint.set_backlog(most);
+        }
+    }
 }
 
 impl Table {
@@ -65,15 +75,15 @@ impl Table {
 pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
     loop {
         // A listener that was closed is no reason for a packet, so somebody has to look.
-        let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
+        let accepted = tokio::time::timeout(LOOK, endpoint.accept_with_place()).await;
         if nobody_listens(&host, place, &endpoint) {
-            if let Ok(Ok(association)) = accepted {
+            if let Ok(Ok((association, _))) = accepted {
                 association.abort("");
             }
             break;
         }
         match accepted {
-            Ok(Ok(association)) => announce(&host, place, association).await,
+            Ok(Ok(accepted)) => announce(&host, place, accepted).await,
             Ok(Err(_)) => break,
             Err(_) => (),
         }
@@ -96,7 +106,11 @@ fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
 }
 
 /// Tells the program whose socket is of the peer's family.
-async fn announce(host: &Arc<Known>, place: u32, association: Association) {
+async fn announce(
+    host: &Arc<Known>,
+    place: u32,
+    (association, backlog): (Association, BacklogPlace),
+) {
     let number = host.number();
     let status = association.status();
     let v6 = status.is_some_and(|it| it.primary.address.is_ipv6());
@@ -120,6 +134,7 @@ async fn announce(host: &Arc<Known>, place: u32, association: Association) {
             link: Arc::clone(&link),
             from: socket.name.clone(),
             waiting: Vec::new(),
+            _place: Some(backlog),
         };
         table.incoming.insert(number, coming);
         (socket, link)

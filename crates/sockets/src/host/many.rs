@@ -243,6 +243,7 @@ pub async fn peel_off(
         link,
         from,
         waiting,
+        _place: None,
     };
     host.table().incoming.insert(number, coming);
     Ok(())

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anabranch_net::{Association, BindError, Config, SharedSockets};
+use anabranch_net::{Association, BacklogPlace, BindError, Config, SharedSockets};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, watch};
@@ -61,6 +61,8 @@ struct Coming {
     from: Vec<u8>,
     /// What waited there of it.
     waiting: Vec<(Frame, Vec<u8>)>,
+    /// It waits to be accepted.
+    _place: Option<BacklogPlace>,
 }
 
 #[derive(Default)]

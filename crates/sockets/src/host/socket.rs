@@ -61,6 +61,8 @@ pub struct State {
     pub authenticated: Vec<u8>,
     /// Addresses that the program bound it to; the port of each is that of the socket.
     pub bound: Vec<SocketAddr>,
+    /// Associations that may wait to be accepted.
+    pub backlog: usize,
     /// The port, once there is one.
     pub port: Option<u16>,
     /// How far it is.

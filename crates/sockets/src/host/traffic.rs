@@ -135,6 +135,7 @@ fn leave(host: &Known, socket: &Socket) {
     });
     for place in &mut table.places {
         place.sockets.retain(|it| it.name != socket.name);
+        place.set_backlog();
     }
     drop(table);
     orphans.iter().for_each(|link| link.end());
