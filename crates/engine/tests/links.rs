@@ -327,3 +327,26 @@ fn a_flow_that_can_reach_nothing_says_so() {
     let words = "f: no way leads from b to a as long as it runs: a link on the way is down";
     assert_eq!(record.failures, [words]);
 }
+
+/// A link that carries the packets of a flow only after the flow is no error of the plan; the flow delivers nothing, and the run says so.
+#[test]
+fn a_flow_whose_packets_are_too_large_says_so() {
+    let narrow = |until: &str| {
+        let keys = format!("mtu = \"1000 B\"\nmtu_changes = [[\"{until}\", \"1500 B\"]]");
+        run(&square(&keys, &keys, ""))
+    };
+    let record = narrow("3 s");
+    assert_eq!(record.failures, Vec::<String>::new());
+    assert!(record.metrics[0].value > 0.0);
+    let record = narrow("19 s");
+    let [failure] = &record.failures[..] else {
+        panic!("{:?}", record.failures);
+    };
+    let before = "f: it delivered nothing, and the link up-r dropped ";
+    let after = " packets that were larger than it carries (`mtu`)";
+    let dropped = failure
+        .strip_prefix(before)
+        .and_then(|it| it.strip_suffix(after))
+        .and_then(|it| it.parse::<u64>().ok());
+    assert!(dropped.is_some_and(|it| it > 10), "{failure}");
+}
