@@ -1,6 +1,6 @@
 //! Requests about a socket.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -44,17 +44,36 @@ pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
     if let Request::Watch(error) = call.request {
         return watched::watch(&host, passed, error).await;
     }
-    // A request goes on where the program does not wait for its answer any more.
-    let answer = match host.socket(&call.socket).await {
-        Some(socket) => carry_out(&host, &socket, call.request, passed)
-            .await
-            .unwrap_or_else(Answer::Failed),
-        None => Answer::Failed(libc::ENOTCONN),
+    // A request goes on where the program does not wait for its answer any more, but one that only waits for room: a program may ask for that
+    // again and again, interrupted by signals.
+    let is_let_go = matches!(
+        call.request,
+        Request::Room { .. } | Request::Route { room: true, .. }
+    );
+    let carried_out = async {
+        match host.socket(&call.socket).await {
+            Some(socket) => carry_out(&host, &socket, call.request, passed)
+                .await
+                .unwrap_or_else(Answer::Failed),
+            None => Answer::Failed(libc::ENOTCONN),
+        }
+    };
+    let answer = tokio::select! {
+        answer = carried_out => answer,
+        () = hung_up(&unix), if is_let_go => return,
     };
     let answer = encode(&answer);
     let _ = unix
         .async_io(Interest::WRITABLE, |mut unix: &Unix| unix.write(&answer))
         .await;
+}
+
+/// Waits until the program has closed its end.
+async fn hung_up(unix: &AsyncFd<Unix>) {
+    let mut nothing = [0; 1];
+    // It says nothing more, so that what can be read is the end.
+    let read = |mut unix: &Unix| unix.read(&mut nothing);
+    let _ = unix.async_io(Interest::READABLE, read).await;
 }
 
 async fn carry_out(
@@ -452,4 +471,36 @@ fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
         all.push(SocketAddr::new(socket.unspecified(), port));
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use socket2::{Domain, Type};
+
+    use super::*;
+
+    /// A request that waits for room is let go of when the program waits for it no more, and not before.
+    #[tokio::test]
+    async fn the_end_of_a_program_is_seen() {
+        let (program, host) = Unix::pair(Domain::UNIX, Type::SEQPACKET, None).expect("sockets");
+        host.set_nonblocking(true).expect("a socket");
+        let host = super::super::watched_by(host).expect("a runtime");
+        (&program).write_all(b"a request").expect("room");
+        let mut request = [0; 64];
+        let read = |mut unix: &Unix| unix.read(&mut request);
+        let read = host.async_io(Interest::READABLE, read).await;
+        assert_eq!(read.expect("it came"), 9);
+        {
+            let mut ended = pin!(hung_up(&host));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert_eq!(ended.as_mut().poll(&mut cx), Poll::Pending);
+            drop(program);
+            ended.await;
+        }
+        // It stays so.
+        hung_up(&host).await;
+    }
 }

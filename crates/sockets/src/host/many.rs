@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anabranch_net::Endpoint;
+use anabranch_net::{Association, Endpoint};
 
 use super::call::{self, peer};
 use super::jobs::Job;
@@ -156,15 +156,13 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     let linger = linger.unwrap_or(host.config.linger);
     let worker = Arc::clone(link);
     tokio::spawn(async move {
-        let Some(association) = worker.up().await else {
-            return;
-        };
-        let work = async {
+        let association = worker.up().await;
+        let mut work = async |association: &Association| {
             while let Some(job) = todo.recv().await {
                 let cost = job.cost();
                 match job {
                     Job::Message(frame, bytes) => {
-                        send(&worker, &association, &frame, bytes).await;
+                        send(&worker, association, &frame, bytes).await;
                     }
                     Job::Close => {
                         association.begin_shutdown_within(linger);
@@ -174,10 +172,13 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
                 worker.jobs.done(cost);
             }
         };
-        tokio::select! {
-            () = work => (),
-            _ = association.closed() => (),
+        if let Some(association) = association {
+            tokio::select! {
+                () = work(&association) => (),
+                _ = association.closed() => (),
+            }
         }
+        // Whoever waits for room looks again when none of them will be done.
         drop(todo);
         worker.jobs.end();
     });
