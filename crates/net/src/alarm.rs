@@ -28,8 +28,7 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.rang.store(true, Ordering::Release);
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = Arc::clone(&task);
+        let task = Arc::clone(&*self.task.lock().unwrap_or_else(PoisonError::into_inner));
         task.wake_by_ref();
     }
 }
@@ -233,5 +232,30 @@ mod tests {
         assert!(!alarm.poll(&clock, None));
         assert!(!alarm.poll(&clock, Some(LATE)));
         assert_eq!(told.counts().0, 2);
+    }
+
+    /// Whether the bell was free when the task was woken.
+    #[derive(Default)]
+    struct Looks(Mutex<Option<Arc<Bell>>>, AtomicBool);
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            let bell = self.0.lock().expect("no panic");
+            let free = bell.as_ref().is_some_and(|it| it.task.try_lock().is_ok());
+            self.1.store(free, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_task_is_woken_without_the_lock() {
+        let looks = Arc::new(Looks::default());
+        let bell = Arc::new(Bell {
+            rang: AtomicBool::new(false),
+            task: Mutex::new(Arc::new(Waker::from(Arc::clone(&looks)))),
+        });
+        *looks.0.lock().expect("no panic") = Some(Arc::clone(&bell));
+        Waker::from(bell).wake();
+        assert!(looks.1.load(Ordering::SeqCst));
+        looks.0.lock().expect("no panic").take();
     }
 }
