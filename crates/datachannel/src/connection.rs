@@ -108,7 +108,8 @@ impl Connection {
         };
         let answer = offer.answer(&local, secret.session());
         let setup = |error: &dyn std::fmt::Display| AcceptError::Setup(error.to_string());
-        let dtls = Dtls::new(origin, now, identity, offer.role, offer.fingerprint)
+        let at = (origin, now);
+        let dtls = Dtls::new(at, identity, offer.role, offer.fingerprint, secret.dtls())
             .map_err(|error| setup(&error))?;
         let sctp = sctp_endpoint(config, secret).map_err(|error| setup(&error))?;
         let mut limits = Limits::of(config);
@@ -143,8 +144,11 @@ impl Connection {
                 Err(reason) => return self.discards.count(reason),
             },
             Some(20..=63) if self.ice.knows(from) => {
-                if let Err(reason) = self.dtls.handle_datagram(now, datagram) {
-                    return self.end(reason);
+                let discards = &mut self.discards;
+                match self.dtls.handle_datagram(now, datagram, discards) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(reason) => return self.end(reason),
                 }
             }
             Some(20..=63) => return self.discards.count(Discard::UncheckedAddress),

@@ -12,6 +12,19 @@ pub enum Discard {
     StunCredentials,
     /// DTLS from an address that no Binding request came from.
     UncheckedAddress,
+    /// A DTLS record that cannot be read, or can be of no use where the connection is: of an unknown kind, version or epoch, of a length
+    /// that does not fit, or one that cannot be deciphered before the handshake is done.
+    DtlsRecord,
+    /// A piece of a plain handshake message that is not waited for.
+    DtlsMessage,
+    /// A ClientHello that DTLS does not take, or one of too many.
+    DtlsHello,
+    /// A certificate that is not the one of the offer.
+    DtlsCertificate,
+    /// An alert without protection: anybody can send it.
+    DtlsAlert,
+    /// A protected record before there are keys, beyond the few that are kept.
+    DtlsEarly,
     /// DTLS after the connection ended.
     Late,
     /// A DCEP message that cannot be read.

@@ -4,6 +4,7 @@
 mod common;
 mod world;
 
+mod forged;
 mod front;
 mod hostile;
 mod interleaving;

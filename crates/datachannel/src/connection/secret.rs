@@ -46,9 +46,17 @@ impl Secret {
         }
     }
 
-    pub(super) fn session(&self) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = self.draw("session");
+    fn number(&self, what: &str) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.draw(what);
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    pub(super) fn session(&self) -> u64 {
+        self.number("session")
+    }
+
+    pub(super) fn dtls(&self) -> u64 {
+        self.number("dtls")
     }
 
     pub(super) fn sctp(&self) -> [u8; 32] {

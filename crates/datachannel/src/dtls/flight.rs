@@ -1,0 +1,237 @@
+//! The handshake messages of the peer, put together outside of the engine: plain text that anybody may have sent.
+//!
+//! Each message has a place, by its number. A piece that fits its place is taken, and takes the place of what contradicts it: what the
+//! peer sends again wins against what was forged before. The engine gets a flight when all of it is there.
+
+use std::ops::Range;
+
+use super::record::Piece;
+
+/// Gaps in a message at a time: a message in order has one.
+const MAX_GAPS: usize = 16;
+
+/// Kinds of handshake messages (RFC 5246 §7.4).
+pub(super) mod message {
+    pub const CLIENT_HELLO: u8 = 1;
+    pub const SERVER_HELLO: u8 = 2;
+    pub const HELLO_VERIFY_REQUEST: u8 = 3;
+    pub const CERTIFICATE: u8 = 11;
+    pub const SERVER_KEY_EXCHANGE: u8 = 12;
+    pub const CERTIFICATE_REQUEST: u8 = 13;
+    pub const SERVER_HELLO_DONE: u8 = 14;
+    pub const CERTIFICATE_VERIFY: u8 = 15;
+    pub const CLIENT_KEY_EXCHANGE: u8 = 16;
+}
+
+/// A message of which pieces came.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub kind: u8,
+    pub number: u16,
+    pub body: Vec<u8>,
+    gaps: Vec<Range<usize>>,
+}
+
+impl Message {
+    fn of(piece: &Piece<'_>) -> Self {
+        Self {
+            kind: piece.kind,
+            number: piece.number,
+            body: vec![0; piece.length],
+            gaps: std::iter::once(0..piece.length)
+                .filter(|gap| !gap.is_empty())
+                .collect(),
+        }
+    }
+
+    /// A ClientHello.
+    pub(super) fn whole(number: u16, body: Vec<u8>) -> Self {
+        Self {
+            kind: message::CLIENT_HELLO,
+            number,
+            body,
+            gaps: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    /// All of it in one piece.
+    pub(super) fn piece(&self) -> Piece<'_> {
+        Piece {
+            kind: self.kind,
+            number: self.number,
+            length: self.body.len(),
+            offset: 0,
+            bytes: &self.body,
+        }
+    }
+
+    /// Whether the piece is the beginning of this message, or all of it.
+    pub(super) fn begins_with(&self, piece: &Piece<'_>) -> bool {
+        (piece.kind, piece.number, piece.length, piece.offset)
+            == (self.kind, self.number, self.body.len(), 0)
+            && self.body.starts_with(piece.bytes)
+    }
+
+    fn take(&mut self, piece: &Piece<'_>) {
+        let filled = piece.offset..piece.offset + piece.bytes.len();
+        self.body[filled.clone()].copy_from_slice(piece.bytes);
+        let around = |gap: Range<usize>| {
+            let before = gap.start..gap.end.min(filled.start);
+            let after = gap.start.max(filled.end)..gap.end;
+            [before, after].into_iter().filter(|it| !it.is_empty())
+        };
+        self.gaps = std::mem::take(&mut self.gaps)
+            .into_iter()
+            .flat_map(around)
+            .collect();
+    }
+}
+
+/// Takes a piece into its place; returns whether the message is whole.
+pub(super) fn put(place: &mut Option<Message>, piece: &Piece<'_>) -> bool {
+    let same = |it: &Message| {
+        let fits = (it.kind, it.number, it.body.len()) == (piece.kind, piece.number, piece.length);
+        fits && it.gaps.len() < MAX_GAPS
+    };
+    let message = match place {
+        Some(message) if same(message) => message,
+        place => place.insert(Message::of(piece)),
+    };
+    message.take(piece);
+    message.is_whole()
+}
+
+/// The messages of a flight of the peer's, in order.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// The number of the first.
+    pub first: u16,
+    server: bool,
+    places: [Option<Message>; 5],
+}
+
+impl Flight {
+    /// Of a server, or of a client.
+    pub(super) fn new(server: bool, first: u16) -> Self {
+        Self {
+            first,
+            server,
+            places: Default::default(),
+        }
+    }
+
+    /// Whether the peer is a server.
+    pub(super) fn is_server(&self) -> bool {
+        self.server
+    }
+
+    /// What the message in that place may be.
+    fn kinds(&self, place: usize) -> &'static [u8] {
+        use message::*;
+        let client: &[&[u8]] = &[
+            &[CERTIFICATE],
+            &[CLIENT_KEY_EXCHANGE],
+            &[CERTIFICATE_VERIFY],
+        ];
+        let server: &[&[u8]] = &[
+            &[SERVER_HELLO],
+            &[CERTIFICATE],
+            &[SERVER_KEY_EXCHANGE],
+            &[CERTIFICATE_REQUEST, SERVER_HELLO_DONE],
+            &[SERVER_HELLO_DONE],
+        ];
+        let kinds = if self.server { server } else { client };
+        kinds.get(place).copied().unwrap_or_default()
+    }
+
+    /// Takes a piece. A certificate that is whole must be one that `trusted` knows: it goes again otherwise.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn take(
+        &mut self,
+        piece: &Piece<'_>,
+        trusted: impl FnOnce(&[u8]) -> bool,
+    ) -> Result<(), Refused> {
+        let place = usize::from(
+            piece
+                .number
+                .checked_sub(self.first)
+                .ok_or(Refused::Useless)?,
+        );
+        if !self.kinds(place).contains(&piece.kind) {
+            return Err(Refused::Useless);
+        }
+        let place = &mut self.places[place];
+        let whole = put(place, piece);
+        if whole
+            && piece.kind == message::CERTIFICATE
+            && !place.as_ref().is_some_and(|it| trusted(&it.body))
+        {
+            *place = None;
+            return Err(Refused::Certificate);
+        }
+        Ok(())
+    }
+
+    /// How many messages the flight has, if all are there.
+    fn whole(&self) -> Option<usize> {
+        let whole = self
+            .places
+            .iter()
+            .map_while(|it| it.as_ref().filter(|it| it.is_whole()));
+        let count = whole.count();
+        let is_last = |place: &Option<Message>| {
+            let last = if self.server {
+                message::SERVER_HELLO_DONE
+            } else {
+                message::CERTIFICATE_VERIFY
+            };
+            place.as_ref().is_some_and(|it| it.kind == last)
+        };
+        // A flight with a CertificateRequest is longer by that.
+        let end = self.places[..count].iter().position(is_last)?;
+        Some(end + 1)
+    }
+
+    /// The flight, once all of it is there.
+    pub(super) fn finish(&mut self) -> Option<Vec<Message>> {
+        let count = self.whole()?;
+        let places = std::mem::take(&mut self.places);
+        Some(places.into_iter().flatten().take(count).collect())
+    }
+}
+
+/// Why a piece was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is of no message that is waited for.
+    Useless,
+    /// The certificate is another than the offer's.
+    Certificate,
+}
+
+/// The first certificate of a Certificate message (RFC 5246 §7.4.2).
+pub(super) fn first_certificate(body: &[u8]) -> Option<&[u8]> {
+    let (header, rest) = body.split_at_checked(6)?;
+    let length = header[3..]
+        .iter()
+        .fold(0, |all, &byte| all << 8 | usize::from(byte));
+    rest.get(..length)
+}
+
+/// A ClientHello without its cookie, and whether it had one (RFC 6347 §4.2.1).
+pub(super) fn without_cookie(body: &[u8]) -> Option<(Vec<u8>, bool)> {
+    let session = 2 + 32;
+    let cookie = session + 1 + usize::from(*body.get(session)?);
+    let length = usize::from(*body.get(cookie)?);
+    let rest = body.get(cookie + 1 + length..)?;
+    let mut plain = body[..cookie].to_vec();
+    plain.push(0);
+    plain.extend(rest);
+    Some((plain, length > 0))
+}

@@ -1,0 +1,342 @@
+//! What of the peer's records the engine is given before the handshake is done: whole flights in order, and protected records once
+//! there are keys for them. All else is thrown away, and counted (RFC 6347 §4.1.2.7).
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
+use bytes::Bytes;
+
+use super::Dtls;
+use super::flight::{Flight, Message, Refused, first_certificate, message, put};
+use super::record::{self, Piece, Record, kind};
+use crate::channels::Role;
+use crate::close::Closed;
+use crate::discard::{Discard, Discards};
+use crate::fingerprint::Fingerprint;
+
+/// Protected records that are kept before there are keys: a Finished, and what is sent right after it.
+const MAX_HELD: usize = 8;
+/// The longest of them, bytes.
+const MAX_HELD_LENGTH: usize = 2 << 10;
+/// What a protected record has at least, bytes: a tag and something else.
+const MIN_PROTECTED: usize = 17;
+/// How long a client waits for a ServerHello before it believes a HelloVerifyRequest, which anybody can send and which ends a handshake
+/// with a server that sent none. Longer than most round trips.
+const VERIFY_WAIT: Nanos = 500 * MILLISECOND;
+
+/// How far the handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A server waits for a ClientHello.
+    Hello,
+    /// The flight with the peer's certificate is to come.
+    Flight,
+    /// Its ChangeCipherSpec is.
+    Change,
+    /// Its Finished is.
+    Finished,
+    /// All came.
+    Done,
+}
+
+/// What came of the peer and the engine has not got.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    pub(super) stage: Stage,
+    /// ClientHellos without a cookie and with one.
+    hellos: [Option<Message>; 2],
+    pub(super) flight: Flight,
+    /// A HelloVerifyRequest, and when it is believed.
+    verify: Option<Message>,
+    verify_due: Option<Nanos>,
+    /// Messages that the engine has got. When the peer sends them again, it lacks the answer.
+    pub(super) repeats: Vec<Message>,
+    /// The ChangeCipherSpec came.
+    change: bool,
+    held: VecDeque<Bytes>,
+    /// A certificate of another came.
+    pub(super) foreign: bool,
+    /// The last alert without protection.
+    pub(super) alert: Option<u8>,
+    /// Records that the engine has got.
+    given: u64,
+}
+
+impl Handshake {
+    pub(super) fn new(role: Role) -> Self {
+        let client = role == Role::Client;
+        Self {
+            stage: if client { Stage::Flight } else { Stage::Hello },
+            hellos: Default::default(),
+            flight: Flight::new(client, 0),
+            verify: None,
+            verify_due: None,
+            repeats: Vec::new(),
+            change: false,
+            held: VecDeque::new(),
+            foreign: false,
+            alert: None,
+            given: 0,
+        }
+    }
+
+    /// The piece as a record for the engine.
+    pub(super) fn encode(&mut self, piece: &Piece<'_>) -> Vec<u8> {
+        self.given += 1;
+        record::encode(piece, self.given)
+    }
+
+    /// When the HelloVerifyRequest is believed that came.
+    pub(super) fn verify_request_due(&self) -> Option<Nanos> {
+        self.verify_due
+    }
+
+    fn take_piece(
+        &mut self,
+        now: Nanos,
+        piece: &Piece<'_>,
+        expected: Fingerprint,
+    ) -> Result<(), Discard> {
+        let server = matches!(self.stage, Stage::Hello | Stage::Flight) && !self.flight.is_server();
+        let hello = server && piece.kind == message::CLIENT_HELLO;
+        let verify = self.flight.is_server() && piece.kind == message::HELLO_VERIFY_REQUEST;
+        match (self.stage, piece.number) {
+            (Stage::Hello, 0) | (Stage::Flight, 0 | 1) if hello => {
+                put(&mut self.hellos[usize::from(piece.number)], piece);
+                Ok(())
+            }
+            (Stage::Flight, 0) if verify && self.flight.first == 0 => {
+                if put(&mut self.verify, piece) && self.verify_due.is_none() {
+                    self.verify_due = Some(now.saturating_add(VERIFY_WAIT));
+                }
+                Ok(())
+            }
+            (Stage::Flight, _) => {
+                let trusted = |body: &[u8]| {
+                    first_certificate(body).is_some_and(|it| Fingerprint::of(it) == expected)
+                };
+                self.flight.take(piece, trusted).map_err(|why| match why {
+                    Refused::Useless => Discard::DtlsMessage,
+                    Refused::Certificate => {
+                        self.foreign = true;
+                        Discard::DtlsCertificate
+                    }
+                })
+            }
+            _ => Err(Discard::DtlsMessage),
+        }
+    }
+
+    /// Keeps a protected record until there are keys; the oldest goes.
+    fn hold(&mut self, record: Record<'_>) -> Result<(), Discard> {
+        if record.whole.len() > MAX_HELD_LENGTH {
+            return Err(Discard::DtlsEarly);
+        }
+        let full = self.held.len() >= MAX_HELD;
+        if full {
+            self.held.pop_front();
+        }
+        self.held.push_back(Bytes::copy_from_slice(record.whole));
+        if full {
+            return Err(Discard::DtlsEarly);
+        }
+        Ok(())
+    }
+}
+
+impl Dtls {
+    /// Takes a record; whether the engine has got something. `None`: one that cannot be read.
+    pub(super) fn take(
+        &mut self,
+        now: Nanos,
+        record: Option<Record<'_>>,
+        discards: &mut Discards,
+    ) -> Result<bool, Closed> {
+        let done = self.handshake.stage == Stage::Done;
+        let Some(record) = record else {
+            discards.count(Discard::DtlsRecord);
+            return Ok(false);
+        };
+        match (record.kind, record.epoch) {
+            (kind::HANDSHAKE, 0) => return self.take_pieces(now, record.fragment, discards),
+            (kind::CHANGE_CIPHER_SPEC, 0) if record.fragment == [1] && !done => {
+                self.handshake.change = true;
+            }
+            // Who sends a plain alert may be anybody. It is told when the time is over.
+            (kind::ALERT, 0) => {
+                if let &[_, description] = record.fragment {
+                    self.handshake.alert = Some(description);
+                }
+                discards.count(Discard::DtlsAlert);
+            }
+            (kind::ALERT..=kind::DATA, 1) if record.fragment.len() >= MIN_PROTECTED => {
+                return self.take_protected(now, record, discards);
+            }
+            _ => discards.count(Discard::DtlsRecord),
+        }
+        Ok(false)
+    }
+
+    fn take_pieces(
+        &mut self,
+        now: Nanos,
+        fragment: &[u8],
+        discards: &mut Discards,
+    ) -> Result<bool, Closed> {
+        let mut moved = false;
+        if fragment.is_empty() {
+            discards.count(Discard::DtlsRecord);
+        }
+        for piece in record::pieces(fragment) {
+            let Some(piece) = piece else {
+                discards.count(Discard::DtlsRecord);
+                continue;
+            };
+            // The engine sends its answer again, not too often.
+            if self
+                .handshake
+                .repeats
+                .iter()
+                .any(|it| it.begins_with(&piece))
+            {
+                let bytes = self.handshake.encode(&piece);
+                self.give(now, &bytes)?;
+                moved = true;
+            } else if let Err(reason) = self.handshake.take_piece(now, &piece, self.expected) {
+                discards.count(reason);
+            }
+        }
+        Ok(moved)
+    }
+
+    fn take_protected(
+        &mut self,
+        now: Nanos,
+        record: Record<'_>,
+        discards: &mut Discards,
+    ) -> Result<bool, Closed> {
+        match self.handshake.stage {
+            Stage::Done => self.give(now, record.whole).map(|()| true),
+            // The engine would keep data until it has the Finished, and be full.
+            Stage::Finished if record.kind != kind::DATA => {
+                self.give_protected(now, record.whole, discards)
+            }
+            _ => {
+                if let Err(reason) = self.handshake.hold(record) {
+                    discards.count(reason);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Gives the engine a record that should be the Finished: one that is not the peer's is no reason to end.
+    fn give_protected(
+        &mut self,
+        now: Nanos,
+        record: &[u8],
+        discards: &mut Discards,
+    ) -> Result<bool, Closed> {
+        self.handle_timeout(now)?;
+        match self.inner.handle_packet(record) {
+            Ok(()) => Ok(true),
+            // What cannot be deciphered has changed nothing.
+            Err(dimpl::Error::CryptoError(_)) => {
+                discards.count(Discard::DtlsRecord);
+                Ok(false)
+            }
+            Err(error) => Err(self.ended(error)),
+        }
+    }
+
+    /// Gives the engine what is whole now; whether there was something. To be called after all records of a datagram: a flight
+    /// in one datagram is taken whole, whatever was forged before it.
+    pub(super) fn advance(&mut self, now: Nanos, discards: &mut Discards) -> Result<bool, Closed> {
+        let mut moved = self.advance_hellos(now, discards)?;
+        if self.handshake.stage == Stage::Flight
+            && let Some(flight) = self.handshake.flight.finish()
+        {
+            moved = true;
+            self.give_flight(now, flight)?;
+        }
+        if self.handshake.stage == Stage::Change && self.handshake.change {
+            moved = true;
+            self.handshake.given += 1;
+            let change =
+                record::encode_record(kind::CHANGE_CIPHER_SPEC, &[1], self.handshake.given);
+            self.give(now, &change)?;
+            self.handshake.stage = Stage::Finished;
+            for record in std::mem::take(&mut self.handshake.held) {
+                if record.first() == Some(&kind::DATA) {
+                    self.handshake.held.push_back(record);
+                } else {
+                    self.give_protected(now, &record, discards)?;
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    fn advance_hellos(&mut self, now: Nanos, discards: &mut Discards) -> Result<bool, Closed> {
+        let mut moved = false;
+        for place in 0..2 {
+            let place = &mut self.handshake.hellos[place];
+            let Some(hello) = place.take_if(|it| it.is_whole()) else {
+                continue;
+            };
+            let taken = match (self.handshake.stage, hello.number) {
+                (Stage::Hello, _) => self.accept(now, hello)?,
+                (_, 0) => self.ask_for_cookie(now, &hello),
+                _ => self.admit(now, hello)?,
+            };
+            if !taken {
+                discards.count(Discard::DtlsHello);
+            }
+            moved |= taken;
+        }
+        Ok(moved)
+    }
+
+    fn give_flight(&mut self, now: Nanos, flight: Vec<Message>) -> Result<(), Closed> {
+        for message in flight {
+            let bytes = self.handshake.encode(&message.piece());
+            self.give(now, &bytes)?;
+            if matches!(
+                message.kind,
+                message::SERVER_HELLO_DONE | message::CLIENT_KEY_EXCHANGE
+            ) {
+                self.handshake.repeats.push(message);
+            }
+        }
+        self.handshake.stage = Stage::Change;
+        self.handshake.verify_due = None;
+        Ok(())
+    }
+
+    /// A client that waited in vain for a ServerHello believes the HelloVerifyRequest that came.
+    pub(super) fn answer_verify_request(&mut self, now: Nanos) -> Result<(), Closed> {
+        if self.handshake.verify_due.is_none_or(|due| now < due) {
+            return Ok(());
+        }
+        self.handshake.verify_due = None;
+        let Some(request) = self.handshake.verify.take().filter(Message::is_whole) else {
+            return Ok(());
+        };
+        let bytes = self.handshake.encode(&request.piece());
+        self.handshake.flight = Flight::new(true, 1);
+        self.inner
+            .handle_packet(&bytes)
+            .map_err(|error| self.ended(error))
+    }
+
+    /// The handshake is done: data that came before its end.
+    pub(super) fn give_held_data(&mut self) -> Result<(), Closed> {
+        for record in std::mem::take(&mut self.handshake.held) {
+            self.inner
+                .handle_packet(&record)
+                .map_err(|error| self.ended(error))?;
+        }
+        Ok(())
+    }
+}
