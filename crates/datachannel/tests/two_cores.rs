@@ -419,3 +419,60 @@ fn three_hundred_channels_are_closed_from_both_ends() {
     assert!(again.stream() == 0 && again != ids[0]);
     world.run_until(|world| world.has(1, ChannelEvent::Incoming(again)));
 }
+
+/// A short message holds no more than itself, and not the packet that it came in with others.
+#[test]
+fn a_short_message_keeps_no_packet() {
+    // As chromium does: I-DATA is copied before.
+    let config = Config::default().with(|it| it.interleaving = false);
+    let mut world = World::of(1, 0, &config, |offer| offer).connect();
+    let now = world.now;
+    let id = world.ends[0].open(now, ChannelOptions::new("")).unwrap();
+    world.run(SECOND);
+    for number in 0..200 {
+        let payload = pattern(number, 1 + number * 11);
+        world.ends[0].send(world.now, id, payload).unwrap();
+    }
+    world.run_until(|world| world.messages(1, id).len() == 200);
+    for event in std::mem::take(&mut world.events[1]) {
+        if let Event::Channel(ChannelEvent::Message(_, Payload::Binary(bytes))) = event {
+            let length = bytes.len();
+            let memory = bytes.try_into_mut().expect("nobody else holds it");
+            assert!(memory.capacity() <= 2 * length, "{length}");
+        }
+    }
+}
+
+/// What has arrived when a connection ends is read, however much waits to be polled.
+#[test]
+fn what_arrived_before_the_end_is_read() {
+    for by_peer in [true, false] {
+        let mut world = World::new(1, 0).connect();
+        let now = world.now;
+        let id = world.ends[0].open(now, ChannelOptions::new("")).unwrap();
+        world.run(SECOND);
+        world.reads = false;
+        for number in 0..40 {
+            let payload = pattern(number, 100_000);
+            world.ends[0].send(world.now, id, payload).unwrap();
+        }
+        world.run(20 * SECOND);
+        assert!(world.ends[1].is_held_back());
+        // As far as the sender knows, that many have arrived.
+        let left = world.ends[0].channels().buffered_amount(id);
+        let arrived = (4_000_000 - left) / 100_000;
+        let ends = usize::from(!by_peer);
+        world.ends[ends].close(world.now);
+        world.run(SECOND);
+        assert!(world.ends[1].is_closed());
+        world.reads = true;
+        world.run(SECOND);
+        let got = world.messages(1, id).len();
+        assert!(got > 20 && got + 1 >= arrived, "{got} of {arrived}");
+        for (number, message) in world.messages(1, id).into_iter().enumerate() {
+            assert_eq!(message, &pattern(number, 100_000));
+        }
+        let last = world.events[1].last();
+        assert!(matches!(last, Some(Event::Closed(_))), "{last:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What goes on between the layers, after each call from outside.
 
-use anabranch_sctp::{ReconfigOutcome, StreamDirection};
+use anabranch_sctp::{MessageBytes, ReconfigOutcome, StreamDirection};
 
 use super::*;
 use crate::channel::ppid;
@@ -146,14 +146,18 @@ impl Connection {
 
     /// Takes messages, as many as may wait.
     fn read(&mut self) {
+        self.read_up_to(MAX_UNREAD);
+    }
+
+    fn read_up_to(&mut self, most: usize) {
         self.collect();
-        while self.unread < MAX_UNREAD
+        while self.unread < most
             && let Some(association) = self
                 .association
                 .and_then(|id| self.sctp.association_mut(id))
             && let Some(message) = association.poll_message()
         {
-            let bytes = message.payload.into_bytes();
+            let bytes = own(message.payload);
             // Another channel on the stream: what was before it is read.
             if opens(message.ppid, &bytes) && self.resets.remove(&message.stream) {
                 self.channels.handle_reset(message.stream);
@@ -162,7 +166,7 @@ impl Connection {
                 .handle_message(message.stream, message.ppid, bytes);
             self.collect();
         }
-        if self.unread < MAX_UNREAD && !self.resets.is_empty() {
+        if self.unread < most && !self.resets.is_empty() {
             self.settle_resets();
         }
     }
@@ -212,9 +216,22 @@ impl Connection {
                 self.transmit(bytes);
             }
         }
+        // What the peer was told that it arrived is read, too: as much as the receive buffer holds.
+        self.read_up_to(usize::MAX);
         self.channels.handle_end();
         self.collect();
         self.events.push_back(Event::Closed(reason));
+    }
+}
+
+/// The longest message that is copied out of the packet that it came in, bytes: a longer one is a quarter of the longest record at least.
+const COPIED: usize = 16 << 10;
+
+/// A message in memory that it does not share: a short one would keep its whole packet as long as nobody reads it.
+fn own(message: MessageBytes) -> Bytes {
+    match message {
+        MessageBytes::One(bytes) if bytes.len() < COPIED => Bytes::copy_from_slice(&bytes),
+        message => message.into_bytes(),
     }
 }
 
