@@ -3,11 +3,13 @@
 
 mod feed;
 mod handed;
+mod line;
 mod one;
+mod ready;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_transport::Nanos;
 use bytes::Bytes;
@@ -16,7 +18,9 @@ use thiserror::Error;
 use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
 use crate::dcep::{Dcep, Open};
 use crate::discard::{Discard, Discards};
+use line::Line;
 use one::{Channel, Queued, State};
+use ready::Ready;
 
 /// Stream 65,535 is not to be used (RFC 8832 §5: identifiers are below it).
 const MAX_STREAM: u16 = 65_534;
@@ -81,6 +85,9 @@ pub enum SendError {
     /// The channel's queue is full; try again when `bufferedAmount` has fallen.
     #[error("the channel's queue is full")]
     Full,
+    /// The queues of all channels together are full, or others wait for room there; try again when `bufferedAmount` of one has fallen.
+    #[error("the queues of the connection's channels are full")]
+    ConnectionFull,
 }
 
 /// What channels tell.
@@ -122,6 +129,8 @@ pub struct Limits {
     pub max_message: usize,
     /// The most that a channel's queue holds, bytes.
     pub max_buffered: usize,
+    /// The most that the queues of all channels hold together, bytes.
+    pub max_buffered_total: usize,
     /// The most channels.
     pub max_channels: usize,
 }
@@ -132,6 +141,7 @@ impl Limits {
         Self {
             max_message: usize::MAX,
             max_buffered: config.max_buffered,
+            max_buffered_total: config.max_buffered_total,
             max_channels: config.max_channels,
         }
     }
@@ -149,11 +159,19 @@ pub struct Channels {
     /// How many channels each stream carried before.
     turns: BTreeMap<u16, u32>,
     /// Streams that cannot be used again, since they were closed without a reset.
-    spent: std::collections::BTreeSet<u16>,
+    spent: BTreeSet<u16>,
     /// Bytes of the peer's labels and protocols.
     names: usize,
     /// Bytes of large messages of which the association has not sent all, with what it has sent of them.
     large: usize,
+    /// Which channels have something to do.
+    ready: Ready,
+    /// Channels that were full, were asked for room, and have it now.
+    relieved: BTreeSet<ChannelId>,
+    /// Channels that wait for room in all queues together.
+    line: Line,
+    /// Somebody polls who was relieved.
+    watched: bool,
     /// Weighted fair queueing: the finish of the message served last.
     served: u64,
     events: VecDeque<ChannelEvent>,
@@ -170,9 +188,13 @@ impl Channels {
             ended: false,
             table: BTreeMap::new(),
             turns: BTreeMap::new(),
-            spent: std::collections::BTreeSet::new(),
+            spent: BTreeSet::new(),
             names: 0,
             large: 0,
+            ready: Ready::default(),
+            relieved: BTreeSet::new(),
+            line: Line::default(),
+            watched: false,
             served: 0,
             events: VecDeque::new(),
             discards: Discards::default(),
@@ -219,7 +241,7 @@ impl Channels {
         } else {
             channel.push(Queued::control(&open_message(&channel.options)));
         }
-        self.table.insert(stream, channel);
+        self.insert(channel);
         Ok(id)
     }
 
@@ -262,7 +284,9 @@ impl Channels {
     pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
         let limits = self.limits;
         let served = self.served;
-        let channel = self.get_mut(id).ok_or(SendError::Closed)?;
+        let held = self.ready.held();
+        let channel = self.table.get_mut(&id.stream).filter(|it| it.id == id);
+        let channel = channel.ok_or(SendError::Closed)?;
         if channel.state == State::Closing {
             return Err(SendError::Closed);
         }
@@ -271,16 +295,20 @@ impl Channels {
             let max = limits.max_message;
             return Err(SendError::TooLarge { length, max });
         }
-        // Empty messages count by what they hold.
-        if channel.queued >= limits.max_buffered
-            || channel.queue.len() >= limits.max_buffered / QUEUED
-        {
+        if channel.is_full(limits.max_buffered) {
+            channel.asked = true;
             return Err(SendError::Full);
         }
+        if !self.line.lets_in(channel, held, &limits) {
+            self.queue_up(id, length);
+            return Err(SendError::ConnectionFull);
+        }
+        self.line.leave(id, std::mem::take(&mut channel.place));
         if channel.queue.is_empty() {
             channel.finish = channel.finish.max(served);
         }
         channel.push(Queued::data(payload, channel.deadline(now)));
+        self.list(id.stream);
         Ok(())
     }
 
@@ -306,7 +334,25 @@ impl Channels {
     pub fn close(&mut self, id: ChannelId) {
         if let Some(channel) = self.get_mut(id) {
             channel.state = State::Closing;
+            self.list(id.stream);
         }
+    }
+
+    /// The carrier sent something of the stream, or gave it up. To be called before [`Channels::pump`], which asks for no other's.
+    pub fn handle_sent(&mut self, stream: u16) {
+        if self
+            .table
+            .get(&stream)
+            .is_some_and(|it| !it.handed.is_empty())
+        {
+            self.ready.sent.insert(stream);
+        }
+    }
+
+    /// The carrier may have sent something of any stream.
+    pub fn handle_sent_any(&mut self) {
+        let handed = self.table.iter().filter(|(_, it)| !it.handed.is_empty());
+        self.ready.sent.extend(handed.map(|(&stream, _)| stream));
     }
 
     /// The association is up, with so many streams outwards and inwards. Channels on others end.
@@ -384,7 +430,7 @@ impl Channels {
         channel.state = State::Open;
         channel.names = names;
         channel.push(Queued::control(&Dcep::Ack));
-        self.table.insert(stream, channel);
+        self.insert(channel);
         self.events.push_back(ChannelEvent::Incoming(id));
     }
 
@@ -406,6 +452,7 @@ impl Channels {
             channel.abandoned += 1;
             self.events.push_back(ChannelEvent::Abandoned(channel.id));
         }
+        self.handle_sent(stream);
     }
 
     /// The peer reset its half of the stream: the channel closes here, too (RFC 8831 §6.7).
@@ -415,6 +462,7 @@ impl Channels {
             channel.reset_in = true;
             // What the peer will not read need not be sent.
             channel.drop_queue();
+            self.list(stream);
             self.end_if_reset(stream);
         }
     }
@@ -441,6 +489,13 @@ impl Channels {
         self.table.keys().copied().collect()
     }
 
+    /// The peer reset all its streams: those that have channels of which that was not told before. A request of a few bytes costs as much
+    /// once for each channel.
+    pub fn take_all_reset(&mut self) -> Vec<u16> {
+        let streams = std::mem::take(&mut self.ready.whole);
+        streams.into_iter().collect()
+    }
+
     /// There are more streams outwards and inwards.
     pub fn handle_added(&mut self, outbound: u16, inbound: u16) {
         self.streams = Some(outbound.min(inbound));
@@ -454,8 +509,20 @@ impl Channels {
         }
     }
 
+    fn insert(&mut self, channel: Channel) {
+        let stream = channel.id.stream;
+        self.table.insert(stream, channel);
+        self.ready.whole.insert(stream);
+        self.list(stream);
+    }
+
     fn end(&mut self, stream: u16) {
         if let Some(channel) = self.table.remove(&stream) {
+            self.ready.forget(stream, channel.listed);
+            self.line.leave(channel.id, channel.place);
+            if channel.asked && self.watched {
+                self.relieved.insert(channel.id);
+            }
             // A name is used once, also where there was no reset: the stream may not have been agreed on, and be added later.
             *self.turns.entry(stream).or_default() += 1;
             self.names -= channel.names;
@@ -464,9 +531,6 @@ impl Channels {
         }
     }
 }
-
-/// What a queued message holds beside its payload, about, bytes.
-const QUEUED: usize = 64;
 
 fn open_message(options: &ChannelOptions) -> Dcep {
     Dcep::Open(Open {

@@ -55,6 +55,16 @@ pub enum AcceptError {
     /// No certificate could be made.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// A setting is out of its range.
+    #[error("{name}: found {found}; allowed: at least {least}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What it is.
+        found: usize,
+        /// The least that is allowed.
+        least: usize,
+    },
     /// DTLS or SCTP could not be set up.
     #[error("cannot set up the connection: {0}")]
     Setup(String),
@@ -98,6 +108,9 @@ impl Connection {
         address: SocketAddr,
         (origin, now): (Instant, Nanos),
     ) -> Result<(Self, String), AcceptError> {
+        if let Some((name, found, least)) = config.wrong() {
+            return Err(AcceptError::Setting { name, found, least });
+        }
         let offer = Offer::parse(offer)?;
         let ice = secret.credentials();
         let local = Local {
@@ -181,7 +194,8 @@ impl Connection {
             return None;
         }
         let sctp = anabranch_transport::Transport::poll_timeout(&self.sctp);
-        [Some(self.ice.deadline()), self.dtls.deadline(), sctp]
+        let (dtls, turns) = (self.dtls.deadline(), self.channels.deadline());
+        [Some(self.ice.deadline()), dtls, sctp, turns]
             .into_iter()
             .flatten()
             .min()
@@ -241,6 +255,10 @@ impl Connection {
     /// The channels, to ask what they are.
     pub fn channels(&self) -> &Channels {
         &self.channels
+    }
+
+    pub(crate) fn channels_mut(&mut self) -> &mut Channels {
+        &mut self.channels
     }
 
     /// Sets the low mark of a channel.

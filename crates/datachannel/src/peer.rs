@@ -17,7 +17,7 @@ use crate::close::Closed;
 use crate::config::Config;
 use crate::connection::{AcceptError, Connection, Secret};
 use crate::identity::Identity;
-use shared::{Held, Shared};
+use shared::{Held, Shared, State};
 
 pub use channel::DataChannel;
 
@@ -85,7 +85,10 @@ impl PeerConnection {
 
     /// The next channel that the peer opened; `None` once the connection ended. Cancel-safe.
     pub async fn incoming(&self) -> Option<DataChannel> {
-        let id = self.shared.wait(|state| state.next_incoming()).await?;
+        let id = self
+            .shared
+            .wait(&self.shared.news.incoming, State::next_incoming)
+            .await?;
         Some(DataChannel::new(Arc::clone(&self.shared), id))
     }
 
@@ -94,12 +97,14 @@ impl PeerConnection {
     /// # Errors
     /// The connection ended before.
     pub async fn connected(&self) -> Result<(), Closed> {
-        self.shared.wait(|state| state.connected()).await
+        let news = &self.shared.news.connected;
+        self.shared.wait(news, State::connected).await
     }
 
     /// Waits until the connection ends, and says why.
     pub async fn closed(&self) -> Closed {
-        self.shared.wait(|state| state.reason()).await
+        let news = &self.shared.news.closed;
+        self.shared.wait(news, State::reason).await
     }
 
     /// Ends the connection. What is queued is lost.

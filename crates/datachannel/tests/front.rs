@@ -3,9 +3,13 @@
 use crate::common;
 
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use anabranch_datachannel::channels::ChannelEvent;
+use anabranch_datachannel::channels::{ChannelEvent, SendError};
 use anabranch_datachannel::{
     ChannelId, ChannelOptions, Config, Connection, DataChannel, Event, Identity, Payload,
     PeerConnection, Secret,
@@ -26,6 +30,10 @@ struct Client {
 impl Client {
     /// A client, and the server that it is connected with.
     async fn connect() -> (Self, PeerConnection) {
+        Self::connect_with(Config::default()).await
+    }
+
+    async fn connect_with(config: Config) -> (Self, PeerConnection) {
         #[expect(clippy::disallowed_methods, reason = "sockets live in real time")]
         let origin = Instant::now();
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -44,9 +52,7 @@ impl Client {
         );
         let (_, first) = accept(&draft);
         let offer = offer_of(&first, "active");
-        let (peer, answer) = PeerConnection::accept(&offer, Config::default())
-            .await
-            .unwrap();
+        let (peer, answer) = PeerConnection::accept(&offer, config).await.unwrap();
         let (connection, own) = accept(&offer_of(&answer, "passive"));
         let port = answer
             .lines()
@@ -261,6 +267,133 @@ async fn dropping_all_closes() {
     client.until(|client| client.messages(id).len() == 1).await;
     drop(channel);
     client.until(|client| client.connection.is_closed()).await;
+}
+
+/// How often a future was woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// A future that was polled once, and is polled no more.
+struct Waiting<'a> {
+    wakes: Arc<Wakes>,
+    _future: Pin<Box<dyn Future<Output = ()> + 'a>>,
+}
+
+impl<'a> Waiting<'a> {
+    fn on(future: impl Future<Output = ()> + 'a) -> Self {
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut future: Pin<Box<dyn Future<Output = ()> + 'a>> = Box::pin(future);
+        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        Self {
+            wakes,
+            _future: future,
+        }
+    }
+}
+
+/// A message for one channel wakes who waits for it, and nobody else.
+#[tokio::test]
+async fn a_message_wakes_one() {
+    const CHANNELS: usize = 200;
+    let (mut client, peer) = Client::connect().await;
+    let ids: Vec<_> = (0..CHANNELS).map(|_| client.open("")).collect();
+    let mut channels = Vec::new();
+    for _ in 0..CHANNELS {
+        channels.push(beside(&mut client, peer.incoming()).await.unwrap());
+    }
+    let mut waiting: Vec<Waiting<'_>> = Vec::new();
+    for channel in &channels {
+        waiting.push(Waiting::on(async { drop(channel.recv().await) }));
+    }
+    waiting.push(Waiting::on(async { drop(peer.incoming().await) }));
+    waiting.push(Waiting::on(async { drop(peer.closed().await) }));
+    let woken = |waiting: &[Waiting<'_>]| {
+        let count = |(at, it): (usize, &Waiting<'_>)| (at, it.wakes.0.load(Relaxed));
+        let woken = waiting.iter().enumerate().map(count);
+        woken.filter(|&(_, it)| it > 0).collect::<Vec<_>>()
+    };
+    for number in 0..20 {
+        client.send(ids[7], "for the eighth");
+        client.send(ids[9], Bytes::from(vec![number; 30_000]));
+        let last = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == 9);
+        client.until(|_| last(&woken(&waiting))).await;
+    }
+    // All that was sent has arrived once this has.
+    client.open("the last");
+    let incoming = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == CHANNELS);
+    client.until(|_| incoming(&woken(&waiting))).await;
+    // Of one that looks again only when it is woken, once.
+    assert_eq!(woken(&waiting), [(7, 1), (9, 1), (CHANNELS, 1)]);
+    let now = client.now();
+    client.connection.close(now);
+    client
+        .until(|_| woken(&waiting).len() == waiting.len())
+        .await;
+}
+
+/// Who waits for room in all channels together has it in turn, so that the channels that are always full keep it from none, nor does one
+/// that is not polled; and whoever waits hears of the end.
+#[tokio::test]
+async fn room_in_turn() {
+    let config = Config::default().with(|it| it.max_buffered_total = 1 << 20);
+    let (mut client, peer) = Client::connect_with(config).await;
+    let channels: Vec<_> = (0..6)
+        .map(|_| peer.open(ChannelOptions::new("")).unwrap())
+        .collect();
+    let payload = Bytes::from(vec![1; 200_000]);
+    let counts: Vec<_> = channels.iter().map(|_| AtomicUsize::new(0)).collect();
+    {
+        let greedy = channels.iter().zip(&counts).map(|(channel, count)| {
+            let payload = payload.clone();
+            async move {
+                while channel.send(payload.clone()).await.is_ok() {
+                    count.fetch_add(1, Relaxed);
+                }
+            }
+        });
+        let mut greedy: Vec<Pin<Box<dyn Future<Output = ()> + '_>>> =
+            greedy.map(|it| Box::pin(it) as _).collect();
+        let all = std::future::poll_fn(|context| {
+            greedy.retain_mut(|it| it.as_mut().poll(context).is_pending());
+            let done = counts.iter().all(|it| it.load(Relaxed) > 20);
+            if done { Poll::Ready(()) } else { Poll::Pending }
+        });
+        beside(&mut client, all).await;
+        // The first filled the queues before anybody waited.
+        let all = counts.iter().map(|it| it.load(Relaxed));
+        assert!(all.clone().max() < Some(40), "{counts:?}");
+        assert!(all.min() > Some(20), "{counts:?}");
+    }
+    // Nobody takes anything from now on.
+    let all = |channels: &[DataChannel]| -> usize {
+        channels.iter().map(DataChannel::buffered_amount).sum()
+    };
+    while channels[0].try_send(payload.clone()).is_ok() {}
+    assert!(all(&channels) >= 1 << 20);
+    assert_eq!(channels[1].try_send("x"), Err(SendError::ConnectionFull));
+    let mut first = Box::pin(channels[1].send("first"));
+    let mut second = Box::pin(channels[2].send("second"));
+    let mut third = Box::pin(channels[3].send("third"));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    assert!(third.as_mut().poll(&mut context).is_pending());
+    // One that is closed waits no longer, wherever it stands.
+    channels[2].close();
+    assert_eq!(second.await, Err(SendError::Closed));
+    channels[1].close();
+    assert_eq!(first.await, Err(SendError::Closed));
+    assert!(third.as_mut().poll(&mut context).is_pending());
+    peer.close();
+    assert_eq!(third.await, Err(SendError::Closed));
 }
 
 #[tokio::test]

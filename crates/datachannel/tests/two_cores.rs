@@ -476,3 +476,16 @@ fn what_arrived_before_the_end_is_read() {
         assert!(matches!(last, Some(Event::Closed(_))), "{last:?}");
     }
 }
+
+/// Settings that cannot be are named.
+#[test]
+fn settings_out_of_range() {
+    let world = World::new(1, 0);
+    #[expect(clippy::disallowed_methods, reason = "an origin and nothing more")]
+    let origin = std::time::Instant::now();
+    let config = Config::default().with(|it| it.max_buffered_total = 0);
+    let refused = world::accept(1, &world.offers[1], &config, origin);
+    let why = refused.err().map(|error| error.to_string());
+    let expected = "max_buffered_total: found 0; allowed: at least 1";
+    assert_eq!(why.as_deref(), Some(expected));
+}

@@ -11,14 +11,12 @@ use super::{ChannelEvent, Channels};
 use crate::carrier::{Carrier, Outgoing, Refused};
 use crate::channel::{Reliability, ppid};
 
-/// Bytes of a channel that wait in the association: enough that it never starves.
-const FEED: usize = 64 << 10;
 /// Bytes of large messages that are under way at a time, unless it is a single one: half of what a receiver holds at least.
 const MAX_LARGE: usize = 1 << 20;
 
 impl Channels {
     /// Hands the carrier what it can take, and closes what is to be closed. To be called after every other call, and whenever
-    /// the carrier has sent something.
+    /// the carrier has sent something, of which [`Channels::handle_sent`] tells.
     pub fn pump(&mut self, now: Nanos, carrier: &mut impl Carrier) {
         self.settle(carrier);
         self.abandon(now);
@@ -31,19 +29,19 @@ impl Channels {
             }
         }
         self.reset_closing(carrier);
+        self.take_turns(now);
     }
 
     /// The channel whose first message finishes first, where each has its priority's share (RFC 8831 §6.4), of those that may hand
-    /// over one.
+    /// over one. A large one that does not fit holds up the other large ones, lest they go before it for ever.
     fn next_to_hand(&self) -> Option<u16> {
-        let waiting = self.table.iter().filter_map(|(&stream, channel)| {
-            let next = channel.queue.front()?;
-            let large = next.large();
-            let fits = large == 0 || self.large == 0 || self.large + large <= MAX_LARGE;
-            let due = fits && channel.handed.left() < FEED;
-            due.then(|| (channel.finish_of(next), stream))
+        let [small, large] = &self.ready.turns;
+        let large = large.first().filter(|&&(_, stream)| {
+            let first = self.table.get(&stream).and_then(|it| it.queue.front());
+            self.large == 0 || first.is_some_and(|it| self.large + it.large() <= MAX_LARGE)
         });
-        waiting.min().map(|(_, stream)| stream)
+        let next = [small.first(), large].into_iter().flatten().min();
+        next.map(|&(_, stream)| stream)
     }
 
     /// Hands over the stream's first message; `false` if the carrier takes none now.
@@ -73,75 +71,75 @@ impl Channels {
             carrier.set_weight(stream, channel.weight());
             channel.weighed = true;
         }
-        match carrier.send(now, outgoing) {
+        let sent = carrier.send(now, outgoing);
+        match sent {
             Ok(()) => {
                 channel.finish = finish;
                 self.served = self.served.max(finish);
                 self.large += channel.hand_first();
-                true
             }
-            Err(Refused::Full) => false,
-            Err(Refused::Closing) => {
-                channel.drop_queue();
-                false
-            }
+            Err(Refused::Full) => {}
+            Err(Refused::Closing) => channel.drop_queue(),
         }
+        self.list(stream);
+        sent.is_ok()
     }
 
     /// What the carrier has no more is sent, or given up.
     fn settle(&mut self, carrier: &impl Carrier) {
-        for (&stream, channel) in &mut self.table {
-            if channel.handed.is_empty() {
+        while let Some(stream) = self.ready.sent.pop_first() {
+            let Some(channel) = self.table.get_mut(&stream) else {
                 continue;
-            }
+            };
             let before = channel.buffered();
             self.large -= channel.handed.settle(carrier.buffered(stream));
-            if channel.fell_to_low(before) {
-                let low = ChannelEvent::BufferedAmountLow(channel.id);
-                self.events.push_back(low);
-            }
+            self.tell_low(stream, before);
         }
     }
 
     /// Gives up what waited too long. What the carrier has is its own business.
     fn abandon(&mut self, now: Nanos) {
-        for channel in self.table.values_mut() {
+        while let Some(&(deadline, stream)) = self.ready.aging.first()
+            && deadline <= now
+            && let Some(channel) = self.table.get_mut(&stream)
+        {
             let before = channel.buffered();
-            for _ in 0..channel.abandon(now) {
-                self.events.push_back(ChannelEvent::Abandoned(channel.id));
-            }
-            if channel.fell_to_low(before) {
-                let low = ChannelEvent::BufferedAmountLow(channel.id);
-                self.events.push_back(low);
-            }
+            let abandoned = channel.abandon(now);
+            let event = ChannelEvent::Abandoned(channel.id);
+            self.events.extend((0..abandoned).map(|_| event.clone()));
+            self.tell_low(stream, before);
         }
+    }
+
+    /// `bufferedAmount` of the stream's channel was `before`, and may have fallen to the low mark.
+    fn tell_low(&mut self, stream: u16, before: usize) {
+        if let Some(channel) = self.table.get(&stream)
+            && channel.fell_to_low(before)
+        {
+            let low = ChannelEvent::BufferedAmountLow(channel.id);
+            self.events.push_back(low);
+        }
+        self.list(stream);
     }
 
     /// Resets the streams of channels that close and have nothing left to hand over.
     fn reset_closing(&mut self, carrier: &mut impl Carrier) {
-        let due: Vec<u16> = self
-            .table
-            .iter()
-            .filter(|(_, it)| it.state == State::Closing && !it.reset_asked && it.queue.is_empty())
-            .map(|(&stream, _)| stream)
-            .collect();
-        for stream in due {
+        while let Some(&stream) = self.ready.closing.first()
+            && let Some(channel) = self.table.get_mut(&stream)
+        {
             // Before the association is up the peer knows of nothing.
-            let known = self.streams.is_some();
-            let channel = self.table.get_mut(&stream);
-            if known && carrier.reset(stream).is_ok() {
-                if let Some(channel) = channel {
-                    channel.reset_asked = true;
-                }
-            } else if known {
+            if self.streams.is_none() {
+                self.end(stream);
+            } else if carrier.reset(stream).is_ok() {
+                channel.reset_asked = true;
+                self.list(stream);
+            } else if channel.handed.is_empty() {
                 // The peer cannot be told. Its half stays open, so the stream cannot be used again.
-                if channel.is_some_and(|it| !it.handed.is_empty()) {
-                    continue;
-                }
                 self.spent.insert(stream);
                 self.end(stream);
             } else {
-                self.end(stream);
+                channel.reset_refused = true;
+                self.list(stream);
             }
         }
     }

@@ -7,8 +7,13 @@ use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
 use super::handed::{Handed, large};
+use super::line::Place;
+use super::ready::{FEED, Listed};
 use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
 use crate::dcep::Dcep;
+
+/// What a message that waits holds beside its payload, about, bytes.
+pub(super) const QUEUED: usize = 64;
 
 /// A message that waits.
 #[derive(Debug)]
@@ -94,6 +99,14 @@ pub(super) struct Channel {
     pub(super) abandoned: u64,
     /// Bytes of label and protocol, where the peer named them.
     pub(super) names: usize,
+    /// A message was refused for want of room.
+    pub(super) asked: bool,
+    /// Where it stands in the line for room in all queues together.
+    pub(super) place: Place,
+    /// What it has to do, as it is listed.
+    pub(super) listed: Listed,
+    /// The carrier would not reset the stream.
+    pub(super) reset_refused: bool,
     pub(super) reset_asked: bool,
     pub(super) reset_out: bool,
     pub(super) reset_in: bool,
@@ -113,6 +126,10 @@ impl Channel {
             finish: served,
             abandoned: 0,
             names: 0,
+            asked: false,
+            place: Place::default(),
+            listed: Listed::default(),
+            reset_refused: false,
             reset_asked: false,
             reset_out: false,
             reset_in: false,
@@ -122,6 +139,31 @@ impl Channel {
     pub(super) fn push(&mut self, queued: Queued) {
         self.queued += queued.counted;
         self.queue.push_back(queued);
+    }
+
+    /// Whether no more messages are taken. Empty ones count by what they hold.
+    pub(super) fn is_full(&self, most: usize) -> bool {
+        self.queued >= most || self.queue.len() >= most / QUEUED
+    }
+
+    /// What there is to do.
+    pub(super) fn listing(&self) -> Listed {
+        let first = self.queue.front();
+        let due = first.filter(|_| self.handed.left() < FEED);
+        let aging = self.queue.get(self.first_data());
+        let quiet = self.queue.is_empty() && (!self.reset_refused || self.handed.is_empty());
+        Listed {
+            turn: due.map(|it| (it.large() > 0, self.finish_of(it))),
+            deadline: aging.and_then(Queued::deadline),
+            closing: self.state == State::Closing && !self.reset_asked && quiet,
+            held: self.queued + QUEUED * self.queue.len(),
+        }
+    }
+
+    /// Where the first message is that may be given up. A DATA_CHANNEL_OPEN or its answer stays, in front of them. A channel has one of
+    /// these, which is its first message.
+    fn first_data(&self) -> usize {
+        usize::from(self.queue.front().is_some_and(|it| it.ppid == ppid::DCEP))
     }
 
     /// The first message was handed over; gives what it counts as a large one.
@@ -146,8 +188,7 @@ impl Channel {
     /// Returns how many.
     pub(super) fn abandon(&mut self, now: Nanos) -> u64 {
         let over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
-        // A DATA_CHANNEL_OPEN or its answer stays, in front of them. A channel has one of these, which is its first message.
-        let at = usize::from(self.queue.front().is_some_and(|it| it.ppid == ppid::DCEP));
+        let at = self.first_data();
         let before = self.abandoned;
         while self.queue.get(at).is_some_and(over)
             && let Some(queued) = self.queue.remove(at)

@@ -1,6 +1,7 @@
 //! Two ends, and carriers between them that do as an association does, with and without RE-CONFIG.
 
 mod bounds;
+mod closing;
 mod play;
 
 use super::*;
@@ -10,6 +11,7 @@ use crate::channel::Reliability;
 const LIMITS: Limits = Limits {
     max_message: 1 << 20,
     max_buffered: 4 << 20,
+    max_buffered_total: 64 << 20,
     max_channels: 100,
 };
 
@@ -83,6 +85,7 @@ impl End {
     }
 
     fn pump(&mut self) {
+        self.channels.handle_sent_any();
         self.channels.pump(self.now, &mut self.pipe);
     }
 
@@ -453,80 +456,6 @@ fn large_messages_under_way_have_a_limit() {
         shares[usize::from(high.iter().any(|it| it.stream == sent.stream))] += 1;
     }
     assert!((38..=42).contains(&shares[1]), "{shares:?}");
-}
-
-/// What was sent before the end arrives; both ends hear of it; the stream carries another channel (RFC 8831 §6.7).
-#[test]
-fn a_channel_is_closed_by_resets() {
-    for by_opener in [true, false] {
-        let (mut a, mut b) = pair();
-        let id = a.open(ChannelOptions::new("one"));
-        exchange(&mut a, &mut b);
-        forget(&mut a, &mut b);
-        let end = if by_opener { &mut a } else { &mut b };
-        end.channels.send(0, id, text("last")).unwrap();
-        end.channels.close(id);
-        assert_eq!(
-            end.channels.send(0, id, text("later")),
-            Err(SendError::Closed)
-        );
-        exchange(&mut a, &mut b);
-        let (closer, other) = if by_opener {
-            (&mut a, &mut b)
-        } else {
-            (&mut b, &mut a)
-        };
-        assert_eq!(
-            other.events(),
-            [
-                ChannelEvent::Message(id, text("last")),
-                ChannelEvent::Closed(id)
-            ]
-        );
-        let heard = closer.events();
-        assert_eq!(heard.last(), Some(&ChannelEvent::Closed(id)));
-        let again = a.open(ChannelOptions::new("two"));
-        assert_eq!(again.stream, id.stream);
-        assert_ne!(again, id);
-        exchange(&mut a, &mut b);
-        assert_eq!(b.events(), [ChannelEvent::Incoming(again)]);
-        // The old name means nothing any more.
-        assert_eq!(a.channels.send(0, id, text("?")), Err(SendError::Closed));
-    }
-}
-
-#[test]
-fn both_ends_close_at_once() {
-    let (mut a, mut b) = pair();
-    let id = a.open(ChannelOptions::new(""));
-    exchange(&mut a, &mut b);
-    forget(&mut a, &mut b);
-    a.channels.close(id);
-    b.channels.close(id);
-    exchange(&mut a, &mut b);
-    assert_eq!(a.events(), [ChannelEvent::Closed(id)]);
-    assert_eq!(b.events(), [ChannelEvent::Closed(id)]);
-}
-
-/// Without RE-CONFIG the peer is not told, and the stream is not used again.
-#[test]
-fn a_channel_is_closed_without_resets() {
-    let (mut a, mut b) = pair_without_resets();
-    let id = a.open(ChannelOptions::new(""));
-    exchange(&mut a, &mut b);
-    forget(&mut a, &mut b);
-    a.channels.send(0, id, text("last")).unwrap();
-    a.channels.close(id);
-    a.pump();
-    assert_eq!(a.events(), [], "something is not sent yet");
-    exchange(&mut a, &mut b);
-    assert_eq!(a.events().last(), Some(&ChannelEvent::Closed(id)));
-    assert_eq!(b.events(), [ChannelEvent::Message(id, text("last"))]);
-    assert_ne!(a.open(ChannelOptions::new("")).stream, id.stream);
-    // What the other end still sends is for nobody.
-    b.channels.send(0, id, text("?")).unwrap();
-    exchange(&mut a, &mut b);
-    assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
 }
 
 #[test]

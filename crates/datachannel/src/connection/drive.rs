@@ -80,6 +80,8 @@ impl Connection {
                         self.channels.handle_abandoned(stream);
                     }
                 }
+                // Some of them may have told of messages that were given up.
+                anabranch_sctp::Event::Missed { .. } => self.channels.handle_sent_any(),
                 anabranch_sctp::Event::StreamsReset {
                     direction,
                     streams,
@@ -118,15 +120,15 @@ impl Connection {
         streams: &[u16],
         outcome: ReconfigOutcome,
     ) {
-        // None listed: all (RFC 6525 §4.1).
-        let all = || self.channels.streams();
-        let streams = if streams.is_empty() {
-            all()
-        } else {
-            streams.to_vec()
-        };
         let performed = outcome == ReconfigOutcome::Performed;
-        for stream in streams {
+        // None listed: all (RFC 6525 §4.1). This side never asks for that.
+        let all = match direction {
+            StreamDirection::Incoming if performed && streams.is_empty() => {
+                self.channels.take_all_reset()
+            }
+            _ => Vec::new(),
+        };
+        for &stream in streams.iter().chain(&all) {
             match direction {
                 StreamDirection::Outgoing if performed => self.channels.handle_reset_done(stream),
                 StreamDirection::Outgoing => self.channels.handle_reset_refused(stream),
@@ -191,6 +193,9 @@ impl Connection {
         while let Some(outgoing) = self.sctp.poll_outgoing(now, &mut self.packet) {
             sent = true;
             let packet = self.packet.split_to(outgoing.transmit.len);
+            for stream in streams_of(&packet) {
+                self.channels.handle_sent(stream);
+            }
             self.dtls.send(&packet)?;
             // One at a time: DTLS keeps few.
             self.hear(now)?;
@@ -233,6 +238,25 @@ fn own(message: MessageBytes) -> Bytes {
         MessageBytes::One(bytes) if bytes.len() < COPIED => Bytes::copy_from_slice(&bytes),
         message => message.into_bytes(),
     }
+}
+
+/// The streams that a packet of ours carries data of: its chunks DATA and I-DATA name theirs at the same place (RFC 9260 §3.3.1,
+/// RFC 8260 §2.1).
+fn streams_of(packet: &[u8]) -> impl Iterator<Item = u16> {
+    let mut rest = packet.get(12..).unwrap_or_default();
+    let chunk = move || {
+        let &[kind, _, high, low, ..] = rest else {
+            return None;
+        };
+        let stream = match (kind, rest.get(8..10)) {
+            (0 | 64, Some(&[high, low])) => Some(u16::from_be_bytes([high, low])),
+            _ => None,
+        };
+        let length = usize::from(u16::from_be_bytes([high, low])).max(4);
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(stream)
+    };
+    std::iter::from_fn(chunk).flatten()
 }
 
 /// Whether a message is a DATA_CHANNEL_OPEN.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::shared::Held;
+use tokio::sync::Notify;
+
+use super::shared::{Held, State};
 use crate::channel::{ChannelId, ChannelOptions, Payload};
 use crate::channels::SendError;
 
@@ -13,14 +15,20 @@ pub struct DataChannel {
     shared: Arc<Held>,
     id: ChannelId,
     options: ChannelOptions,
+    news: Arc<Notify>,
 }
 
 impl DataChannel {
     pub(super) fn new(shared: Arc<Held>, id: ChannelId) -> Self {
-        let options = shared.with(|state| state.connection.channels().options(id).cloned());
+        let (options, news) = shared.with(|state| {
+            let options = state.connection.channels().options(id).cloned();
+            let news = state.inboxes.get(&id).map(|it| Arc::clone(&it.news));
+            (options, news)
+        });
         Self {
             shared,
             id,
+            news: news.unwrap_or_default(),
             // It may be closed already.
             options: options.unwrap_or_else(|| ChannelOptions::new("")),
         }
@@ -45,7 +53,7 @@ impl DataChannel {
     pub async fn opened(&self) -> bool {
         let id = self.id;
         self.shared
-            .wait(|state| match state.inboxes.get(&id) {
+            .wait(&self.news, |state| match state.inboxes.get(&id) {
                 Some(inbox) if inbox.opened => Poll::Ready(true),
                 Some(inbox) if !inbox.closed => Poll::Pending,
                 _ => Poll::Ready(false),
@@ -63,7 +71,8 @@ impl DataChannel {
             .ask(|state, now| state.connection.send(now, self.id, message))
     }
 
-    /// Queues a message, waiting for room.
+    /// Queues a message, waiting for room: in the channel's queue, and in those of all channels together, where the channels that wait
+    /// have it in turn.
     ///
     /// # Errors
     /// The channel is closed, or the message larger than the peer takes.
@@ -71,32 +80,31 @@ impl DataChannel {
         let message = message.into();
         loop {
             match self.try_send(message.clone()) {
-                Err(SendError::Full) => self.drained().await,
+                Err(SendError::Full | SendError::ConnectionFull) => self.answered().await,
                 result => return result,
             }
         }
     }
 
-    /// Waits until something of what is queued is sent, or the channel closed.
-    async fn drained(&self) {
-        let id = self.id;
-        let before = self.buffered_amount();
-        self.shared
-            .wait(|state| {
-                let closed = state.inboxes.get(&id).is_none_or(|inbox| inbox.closed);
-                let less = state.connection.channels().buffered_amount(id) < before;
-                if closed || less || before == 0 {
-                    Poll::Ready(())
-                } else {
-                    Poll::Pending
-                }
-            })
-            .await;
+    /// Waits until there may be room for a message, or the channel takes none any more. Whoever is woken has to ask again: another may have
+    /// been faster.
+    async fn answered(&self) {
+        let mut woken = false;
+        let answers = |state: &mut State| {
+            let woken = std::mem::replace(&mut woken, true);
+            if woken || state.connection.channels().answers(self.id) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        };
+        self.shared.wait(&self.news, answers).await;
     }
 
     /// The next message; `None` once the channel is closed. Cancel-safe.
     pub async fn recv(&self) -> Option<Payload> {
-        self.shared.wait(|state| state.next_message(self.id)).await
+        let next = |state: &mut State| state.next_message(self.id);
+        self.shared.wait(&self.news, next).await
     }
 
     /// Bytes given to `send` that are not sent yet.
@@ -125,7 +133,7 @@ impl DataChannel {
         let id = self.id;
         let mut before = None;
         self.shared
-            .wait(|state| match state.inboxes.get(&id) {
+            .wait(&self.news, |state| match state.inboxes.get(&id) {
                 Some(inbox) if !inbox.closed => {
                     let before = *before.get_or_insert(inbox.lows);
                     if inbox.lows > before {
@@ -149,7 +157,7 @@ impl DataChannel {
     pub async fn closed(&self) {
         let id = self.id;
         self.shared
-            .wait(|state| match state.inboxes.get(&id) {
+            .wait(&self.news, |state| match state.inboxes.get(&id) {
                 Some(inbox) if !inbox.closed => Poll::Pending,
                 _ => Poll::Ready(()),
             })

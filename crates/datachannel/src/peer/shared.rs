@@ -1,6 +1,6 @@
 //! What the task and the handles of a connection share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
@@ -15,8 +15,10 @@ use crate::connection::{Connection, Event};
 
 /// Messages that nobody has read, bytes: beyond it no more are taken, and the peer is held back.
 const MAX_UNREAD: usize = 4 << 20;
-/// What a message holds beside its payload, and a channel that nobody has taken, about, bytes.
+/// What a message holds beside its payload, about, bytes.
 const MESSAGE: usize = 64;
+/// What a channel holds that nobody has taken, about, bytes: its inbox, and what wakes who reads it.
+const INCOMING: usize = 320;
 
 /// What a handle reads of its channel.
 #[derive(Debug, Default)]
@@ -29,6 +31,19 @@ pub(super) struct Inbox {
     pub(super) lows: u64,
     /// Messages of ours that were given up.
     pub(super) abandoned: u64,
+    /// Wakes who waits for something of this channel.
+    pub(super) news: Arc<Notify>,
+}
+
+/// Wakes who waits for something of the connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    /// The peer opened a channel.
+    pub(super) incoming: Arc<Notify>,
+    /// Channels can be used.
+    pub(super) connected: Arc<Notify>,
+    /// The connection ended.
+    pub(super) closed: Arc<Notify>,
 }
 
 /// The connection, and what came of it.
@@ -40,13 +55,18 @@ pub(super) struct State {
     unread: usize,
     connected: bool,
     reason: Option<Closed>,
+    news: News,
+    /// Channels of which there is something new.
+    touched: BTreeSet<ChannelId>,
+    /// Of the connection there is something new.
+    wakes: Vec<Arc<Notify>>,
 }
 
 impl State {
     pub(super) fn next_incoming(&mut self) -> Poll<Option<ChannelId>> {
         match self.incoming.pop_front() {
             Some(id) => {
-                self.unread -= MESSAGE;
+                self.unread -= INCOMING;
                 Poll::Ready(Some(id))
             }
             None if self.reason.is_some() => Poll::Ready(None),
@@ -99,16 +119,41 @@ impl State {
                 && let Some(event) = self.connection.poll_event()
             {
                 match event {
-                    Event::Connected => self.connected = true,
-                    Event::Closed(reason) => self.reason = Some(reason),
+                    Event::Connected => {
+                        self.connected = true;
+                        self.wake(|news| &news.connected);
+                    }
+                    Event::Closed(reason) => {
+                        self.reason = Some(reason);
+                        self.wake(|news| &news.connected);
+                        self.wake(|news| &news.incoming);
+                        self.wake(|news| &news.closed);
+                    }
                     Event::Channel(event) => self.sort_channel(event),
                 }
             }
             if !held_back || self.connection.is_held_back() {
-                return;
+                break;
             }
             self.connection.resume(now);
         }
+        let channels = self.connection.channels_mut();
+        while let Some(id) = channels.poll_relieved() {
+            self.touched.insert(id);
+        }
+    }
+
+    /// Whom to wake, without the lock: for each thing that is new.
+    fn take_wakes(&mut self) -> Vec<Arc<Notify>> {
+        let mut wakes = std::mem::take(&mut self.wakes);
+        let touched = std::mem::take(&mut self.touched).into_iter();
+        let inboxes = touched.filter_map(|id| self.inboxes.get(&id));
+        wakes.extend(inboxes.map(|inbox| Arc::clone(&inbox.news)));
+        wakes
+    }
+
+    fn wake(&mut self, which: impl FnOnce(&News) -> &Arc<Notify>) {
+        self.wakes.push(Arc::clone(which(&self.news)));
     }
 
     fn sort_channel(&mut self, event: ChannelEvent) {
@@ -117,7 +162,8 @@ impl State {
                 let inbox = self.inboxes.entry(id).or_default();
                 inbox.opened = true;
                 self.incoming.push_back(id);
-                self.unread += MESSAGE;
+                self.unread += INCOMING;
+                self.wake(|news| &news.incoming);
             }
             ChannelEvent::Opened(id) => self.inbox(id, |inbox| inbox.opened = true),
             ChannelEvent::Message(id, payload) => {
@@ -126,10 +172,16 @@ impl State {
                 if let Some(inbox) = self.inboxes.get_mut(&id) {
                     inbox.messages.push_back(payload);
                     self.unread += held;
+                    self.touched.insert(id);
                 }
             }
             ChannelEvent::BufferedAmountLow(id) => self.inbox(id, |inbox| inbox.lows += 1),
-            ChannelEvent::Abandoned(id) => self.inbox(id, |inbox| inbox.abandoned += 1),
+            // Nobody waits for it.
+            ChannelEvent::Abandoned(id) => {
+                if let Some(inbox) = self.inboxes.get_mut(&id) {
+                    inbox.abandoned += 1;
+                }
+            }
             ChannelEvent::Closed(id) => self.inbox(id, |inbox| inbox.closed = true),
         }
     }
@@ -137,6 +189,7 @@ impl State {
     fn inbox(&mut self, id: ChannelId, change: impl FnOnce(&mut Inbox)) {
         if let Some(inbox) = self.inboxes.get_mut(&id) {
             change(inbox);
+            self.touched.insert(id);
         }
     }
 }
@@ -148,12 +201,13 @@ pub(super) struct Shared {
     origin: Instant,
     /// Wakes the task: there may be something to send, or another time to wait for.
     wake: Arc<Notify>,
-    /// Wakes the handles: something was sorted.
-    news: Notify,
+    pub(super) news: News,
 }
 
 impl Shared {
-    pub(super) fn new(connection: Connection, origin: Instant) -> Self {
+    pub(super) fn new(mut connection: Connection, origin: Instant) -> Self {
+        connection.channels_mut().watch();
+        let news = News::default();
         Self {
             state: Mutex::new(State {
                 connection,
@@ -162,10 +216,13 @@ impl Shared {
                 unread: 0,
                 connected: false,
                 reason: None,
+                news: news.clone(),
+                touched: BTreeSet::new(),
+                wakes: Vec::new(),
             }),
             origin,
             wake: Arc::new(Notify::new()),
-            news: Notify::new(),
+            news,
         }
     }
 
@@ -197,8 +254,9 @@ impl Shared {
         let mut state = self.lock();
         let result = change(&mut state, now);
         state.sort(now);
+        let wakes = state.take_wakes();
         drop(state);
-        self.news.notify_waiters();
+        wakes.iter().for_each(|it| it.notify_waiters());
         result
     }
 
@@ -209,17 +267,21 @@ impl Shared {
         result
     }
 
-    /// Waits until `ready` gives something.
-    pub(super) async fn wait<T>(&self, mut ready: impl FnMut(&mut State) -> Poll<T>) -> T {
+    /// Waits until `ready` gives something, looking again whenever `news` wakes.
+    pub(super) async fn wait<T>(
+        &self,
+        news: &Notify,
+        mut ready: impl FnMut(&mut State) -> Poll<T>,
+    ) -> T {
         loop {
-            let news = self.news.notified();
-            tokio::pin!(news);
+            let notified = news.notified();
+            tokio::pin!(notified);
             // Before looking, lest news between the look and the wait be missed.
-            news.as_mut().enable();
+            notified.as_mut().enable();
             if let Poll::Ready(result) = self.look(&mut ready) {
                 return result;
             }
-            news.await;
+            notified.await;
         }
     }
 
@@ -233,8 +295,9 @@ impl Shared {
             state.sort(now);
             state.connection.resume(now);
             state.sort(now);
+            let wakes = state.take_wakes();
             drop(state);
-            self.news.notify_waiters();
+            wakes.iter().for_each(|it| it.notify_waiters());
             self.wake.notify_one();
         }
         result

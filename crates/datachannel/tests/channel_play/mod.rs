@@ -196,6 +196,7 @@ impl Play<'_> {
                 let (stream, bytes) = (self.stream(), usize::from(self.script.byte()) * 20);
                 let left = self.sink.left.entry(stream).or_default();
                 *left = left.saturating_sub(bytes);
+                self.channels.handle_sent(stream);
             }
             _ => {
                 self.now += u64::from(self.script.byte()) * 10_000_000;

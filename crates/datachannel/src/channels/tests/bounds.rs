@@ -1,6 +1,7 @@
 //! What many messages that wait cost.
 
 use super::super::one::LOOKS;
+use super::super::ready::CHANNELS;
 use super::*;
 
 /// A call looks at as many of the messages that wait, however many there are.
@@ -23,4 +24,159 @@ fn work_does_not_grow_with_what_waits() {
             assert!(LOOKS.get() <= 2, "{} looks", LOOKS.get());
         }
     }
+}
+
+/// A call looks at the channels of which something changed, however many there are.
+#[test]
+fn work_does_not_grow_with_the_channels() {
+    let cost = |channels: usize| {
+        let limits = Limits {
+            max_channels: 60_000,
+            max_buffered_total: usize::MAX,
+            ..LIMITS
+        };
+        let mut a = End::new(Role::Client, Pipe::with_resets()).up();
+        a.channels = Channels::new(Role::Client, limits);
+        a.channels.handle_up(u16::MAX, u16::MAX);
+        let options = ChannelOptions::new("").with_reliability(Reliability::MaxLifetime(50));
+        let ids: Vec<_> = (0..channels).map(|_| a.open(options.clone())).collect();
+        a.pump();
+        // Each has something in the association, and as much behind it as waits for room there.
+        for &id in &ids {
+            for _ in 0..3 {
+                let payload = Payload::Binary(Bytes::from(vec![1; 40_000]));
+                a.channels.send(0, id, payload).unwrap();
+            }
+        }
+        a.pump();
+        let most = |a: &mut End, act: &mut dyn FnMut(&mut End, usize)| {
+            let mut most = 0;
+            for turn in 0..50 {
+                CHANNELS.set(0);
+                LOOKS.set(0);
+                act(a, turn);
+                a.channels.pump(a.now, &mut a.pipe);
+                most = most.max(CHANNELS.get() + LOOKS.get());
+            }
+            most
+        };
+        let nothing = most(&mut a, &mut |_, _| ());
+        let sent = most(&mut a, &mut |a, _| {
+            let stream = a.pipe.pop().unwrap().stream;
+            a.channels.handle_sent(stream);
+        });
+        let given = most(&mut a, &mut |a, turn| {
+            a.channels.send(0, ids[turn], text("x")).unwrap();
+        });
+        let heard = most(&mut a, &mut |a, turn| {
+            let ack = Bytes::from_static(&[2]);
+            a.channels.handle_message(ids[turn].stream, 50, ack);
+        });
+        let closed = most(&mut a, &mut |a, turn| a.channels.close(ids[turn]));
+        [nothing, sent, given, heard, closed]
+    };
+    let few = cost(100);
+    assert_eq!(few, cost(2_000));
+    assert_eq!((few[0], few[3]), (0, 0), "{few:?}");
+    assert!(few.iter().all(|&it| it <= 12), "{few:?}");
+}
+
+/// All queues together have a limit, which a channel that is empty meets, too; what goes makes room for as much.
+#[test]
+fn the_queues_have_a_limit_together() {
+    const MOST: usize = 6 << 20;
+    let (mut a, mut b) = pair();
+    a.channels.limits.max_buffered_total = MOST;
+    let ids: Vec<_> = (0..10).map(|_| a.open(ChannelOptions::new(""))).collect();
+    exchange(&mut a, &mut b);
+    a.pipe.full = true;
+    let payload = Payload::Binary(Bytes::from(vec![1; 100_000]));
+    let message = payload.clone();
+    let mut given = 0;
+    let mut fill = |a: &mut End| {
+        for &id in ids.iter().cycle() {
+            match a.channels.send(0, id, message.clone()) {
+                Ok(()) => given += 1,
+                Err(error) => {
+                    assert_eq!(error, SendError::ConnectionFull);
+                    break;
+                }
+            }
+        }
+        given
+    };
+    let most = MOST.div_ceil(100_000 + 64);
+    assert_eq!(fill(&mut a), most);
+    // In turn: the first of those who were refused, then another.
+    let first = ids[most % ids.len()];
+    let late = a.open(ChannelOptions::new(""));
+    let refused = Err(SendError::ConnectionFull);
+    assert_eq!(a.channels.send(0, late, text("")), refused);
+    assert!(!a.channels.answers(first) && !a.channels.answers(late));
+    let other = ids.iter().find(|&&it| it != first).copied().unwrap();
+    let room = |a: &mut End, room: usize| {
+        a.channels.limits.max_buffered_total = a.channels.ready.held() + room;
+        a.pump();
+    };
+    // Room for one; the others come after, however often somebody looks.
+    for _ in 0..5 {
+        room(&mut a, 1);
+        assert!(a.channels.answers(first) && !a.channels.answers(late));
+        assert_eq!(a.channels.send(0, other, text("")), refused);
+    }
+    // Who finds no room goes back to where it stood.
+    a.channels.limits.max_buffered_total = 0;
+    assert_eq!(a.channels.send(0, first, text("")), refused);
+    room(&mut a, 1);
+    assert!(a.channels.answers(first) && !a.channels.answers(late));
+    a.channels.send(0, first, payload.clone()).unwrap();
+    assert_eq!(a.channels.send(0, first, text("")), refused);
+    // Who does not use its turn loses it after a while.
+    room(&mut a, 1);
+    assert!(a.channels.answers(late) && !a.channels.answers(other));
+    a.now = a.channels.deadline().unwrap();
+    room(&mut a, 1);
+    assert!(!a.channels.answers(late) && a.channels.answers(other));
+    a.now = a.channels.deadline().unwrap();
+    room(&mut a, 1);
+    assert!(!a.channels.answers(other) && a.channels.answers(first));
+    assert_eq!(a.channels.deadline(), None);
+    a.channels.send(a.now, first, text("")).unwrap();
+    a.channels.limits.max_buffered_total = 2 * MOST;
+    a.pump();
+    let before = fill(&mut a);
+    assert!(before > most + 50, "{before}");
+    a.pipe.full = false;
+    a.pump();
+    assert!(fill(&mut a) > before);
+    // What is closed or reset gives back all that it held.
+    for (at, &id) in ids.iter().enumerate() {
+        if at % 2 == 0 {
+            a.channels.close(id);
+        } else {
+            a.channels.handle_reset(id.stream);
+        }
+    }
+    exchange(&mut a, &mut b);
+    a.channels.handle_end();
+    assert_eq!(a.channels.ready.held(), 0);
+    assert_eq!(a.channels.deadline(), None);
+}
+
+/// A peer that resets all its streams over and over has each channel looked at once.
+#[test]
+fn all_streams_are_reset_once() {
+    let (mut a, mut b) = pair();
+    let ids: Vec<_> = (0..50).map(|_| a.open(ChannelOptions::new(""))).collect();
+    exchange(&mut a, &mut b);
+    let all: Vec<_> = ids.iter().map(|it| it.stream).collect();
+    assert_eq!(b.channels.take_all_reset(), all);
+    assert_eq!(b.channels.take_all_reset(), [0_u16; 0]);
+    // Another on the same stream is another.
+    a.channels.close(ids[3]);
+    exchange(&mut a, &mut b);
+    let again = a.open(ChannelOptions::new(""));
+    exchange(&mut a, &mut b);
+    assert_eq!(again.stream, ids[3].stream);
+    assert_eq!(b.channels.take_all_reset(), [again.stream]);
 }
