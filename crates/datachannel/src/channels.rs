@@ -492,7 +492,7 @@ impl Channels {
     /// The peer reset all its streams: those that have channels of which that was not told before. A request of a few bytes costs as much
     /// once for each channel.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
-        let streams = std::mem::take(&mut self.ready.whole);
+        let streams = std::mem::take(&mut self.ready.unreset);
         streams.into_iter().collect()
     }
 
@@ -512,7 +512,7 @@ impl Channels {
     fn insert(&mut self, channel: Channel) {
         let stream = channel.id.stream;
         self.table.insert(stream, channel);
-        self.ready.whole.insert(stream);
+        self.ready.unreset.insert(stream);
         self.list(stream);
     }
 

@@ -182,8 +182,8 @@ impl Dtls {
                     self.shown = true;
                 }
                 dimpl::Output::Connected if self.shown => {
-                    self.handshake.stage = Stage::Done;
                     self.give_held_data()?;
+                    self.handshake.finish();
                     return Ok(Some(Output::Connected));
                 }
                 // A peer without a certificate.

@@ -268,6 +268,47 @@ fn hellos(count: u64) -> Vec<Bytes> {
     (0..count).map(hello).collect()
 }
 
+/// A ClientHello of several pieces, which come in any order and twice, with forged ones before each, is put together.
+#[test]
+fn a_hello_in_pieces() {
+    let hello = hellos(1).remove(0);
+    let mut body = hello[25..].to_vec();
+    // The extension `padding` (RFC 7685) is the last.
+    let session = 34 + 1 + usize::from(body[34]);
+    let cookie = session + 1 + usize::from(body[session]);
+    let suites = cookie + 2 + usize::from(u16::from_be_bytes([body[cookie], body[cookie + 1]]));
+    let extensions = suites + 1 + usize::from(body[suites]);
+    body.extend([0, 21, 0x0B, 0xB8]);
+    body.extend([0; 3_000]);
+    let length = (body.len() - extensions - 2) as u16;
+    body[extensions..extensions + 2].copy_from_slice(&length.to_be_bytes());
+    let pieces = body.chunks(1_000).enumerate();
+    let pieces: Vec<_> = pieces
+        .map(|(at, piece)| message(1, 0, [body.len(), at * 1_000], piece))
+        .collect();
+    for order in [&[0, 1, 2, 3][..], &[3, 1, 2, 0], &[2, 2, 3, 0, 3, 1]] {
+        let mut world = World::new(1, 0);
+        world.step(0);
+        let forged = message(1, 0, [5_000, 100], &[7; 50]);
+        world.ends[1].handle_datagram(0, address(0), &forged);
+        let mut answered = false;
+        for &at in order {
+            assert!(!answered);
+            for (_, forge) in KINDS
+                .iter()
+                .filter(|(name, _)| !name.contains("ClientHello"))
+            {
+                flood(&mut world, 1, *forge, 5);
+            }
+            world.ends[1].handle_datagram(0, address(0), &pieces[at]);
+            while let Some((_, answer)) = world.ends[1].poll_transmit() {
+                answered |= (answer[0], answer[13]) == (22, 2);
+            }
+        }
+        assert!(answered, "{order:?}");
+    }
+}
+
 /// A client that the forger is faster than is asked for a cookie, which the forger cannot know, and is let in with it.
 #[test]
 fn a_hello_before_the_peers() {

@@ -3,7 +3,7 @@
 use crate::world;
 
 use anabranch_datachannel::channels::ChannelEvent;
-use anabranch_datachannel::{ChannelOptions, Event, Reliability};
+use anabranch_datachannel::{ChannelOptions, Config, Event, Reliability};
 use world::{MS, SECOND, World, pattern};
 
 /// A channel without retransmissions loses what the link loses, and its association is done with it; one beside it loses
@@ -74,4 +74,34 @@ fn channels_whose_messages_live_long_and_short() {
         assert!(arrived[at] < count && arrived[at] + told[at] >= count);
     }
     assert!(told[1] > 10 && told[0] * 2 < told[1], "{told:?}");
+}
+
+/// What is given up in SCTP's queue, begun or not, is buffered no more.
+#[test]
+fn what_is_given_up_is_not_buffered() {
+    for (seed, interleaving) in [(1, false), (2, true), (3, true)] {
+        let config = Config::default().with(|it| it.interleaving = interleaving);
+        let mut world = World::of(seed, 0, &config, |offer| offer).connect();
+        let of = |reliability| ChannelOptions::new("").with_reliability(reliability);
+        let kinds = [
+            of(Reliability::MaxLifetime(30)),
+            of(Reliability::MaxRetransmits(0)),
+            of(Reliability::Reliable),
+        ];
+        let ids = kinds.map(|it| world.ends[0].open(world.now, it).unwrap());
+        world.run(SECOND);
+        world.flaws = 10;
+        for number in 0..300 {
+            for id in ids {
+                let payload = pattern(number, 50 + number * 97 % 20_000);
+                world.ends[0].send(world.now, id, payload).unwrap();
+            }
+            world.run(2 * MS);
+        }
+        world.run(300 * SECOND);
+        for (id, some) in ids.into_iter().zip([true, true, false]) {
+            assert_eq!(world.ends[0].channels().buffered_amount(id), 0);
+            assert_eq!(world.ends[0].channels().abandoned(id) > 0, some);
+        }
+    }
 }

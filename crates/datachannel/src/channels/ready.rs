@@ -33,7 +33,7 @@ pub(super) struct Ready {
     /// Of these the carrier has sent something.
     pub sent: BTreeSet<u16>,
     /// These the peer has not reset together with all others.
-    pub whole: BTreeSet<u16>,
+    pub unreset: BTreeSet<u16>,
     held: usize,
 }
 
@@ -79,7 +79,7 @@ impl Ready {
     pub fn forget(&mut self, stream: u16, listed: Listed) {
         self.change(stream, listed, Listed::default());
         self.sent.remove(&stream);
-        self.whole.remove(&stream);
+        self.unreset.remove(&stream);
     }
 }
 
@@ -92,6 +92,10 @@ impl Channels {
             return;
         };
         let closing = channel.state == State::Closing;
+        if closing {
+            self.line
+                .leave(channel.id, std::mem::take(&mut channel.place));
+        }
         let room = !channel.place.waits() && !channel.is_full(self.limits.max_buffered);
         if channel.asked && (closing || room) {
             channel.asked = false;

@@ -81,6 +81,17 @@ impl Handshake {
         }
     }
 
+    /// All is done: what others sent meanwhile goes.
+    pub(super) fn finish(&mut self) {
+        let repeats = std::mem::take(&mut self.repeats);
+        *self = Self {
+            stage: Stage::Done,
+            repeats,
+            given: self.given,
+            ..Self::new(Role::Server)
+        };
+    }
+
     /// The piece as a record for the engine.
     pub(super) fn encode(&mut self, piece: &Piece<'_>) -> Vec<u8> {
         self.given += 1;

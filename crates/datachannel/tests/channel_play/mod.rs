@@ -89,6 +89,7 @@ pub fn play(bytes: &[u8]) {
     let config = Config::default().with(|it| {
         it.max_channels = MAX_CHANNELS;
         it.max_buffered = 10_000;
+        it.max_buffered_total = 25_000;
     });
     let mut play = Play {
         script,
