@@ -360,13 +360,24 @@ impl Endpoint {
 
     /// Queues a packet of one chunk that belongs to no association, back to where `arrival` came from.
     fn answer(&mut self, arrival: Arrival, verification_tag: u32, chunks: &[&dyn DynEncode]) {
+        let limit = self.config.max_packet(arrival.path.remote);
+        self.answer_within(limit, arrival, verification_tag, chunks);
+    }
+
+    /// The same, in a packet of at most so many bytes.
+    fn answer_within(
+        &mut self,
+        limit: usize,
+        arrival: Arrival,
+        verification_tag: u32,
+        chunks: &[&dyn DynEncode],
+    ) {
         if self.answers.len() >= MAX_ANSWERS {
             return self.discards.count(Discard::Overload);
         }
         let header = arrival.header_of_answer(verification_tag);
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         // No more memory than it takes: it may wait.
-        let limit = self.config.max_packet(arrival.path.remote);
         let limit = limit.min(COMMON_HEADER + all);
         let mut out = BytesMut::with_capacity(limit);
         let mut packet = PacketBuilder::new(&mut out, header, limit);

@@ -146,8 +146,8 @@ pub(crate) fn init_ack(
     offer: &Offer,
     both: Extensions,
 ) -> InitAck {
-    // Mostly there is nothing else. Packets that have no room for it set no association up.
-    let room = room_for_parameters(config, remote);
+    // Mostly there is nothing else. A cookie that packets have no room for goes alone, for IP to fragment: no association without it.
+    let room = room_for_parameters(config, remote).max(cookie.len().next_multiple_of(4));
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
         .unwrap_or_else(|_| TlvWriter::new(room));
     both.push(&mut parameters);

@@ -456,6 +456,31 @@ fn a_path_too_narrow_for_the_cookie() {
     assert_eq!(others.filter(|it| it.may_fragment).count(), 1);
 }
 
+/// So goes an INIT ACK whose cookie finds no room, with nothing beside the cookie.
+#[test]
+fn a_path_too_narrow_for_the_init_ack() {
+    for mtu in [128, 140, 156, 160] {
+        let narrow = || Config::default().with(|it| it.mtu = mtu);
+        let mut world = World::with_configs(narrow(), narrow());
+        let a = world.connect();
+        world.run_for(SECOND);
+        assert_eq!(world.state(A, a), StateName::Established, "{mtu}");
+        for shot in &world.shots {
+            let large = shot.bytes.len() + 20 > mtu;
+            assert_eq!(shot.may_fragment, large, "{mtu}: {}", shot.chunks);
+        }
+        let fragmented = |kind| {
+            let mut of_kind = world.shots.iter().filter(|it| it.chunks == kind);
+            of_kind.any(|it| it.may_fragment)
+        };
+        assert_eq!(fragmented("INIT ACK"), mtu < 160, "{mtu}");
+        world.send(A, a, 0, vec![1; 1_000]);
+        world.run_for(SECOND);
+        let z = world.only_association(Z);
+        assert_eq!(world.receive_all(Z, z).len(), 1, "{mtu}");
+    }
+}
+
 /// A SACK with at most one gap block.
 fn sack(cumulative_tsn_ack: Tsn, block: Option<(u16, u16)>) -> Chunk {
     let block = block.map(|(start, end)| GapAckBlock { start, end });

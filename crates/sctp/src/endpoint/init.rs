@@ -262,7 +262,8 @@ impl Endpoint {
         let sealed = sealed.split_off(BEFORE_COOKIE - HEADER);
         let remote = arrival.path.remote;
         let ack = handshake::init_ack(&self.config, own, remote, sealed, offer, both);
-        self.answer(arrival, offer.initiate_tag, &[&ack]);
+        // Larger than a packet only where that has no room for the cookie.
+        self.answer_within(usize::MAX, arrival, offer.initiate_tag, &[&ack]);
     }
 }
 

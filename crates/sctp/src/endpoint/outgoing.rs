@@ -91,7 +91,7 @@ impl Endpoint {
                 path: answer.path,
                 len: answer.packet.len(),
                 ecn: Ecn::NotEct,
-                may_fragment: false,
+                may_fragment: answer.packet.len() > self.config.max_packet(answer.path.remote),
             };
             let outgoing = Outgoing {
                 transmit,
