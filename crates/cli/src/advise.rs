@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::arguments::Advise;
 use crate::failure::Failure;
 use crate::interrupt::Interruption;
-use crate::slurm;
+use crate::shell::quoted;
 use crate::work::jobs;
 
 /// Finds the advice, and shows it.
@@ -52,8 +52,8 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
             "of the sender that carries more: {shown}/{BETTER}/report.html"
         )?;
     }
-    let spec = slurm::quoted(&format!("{shown}/spec.toml"))?;
-    let again = slurm::quoted(&shown.to_string())?;
+    let spec = quoted(&format!("{shown}/spec.toml"))?;
+    let again = quoted(&shown.to_string())?;
     writeln!(
         out,
         "change and rerun: anabranch run {spec} --seed {} --out {again}",

@@ -6,10 +6,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use shlex::Quoter;
-
 use crate::arguments::{Common, Slurm};
 use crate::failure::Failure;
+use crate::shell::quoted;
 use crate::work::planned;
 
 /// How often the work of a task is begun, at most.
@@ -201,11 +200,4 @@ done
     fn shards(&self) -> Result<String, Failure> {
         quoted(&self.out.join(SHARDS).display().to_string())
     }
-}
-
-/// A word as the shell reads it whole.
-pub fn quoted(word: &str) -> Result<String, Failure> {
-    let quoted = Quoter::new().quote(word);
-    let quoted = quoted.map_err(|error| Failure::Asked(format!("found {word:?}: {error}")))?;
-    Ok(quoted.into_owned())
 }

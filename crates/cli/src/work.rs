@@ -32,7 +32,7 @@ use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::note::note;
 use crate::progress::Bar;
-use crate::slurm;
+use crate::shell::quoted;
 use crate::wire::live::{self, MixedRunner};
 
 /// Lists the papers, each with where it was found, what it hides, and what its last run in this directory came to.
@@ -270,7 +270,7 @@ fn run_share(
     let runs = made.map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
     let mut out = io::stdout().lock();
     writeln!(out, "shard {share}: {runs} of {} runs", plan.runs())?;
-    let directory = slurm::quoted(&directory.display().to_string())?;
+    let directory = quoted(&directory.display().to_string())?;
     writeln!(out, "with the others: anabranch merge {directory} ...")?;
     Ok(())
 }
@@ -387,7 +387,7 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
         }
     }
     writeln!(out, "report: {}", directory.join("report.html").display())?;
-    let directory = slurm::quoted(&directory.display().to_string())?;
+    let directory = quoted(&directory.display().to_string())?;
     writeln!(out, "tables: anabranch show {directory}")?;
     Ok(())
 }

@@ -32,9 +32,7 @@ impl Config {
         change(&mut self);
         self
     }
-}
 
-impl Config {
     /// The first setting that is out of its range: its name, what it is, and the least.
     pub(crate) fn wrong(&self) -> Option<(&'static str, usize, usize)> {
         [

@@ -66,8 +66,8 @@ impl Alarm {
         }
     }
 
-    /// Wakes that task from now on. To be called, and what it gives to be dropped, where nothing is locked.
-    pub fn wakes(&self, task: Waker) -> impl Drop + use<> {
+    /// Wakes that task from now on. Gives who was woken before. To be called, and that to be dropped, where nothing is locked.
+    pub fn wakes(&self, task: Waker) -> Arc<Waker> {
         let mut known = self
             .bell
             .task

@@ -254,7 +254,7 @@ fn write_row(
     writeln!(out, "  {}", text.trim_end())
 }
 
-/// A text in so many characters: its begin and its end, in which rows differ (`sources 2`, `sources 4`).
+/// A text in so many characters: its beginning and its end, in which rows differ (`sources 2`, `sources 4`).
 fn cut(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {

@@ -146,7 +146,7 @@ pub(crate) fn init_ack(
     offer: &Offer,
     both: Extensions,
 ) -> InitAck {
-    // Mostly there is nothing else. A cookie that packets have no room for goes alone, for IP to fragment: no association without it.
+    // Mostly there is nothing else. Where a packet has no room for the cookie, it goes alone, in a larger packet that IP may fragment.
     let room = room_for_parameters(config, remote).max(cookie.len().next_multiple_of(4));
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
         .unwrap_or_else(|_| TlvWriter::new(room));

@@ -1,6 +1,6 @@
 //! The nearest correct spelling.
 
-/// Letters from which on a begin is enough to know the one candidate that begins so.
+/// The shortest beginning of a name, letters, by which the only candidate that begins so is known.
 const LEAST_BEGIN: usize = 3;
 
 /// The candidate nearest to `found`, if one is near enough to be meant, or the only one that begins with it.
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_begin_is_enough_where_one_alone_begins_so() {
+    fn a_beginning_is_enough_where_one_alone_begins_so() {
         let papers = ["alamgir2002", "atiquzzaman2002", "ho2008"];
         assert_eq!(nearest("alamgir", papers), Some("alamgir2002"));
         assert_eq!(nearest("Ati", papers), Some("atiquzzaman2002"));

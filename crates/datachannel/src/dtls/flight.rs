@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::record::Piece;
+use super::record::{Piece, number_of_3};
 
 /// Gaps in a message at a time: a message in order has one.
 const MAX_GAPS: usize = 16;
@@ -218,10 +218,7 @@ pub(super) enum Refused {
 /// The first certificate of a Certificate message (RFC 5246 §7.4.2).
 pub(super) fn first_certificate(body: &[u8]) -> Option<&[u8]> {
     let (header, rest) = body.split_at_checked(6)?;
-    let length = header[3..]
-        .iter()
-        .fold(0, |all, &byte| all << 8 | usize::from(byte));
-    rest.get(..length)
+    rest.get(..number_of_3(&header[3..]))
 }
 
 /// A ClientHello without its cookie, and whether it had one (RFC 6347 §4.2.1).

@@ -87,7 +87,8 @@ pub(super) struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
-fn number_of_3(bytes: &[u8]) -> usize {
+/// A number of three bytes.
+pub(super) fn number_of_3(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .fold(0, |all, &byte| all << 8 | usize::from(byte))

@@ -29,16 +29,16 @@ pub(super) struct Alarm {
     virtually: Option<Pin<Box<Sleep>>>,
 }
 
-/// The system's time, and tokio's if that is another.
+/// The system's time, and whether tokio's is another.
 #[allow(
     clippy::disallowed_methods,
     reason = "the clock of the descriptor, and of tokio where no test has paused it"
 )]
-fn now(runtime: &TokioRuntime) -> (Instant, Option<Instant>) {
+fn now(runtime: &TokioRuntime) -> (Instant, bool) {
     let before = Instant::now();
     let tokio = runtime.now();
     let now = Instant::now();
-    (now, Some(tokio).filter(|it| !(before..=now).contains(it)))
+    (now, !(before..=now).contains(&tokio))
 }
 
 impl Alarm {
@@ -59,11 +59,11 @@ impl Alarm {
 
     fn set_to(&mut self, at: Instant) {
         (self.at, self.rang) = (at, false);
-        let (now, other) = now(&self.runtime);
-        let Some(_) = other else {
+        let (now, is_another) = now(&self.runtime);
+        if !is_another {
             self.virtually = None;
             return timer_fd::set(&self.fd, at.saturating_duration_since(now));
-        };
+        }
         timer_fd::unset(&self.fd);
         match &mut self.virtually {
             Some(sleep) => sleep.as_mut().reset(at.into()),
