@@ -7,8 +7,8 @@ use anabranch_settings::{Amount, Kind, Misfit, SettingError, Value, profiled, se
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
+use crate::control::Congestion;
 use crate::profile::Profile;
-use crate::tx;
 
 /// The largest window that TCP can offer (RFC 7323 §2.3), bytes.
 const MAX_WINDOW: u64 = 1 << 30;
@@ -88,7 +88,7 @@ impl Config {
 
     /// What a congestion control needs beside itself, and what needs one.
     fn check_control(&self) -> Result<(), SettingError> {
-        let needs = tx::control::needs(self);
+        let needs = self.control().needs(&self.profile, self.mss.max(1).into());
         let name = self.congestion.name;
         let wrong = |setting, found: bool, allowed: &str| {
             let misfit = Misfit {
@@ -134,6 +134,14 @@ impl Config {
             setting: "receive_window",
             misfit,
         })
+    }
+
+    /// The congestion control, to make controllers of.
+    pub(crate) fn control(&self) -> Congestion {
+        Congestion {
+            algorithm: self.congestion,
+            tuning: self.tuning,
+        }
     }
 
     /// The receive buffer in bytes, at most what TCP can offer.

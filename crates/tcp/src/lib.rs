@@ -11,6 +11,7 @@
 
 mod config;
 mod connection;
+mod control;
 mod event;
 pub mod profile;
 mod rx;

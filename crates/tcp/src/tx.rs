@@ -1,6 +1,5 @@
 //! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
 
-pub(crate) mod control;
 pub(crate) mod ecn;
 pub(crate) mod flow;
 mod plain;
@@ -20,9 +19,9 @@ use anabranch_congestion::{AckSample, DeliveryMeter, Pacer};
 use anabranch_transport::{Ecn, Nanos, Probe, Trace};
 
 use crate::config::Config;
+use crate::control::Congestion;
 use crate::profile::{InitialSsthresh, Profile};
 use crate::stats::Stats;
-use control::Congestion;
 use ecn::EcnSender;
 use flow::Flow;
 pub(crate) use plan::Plan;
@@ -114,10 +113,7 @@ impl Sender {
     /// A sender before the handshake.
     pub fn new(config: &Config, mss: u64) -> Self {
         let profile = &config.profile;
-        let congestion = Congestion {
-            algorithm: config.congestion,
-            tuning: config.tuning,
-        };
+        let congestion = config.control();
         let rto = RtoEstimator::new(RtoConfig {
             initial: profile.rto_initial.0,
             min: profile.rto_min.0,

@@ -4,12 +4,11 @@ use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, CongestionControl};
 
-use crate::config::Config;
 use crate::profile::{Profile, RestartWindow};
 
 /// The algorithm, to make a controller of once the handshake has settled the segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Congestion {
+pub(crate) struct Congestion {
     pub algorithm: &'static Algorithm,
     pub tuning: Tuning,
 }
@@ -40,27 +39,22 @@ impl Congestion {
         };
         (self.algorithm.make)(Box::new(TcpNewReno::new(config)), &self.tuning)
     }
+
+    /// What its controllers work by.
+    pub fn needs(&self, profile: &Profile, mss: u64) -> Needs {
+        let control = self.controller(profile, mss, 1.0, f64::INFINITY);
+        Needs {
+            marks: control.counts_marks(),
+            rates: control.wants_rate_samples(),
+        }
+    }
 }
 
-/// What the control of a configuration works by, beside acknowledgements.
+/// What a controller works by, beside acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
     /// Every mark, and how many.
     pub marks: bool,
     /// The rate of delivery, which takes SACK.
     pub rates: bool,
-}
-
-/// What the control that `config` names works by.
-pub(crate) fn needs(config: &Config) -> Needs {
-    let congestion = Congestion {
-        algorithm: config.congestion,
-        tuning: config.tuning,
-    };
-    let mss = u64::from(config.mss.max(1));
-    let control = congestion.controller(&config.profile, mss, 1.0, f64::INFINITY);
-    Needs {
-        marks: control.counts_marks(),
-        rates: control.wants_rate_samples(),
-    }
 }
