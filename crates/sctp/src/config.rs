@@ -2,6 +2,7 @@
 
 mod buffer_split;
 mod check;
+mod zero_checksum;
 
 use std::net::IpAddr;
 
@@ -19,6 +20,7 @@ pub use buffer_split::BufferSplit;
 pub use check::{CheckedConfig, ConfigError};
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
 pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
+pub use zero_checksum::ZeroChecksum;
 
 use crate::address::common_prefix;
 use crate::allocation::AllocationKind;
@@ -27,7 +29,6 @@ use crate::authentication::{
 };
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
-use crate::zero_checksum::ZeroChecksum;
 
 settings! {
     /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of RFC 9260 §16. Every switch

@@ -33,7 +33,7 @@ pub use table::AssociationId;
 
 use crate::address::{is_unicast, unspecified_like};
 use crate::association::{Association, Ports};
-use crate::config::{CheckedConfig, Config, ConfigError};
+use crate::config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
 use crate::error::ConnectError;
@@ -42,7 +42,6 @@ use crate::extensions::AUTH;
 use crate::random::Random;
 use crate::seldom::Seldom;
 use crate::timer::Timers;
-use crate::zero_checksum::ZeroChecksum;
 use answers::{Answer, Answers};
 use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};

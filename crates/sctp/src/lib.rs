@@ -54,7 +54,7 @@ mod zero_checksum;
 pub use address_changes::{AddressChange, AddressChangeError, AddressChangeOutcome};
 pub use association::Association;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
-pub use config::{CheckedConfig, Config, ConfigError};
+pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 pub use discard::{Discard, Discards};
 pub use endpoint::{AssociationId, Endpoint, Gone, Incoming, Outgoing, Refusal};
 pub use error::{CloseError, ConnectError};
@@ -68,4 +68,3 @@ pub use runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults}
 pub use rx::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use state::StateName;
 pub use tx::{Delivery, Message, SendError};
-pub use zero_checksum::ZeroChecksum;

@@ -7,21 +7,8 @@
 
 use anabranch_wire::extension::{Offered, edmid};
 
-use crate::config::Config;
+use crate::config::{Config, ZeroChecksum};
 use crate::extension::Extension;
-
-/// What finds damaged packets in place of the checksum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ZeroChecksum {
-    /// Nothing: every packet has its CRC32c.
-    #[default]
-    Off,
-    /// DTLS, which SCTP runs over (RFC 8261, RFC 9653 §6).
-    Dtls,
-}
-
-anabranch_settings::spelled!(ZeroChecksum: ZeroChecksum::Off = "off", ZeroChecksum::Dtls = "dtls");
 
 /// Announced where the setting `zero_checksum` names the method.
 pub(crate) static ZERO_CHECKSUM: Extension = Extension {
