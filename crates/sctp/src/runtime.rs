@@ -7,7 +7,6 @@ use anabranch_transport::Nanos;
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError};
-use crate::partial::SendOptions;
 
 /// What can be set of a living association, for all its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +40,6 @@ pub struct PathSettings {
     pub path_max_retrans: u32,
     /// With the switch `potentially_failed`: more consecutive errors than this make it potentially failed.
     pub pf_max_retrans: u32,
-}
-
-/// How messages are sent of which nothing else is said (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31,
-/// RFC 7496 §4.5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SendDefaults {
-    /// The stream.
-    pub stream: u16,
-    /// Their identifier, order, and when they are given up.
-    pub options: SendOptions,
 }
 
 /// Why a setting of a living association stays as it is.
@@ -136,22 +124,5 @@ impl PathSettings {
     pub(crate) fn least_primary_switch(&self, pf_max_retrans: Option<u32>) -> u32 {
         let most = self.path_max_retrans;
         pf_max_retrans.map_or(most, |pf| pf.min(most))
-    }
-}
-
-impl SendDefaults {
-    /// The same, with what `change` changes.
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// Those that an association begins with.
-    pub(crate) fn of(config: &Config) -> Self {
-        Self {
-            options: SendOptions::of(config),
-            ..Self::default()
-        }
     }
 }

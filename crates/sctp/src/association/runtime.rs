@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::config::Config;
+use crate::partial::SendDefaults;
 use crate::path::PathId;
-use crate::runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
+use crate::runtime::{AssociationSettings, PathSettings, RuntimeError};
 use crate::scheduling::SchedulerKind;
 use crate::tx::{SendError, SendingHalf};
 

@@ -169,6 +169,34 @@ impl SendOptions {
     }
 }
 
+/// How messages are sent of which nothing else is said (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31,
+/// RFC 7496 §4.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendDefaults {
+    /// The stream.
+    pub stream: u16,
+    /// Their identifier, order, and when they are given up.
+    pub options: SendOptions,
+}
+
+impl SendDefaults {
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// Those that an association begins with.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            options: SendOptions::of(config),
+            ..Self::default()
+        }
+    }
+}
+
 /// Why a message was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
