@@ -1,8 +1,13 @@
-//! What addresses are to a host of any protocol.
+//! Addresses: which of them packets may go to, how many of a peer's are remembered, and how cookies write them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use bytes::{Buf, BufMut};
 use smallvec::SmallVec;
+
+/// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
+/// grows with what a peer lists (RFC 5062 §2.1 and §2.3).
+pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 /// Addresses of a host, of which most have one.
 pub(crate) type Addresses = SmallVec<[IpAddr; 1]>;
@@ -27,5 +32,28 @@ pub(crate) fn unspecified_like(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Writes an address as cookies have it.
+pub(crate) fn put_address(out: &mut impl BufMut, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => {
+            out.put_u8(4);
+            out.put_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.put_u8(6);
+            out.put_slice(&address.octets());
+        }
+    }
+}
+
+/// Reads what [`put_address`] wrote.
+pub(crate) fn take_address(body: &mut impl Buf) -> Option<IpAddr> {
+    match body.try_get_u8().ok()? {
+        4 => Some(Ipv4Addr::from(body.try_get_u32().ok()?).into()),
+        6 => Some(Ipv6Addr::from(body.try_get_u128().ok()?).into()),
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@
 //! 2^128 a packet while the key lives, and to find the key takes as many attempts. AUTH (RFC 4895) has the algorithms of its RFC.
 
 use std::hash::Hasher;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path};
@@ -18,15 +18,11 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use subtle::ConstantTimeEq;
 
-use crate::address::Addresses;
+use crate::address::{Addresses, MAX_PEER_ADDRESSES, put_address, take_address};
 use crate::authentication::AuthTerms;
 use crate::extensions::{AUTH, Extensions};
 use crate::handshake::Remarks;
 use crate::random::Random;
-
-/// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
-/// grows with what a peer lists (RFC 5062 §2.1 and §2.3).
-pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 const TAG_LEN: usize = 16;
 /// Bytes of the tag and of zeros behind it. A cookie is as long as it was when its tag had 32 bytes: a shorter INIT ACK and COOKIE ECHO take
@@ -251,27 +247,6 @@ fn read_address(body: &mut &[u8]) -> Option<IpAddr> {
     take_address(body)
 }
 
-pub(crate) fn put_address(out: &mut impl BufMut, address: IpAddr) {
-    match address {
-        IpAddr::V4(address) => {
-            out.put_u8(4);
-            out.put_slice(&address.octets());
-        }
-        IpAddr::V6(address) => {
-            out.put_u8(6);
-            out.put_slice(&address.octets());
-        }
-    }
-}
-
-pub(crate) fn take_address(body: &mut impl Buf) -> Option<IpAddr> {
-    match body.try_get_u8().ok()? {
-        4 => Some(Ipv4Addr::from(body.try_get_u32().ok()?).into()),
-        6 => Some(Ipv6Addr::from(body.try_get_u128().ok()?).into()),
-        _ => None,
-    }
-}
-
 /// The secrets that sign cookies: the one in use and the one before it (RFC 9260 §5.1.3 asks that they change).
 #[derive(Clone)]
 pub(crate) struct CookieJar {
@@ -366,6 +341,8 @@ impl CookieJar {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     fn fresh(random: &mut Random) -> CookieJar {

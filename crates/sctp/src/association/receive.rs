@@ -10,7 +10,7 @@ use anabranch_wire::tlv::U16List;
 use bytes::Bytes;
 
 use super::{Association, Reply, Terms};
-use crate::cookie::MAX_PEER_ADDRESSES;
+use crate::address::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;

@@ -9,10 +9,9 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::{Tlv, U16List};
 use bytes::Bytes;
 
-use crate::address::{Addresses, is_unicast};
+use crate::address::{Addresses, MAX_PEER_ADDRESSES, is_unicast};
 use crate::authentication::{AuthOffer, AuthTerms, Authentication, Collected, RANDOM_LEN};
 use crate::config::Config;
-use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::extensions::{ASCONF, AUTH, Extensions, PARTIAL_RELIABILITY};
 use crate::handshake::Remarks;
 

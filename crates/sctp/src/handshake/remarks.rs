@@ -7,8 +7,8 @@ use anabranch_wire::parameter::kind;
 use anabranch_wire::tlv::{Tlv, TlvError, TlvItem, TlvWriter};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+use crate::address::{put_address, take_address};
 use crate::config::Config;
-use crate::cookie::{put_address, take_address};
 use crate::extensions::{ASCONF, Extensions};
 
 /// Bits of what a cookie has of them.

@@ -12,9 +12,8 @@ use anabranch_wire::tlv::{Tlv, TlvItem, TlvList};
 use bytes::Bytes;
 
 use super::super::{Association, Errand, Reply};
-use crate::address::is_unicast;
+use crate::address::{MAX_PEER_ADDRESSES, is_unicast};
 use crate::address_changes::{MAX_REQUESTS, Serial};
-use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::{PathId, PathState};
