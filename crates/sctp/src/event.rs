@@ -8,7 +8,7 @@ use crate::address_changes::{AddressChange, AddressChangeOutcome};
 use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
-use crate::state::StateName;
+use crate::state_name::StateName;
 use crate::tx::Delivery;
 
 /// A notification to the user of an association.

@@ -10,6 +10,7 @@ use crate::extensions::Extensions;
 use crate::path::PathId;
 use crate::reconfig::Reconfiguration;
 pub(crate) use crate::retry::Retry;
+use crate::state_name::StateName;
 use crate::stats::SenderStatistics;
 
 /// What is alive of an association.
@@ -302,25 +303,4 @@ impl State {
             State::Closed(_) => false,
         }
     }
-}
-
-/// The name of a state (RFC 9260 §4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StateName {
-    /// COOKIE-WAIT.
-    CookieWait,
-    /// COOKIE-ECHOED.
-    CookieEchoed,
-    /// ESTABLISHED.
-    Established,
-    /// SHUTDOWN-PENDING.
-    ShutdownPending,
-    /// SHUTDOWN-SENT.
-    ShutdownSent,
-    /// SHUTDOWN-RECEIVED.
-    ShutdownReceived,
-    /// SHUTDOWN-ACK-SENT.
-    ShutdownAckSent,
-    /// CLOSED.
-    Closed,
 }

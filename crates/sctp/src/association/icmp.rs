@@ -8,7 +8,7 @@ use crate::event::CloseReason;
 use crate::icmp::{Meaning, Quote};
 use crate::maybe::Maybe;
 use crate::path::PathId;
-use crate::state::StateName;
+use crate::state_name::StateName;
 
 impl Association {
     /// Takes a message about a packet that may be ours. Why it has no effect, if it has none.

@@ -12,7 +12,7 @@ use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::state::StateName;
+use crate::state_name::StateName;
 
 /// What a cookie means to an association that exists: the rows of RFC 9260 §5.2.4's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

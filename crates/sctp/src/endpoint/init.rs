@@ -18,7 +18,7 @@ use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
 use crate::extensions::{ASCONF, AUTH, Extensions};
 use crate::handshake::{self, BEFORE_COOKIE, Offer, OfferError, Own};
-use crate::state::StateName;
+use crate::state_name::StateName;
 
 /// How an INIT is answered where there is an association with its sender.
 enum Collision {

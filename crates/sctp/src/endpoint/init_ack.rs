@@ -8,7 +8,7 @@ use super::{Arrival, Endpoint};
 use crate::discard::Discard;
 use crate::event::{CloseReason, Violation};
 use crate::handshake::MIN_A_RWND;
-use crate::state::StateName;
+use crate::state_name::StateName;
 
 /// Whether an INIT ACK has a tag or a window that is not taken, by the first two fields of its value.
 fn is_refused(ack: Frame<'_>) -> bool {

@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use super::{AssociationId, Endpoint};
 use crate::error::ConnectError;
 use crate::seldom::Seldom;
-use crate::state::StateName;
+use crate::state_name::StateName;
 
 /// Which attempts are of which race.
 #[derive(Debug, Default)]
