@@ -45,7 +45,6 @@ use crate::timer::Timers;
 use answers::{Answer, Answers};
 use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};
-pub use outgoing::Outgoing;
 use racing::Racers;
 use retired::RetiredTags;
 use rooms::Rooms;

@@ -9,7 +9,7 @@ use anabranch_wire::packet::PacketBuilder;
 use bytes::BytesMut;
 
 use super::Association;
-use crate::endpoint::Outgoing;
+use crate::outgoing::Outgoing;
 use crate::path::{PathId, Paths};
 use crate::rx::Receiver;
 

@@ -10,20 +10,8 @@ use bytes::BytesMut;
 use super::{AssociationId, Endpoint};
 use crate::association::Association;
 use crate::event::CloseReason;
+use crate::outgoing::Outgoing;
 use crate::tx::{Message, SendError};
-
-/// A packet to be sent, and how it is wrapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Outgoing {
-    /// What was appended to the buffer, and the addresses it travels between.
-    pub transmit: Transmit,
-    /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
-    pub udp_port: u16,
-    /// Its checksum field is 0, and whoever takes the packet has to fill it in
-    /// ([`checksum::fill`](anabranch_wire::checksum::fill)). Only [`Endpoint::poll_all_unsummed`] gives such packets.
-    pub unsummed: bool,
-}
 
 impl Endpoint {
     /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
