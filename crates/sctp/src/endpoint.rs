@@ -29,10 +29,9 @@ use anabranch_wire::packet::{
 };
 use bytes::{Bytes, BytesMut};
 
-pub use table::AssociationId;
-
 use crate::address::{is_unicast, unspecified_like};
 use crate::association::{Association, Ports};
+use crate::association_id::AssociationId;
 use crate::config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
-use crate::AssociationId;
+use crate::association_id::AssociationId;
 
 /// Why [`Endpoint::connect`](crate::Endpoint::connect) refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -13,8 +13,9 @@ use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::Abort;
 use bytes::Bytes;
 
-use super::{Arrival, AssociationId, Endpoint};
+use super::{Arrival, Endpoint};
 use crate::association::MAX_REASON;
+use crate::association_id::AssociationId;
 use crate::cookie::Cookie;
 use crate::discard::Discard;
 

@@ -7,8 +7,9 @@ use anabranch_transport::Transport;
 use anabranch_transport::{Ecn, Nanos, Transmit};
 use bytes::BytesMut;
 
-use super::{AssociationId, Endpoint};
+use super::Endpoint;
 use crate::association::Association;
+use crate::association_id::AssociationId;
 use crate::event::CloseReason;
 use crate::outgoing::Outgoing;
 use crate::tx::{Message, SendError};

@@ -9,7 +9,8 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
-use super::{AssociationId, Endpoint};
+use super::Endpoint;
+use crate::association_id::AssociationId;
 use crate::error::ConnectError;
 use crate::seldom::Seldom;
 use crate::state_name::StateName;

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{AssociationId, Endpoint};
+use super::Endpoint;
 use crate::association::Association;
+use crate::association_id::AssociationId;
 use crate::seldom::Blank;
 
 /// Who waits, and who has room.

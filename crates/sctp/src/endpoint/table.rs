@@ -5,7 +5,6 @@
 //! out or is taken for it (RFC 5062 §2).
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
@@ -17,22 +16,9 @@ use super::keyed::{Keyed, Secret};
 use super::line::{Line, Place};
 use super::slots::Slots;
 use crate::association::Association;
+use crate::association_id::AssociationId;
 use crate::path::PathId;
 use crate::seldom::Seldom;
-
-/// Names an association of an endpoint. It is not reused after the association was released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AssociationId {
-    pub(crate) slot: u32,
-    pub(crate) generation: u32,
-}
-
-impl fmt::Display for AssociationId {
-    /// Slot and generation: `3.1` is the second association in the fourth slot.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.slot, self.generation)
-    }
-}
 
 /// The peer's port and one of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,17 @@
+//! The name of an association at its endpoint.
+
+use std::fmt;
+
+/// Names an association of an endpoint. It is not reused after the association was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssociationId {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+impl fmt::Display for AssociationId {
+    /// Slot and generation: `3.1` is the second association in the fourth slot.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
