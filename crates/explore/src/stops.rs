@@ -3,8 +3,9 @@
 use anabranch_report::compare::digits;
 use anabranch_scenario::tree::NodeValue;
 use anabranch_settings::expression::is_compound;
+use anabranch_settings::quantity;
 use anabranch_settings::units::{
-    self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, Unit,
+    FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, Unit,
 };
 
 /// How far a slider goes to either side of the spec's value: so many times less and more.
@@ -101,12 +102,12 @@ fn shares(number: f64) -> Vec<String> {
 
 fn quantities(text: &str) -> Option<Vec<String>> {
     for (units, unit) in [(PACKETS, "packets"), (SEGMENTS, "segments")] {
-        if let Ok((number, _)) = units::parse(text, "", "", &[units]) {
+        if let Ok((number, _)) = quantity::parse(text, "", "", &[units]) {
             return Some(with_own(counts(number.round(), unit), text, number, units));
         }
     }
     for family in FAMILIES {
-        let Ok((number, unit)) = units::parse(text, "", "", &[family.units]) else {
+        let Ok((number, unit)) = quantity::parse(text, "", "", &[family.units]) else {
             continue;
         };
         let (low, high) = match number {
@@ -161,7 +162,7 @@ fn texts(mut stops: Vec<f64>, own: f64, text: impl Fn(f64) -> String) -> Vec<Str
 /// The spec's own value as it is written there, in the place of the stop that means the same.
 fn with_own(mut stops: Vec<String>, text: &str, number: f64, units: &[Unit]) -> Vec<String> {
     let same = |stop: &String| {
-        let read = units::parse(stop, "", "", &[units]);
+        let read = quantity::parse(stop, "", "", &[units]);
         read.is_ok_and(|(at, _)| (at - number).abs() <= 1e-6 * number.abs())
     };
     if let Some(stop) = stops.iter_mut().find(|stop| same(stop)) {
@@ -222,7 +223,9 @@ mod tests {
             let stops = of(text);
             let read = |stop: &String| {
                 let families = [TIME, RATE, SIZE, PACKETS, SEGMENTS, FREQUENCY];
-                units::parse(stop, "", "", &families).expect("a quantity").0
+                quantity::parse(stop, "", "", &families)
+                    .expect("a quantity")
+                    .0
             };
             let numbers: Vec<f64> = stops.iter().map(read).collect();
             assert!(

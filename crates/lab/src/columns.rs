@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anabranch_scenario::value::{Point, Value};
-use anabranch_settings::units::{PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit, parse};
+use anabranch_settings::quantity::parse;
+use anabranch_settings::units::{PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow_schema::{DataType, Field, Metadata};
 

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anabranch_settings::quantity::{parse, whole};
 use anabranch_settings::units::{
-    self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, parse, pattern, whole,
+    self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, pattern,
 };
 use anabranch_transport::{Nanos, time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

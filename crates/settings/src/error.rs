@@ -5,7 +5,6 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::nearest;
-use crate::setting::Setting;
 
 /// Why a value does not fit a [`Kind`](crate::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,15 +72,6 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 impl SettingError {
-    /// The error for a name that is not in `settings`.
-    pub fn unknown(found: &str, settings: &[Setting]) -> Self {
-        let nearest = nearest(found, settings.iter().map(|setting| setting.name));
-        SettingError::Unknown {
-            found: found.to_owned(),
-            nearest: nearest.map(str::to_owned),
-        }
-    }
-
     /// What is wrong, where the setting is named beside it.
     pub fn what(&self) -> String {
         match self {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::datum::Datum;
 use crate::error::Misfit;
 use crate::expression::is_compound;
-use crate::kind::{Kind, REPEAT, STEP_TIME, STEPS};
-use crate::setting::{Fallback, Setting, Variant};
+use crate::setting::kind::{REPEAT, STEP_TIME, STEPS};
+use crate::setting::{Fallback, Kind, Setting, Variant};
 use crate::units::pattern;
 
 /// The key that says which variant a table is.

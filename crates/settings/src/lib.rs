@@ -14,11 +14,11 @@ mod error;
 pub mod expression;
 #[cfg(feature = "json")]
 mod json;
-mod kind;
 mod manual;
 mod nearest;
 mod part;
 mod partner;
+pub mod quantity;
 mod registry;
 mod setting;
 pub mod units;
@@ -27,13 +27,12 @@ mod value;
 pub use datum::Datum;
 pub use declare::{check, find, read, take};
 pub use error::{Misfit, SettingError};
-pub use kind::{Choice, Kind, OFF};
 pub use manual::Section;
 pub use nearest::nearest;
 pub use part::Part;
 pub use partner::{Partner, check_partners};
 pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry};
-pub use setting::{Fallback, Setting, Variant};
+pub use setting::{Choice, Fallback, Kind, OFF, Setting, Variant};
 pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};
 
 #[cfg(test)]

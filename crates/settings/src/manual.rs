@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::kind::Kind;
-use crate::setting::{Fallback, Setting};
+use crate::setting::{Fallback, Kind, Setting};
 
 /// A group of settings with one owner: what a page and a help text are made of.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! A part of a thing that is itself one of several kinds: the size of a workload's transfers.
 
 use crate::datum::Datum;
-use crate::kind::Kind;
+use crate::setting::Kind;
 use crate::value::Value;
 
 /// The kind that was chosen for a part, and the parameters that were given for it. A [`Registry`](crate::Registry) of its

@@ -2,8 +2,7 @@
 
 use crate::datum::Datum;
 use crate::error::{Misfit, SettingError};
-use crate::kind::OFF;
-use crate::setting::Setting;
+use crate::setting::{OFF, Setting};
 
 /// What another setting needs beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -296,7 +296,7 @@ impl<T, C> Prepared<T, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Kind;
+    use crate::setting::Kind;
 
     /// A number, twice.
     static PAIR: Entry<(u64, f64), u64> = Entry {

@@ -1,8 +1,12 @@
 //! A setting's declaration.
 
+pub mod kind;
+
 use crate::datum::Datum;
 use crate::error::{Misfit, SettingError};
-use crate::kind::Kind;
+use crate::nearest;
+
+pub use kind::{Choice, Kind, OFF};
 
 /// What a setting is where it is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,17 @@ impl Setting {
         SettingError::Value {
             setting: self.name,
             misfit,
+        }
+    }
+}
+
+impl SettingError {
+    /// The error for a name that is not in `settings`.
+    pub fn unknown(found: &str, settings: &[Setting]) -> Self {
+        let nearest = nearest(found, settings.iter().map(|setting| setting.name));
+        SettingError::Unknown {
+            found: found.to_owned(),
+            nearest: nearest.map(str::to_owned),
         }
     }
 }

@@ -3,7 +3,7 @@
 use anabranch_transport::Nanos;
 
 use crate::datum::Datum;
-use crate::kind::{Kind, OFF};
+use crate::setting::{Kind, OFF};
 
 /// A type that a setting can have.
 pub trait Value: Sized {

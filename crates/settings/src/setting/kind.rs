@@ -5,8 +5,10 @@ use anabranch_transport::Nanos;
 use crate::datum::Datum;
 use crate::error::Misfit;
 use crate::expression::{Shown, constant, is_compound};
-use crate::setting::{Fallback, Setting, Variant};
+use crate::quantity;
 use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
+
+use super::{Fallback, Setting, Variant};
 
 /// A word that a setting takes, and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +186,7 @@ impl Kind {
 
     /// A value with a unit, rounded to the base unit.
     fn quantity(&self, text: &str) -> Result<Option<Datum>, Misfit> {
-        match units::whole(text, "it", "", self.families()) {
+        match quantity::whole(text, "it", "", self.families()) {
             Ok(whole) => Ok(Some(Datum::Whole(whole.number))),
             Err(_) => Err(self.unread(text)),
         }
@@ -199,7 +201,8 @@ impl Kind {
     }
 
     fn amount(&self, text: &str) -> Result<Option<Datum>, Misfit> {
-        let whole = units::whole(text, "it", "", self.families()).map_err(|_| self.unread(text))?;
+        let whole =
+            quantity::whole(text, "it", "", self.families()).map_err(|_| self.unread(text))?;
         Ok(whole.exact.then(|| match whole.unit.as_bytes()[0] {
             b'p' | b's' => Datum::Segments(whole.number),
             _ => Datum::Whole(whole.number),

@@ -1,0 +1,217 @@
+//! Quantities: how values with a unit are read.
+
+use crate::expression::{Ratio, constant, is_compound};
+use crate::nearest;
+use crate::units::Unit;
+
+/// Splits `"2 Mbit/s"` into number and unit; returns the number in base units, and the unit found. `what` and `example` are
+/// for the error: `a rate`, `2 Mbit/s`. An expression without parameters (`"2 * 250 ms"`) may stand for the number.
+///
+/// # Errors
+/// No number, no unit, an unknown unit, a negative number, or one too large for 64 bits, in words.
+pub fn parse(
+    text: &str,
+    what: &str,
+    example: &str,
+    units: &[&[Unit]],
+) -> Result<(f64, &'static str), String> {
+    if is_compound(text) {
+        let (number, unit) = compute(text, what, example, units)?;
+        return Ok((number.real(), unit));
+    }
+    let names = || {
+        units
+            .iter()
+            .flat_map(|family| family.iter().map(|(name, _)| *name))
+    };
+    let allowed = || names().collect::<Vec<_>>().join(", ");
+    let text = text.trim();
+    let (number, unit) = split(text);
+    let Ok(number) = number.parse::<f64>() else {
+        return Err(format!(
+            "found {text:?}, which does not begin with a number; write {what} as {example:?}"
+        ));
+    };
+    if unit.is_empty() {
+        return Err(format!(
+            "found {text:?} without a unit; allowed units: {}; for example {example:?}",
+            allowed()
+        ));
+    }
+    let all = units.iter().flat_map(|family| family.iter());
+    let Some(&(name, factor)) = all.clone().find(|(name, _)| *name == unit) else {
+        if unit.starts_with(',') {
+            return Err(format!(
+                "found {text:?}; write decimals with a point, as in {:?}",
+                text.replacen(',', ".", 1)
+            ));
+        }
+        let hint = hint(unit, names);
+        return Err(format!(
+            "found the unit {unit:?} in {text:?}; allowed units: {}{hint}",
+            allowed()
+        ));
+    };
+    if !number.is_finite() || number * factor > 9e18 {
+        return Err(format!("found {text:?}, which is too large"));
+    }
+    if number < 0.0 {
+        return Err(format!("found {text:?}; {what} cannot be negative"));
+    }
+    Ok((number * factor, name))
+}
+
+/// What may be meant by a unit that nobody knows.
+fn hint<'a, N: Iterator<Item = &'a str>>(unit: &str, names: impl Fn() -> N) -> String {
+    let in_bytes = unit.contains('B') && !unit.to_lowercase().contains("bit");
+    if in_bytes && names().any(|name| name == "bit/s") {
+        return "; rates are in bits, and a byte has 8".to_owned();
+    }
+    // The sign for a millionth has two codes, and is far from the letter that stands for it here.
+    let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
+    let name = nearest(&plain, names());
+    name.map_or(String::new(), |name| format!("; did you mean {name:?}?"))
+}
+
+/// A number of base units as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Rounded, halves up.
+    pub number: u64,
+    /// It was whole as it was written.
+    pub exact: bool,
+    /// The unit found.
+    pub unit: &'static str,
+}
+
+/// The same as [`parse`], of what is counted in whole base units: exact where a 64-bit float is not, from 2^53 on.
+///
+/// # Errors
+/// Those of [`parse`].
+pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result<Whole, String> {
+    let (near, unit) = parse(text, what, example, units)?;
+    let exact = match is_compound(text) {
+        true => Some(compute(text, what, example, units)?.0),
+        false => {
+            let mut all = units.iter().flat_map(|family| family.iter());
+            let factor = all
+                .find(|(name, _)| *name == unit)
+                .map(|(_, factor)| *factor);
+            let factor = factor.and_then(|factor| Ratio::decimal(&factor.to_string()));
+            let number = Ratio::decimal(&split(text.trim()).0);
+            number
+                .zip(factor)
+                .and_then(|(number, factor)| number.times(factor))
+        }
+    };
+    // What has too many digits to be computed with is so near a whole number of base units as makes no difference.
+    let number = exact.and_then(|exact| u64::try_from(exact.round()).ok());
+    Ok(Whole {
+        number: number.unwrap_or(near.round() as u64),
+        exact: exact.is_some_and(|exact| exact.as_whole().is_some()),
+        unit,
+    })
+}
+
+/// The same of an expression.
+fn compute(
+    text: &str,
+    what: &str,
+    example: &str,
+    units: &[&[Unit]],
+) -> Result<(Ratio, &'static str), String> {
+    let value = constant(text).map_err(|fault| fault.message)?;
+    let Some((number, unit)) = value.in_units(units) else {
+        let kind = value.kind();
+        return Err(format!(
+            "found {text:?}, which is {kind}; expected {what}, such as {example:?}"
+        ));
+    };
+    value
+        .show()
+        .map_err(|message| format!("found {text:?}: {message}"))?;
+    Ok((number, unit))
+}
+
+/// The number in front, without separators, and what follows it.
+fn split(text: &str) -> (String, &str) {
+    let is_number = |i: usize, c: char| {
+        c.is_ascii_digit()
+            || matches!(c, '.' | '-' | '+' | '_')
+            || (c == 'e' && is_exponent(text, i))
+    };
+    let end = text
+        .char_indices()
+        .find(|&(i, c)| !is_number(i, c))
+        .map_or(text.len(), |(i, _)| i);
+    (text[..end].replace('_', ""), text[end..].trim())
+}
+
+/// Whether the `e` at `i` stands in a number (`1e6 bit/s`) rather than in a unit.
+fn is_exponent(text: &str, i: usize) -> bool {
+    i > 0 && text[i + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{RATE, SIZE, TIME};
+
+    #[test]
+    fn sizes_go_by_thousands_and_by_1024_and_rates_have_two_spellings() {
+        let size = |text: &str| whole(text, "a size", "1448 B", &[SIZE]).map(|it| it.number);
+        assert_eq!(
+            ["1 GB", "1 GiB", "1.5MB", "1.5 MiB", "2kB", "2KiB"].map(size),
+            [
+                Ok(1_000_000_000),
+                Ok(1 << 30),
+                Ok(1_500_000),
+                Ok(3 << 19),
+                Ok(2000),
+                Ok(2048)
+            ]
+        );
+        let rate = |text: &str| whole(text, "a rate", "2 Mbit/s", &[RATE]).map(|it| it.number);
+        for (word, letters) in RATE
+            .iter()
+            .map(|(name, _)| *name)
+            .zip(["bps", "kbps", "Mbps", "Gbps"])
+        {
+            assert_eq!(rate(&format!("3 {word}")), rate(&format!("3{letters}")));
+        }
+        assert_eq!(rate("10 Mbps"), Ok(10_000_000));
+        // Of a product, too.
+        assert_eq!(rate("2 * 5 Gbps"), Ok(10_000_000_000));
+        assert_eq!(size("2 * 1 GiB"), Ok(1 << 31));
+    }
+
+    #[test]
+    fn an_unknown_unit_is_answered_with_those_there_are() {
+        let error = parse("1 Gib", "a size", "1448 B", &[SIZE]).expect_err("no such unit");
+        assert!(
+            error.contains("allowed units: B, kB, MB, GB, KiB, MiB, GiB"),
+            "{error}"
+        );
+        assert!(error.ends_with("did you mean \"GiB\"?"), "{error}");
+    }
+
+    #[test]
+    fn a_micro_sign_means_a_millionth_and_bytes_are_no_bits() {
+        let told =
+            |text: &str, units| parse(text, "it", "1 s", &[units]).expect_err("no such unit");
+        for sign in ["40 \u{b5}s", "40 \u{3bc}s"] {
+            let error = told(sign, TIME);
+            assert!(error.ends_with("did you mean \"us\"?"), "{error}");
+        }
+        for bytes in ["5 MB/s", "5 MB", "5 KB/s", "5 MiB/s"] {
+            let error = told(bytes, RATE);
+            assert!(
+                error.ends_with("; rates are in bits, and a byte has 8"),
+                "{error}"
+            );
+        }
+        for bits in ["5 Mb/s", "5 MBit/s"] {
+            assert!(told(bits, RATE).contains("did you mean \"M"), "{bits}");
+        }
+    }
+}
