@@ -4,10 +4,11 @@
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::decode::decode;
+use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::Setting;
 use anabranch_scenario::transport::Transport;
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_sctp::Config;
 
 use crate::transport::Transports;

@@ -1,6 +1,7 @@
 //! Values of a spec from Python's and back.
 
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::place::Place;
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

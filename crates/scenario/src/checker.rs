@@ -6,8 +6,9 @@ use anabranch_settings::Misfit;
 
 use crate::limits::MAX_NAME;
 use crate::nearest::nearest;
+use crate::place::Place;
 use crate::problem::Problem;
-use crate::tree::{Node, NodeValue, Place};
+use crate::tree::{Node, NodeValue};
 
 /// Collects problems and finds their places in the resolved tree.
 pub struct Checker<'a> {

@@ -14,8 +14,9 @@ use serde::de::{
 };
 
 use self::words::{array_length, plainly, sections};
+use crate::place::Place;
 use crate::problem::Problem;
-use crate::tree::{Entry, Node, NodeValue, Place};
+use crate::tree::{Entry, Node, NodeValue};
 
 /// Decodes a tree, or says all that is wrong with it. `path` is the tree's own path, for the errors.
 ///

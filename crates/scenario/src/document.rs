@@ -19,10 +19,11 @@
 use serde::Serialize;
 
 use crate::encode::{encode, entry, node};
+use crate::place::Place;
 use crate::problem::Problem;
 use crate::resolve::Setting;
 use crate::spec::Spec;
-use crate::tree::{Entry, Node, NodeValue, Place};
+use crate::tree::{Entry, Node, NodeValue};
 use crate::write::{self, Comments};
 
 /// A spec as it is written. Two are equal where they say the same; where in a file it stands does not count, nor do comments.

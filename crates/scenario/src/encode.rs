@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 
 use crate::decode::tag_of;
-use crate::tree::{Entry, Node, NodeValue, Place};
+use crate::place::Place;
+use crate::tree::{Entry, Node, NodeValue};
 
 mod parts;
 

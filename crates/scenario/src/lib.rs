@@ -20,6 +20,7 @@ pub mod measure;
 pub mod names;
 pub mod nearest;
 pub mod output;
+pub mod place;
 pub mod problem;
 pub mod profiles;
 pub mod quantity;

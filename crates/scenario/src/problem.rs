@@ -6,7 +6,7 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
 use crate::nearest::nearest;
-use crate::tree::Place;
+use crate::place::Place;
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,9 @@
 //! of an array of tables go by their `name` or `id`).
 
 use crate::limits::MAX_POINTS;
+use crate::place::Place;
 use crate::problem::Problem;
-use crate::tree::{Entry, Node, NodeValue, OWN_NAMES, Place};
+use crate::tree::{Entry, Node, NodeValue, OWN_NAMES};
 
 /// A value to put in: the key, where the key stands, the value.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,22 +1,10 @@
 //! A TOML file as a tree in which every value knows its place.
 
-use std::ops::Range;
-
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::place::Place;
 use crate::problem::Problem;
-
-/// Where a value stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Bytes of the spec file.
-    File(Range<usize>),
-    /// The `--set` argument of that number, counted from 0.
-    Argument(usize),
-    /// Nowhere: a program built it.
-    Program,
-}
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -312,28 +300,4 @@ fn value_node(
         place,
         value: found,
     })
-}
-
-impl Place {
-    /// The place of some bytes of a text that stands here in quotes. Where the quotes hold more than the text (escapes, several
-    /// lines), the place of all of it.
-    pub fn within(&self, text: &str, at: Range<usize>) -> Place {
-        match self {
-            Place::File(span) if span.len() == text.len() + 2 => {
-                let begin = span.start + 1 + at.start;
-                Place::File(begin..begin + at.len().max(1))
-            }
-            _ => self.clone(),
-        }
-    }
-
-    /// Orders places as a reader meets them.
-    pub fn cmp_position(&self, other: &Place) -> std::cmp::Ordering {
-        let position = |place: &Place| match place {
-            Place::File(span) => (0, span.start),
-            Place::Argument(number) => (1, *number),
-            Place::Program => (2, 0),
-        };
-        position(self).cmp(&position(other))
-    }
 }

@@ -5,8 +5,9 @@
 use anabranch_scenario::Spec;
 use anabranch_scenario::decode::decode;
 use anabranch_scenario::document::{Document, Table};
+use anabranch_scenario::place::Place;
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

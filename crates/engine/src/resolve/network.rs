@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use anabranch_scenario::checker::Checker;
+use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::substitute::substitute;
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_scenario::{Spec, decode, validate};
 
 use super::overrides;

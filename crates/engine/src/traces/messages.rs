@@ -4,8 +4,9 @@
 //! flow's start, a size alone in bytes; text with its unit is as in a spec. Empty lines and lines that begin with `#` count for
 //! nothing, nor does a first line of titles.
 
+use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::Problem;
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
 
 use super::MAX_STEPS;
 use crate::files::Files;
