@@ -3,8 +3,8 @@
 use std::f64::consts::TAU;
 
 use crate::earth::{EQUATOR, MEAN_RADIUS};
-use crate::elements::Elements;
-use crate::sky::{Earth, Pattern, Seam, Sky, SkyError};
+use crate::elements::{Elements, ElementsError};
+use crate::sky::{Earth, Pattern, Relay, Seam, Sky, SkyError};
 use crate::vector::Vector;
 
 /// The Earth's gravity (WGS 84), km³/s².
@@ -137,11 +137,19 @@ impl Constellation {
         })
     }
 
-    pub(crate) fn real(elements: Elements, sky: &Sky) -> Self {
-        Self {
-            orbits: Orbits::Elements(elements),
-            sky: sky.clone(),
+    /// The satellites of a file of two-line elements. Times count from the latest epoch in it.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with its line; or with the conventions.
+    pub fn from_elements(text: &str, sky: &Sky) -> Result<Self, ElementsError> {
+        sky.check()?;
+        if sky.relay == Relay::Isl {
+            return Err(ElementsError::Relay);
         }
+        Ok(Self {
+            orbits: Orbits::Elements(Elements::read(text)?),
+            sky: sky.clone(),
+        })
     }
 
     /// The conventions.

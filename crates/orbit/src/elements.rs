@@ -2,8 +2,7 @@
 
 use sgp4::chrono::NaiveDateTime;
 
-use crate::constellation::Constellation;
-use crate::sky::{MOST, Relay, Sky, SkyError};
+use crate::sky::{MOST, SkyError};
 use crate::vector::Vector;
 
 /// A file of elements that cannot be used.
@@ -74,7 +73,7 @@ fn minutes(from: &NaiveDateTime, to: &NaiveDateTime) -> f64 {
 }
 
 impl Elements {
-    fn read(text: &str) -> Result<Self, ElementsError> {
+    pub fn read(text: &str) -> Result<Self, ElementsError> {
         let wrong = |line: usize, what: String| ElementsError::Syntax {
             line: line + 1,
             what,
@@ -150,20 +149,6 @@ impl Elements {
         let prediction = satellite.constants.propagate(minutes).ok()?;
         let [x, y, z] = prediction.position;
         Some(Vector { x, y, z }.turned(-(self.sidereal + SIDEREAL * at)))
-    }
-}
-
-impl Constellation {
-    /// The satellites of a file of two-line elements. Times count from the latest epoch in it.
-    ///
-    /// # Errors
-    /// What is wrong with the text, with its line; or with the conventions.
-    pub fn from_elements(text: &str, sky: &Sky) -> Result<Self, ElementsError> {
-        sky.check()?;
-        if sky.relay == Relay::Isl {
-            return Err(ElementsError::Relay);
-        }
-        Ok(Self::real(Elements::read(text)?, sky))
     }
 }
 
