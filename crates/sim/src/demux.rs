@@ -131,7 +131,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::packet::{HOP_LIMIT, SCTP, TCP};
+    use crate::ip::{HOP_LIMIT, SCTP, TCP};
     use crate::rng::Seed;
 
     fn packet(protocol: u8, ports: &[u8], host: u8) -> Packet {

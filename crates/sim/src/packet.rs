@@ -5,21 +5,7 @@ use std::net::IpAddr;
 use anabranch_transport::{Ecn, Nanos};
 use bytes::Bytes;
 
-use crate::ip;
-
-/// Size of an IPv4 header without options, bytes.
-pub const IPV4_HEADER: usize = 20;
-/// Size of the fixed IPv6 header, bytes.
-pub const IPV6_HEADER: usize = 40;
-/// How many links a packet may cross; catches routes that go in circles.
-pub const HOP_LIMIT: u8 = 64;
-
-/// IP protocol number of TCP.
-pub const TCP: u8 = 6;
-/// IP protocol number of UDP.
-pub const UDP: u8 = 17;
-/// IP protocol number of SCTP.
-pub const SCTP: u8 = 132;
+use crate::ip::{self, header_size};
 
 /// One IP packet: the addresses of its header, and its payload as real bytes.
 #[derive(Clone, Debug)]
@@ -112,15 +98,6 @@ impl Packet {
         self.fragment = (header + data) as u16;
         self.added = ((fragments - 1) * header).min(usize::from(u16::MAX)) as u16;
         true
-    }
-}
-
-/// Size of the IP header of packets to `destination`, bytes.
-#[inline]
-pub fn header_size(destination: IpAddr) -> usize {
-    match destination {
-        IpAddr::V4(_) => IPV4_HEADER,
-        IpAddr::V6(_) => IPV6_HEADER,
     }
 }
 

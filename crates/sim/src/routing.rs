@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anabranch_transport::Nanos;
 
 use crate::ids::{NodeId, opposite};
-use crate::topology::Topology;
+use crate::topology::{Routing, Topology};
 
 /// No way leads there.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -22,27 +22,6 @@ pub(crate) enum Hop {
     Via(u32),
     /// Nothing leads there.
     Nowhere,
-}
-
-/// How computed routes follow the state of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Routing {
-    /// They do not: what takes the shortest way meets the link that is down.
-    Static,
-    /// A link is used while both of its directions are up, as routers that hear each other use it, and changes are known
-    /// everywhere so long `after` they happen. Where no other way leads to an interface, packets go on to the link that
-    /// is down.
-    FollowsLinks {
-        /// Detection and convergence together.
-        after: Nanos,
-    },
-}
-
-impl Default for Routing {
-    /// Links are followed at once.
-    fn default() -> Self {
-        Routing::FollowsLinks { after: 0 }
-    }
 }
 
 /// The next hop from each node towards each interface.

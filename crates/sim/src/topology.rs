@@ -1,12 +1,19 @@
 //! What the world is made of: nodes, links, interfaces, addresses, routes.
 
+mod wireless;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_transport::Nanos;
 
 use crate::error::BuildError;
 use crate::ids::{Direction, Family, LinkId, NodeId};
 use crate::link::LinkConfig;
-use crate::routing::Routing;
-use crate::wireless::Wireless;
+
+use wireless::Wireless;
+
+pub(crate) use wireless::Air;
+pub use wireless::MediumConfig;
 
 /// How many links the automatic addresses can tell apart.
 const MOST_LINKS: usize = 1 << 16;
@@ -42,6 +49,27 @@ pub(crate) struct GivenRoute {
     pub node: NodeId,
     pub target: u32,
     pub via: u32,
+}
+
+/// How computed routes follow the state of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// They do not: what takes the shortest way meets the link that is down.
+    Static,
+    /// A link is used while both of its directions are up, as routers that hear each other use it, and changes are known
+    /// everywhere so long `after` they happen. Where no other way leads to an interface, packets go on to the link that
+    /// is down.
+    FollowsLinks {
+        /// Detection and convergence together.
+        after: Nanos,
+    },
+}
+
+impl Default for Routing {
+    /// Links are followed at once.
+    fn default() -> Self {
+        Routing::FollowsLinks { after: 0 }
+    }
 }
 
 #[derive(Debug)]

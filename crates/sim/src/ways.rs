@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anabranch_transport::Nanos;
 
 use crate::ids::{Direction, LinkId, NodeId, opposite};
-use crate::packet::HOP_LIMIT;
+use crate::ip::HOP_LIMIT;
 use crate::routing::{Hop, Router};
 use crate::topology::Topology;
 

@@ -12,8 +12,7 @@ use anabranch_sim::loss::Ordinals;
 use anabranch_sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
 use anabranch_sim::workload::Cbr;
 use anabranch_sim::{
-    Attachment, CaptureError, DirectionConfig, DropTail, Family, Limit, PlacedLoss, Seed, World,
-    packet,
+    Attachment, CaptureError, DirectionConfig, DropTail, Family, Limit, PlacedLoss, Seed, World, ip,
 };
 use anabranch_transport::Path;
 use common::{Line, MS, SECOND, burst, chain, every};
@@ -116,9 +115,9 @@ fn udp_capture() -> (World, Shared) {
             destination_port: port + 1,
         };
         let workload = Cbr::new(80_000, 101).unwrap().limited_to(10);
-        let at = Attachment::new(source, packet::UDP, port);
+        let at = Attachment::new(source, ip::UDP, port);
         world.attach(at, UdpSource::new(config, workload)).unwrap();
-        let at = Attachment::new(destination, packet::UDP, port + 1);
+        let at = Attachment::new(destination, ip::UDP, port + 1);
         world.attach(at, UdpSink::new()).unwrap();
     }
     let file = Shared::default();

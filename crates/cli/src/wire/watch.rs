@@ -127,7 +127,7 @@ impl Observer for Watch {
                 way,
                 source,
                 destination,
-                protocol: anabranch_sim::packet::SCTP,
+                protocol: anabranch_sim::ip::SCTP,
                 id,
                 ecn: seen.ecn,
                 hops_left: 64,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::file::Frame;
-use crate::packet::IPV4_HEADER;
+use crate::ip::{IPV4_HEADER, sum};
 
 /// Appends the header of `packet`.
 pub(super) fn write_header(packet: &Frame<'_>, out: &mut Vec<u8>) {
@@ -51,8 +51,6 @@ fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &m
     out.extend_from_slice(&source.octets());
     out.extend_from_slice(&destination.octets());
 }
-
-use crate::udp::sum;
 
 #[cfg(test)]
 mod tests {

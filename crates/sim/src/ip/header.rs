@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
 
-use crate::packet::{IPV4_HEADER, IPV6_HEADER, SCTP, TCP, UDP};
+use super::{IPV4_HEADER, IPV6_HEADER, SCTP, TCP, UDP};
 
 /// IP protocol number of UDP-Lite (RFC 3828), which has the ports of UDP.
 const UDP_LITE: u8 = 136;
@@ -135,7 +135,7 @@ fn change(header: &mut [u8], at: usize, word: [u8; 2]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::udp::sum;
+    use crate::ip::sum;
 
     /// An IPv4 datagram of TCP with 4 bytes of payload, made by hand.
     fn v4() -> Vec<u8> {

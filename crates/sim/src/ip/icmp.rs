@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::HOP_LIMIT;
+use super::checksum::sum;
 use super::header::Header;
-use crate::packet::HOP_LIMIT;
-use crate::udp::sum;
 
 /// IP protocol numbers.
 const ICMP: u8 = 1;

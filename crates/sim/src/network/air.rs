@@ -6,12 +6,13 @@ use super::Network;
 use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::ids::{Direction, LinkId, MediumId, NodeId, opposite};
+use crate::ip::HOP_LIMIT;
 use crate::link::{AirLane, Aloft, Cell, Landing, Lane};
-use crate::packet::{HOP_LIMIT, Parcel};
+use crate::packet::Parcel;
 use crate::rng::Seed;
+use crate::topology::Air;
 use crate::topology::Topology;
 use crate::wifi::{MacAddress, Medium, StationId, StationStats};
-use crate::wireless::Air;
 
 /// The media of a topology, with their stations.
 pub(super) fn cells(topology: &Topology, seed: Seed) -> Result<Vec<Cell>, BuildError> {

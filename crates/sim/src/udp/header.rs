@@ -5,30 +5,10 @@ use std::net::IpAddr;
 use anabranch_transport::Path;
 use bytes::{BufMut, BytesMut};
 
-use crate::packet::UDP;
+use crate::ip::{UDP, fold, sum};
 
 /// Size of the header, bytes.
 pub(super) const HEADER: usize = 8;
-
-/// The Internet checksum's sum of `bytes` as 16-bit words, carried around, going on from `sum`.
-pub(crate) fn sum(bytes: &[u8], sum: u16) -> u16 {
-    let mut total = u64::from(sum);
-    let mut words = bytes.chunks_exact(2);
-    for word in &mut words {
-        total += u64::from(u16::from_be_bytes([word[0], word[1]]));
-    }
-    if let [last] = words.remainder() {
-        total += u64::from(*last) << 8;
-    }
-    fold(total)
-}
-
-fn fold(mut total: u64) -> u16 {
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    total as u16
-}
 
 /// The sum of the pseudo header of a datagram of `len` bytes.
 pub(super) fn pseudo_header(source: IpAddr, destination: IpAddr, len: usize) -> u16 {

@@ -5,7 +5,6 @@ mod sink;
 mod source;
 pub mod tunnel;
 
-pub(crate) use header::sum;
 pub use sink::{UdpSink, UdpSinkStats};
 pub use source::{UdpSource, UdpSourceConfig};
 

@@ -4,6 +4,7 @@ use anabranch_transport::Path;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::header::{self, HEADER};
+use crate::ip::sum;
 
 /// The header of a datagram, for protocols that travel inside UDP.
 pub const TUNNEL_HEADER: usize = HEADER;
@@ -26,7 +27,7 @@ pub fn set_length(datagram: &mut [u8]) {
 /// Computes the checksum of a whole datagram. Without it the field is 0: not computed.
 pub fn seal(path: Path, datagram: &mut [u8]) {
     let pseudo = header::pseudo_header(path.local, path.remote, datagram.len());
-    let checksum = !header::sum(datagram, pseudo);
+    let checksum = !sum(datagram, pseudo);
     // A sum that comes out as 0 is sent as all ones: 0 means no checksum.
     let checksum = if checksum == 0 { 0xffff } else { checksum };
     if let Some(field) = datagram.get_mut(6..8) {

@@ -7,8 +7,9 @@ use super::slot::Slot;
 use crate::arena::Arena;
 use crate::demux::Demux;
 use crate::ids::NodeId;
+use crate::ip::HOP_LIMIT;
 use crate::network::Network;
-use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
+use crate::packet::{DropReason, Packet, Parcel};
 
 /// How many packets an agent may send at one wake before the world calls it stalled.
 const MOST_PACKETS: u32 = 1 << 20;

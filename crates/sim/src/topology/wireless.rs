@@ -4,10 +4,10 @@
 //! each end, and packets are routed over it. All links of a medium share its air and each station's interface queue. A
 //! station that every link of the medium ends at, and that has wires too, is an access point.
 
+use super::Topology;
 use crate::error::BuildError;
 use crate::ids::{LinkId, MediumId, NodeId};
 use crate::link::{DirectionConfig, LinkConfig};
-use crate::topology::Topology;
 use crate::wifi::{Parameters, Position};
 
 /// An 802.11 medium without its stations.

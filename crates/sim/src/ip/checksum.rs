@@ -1,0 +1,22 @@
+//! The Internet checksum (RFC 1071).
+
+/// The Internet checksum's sum of `bytes` as 16-bit words, carried around, going on from `sum`.
+pub(crate) fn sum(bytes: &[u8], sum: u16) -> u16 {
+    let mut total = u64::from(sum);
+    let mut words = bytes.chunks_exact(2);
+    for word in &mut words {
+        total += u64::from(u16::from_be_bytes([word[0], word[1]]));
+    }
+    if let [last] = words.remainder() {
+        total += u64::from(*last) << 8;
+    }
+    fold(total)
+}
+
+/// Adds what is carried out of 16 bits back in.
+pub(crate) fn fold(mut total: u64) -> u16 {
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}
