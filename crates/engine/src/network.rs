@@ -3,7 +3,6 @@
 pub(crate) mod alone;
 pub mod homes;
 pub mod routes;
-pub(crate) mod sizes;
 mod wifi;
 
 use std::net::IpAddr;

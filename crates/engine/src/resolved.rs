@@ -1,5 +1,7 @@
 //! What a point's spec means: names looked up and configurations built, once for all replications.
 
+mod sizes;
+
 use std::net::IpAddr;
 
 use anabranch_scenario::checker::Checker;
@@ -112,7 +114,7 @@ impl Resolved {
         });
         if let Ok((members, _)) = &resolved {
             let checker = &mut checker;
-            network::sizes::check(checker, &built, spec, kinds, &transports, members);
+            sizes::check(checker, &built, spec, kinds, &transports, members);
         }
         if !checker.is_content() {
             return Err(checker.into_problems());

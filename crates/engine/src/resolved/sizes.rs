@@ -6,9 +6,9 @@ use anabranch_scenario::{Link, Spec};
 use anabranch_sim::{LinkId, NodeId, Ways};
 use anabranch_transport::Nanos;
 
-use super::Built;
+use super::Member;
 use crate::kinds::Standard;
-use crate::resolved::Member;
+use crate::network::Built;
 use crate::transport::{Largest, Made};
 use crate::workload;
 
