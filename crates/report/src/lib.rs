@@ -17,6 +17,7 @@ pub mod unanswered;
 pub mod unit;
 
 mod braille;
+mod files;
 
 pub use outputs::{OutputError, Outputs, Words};
 pub use tally::Tally;

@@ -1,23 +1,15 @@
-//! What a reader sees of a run: tables, figures, a report, and the same in a terminal.
-//!
-//! ```text
-//! DIR/tables/<id>.csv       measured, printed, verdict        DIR/figures/<id>.svg
-//! DIR/tables/<id>-<yardstick>.csv   beside an independent program   DIR/report.html
-//! DIR/verdicts.csv                  what each column came to        DIR/claims.csv
-//! DIR/spec.toml                     as it was read                  DIR/tally.txt
-//! ```
+//! What a reader sees of a run: tables, figures, claims and their tallies.
 
 use std::io;
 
 use anabranch_scenario::records::Results;
 use anabranch_scenario::records::SeriesError;
 
-use crate::claim::{self, Claimed};
+use crate::claim::Claimed;
 use crate::figure::{Figure, FigureError};
-use crate::page;
 use crate::reference::Reference;
 use crate::table::Table;
-use crate::tally::{self, Tally};
+use crate::tally::Tally;
 use crate::unanswered::{Unanswered, unanswered};
 
 /// The file with the tallies of a run, each in a line.
@@ -134,53 +126,5 @@ impl<'a> Outputs<'a> {
             }
         }
         (asked > 0).then(|| format!("quick: {short} of {asked} replications"))
-    }
-
-    /// The contents of all files: tables, figures and the page, each with its path below the results directory.
-    ///
-    /// # Errors
-    /// A table or figure that cannot be made.
-    pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
-        let mut files = Vec::new();
-        for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {
-            let name = format!("tables/{}.csv", table.id);
-            files.push(csv(name, |out| table.write_csv(out))?);
-            for yardstick in table.yardsticks() {
-                let name = format!("tables/{}-{yardstick}.csv", table.id);
-                files.push(csv(name, |out| table.write_beside_csv(yardstick, out))?);
-            }
-        }
-        if Tally::of(&self.tables).total() > 0 {
-            let name = "verdicts.csv".to_owned();
-            files.push(csv(name, |out| tally::write_csv(&self.tables, out))?);
-        }
-        if !self.claims.is_empty() {
-            let name = "claims.csv".to_owned();
-            files.push(csv(name, |out| claim::write_csv(&self.claims, out))?);
-        }
-        for figure in &self.figures {
-            if let Some(svg) = figure.svg()? {
-                files.push((format!("figures/{}.svg", figure.id), svg.into_bytes()));
-            }
-        }
-        let spec = self.results.manifest.spec.clone();
-        files.push(("spec.toml".to_owned(), spec.into_bytes()));
-        if !self.tallies().is_empty() {
-            let tallies = self.tallies().join("\n") + "\n";
-            files.push((TALLIES.to_owned(), tallies.into_bytes()));
-        }
-        files.push(("report.html".to_owned(), page::html(self)?.into_bytes()));
-        Ok(files)
-    }
-}
-
-fn csv(
-    name: String,
-    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
-) -> Result<(String, Vec<u8>), OutputError> {
-    let mut bytes = Vec::new();
-    match write(&mut bytes) {
-        Ok(()) => Ok((name, bytes)),
-        Err(source) => Err(OutputError::Csv { name, source }),
     }
 }

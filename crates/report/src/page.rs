@@ -8,9 +8,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::claim::Claimed;
 use crate::compare::{Verdict, digits};
 use crate::figure::{Figure, FigureError, for_page};
+use crate::outputs::{Outputs, Words};
 use crate::table::Table;
+use crate::tally::Tally;
 use crate::unit;
-use crate::{Outputs, Tally, Words};
 
 mod tables;
 

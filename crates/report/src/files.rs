@@ -1,0 +1,64 @@
+//! The files that a reader gets of a run.
+//!
+//! ```text
+//! DIR/tables/<id>.csv       measured, printed, verdict        DIR/figures/<id>.svg
+//! DIR/tables/<id>-<yardstick>.csv   beside an independent program   DIR/report.html
+//! DIR/verdicts.csv                  what each column came to        DIR/claims.csv
+//! DIR/spec.toml                     as it was read                  DIR/tally.txt
+//! ```
+
+use std::io;
+
+use crate::outputs::{OutputError, Outputs, TALLIES};
+use crate::tally::Tally;
+use crate::{claim, page, tally};
+
+impl Outputs<'_> {
+    /// The contents of all files: tables, figures and the page, each with its path below the results directory.
+    ///
+    /// # Errors
+    /// A table or figure that cannot be made.
+    pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
+        let mut files = Vec::new();
+        for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {
+            let name = format!("tables/{}.csv", table.id);
+            files.push(csv(name, |out| table.write_csv(out))?);
+            for yardstick in table.yardsticks() {
+                let name = format!("tables/{}-{yardstick}.csv", table.id);
+                files.push(csv(name, |out| table.write_beside_csv(yardstick, out))?);
+            }
+        }
+        if Tally::of(&self.tables).total() > 0 {
+            let name = "verdicts.csv".to_owned();
+            files.push(csv(name, |out| tally::write_csv(&self.tables, out))?);
+        }
+        if !self.claims.is_empty() {
+            let name = "claims.csv".to_owned();
+            files.push(csv(name, |out| claim::write_csv(&self.claims, out))?);
+        }
+        for figure in &self.figures {
+            if let Some(svg) = figure.svg()? {
+                files.push((format!("figures/{}.svg", figure.id), svg.into_bytes()));
+            }
+        }
+        let spec = self.results.manifest.spec.clone();
+        files.push(("spec.toml".to_owned(), spec.into_bytes()));
+        if !self.tallies().is_empty() {
+            let tallies = self.tallies().join("\n") + "\n";
+            files.push((TALLIES.to_owned(), tallies.into_bytes()));
+        }
+        files.push(("report.html".to_owned(), page::html(self)?.into_bytes()));
+        Ok(files)
+    }
+}
+
+fn csv(
+    name: String,
+    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+) -> Result<(String, Vec<u8>), OutputError> {
+    let mut bytes = Vec::new();
+    match write(&mut bytes) {
+        Ok(()) => Ok((name, bytes)),
+        Err(source) => Err(OutputError::Csv { name, source }),
+    }
+}
