@@ -1,12 +1,10 @@
 //! Queue disciplines that a question can name: those that need nothing beside what a path says.
 
 use anabranch_scenario::document::Table;
-use anabranch_scenario::quantity::{Amount, Span};
+use anabranch_scenario::quantity::{Amount, Rate, Size, Span};
 use anabranch_settings::{Fallback, Kind, Variant};
 use anabranch_sim::queue;
 use anabranch_transport::time::SECOND;
-
-use crate::question::Question;
 
 /// The discipline of a queue unless another is named.
 pub const DROP_TAIL: &str = "drop-tail";
@@ -33,27 +31,37 @@ pub fn names() -> Vec<&'static str> {
     all().iter().map(|variant| variant.name).collect()
 }
 
-/// A discipline of that name for the link of a question, as a spec writes it; all else by its default.
-pub fn table(question: &Question, name: &str) -> Table {
+/// What disciplines must know of the link that they are for.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// Its rate.
+    pub rate: Rate,
+    /// Its largest packet.
+    pub mtu: Size,
+    /// What its queue holds.
+    pub queue: Amount,
+}
+
+/// A discipline of that name for a link, as a spec writes it; all else by its default.
+pub fn table(link: Link, name: &str) -> Table {
     let all = all();
     let variant = all.iter().find(|variant| variant.name == name);
     let parameters = variant.map_or(&[][..], |variant| variant.parameters);
     let mut table = Table::new().with("kind", name);
     for parameter in parameters {
-        let limit = question.queue();
         table = match (parameter.name, parameter.kind) {
             // A discipline that counts packets only.
             (LIMIT, Kind::Count { .. }) => {
-                let packets = match limit {
+                let packets = match link.queue {
                     Amount::Packets(packets) => packets,
-                    other => other.bytes(question.mtu.0) / question.mtu.0,
+                    other => other.bytes(link.mtu.0) / link.mtu.0,
                 };
                 table.with(LIMIT, packets.max(1))
             }
-            (LIMIT, _) => table.with(LIMIT, limit),
+            (LIMIT, _) => table.with(LIMIT, link.queue),
             (PACKET_TIME, _) => {
-                let bits = u128::from(question.mtu.0) * 8 * u128::from(SECOND);
-                let time = bits / u128::from(question.rate.0.max(1));
+                let bits = u128::from(link.mtu.0) * 8 * u128::from(SECOND);
+                let time = bits / u128::from(link.rate.0.max(1));
                 table.with(PACKET_TIME, Span((time as u64).max(1)))
             }
             _ => table,

@@ -344,6 +344,15 @@ impl Question {
         Span((bytes / self.mtu.0).saturating_mul(self.rtt.0))
     }
 
+    /// The link, as queue disciplines ask for it.
+    pub fn link(&self) -> discipline::Link {
+        discipline::Link {
+            rate: self.rate,
+            mtu: self.mtu,
+            queue: self.queue(),
+        }
+    }
+
     /// What the link's queue holds.
     pub fn queue(&self) -> Amount {
         self.queue.unwrap_or_else(|| {

@@ -155,7 +155,7 @@ fn world(
     };
     let parameters = match question.discipline.as_str() {
         DROP_TAIL => parameters.with("queue", question.simulated_queue()),
-        other => parameters.with("queue", discipline::table(question, other)),
+        other => parameters.with("queue", discipline::table(question.link(), other)),
     };
     let loss = Table::new()
         .with("model", "bernoulli")

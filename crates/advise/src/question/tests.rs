@@ -227,7 +227,7 @@ fn a_discipline_is_written_with_what_the_path_says() {
         assert!(names.contains(&name), "{name} of {names:?}");
     }
     let written = |name: &str| {
-        let table = discipline::table(&geo(), name);
+        let table = discipline::table(geo().link(), name);
         serde_json::to_value(&table).expect("a table")
     };
     assert_eq!(written("codel")["limit"], "467 packets");
