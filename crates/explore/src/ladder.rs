@@ -8,7 +8,8 @@ use anabranch_report::figure::ladder::{Fate, Ladder};
 use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
 use serde::{Deserialize, Serialize};
 
-use crate::run::{Outlet, planned, shown, simulate};
+use crate::outlet::Outlet;
+use crate::run::{planned, shown, simulate};
 use crate::samples::{put_in, to_follow};
 use crate::subject::{Choice, Subject};
 

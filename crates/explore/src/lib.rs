@@ -7,6 +7,7 @@
 mod access;
 mod knobs;
 mod ladder;
+mod outlet;
 mod run;
 mod samples;
 mod server;

@@ -1,20 +1,18 @@
-//! A run told to the page while it is computed: lines of JSON, the samples thinned.
+//! A run told to the page while it is computed, the samples thinned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::plan::{Plan, Unit};
 use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_engine::world::{self, WorldError};
 use anabranch_scenario::problem::SpecError;
-use anabranch_scenario::records::{Measure, RunRecord, SeriesKey, SeriesSample};
+use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::unit::of_probe;
-use axum::body::Bytes;
-use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::Sender;
+use serde::Deserialize;
 
+use crate::outlet::{Line, Outlet, Points};
 use crate::samples;
 use crate::subject::{Choice, Subject};
 use crate::thin::Thin;
@@ -39,151 +37,6 @@ pub struct Wanted {
     /// From when to when, seconds; all of it if left out.
     #[serde(default)]
     pub window: Option<(f64, f64)>,
-}
-
-/// A line of the answer.
-#[derive(Serialize)]
-#[serde(tag = "is", rename_all = "lowercase")]
-pub enum Line<'a> {
-    /// The spec is right, and the run begins.
-    Begin {
-        /// How long it will be, seconds of simulated time.
-        duration: f64,
-        /// The time shown.
-        window: (f64, f64),
-        /// The spec of this run.
-        toml: &'a str,
-        /// The flows that a ladder can show: name and member.
-        flows: Vec<(String, u32)>,
-    },
-    /// More of each line that has more.
-    Points {
-        /// How far the run is, seconds of simulated time.
-        at: f64,
-        /// The lines.
-        lines: Vec<Points<'a>>,
-    },
-    /// The run is over.
-    End {
-        /// Its measures.
-        measures: &'a [Measure],
-        /// What went wrong in it.
-        failures: &'a [String],
-        /// Events of the simulator.
-        events: u64,
-        /// How long it took, seconds.
-        took: f64,
-    },
-    /// The spec is wrong.
-    Refused {
-        /// What is wrong, as the command says it.
-        text: String,
-    },
-    /// The run failed.
-    Failed {
-        /// Why.
-        text: String,
-    },
-    /// Another run of the same pane took its place.
-    Superseded,
-}
-
-/// More of a line.
-#[derive(Serialize)]
-pub struct Points<'a> {
-    /// Flow or link.
-    entity: &'a str,
-    member: u32,
-    probe: &'a str,
-    unit: &'a str,
-    /// Path or stream; the reason of drops.
-    index: u16,
-    x: Vec<f32>,
-    y: Vec<f32>,
-}
-
-impl Line<'_> {
-    /// As it is sent.
-    pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
-    }
-}
-
-/// Where the bytes of an answer go, until nobody listens or another request takes its place.
-#[derive(Clone, Debug)]
-pub struct Outlet {
-    sender: Sender<Bytes>,
-    newest: Arc<AtomicU64>,
-    ticket: u64,
-}
-
-/// Why a run ended that was not at its end.
-#[derive(Debug, thiserror::Error)]
-enum Ended {
-    #[error("another run took its place")]
-    Superseded,
-    #[error("nobody listens")]
-    Unheard,
-}
-
-impl Outlet {
-    /// For the request of a ticket, as long as that is the newest.
-    pub fn new(sender: Sender<Bytes>, newest: Arc<AtomicU64>, ticket: u64) -> Self {
-        Self {
-            sender,
-            newest,
-            ticket,
-        }
-    }
-
-    /// Whether the answer is still wanted.
-    ///
-    /// # Errors
-    /// It is not.
-    pub fn check(&self) -> Result<(), SinkError> {
-        if self.newest.load(Ordering::Relaxed) != self.ticket {
-            return Err(Ended::Superseded.into());
-        }
-        match self.sender.is_closed() {
-            true => Err(Ended::Unheard.into()),
-            false => Ok(()),
-        }
-    }
-
-    /// Sends more, and waits while the listener is slow.
-    ///
-    /// # Errors
-    /// The answer is no longer wanted.
-    pub fn put(&self, bytes: Vec<u8>) -> Result<(), SinkError> {
-        self.check()?;
-        let sent = self.sender.blocking_send(bytes.into());
-        sent.map_err(|_| Ended::Unheard.into())
-    }
-
-    /// Says how it ended, if anybody listens.
-    pub fn say(&self, line: &Line<'_>) {
-        let _ = self.sender.blocking_send(line.bytes().into());
-    }
-
-    /// Says that a run did not come to its end.
-    pub fn failed(&self, error: &WorldError) {
-        let superseded = self.newest.load(Ordering::Relaxed) != self.ticket;
-        self.say(&match superseded {
-            true => Line::Superseded,
-            false => Line::Failed {
-                text: error.to_string(),
-            },
-        });
-    }
-
-    /// Says what is wrong with a spec.
-    pub fn refused(&self, error: &SpecError) {
-        self.say(&Line::Refused {
-            text: error.to_string(),
-        });
-    }
 }
 
 /// The time of day decides when samples are sent, and nothing of what they are.

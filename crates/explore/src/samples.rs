@@ -11,7 +11,7 @@ use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::unit::of_probe;
 use anabranch_scenario::{Link, Record, Spec};
 
-use crate::run::Outlet;
+use crate::outlet::Outlet;
 use crate::thin::Drawn;
 
 /// What is drawn of a flow, and how.

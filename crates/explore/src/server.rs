@@ -26,7 +26,8 @@ use tokio::sync::{Mutex, mpsc};
 use crate::access::{self, Token};
 use crate::knobs::{self, Knob};
 use crate::ladder;
-use crate::run::{self, Line, Outlet};
+use crate::outlet::{Line, Outlet};
+use crate::run;
 use crate::samples::{self, Csv};
 use crate::subject::{Choice, Subject};
 
