@@ -17,8 +17,7 @@ use crate::wire::arguments::WireCommand;
 #[derive(Debug, Parser)]
 #[command(
     name = "anabranch",
-    version = crate::help::version(),
-    long_version = crate::help::long_version(),
+    version = crate::version::version(),
     after_help = "Examples:
   anabranch papers                         what can be reproduced
   anabranch reproduce alamgir2002 --quick  a first look, in about ten seconds

@@ -1,4 +1,4 @@
-//! What the command says of itself beside `--help`: its version, completions for shells, man pages.
+//! What the command says of itself: help, what was built into it, completions for shells, man pages.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,19 +13,11 @@ use clap_complete::Shell;
 
 use crate::arguments::{Arguments, Man};
 use crate::failure::Failure;
+use crate::status::with_status;
 use crate::wire::arguments::CarrierKind;
 
-/// One line: version and commit.
-pub fn version() -> String {
-    format!(
-        "{} ({})",
-        build::VERSION,
-        build::COMMIT.unwrap_or("unknown commit")
-    )
-}
-
 /// All that tells one build from another.
-pub fn long_version() -> String {
+fn long_version() -> String {
     let profile = if cfg!(debug_assertions) {
         "debug"
     } else {
@@ -64,74 +56,12 @@ fn features() -> String {
     format!("features\n{}", lines.join("\n"))
 }
 
-/// The exit status of the commands without a line of their own in [`STATUSES`].
-const USUAL_STATUS: &str =
-    "0 done; 1 something failed; 2 the command line is wrong, nothing was done.";
-
-/// The exit status of commands that run simulations.
-const RUN_STATUS: &str = "0 done; 1 a run failed or results could not be written, repeat the command to continue; \
-2 the command line or the spec is wrong, nothing was run; 130 interrupted.";
-
-/// What the exit status of a command says, by the command.
-const STATUSES: &[(&str, &str)] = &[
-    (
-        "reproduce",
-        "0 done, whatever the verdicts are; 1 a run failed or results could not be written, repeat the command to continue; \
-2 the command line or the spec is wrong, nothing was run; 130 interrupted.",
-    ),
-    ("run", RUN_STATUS),
-    ("slurm", RUN_STATUS),
-    (
-        "advise",
-        "0 done; 1 a run failed or results could not be written; 2 the command line is wrong, nothing was run; 130 interrupted.",
-    ),
-    (
-        "merge",
-        "0 done; 1 results could not be read or written; 2 the shards cannot be merged, nothing was written.",
-    ),
-    (
-        "explore",
-        "0 ended by Ctrl-C; 1 the port cannot be opened; 2 the command line or the spec is wrong.",
-    ),
-    (
-        "serve",
-        "0 ended by SIGINT, SIGTERM or --once; 1 a socket or the association of --once failed; 2 the command line is wrong.",
-    ),
-    (
-        "data-channels",
-        "0 ended by SIGINT or SIGTERM; 1 a socket failed; 2 the command line is wrong.",
-    ),
-    (
-        "perf",
-        "0 done, or interrupted and summarised; 1 an association failed; 2 the command line is wrong; \
-130 interrupted before the associations were up.",
-    ),
-    (
-        "cat",
-        "0 done; 1 the association failed; 2 the command line is wrong; 130 interrupted.",
-    ),
-    (
-        "emulate",
-        "0 ended by --time or interrupted; 1 a socket failed; 2 the command line or the spec is wrong.",
-    ),
-    (
-        "shell",
-        "that of COMMAND, or 128 plus the number of the signal that ended it; 1 the namespaces or the report cannot be made; \
-2 the command line or the spec is wrong, nothing was run; 130 interrupted before COMMAND began.",
-    ),
-    (
-        "wrap",
-        "that of the program, or 128 plus the number of the signal that ended it; 1 the sockets cannot be opened; \
-2 the command line is wrong, nothing was run.",
-    ),
-];
-
-/// The command line, with the exit statuses at the end of each command's help.
+/// The command line, with all that its version says and the exit statuses at the end of each command's help.
 ///
 /// The arguments of a command are made when it is the one that was asked for: to make them all takes longer than what small commands do.
 /// So a command below another ends its help by [`with_status`] itself.
 pub fn command() -> clap::Command {
-    let mut all = Arguments::command();
+    let mut all = Arguments::command().long_version(long_version());
     for command in all.get_subcommands_mut() {
         let help = command.get_after_help();
         let help = help.map_or(String::new(), |it| it.ansi().to_string());
@@ -149,14 +79,6 @@ pub fn words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
         words.retain(|word| word != "--help" && word != "-h");
     }
     words
-}
-
-/// What stands at the end of a command's help, and its exit statuses.
-pub fn with_status(name: &str, help: &str) -> String {
-    let found = STATUSES.iter().find(|(of, _)| *of == name);
-    let status = found.map_or(USUAL_STATUS, |(_, status)| status);
-    let space = if help.is_empty() { "" } else { "\n\n" };
-    format!("{help}{space}Exit status: {status}")
 }
 
 /// Prints what makes a shell complete the command's arguments.
@@ -277,8 +199,8 @@ mod tests {
             .chain(nested)
             .map(clap::Command::get_name)
             .collect();
-        for (name, _) in STATUSES {
-            assert!(names.contains(name), "{name}");
+        for name in crate::status::names() {
+            assert!(names.contains(&name), "{name}");
         }
     }
 }

@@ -20,6 +20,8 @@ mod progress;
 mod shell;
 mod skies;
 mod slurm;
+mod status;
+mod version;
 mod wire;
 mod work;
 

@@ -124,7 +124,7 @@ pub enum Service {
 #[command(defer = true)]
 pub enum OtherService {
     /// Serve WebRTC data channels to browsers, with a test page; every message is echoed.
-    #[command(after_help = crate::help::with_status("data-channels", "Examples:
+    #[command(after_help = crate::status::with_status("data-channels", "Examples:
   anabranch serve data-channels            a page at http://127.0.0.1:8080/
   anabranch serve data-channels --http 127.0.0.1:0 --address 192.0.2.1
 

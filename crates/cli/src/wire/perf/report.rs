@@ -349,7 +349,7 @@ impl Summary {
 /// What is said of a measurement before it begins.
 fn start(arguments: &Perf, peers: &Peers) -> Value {
     json!({
-        "version": format!("anabranch {}", crate::help::version()),
+        "version": format!("anabranch {}", crate::version::version()),
         "host": arguments.host,
         "paths": peers.paths,
         "streams": peers.streams,
