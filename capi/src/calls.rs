@@ -4,41 +4,24 @@
 //! ([`waiting`]). So these may be unwound (`C-unwind`), and hold nothing that would have to be dropped while they call libc's.
 
 use std::ffi::{c_int, c_void};
-use std::net::SocketAddr;
 
 use anabranch_sockets::control::Request;
 use anabranch_sockets::{Form, Style};
 use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
+use crate::associations::{connect_to, take_over};
 use crate::descriptor::{forget, form, host, is_ours};
+use crate::next::next;
 use crate::receive::{self, Received};
 use crate::sctp::{self, control_data};
 use crate::send::{self, How, Parts};
-use crate::{address, ask, system, wants};
-
-/// libc's own function of that name, behind ours.
-macro_rules! next {
-    ($name:ident($($type:ty),* $(,)?) -> $result:ty) => {{
-        static NEXT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-        let at = *NEXT.get_or_init(|| {
-            let name = concat!(stringify!($name), "\0");
-            // SAFETY: the name ends with a 0.
-            unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) as usize }
-        });
-        if at == 0 {
-            return system::answer(Err(libc::ENOSYS)) as $result;
-        }
-        // SAFETY: libc's function of this name has this type.
-        unsafe { std::mem::transmute::<usize, unsafe extern "C-unwind" fn($($type),*) -> $result>(at) }
-    }};
-}
+use crate::{address, ask, system, waiting};
 
 mod batches;
 mod checked;
 mod copies;
 mod direct;
 mod transfers;
-pub mod waiting;
 
 /// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
@@ -126,23 +109,6 @@ pub unsafe extern "C-unwind" fn connect(
     }
 }
 
-/// Connects to a peer with these addresses; at once where the descriptor does not block. The association's number is known in any case
-/// but that of an error.
-pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
-    let wait = !system::is_nonblocking(fd);
-    match waiting::for_association(fd, Request::Connect { addresses, wait }) {
-        Err(error) => (0, Err(error)),
-        Ok(number) if wait => (number, Ok(())),
-        Ok(number) => {
-            if form(fd).is_some_and(|it| !it.is_one_to_many()) {
-                // `poll` shall say that it can be written when the association is up.
-                send::fill(fd);
-            }
-            (number, Err(libc::EINPROGRESS))
-        }
-    }
-}
-
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
@@ -209,23 +175,6 @@ unsafe fn accept_one(
         unsafe { address::write(&address::bytes(address), at.cast(), length) };
     }
     Ok(accepted)
-}
-
-/// A new socket for an association that came from another.
-pub fn take_over(fd: c_int, form: Form, number: u32, flags: c_int) -> Result<c_int, c_int> {
-    let taken = ask::open(form, number, flags)?;
-    // The host has to know whose the association is before the other socket may be closed.
-    if ask::tell(taken, Request::Local(number)).is_err() {
-        system::close(taken);
-        return Err(libc::ECONNABORTED);
-    }
-    wants::copy(taken, fd);
-    Ok(taken)
-}
-
-/// Whether the socket is one of AF_INET6.
-pub fn is_v6(fd: c_int) -> bool {
-    form(fd).is_some_and(|it| it.v6)
 }
 
 /// # Safety

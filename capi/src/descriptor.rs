@@ -64,6 +64,11 @@ pub fn form(fd: c_int) -> Option<Form> {
     form
 }
 
+/// Whether the socket is one of AF_INET6.
+pub fn is_v6(fd: c_int) -> bool {
+    form(fd).is_some_and(|it| it.v6)
+}
+
 /// This process has just opened a socket of that form by that number.
 pub fn remember(fd: c_int, form: Form) {
     forget(fd);

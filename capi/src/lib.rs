@@ -6,17 +6,21 @@
 //! descriptor remembers that it is *not* ours, or that this process opened it as a socket of ours ([`descriptor`]), to spare the question.
 //!
 //! - [`calls`]: libc's functions. - [`sctp`]: options and ancillary data. - [`receive`], [`send`]: messages. - [`ask`]: requests to the host.
+//! - [`associations`]: begun and taken over. - [`waiting`]: as libc waits.
 //!
 //! All system calls are made directly ([`system`]), since libc's own names lead back here.
 
 mod address;
 mod ask;
+mod associations;
 mod calls;
 mod descriptor;
+mod next;
 mod receive;
 mod routes;
 mod sctp;
 mod send;
 mod system;
+mod waiting;
 mod wants;
 mod watch;

@@ -8,7 +8,7 @@ use anabranch_sockets::frame::{self, Frame, HEADER};
 use anabranch_sockets::{Form, LARGEST_PIECE, Style};
 use libc::iovec;
 
-use crate::calls::waiting::{self, PENDING};
+use crate::waiting::{self, PENDING};
 use crate::{routes, system};
 
 /// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo, as Linux has them.

@@ -6,7 +6,7 @@ use libc::mmsghdr;
 
 use super::{recvmsg, sendmsg};
 use crate::descriptor::is_ours;
-use crate::system;
+use crate::next::next;
 
 /// # Safety
 /// As libc's.

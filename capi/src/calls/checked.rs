@@ -6,7 +6,7 @@ use libc::{size_t, sockaddr, socklen_t, ssize_t};
 
 use super::{read, recv, recvfrom};
 use crate::descriptor::is_ours;
-use crate::system;
+use crate::next::next;
 
 /// # Safety
 /// As libc's.

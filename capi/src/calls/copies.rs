@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 use super::done;
 use crate::descriptor::{forget, forget_from, is_ours};
-use crate::{receive, system};
+use crate::next::next;
+use crate::receive;
 
 /// Variadic in C; its third argument stands where that of a function with three does, on the machines this is built for.
 ///

@@ -7,6 +7,7 @@ use libc::{off64_t, size_t, ssize_t};
 
 use super::{recv, send};
 use crate::descriptor::is_ours;
+use crate::next::next;
 use crate::system;
 
 /// Bytes of a page.

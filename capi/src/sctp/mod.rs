@@ -8,8 +8,8 @@ use anabranch_sockets::control::Request;
 use anabranch_sockets::{Form, Style};
 use libc::socklen_t;
 
-use crate::calls::{connect_to, is_v6, take_over};
-use crate::descriptor::form;
+use crate::associations::{connect_to, take_over};
+use crate::descriptor::{form, is_v6};
 use crate::{address, ask, routes, system, wants};
 
 /// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS, _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.

@@ -11,6 +11,7 @@ use anabranch_sockets::control::{Answer, Request};
 use anabranch_sockets::frame::{Frame, HEADER, Kind};
 use libc::{iovec, msghdr, ssize_t};
 
+use crate::next::next;
 use crate::{ask, system};
 
 // The constants are those of glibc.

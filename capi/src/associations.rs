@@ -1,0 +1,39 @@
+//! Associations begun by sockets, and taken over by new ones.
+
+use std::ffi::c_int;
+use std::net::SocketAddr;
+
+use anabranch_sockets::Form;
+use anabranch_sockets::control::Request;
+
+use crate::descriptor::form;
+use crate::{ask, send, system, waiting, wants};
+
+/// Connects to a peer with these addresses; at once where the descriptor does not block. The association's number is known in any case
+/// but that of an error.
+pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
+    let wait = !system::is_nonblocking(fd);
+    match waiting::for_association(fd, Request::Connect { addresses, wait }) {
+        Err(error) => (0, Err(error)),
+        Ok(number) if wait => (number, Ok(())),
+        Ok(number) => {
+            if form(fd).is_some_and(|it| !it.is_one_to_many()) {
+                // `poll` shall say that it can be written when the association is up.
+                send::fill(fd);
+            }
+            (number, Err(libc::EINPROGRESS))
+        }
+    }
+}
+
+/// A new socket for an association that came from another.
+pub fn take_over(fd: c_int, form: Form, number: u32, flags: c_int) -> Result<c_int, c_int> {
+    let taken = ask::open(form, number, flags)?;
+    // The host has to know whose the association is before the other socket may be closed.
+    if ask::tell(taken, Request::Local(number)).is_err() {
+        system::close(taken);
+        return Err(libc::ECONNABORTED);
+    }
+    wants::copy(taken, fd);
+    Ok(taken)
+}
