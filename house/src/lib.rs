@@ -1,10 +1,11 @@
 //! Which module of a crate names which: the text of its files, read for `crate::`, `super::` and `use`. Tests are left out.
 //!
 //! A module is what stands at the top of a crate: `world` is `world.rs` and all files below `world/`. What a crate's root
-//! passes on (`pub use spec::Spec`) counts as the module that it comes from.
+//! imports or passes on (`pub use spec::Spec`) counts as the module that it comes from. What is reached by `*` is not seen.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -16,7 +17,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Reads the sources below a crate's `src`.
+    /// Reads the sources below a crate's `src`, or below the folder of a program. Programs in `bin` are crates of their own.
     ///
     /// # Errors
     /// What the file system says.
@@ -25,6 +26,9 @@ impl Modules {
         for path in sources(src)? {
             let text = fs::read_to_string(&path)?;
             let below = path.strip_prefix(src).unwrap_or(&path);
+            if below.starts_with("bin") {
+                continue;
+            }
             files.push((module_of(below), without_tests(&plain(&text))));
         }
         Ok(Self::of(&files))
@@ -34,8 +38,10 @@ impl Modules {
     pub fn of(files: &[(Vec<String>, String)]) -> Self {
         let tops: BTreeSet<&String> = files.iter().filter_map(|(path, _)| path.first()).collect();
         let root = files.iter().filter(|(path, _)| path.is_empty());
-        let passed_on: BTreeMap<String, String> =
-            root.flat_map(|(_, text)| passed_on(text)).collect();
+        let passed_on: BTreeMap<String, String> = root
+            .flat_map(|(_, text)| passed_on(text))
+            .filter(|(_, module)| tops.contains(module))
+            .collect();
         let mut names: BTreeMap<String, BTreeSet<String>> = tops
             .iter()
             .map(|top| ((*top).clone(), BTreeSet::new()))
@@ -190,65 +196,139 @@ fn raw_string(text: &str) -> Option<usize> {
     )
 }
 
-/// A plain text up to its tests, which stand last.
+/// A plain text without its modules of tests.
 fn without_tests(text: &str) -> String {
-    let tests = text.match_indices("#[cfg(test)]").find(|(at, attribute)| {
-        let after = text[at + attribute.len()..].trim_start();
-        after.starts_with("mod ") || after.starts_with("pub mod ")
-    });
-    tests.map_or(text, |(at, _)| &text[..at]).to_owned()
-}
-
-/// The first names of all paths that begin at the crate's root, as a module at `path` writes them.
-fn named(text: &str, path: &[String]) -> Vec<String> {
-    let mut found = Vec::new();
-    for (word, root) in [("crate", true), ("super", false)] {
-        for (at, _) in text.match_indices(word) {
-            let before = text[..at].chars().next_back();
-            let Some(mut rest) = text[at + word.len()..].trim_start().strip_prefix("::") else {
-                continue;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("#[cfg(") {
+        out.push_str(&rest[..at]);
+        let end = rest[at..].find(']').map_or(rest.len(), |end| at + end + 1);
+        let condition = &rest[at + "#[cfg(".len()..end];
+        rest = &rest[end..];
+        let of_tests = condition.starts_with("test)") || condition.starts_with("all(test,");
+        if of_tests && is_module(rest) {
+            let end = rest.find([';', '{']).unwrap_or(rest.len());
+            rest = match rest[end..].starts_with('{') {
+                true => &rest[end + braced(&rest[end..])..],
+                false => rest.get(end + 1..).unwrap_or_default(),
             };
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
-                continue;
-            }
-            let mut parent = if root {
-                &path[..0]
-            } else {
-                &path[..path.len().saturating_sub(1)]
-            };
-            while let Some(further) = rest.trim_start().strip_prefix("super") {
-                let Some(further) = further.trim_start().strip_prefix("::") else {
-                    break;
-                };
-                (rest, parent) = (further, &parent[..parent.len().saturating_sub(1)]);
-            }
-            match parent.first() {
-                Some(top) => found.push(top.clone()),
-                None => found.extend(firsts(rest)),
-            }
         }
     }
-    found
+    out + rest
 }
 
-/// The first names of a tree of paths: of `{a::b, c}` a and c, of `a::b` a.
-fn firsts(text: &str) -> Vec<String> {
-    let text = text.trim_start();
-    let Some(inner) = text.strip_prefix('{') else {
-        return name(text).into_iter().collect();
-    };
-    let mut found: Vec<String> = name(inner).into_iter().collect();
+/// Whether an item is a module.
+fn is_module(item: &str) -> bool {
+    item.trim_start()
+        .trim_start_matches("pub ")
+        .starts_with("mod ")
+}
+
+/// The length of what stands in the braces that a text begins with, with them.
+fn braced(text: &str) -> usize {
     let mut depth = 0;
-    for (at, c) in inner.char_indices() {
+    for (at, c) in text.char_indices() {
         match c {
             '{' => depth += 1,
-            '}' if depth == 0 => break,
+            '}' if depth == 1 => return at + 1,
             '}' => depth -= 1,
-            ',' if depth == 0 => found.extend(name(&inner[at + 1..])),
             _ => {}
         }
     }
+    text.len()
+}
+
+/// Where the modules lie that are written within a text: `mod inner { ... }`.
+fn inner_modules(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for at in words(text, "mod") {
+        let rest = text[at + "mod".len()..].trim_start();
+        let after = rest[name(rest).map_or(0, |name| name.len())..].trim_start();
+        if after.starts_with('{') {
+            let begin = text.len() - after.len();
+            found.push(begin..begin + braced(after));
+        }
+    }
     found
+}
+
+/// Where a word stands.
+fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |&at| {
+            let ends = !text[at + word.len()..].starts_with(part);
+            ends && !text[..at].ends_with(part)
+        })
+}
+
+/// The first names below the crate's root of all paths that a module at `path` writes.
+fn named(text: &str, path: &[String]) -> Vec<String> {
+    let inner = inner_modules(text);
+    let mut found = Vec::new();
+    for word in ["crate", "super"] {
+        for at in words(text, word).filter(|at| !text[..*at].ends_with(':')) {
+            let depth = path.len() + inner.iter().filter(|it| it.contains(&at)).count();
+            let tree = tree(&text[at..]).0;
+            found.extend(tree.iter().filter_map(|branch| below_root(branch, depth)));
+        }
+    }
+    found
+}
+
+/// The first name below the crate's root of a path that is written so many modules deep; `None` where it does not lead up to the root.
+fn below_root(branch: &[String], mut depth: usize) -> Option<String> {
+    for name in branch {
+        match name.as_str() {
+            "crate" => depth = 0,
+            "super" => depth = depth.saturating_sub(1),
+            "self" => {}
+            _ => return (depth == 0).then(|| name.clone()),
+        }
+    }
+    None
+}
+
+/// The paths of a tree of them, and its length: of `a::{b, c::{d, self} as e}` a::b, a::c::d and a::c. What an item is renamed to stands last, behind
+/// `as`.
+fn tree(text: &str) -> (Vec<Vec<String>>, usize) {
+    let mut at = text.len() - text.trim_start().len();
+    if text[at..].starts_with('{') {
+        let mut all = Vec::new();
+        loop {
+            // The brace, or a comma.
+            at += 1;
+            let (branches, length) = tree(&text[at..]);
+            all.extend(branches);
+            at += length;
+            at += text[at..].len() - text[at..].trim_start().len();
+            if !text[at..].starts_with(',') {
+                return (all, at + usize::from(text[at..].starts_with('}')));
+            }
+        }
+    }
+    let Some(first) = name(&text[at..]) else {
+        return (Vec::new(), at + usize::from(text[at..].starts_with('*')));
+    };
+    at += first.len();
+    let rest = text[at..].trim_start();
+    if let Some(below) = rest.strip_prefix("::") {
+        let (branches, length) = tree(below);
+        let at = text.len() - below.len() + length;
+        let with_first = |branch: Vec<String>| [vec![first.clone()], branch].concat();
+        return match branches.is_empty() {
+            true => (vec![vec![first]], at),
+            false => (branches.into_iter().map(with_first).collect(), at),
+        };
+    }
+    if let Some(renamed) = rest.strip_prefix("as ") {
+        let other = name(renamed).unwrap_or_default();
+        let before = renamed.len() - renamed.trim_start().len();
+        let at = text.len() - renamed.len() + before + other.len();
+        return (vec![vec![first, "as".to_owned(), other]], at);
+    }
+    (vec![vec![first]], at)
 }
 
 /// The name that a text begins with.
@@ -260,23 +340,16 @@ fn name(text: &str) -> Option<String> {
     (end > 0).then(|| text[..end].to_owned())
 }
 
-/// What a crate's root passes on, each with the module it comes from: `pub use spec::{Spec, Sweep};`.
+/// What a crate's root imports or passes on, each with the module it comes from: `pub use spec::{Spec, Sweep};`.
 fn passed_on(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (at, word) in text.match_indices("pub use ") {
-        let rest = &text[at + word.len()..];
-        let rest = rest
-            .trim_start_matches("self::")
-            .trim_start_matches("crate::");
-        let Some((module, items)) = rest.split_once("::") else {
-            continue;
-        };
-        let items = items.split(';').next().unwrap_or_default();
-        found.extend(
-            firsts(items)
-                .into_iter()
-                .map(|item| (item, module.trim().to_owned())),
-        );
+    for at in words(text, "use") {
+        for mut branch in tree(&text[at + "use".len()..]).0 {
+            branch.retain(|name| !matches!(name.as_str(), "crate" | "self"));
+            if let [module, .., item] = &branch[..] {
+                found.push((item.clone(), module.clone()));
+            }
+        }
     }
     found
 }
@@ -291,6 +364,11 @@ mod tests {
         Modules::of(&files.iter().map(file).collect::<Vec<_>>())
     }
 
+    /// What the module `of` names.
+    fn of<'a>(found: &'a Modules, of: &str) -> Vec<&'a str> {
+        found.names[of].iter().map(String::as_str).collect()
+    }
+
     #[test]
     fn every_way_to_name_a_module_is_seen() {
         let found = modules(&[
@@ -301,17 +379,57 @@ mod tests {
             ("c/inner.rs", "use super::Own; use super::super::a::Y;"),
             ("d/mod.rs", "use super::b;"),
         ]);
-        let of = |name: &str| {
-            found.names[name]
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(of("a"), ["b", "c", "d"]);
-        assert_eq!(of("b"), ["c"]);
-        assert_eq!(of("c"), ["a"]);
-        assert_eq!(of("d"), ["b"]);
+        assert_eq!(of(&found, "a"), ["b", "c", "d"]);
+        assert_eq!(of(&found, "b"), ["c"]);
+        assert_eq!(of(&found, "c"), ["a"]);
+        assert_eq!(of(&found, "d"), ["b"]);
         assert_eq!(found.circles(), [vec!["a", "b", "c", "d"]]);
+    }
+
+    #[test]
+    fn a_circle_without_super_is_found_and_one_way_is_none() {
+        let lists = "use crate::{\n    b::{\n        self as other, X,\n    },\n    c,\n};";
+        let circle = [("a.rs", lists), ("b.rs", "use crate::a::Y;"), ("c.rs", "")];
+        let found = modules(&circle);
+        assert_eq!(of(&found, "a"), ["b", "c"]);
+        assert_eq!(found.circles(), [vec!["a", "b"]]);
+        assert!(
+            modules(&[("a.rs", lists), ("b.rs", ""), ("c.rs", "use crate::b;")])
+                .circles()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn what_the_root_imports_comes_from_its_module() {
+        let found = modules(&[
+            (
+                "main.rs",
+                "mod a; mod b; mod c; use b::{deep::X, Y as Z}; pub use crate::c::inner::W; use std::a;",
+            ),
+            (
+                "a.rs",
+                "use crate::X; fn f() -> crate::Z { crate::W::<u8>::new() }",
+            ),
+            ("b.rs", "pub fn g() { crate::a::f() }"),
+            ("c.rs", ""),
+        ]);
+        assert_eq!(of(&found, "a"), ["b", "c"]);
+        assert_eq!(found.circles(), [vec!["a", "b"]]);
+    }
+
+    #[test]
+    fn a_module_within_a_file_has_the_file_above_it() {
+        let found = modules(&[
+            (
+                "a.rs",
+                "mod inner { use super::b; use super::super::c; } use super::d;",
+            ),
+            ("b.rs", ""),
+            ("c.rs", ""),
+            ("d.rs", ""),
+        ]);
+        assert_eq!(of(&found, "a"), ["c", "d"]);
     }
 
     #[test]
@@ -321,7 +439,10 @@ mod tests {
                 "a.rs",
                 "// crate::b\n/* crate::b */ const T: &str = \"crate::b\"; const R: &str = r#\"\"crate::b\"#; const Q: char = '\"';",
             ),
-            ("b.rs", "#[cfg(test)]\nmod tests { use crate::a; }"),
+            (
+                "b.rs",
+                "#[cfg(test)]\nmod tests { fn f() {} use crate::a; }",
+            ),
         ]);
         assert!(found.names.values().all(BTreeSet::is_empty), "{found:?}");
         let quoted = modules(&[
@@ -329,5 +450,10 @@ mod tests {
             ("b.rs", ""),
         ]);
         assert!(quoted.names["a"].contains("b"));
+        // Tests need not stand last.
+        let early =
+            "#[cfg(test)]\nmod tests;\n#[cfg(test)]\npub mod more { use crate::c; }\nuse crate::b;";
+        let early = modules(&[("a.rs", early), ("b.rs", ""), ("c.rs", "")]);
+        assert_eq!(of(&early, "a"), ["b"]);
     }
 }
