@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use anabranch_transport::Nanos;
@@ -31,9 +31,28 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_NEWS: usize = 32;
 const MOST_ICMP: usize = 1_500;
 
+/// Endpoints that were bound and that the driver has not taken yet. They come by [`Ground::join`] and go by [`Ground::take_new`], under its lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Joining(Arc<Mutex<Vec<Port>>>);
+
+impl Joining {
+    pub fn push(&self, port: Port) {
+        self.lock().push(port);
+    }
+
+    fn take(&self) -> Vec<Port> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Port>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Owns the sockets, and drives the protocol of every endpoint on them.
 pub(crate) struct Driver {
     ground: Arc<Ground>,
+    joining: Joining,
     /// Who wakes it by that, wakes this task.
     waker: Option<Waker>,
     work: Work,
@@ -68,7 +87,7 @@ struct Whole {
 }
 
 impl Driver {
-    pub fn new(ground: Arc<Ground>) -> Self {
+    pub fn new(ground: Arc<Ground>, joining: Joining) -> Self {
         let work = Work {
             ports: Vec::new(),
             claims: Vec::new(),
@@ -83,6 +102,7 @@ impl Driver {
         };
         Self {
             ground,
+            joining,
             waker: None,
             work,
         }
@@ -91,8 +111,8 @@ impl Driver {
 
 impl Work {
     /// Takes the endpoints and the sockets that are new.
-    fn take_new(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) {
-        let (joining, opened) = ground.take_new(waker);
+    fn take_new(&mut self, ground: &Ground, joining: &Joining, waker: &Waker, io: &mut Io) {
+        let (joining, opened) = ground.take_new(waker, || joining.take());
         for port in joining {
             self.claims.push(Arc::clone(port.claim()));
             self.patience = self.patience.max(port.guard());
@@ -307,6 +327,7 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
             ground,
+            joining,
             waker,
             work: this,
         } = &mut *self;
@@ -319,7 +340,7 @@ impl Future for Driver {
         let mut held = ground.io();
         let io = &mut *held;
         if ground.has_news() || !is_known {
-            this.take_new(ground, cx.waker(), io);
+            this.take_new(ground, joining, cx.waker(), io);
         }
         for _ in 0..MOST_ROUNDS {
             let mut blocked = this.poll_flush(ground, cx, io).is_pending();
@@ -351,6 +372,9 @@ impl Drop for Driver {
     /// The runtime goes down, or nothing is left to do: nobody may join any more.
     fn drop(&mut self) {
         self.ground.stop();
+        // Their end tells those who wait.
+        drop(self.joining.take());
+        self.ground.io().sockets.close();
     }
 }
 

@@ -141,7 +141,7 @@ impl Endpoint {
             max_message_size,
             tracing::info_span!("endpoint", port),
         ));
-        match ground.join(Port::new(Arc::clone(&shared))) {
+        match sockets.join(Port::new(Arc::clone(&shared))) {
             true => {
                 tracing::info!(parent: &shared.span, local = ?shared.local, "endpoint bound");
                 Ok(Self {

@@ -11,7 +11,6 @@ use crate::clock::Clock;
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::io::Io;
-use crate::port::Port;
 use crate::random::any_port;
 use crate::runtime::Runtime;
 use crate::socket::{Socket, Sockets};
@@ -40,8 +39,8 @@ pub(crate) struct Ground {
 
 #[derive(Debug, Default)]
 struct GroundState {
-    /// Endpoints that the driver has not taken yet.
-    joining: Vec<Port>,
+    /// Endpoints that were handed to the driver and that it has not taken yet.
+    joining: usize,
     /// Sockets for addresses that came later, which the driver has not taken yet, and their addresses.
     opened: Vec<Socket>,
     later: Vec<IpAddr>,
@@ -194,16 +193,18 @@ impl Ground {
         }
     }
 
-    /// Gives an endpoint to the driver; `false` if that is gone.
-    pub fn join(&self, port: Port) -> bool {
+    /// Lets the driver know of an endpoint that `hand` hands to it; `false`, and nothing is handed to it, if the driver is gone.
+    pub fn join(&self, hand: impl FnOnce()) -> bool {
         let mut state = self.lock();
         if state.stopped {
             drop(state);
-            // Its end tells those who wait.
-            drop(port);
+            // What it would have handed over ends, which tells those who wait.
+            drop(hand);
             return false;
         }
-        state.joining.push(port);
+        // Under the lock: who sees the count finds the endpoint.
+        hand();
+        state.joining += 1;
         self.wake_driver(state);
         true
     }
@@ -249,16 +250,15 @@ impl Ground {
         self.news.load(Ordering::Relaxed)
     }
 
-    /// The endpoints, and the sockets, that came since the last time. Another will wake the driver, by this waker.
-    pub fn take_new(&self, waker: &Waker) -> (Vec<Port>, Vec<Socket>) {
+    /// The endpoints, as `take` takes what was handed, and the sockets, that came since the last time. Another will wake the driver, by this
+    /// waker.
+    pub fn take_new<P>(&self, waker: &Waker, take: impl FnOnce() -> P) -> (P, Vec<Socket>) {
         let waker = waker.clone();
         let mut state = self.lock();
         self.news.store(false, Ordering::Relaxed);
         let former = state.driver.replace(waker);
-        let new = (
-            std::mem::take(&mut state.joining),
-            std::mem::take(&mut state.opened),
-        );
+        state.joining = 0;
+        let new = (take(), std::mem::take(&mut state.opened));
         drop(state);
         drop(former);
         new
@@ -267,18 +267,12 @@ impl Ground {
     /// Whether it is all over: no handle, and no endpoint to come. Then none can come any more.
     pub fn close_unless_held(&self) -> bool {
         let mut state = self.lock();
-        state.stopped = state.handles == 0 && state.joining.is_empty();
+        state.stopped = state.handles == 0 && state.joining == 0;
         state.stopped
     }
 
-    /// The driver is gone.
+    /// The driver goes: no endpoint is handed to it any more.
     pub fn stop(&self) {
-        let joining = {
-            let mut state = self.lock();
-            state.stopped = true;
-            std::mem::take(&mut state.joining)
-        };
-        drop(joining);
-        self.io().sockets.close();
+        self.lock().stopped = true;
     }
 }

@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::driver::Driver;
+use crate::driver::{Driver, Joining};
 use crate::error::BindError;
 use crate::ground::Ground;
+use crate::port::Port;
 use crate::runtime::{self, Runtime};
 use crate::socket::{PacketSocket, Sockets};
 
@@ -30,6 +31,7 @@ use crate::socket::{PacketSocket, Sockets};
 #[derive(Debug)]
 pub struct SharedSockets {
     ground: Arc<Ground>,
+    joining: Joining,
 }
 
 impl SharedSockets {
@@ -98,9 +100,10 @@ impl SharedSockets {
 
     fn start(ground: Ground) -> Self {
         let ground = Arc::new(ground);
-        let driver = Driver::new(Arc::clone(&ground));
+        let joining = Joining::default();
+        let driver = Driver::new(Arc::clone(&ground), joining.clone());
         ground.clock.runtime().spawn(Box::pin(driver));
-        Self { ground }
+        Self { ground, joining }
     }
 
     /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
@@ -115,6 +118,11 @@ impl SharedSockets {
 
     pub(crate) fn ground(&self) -> &Arc<Ground> {
         &self.ground
+    }
+
+    /// Gives an endpoint to the driver; `false` if that is gone.
+    pub(crate) fn join(&self, port: Port) -> bool {
+        self.ground.join(|| self.joining.push(port))
     }
 }
 
@@ -132,6 +140,7 @@ impl Clone for SharedSockets {
         self.ground.add_handle();
         Self {
             ground: Arc::clone(&self.ground),
+            joining: self.joining.clone(),
         }
     }
 }
