@@ -12,8 +12,11 @@ use anabranch_net::{
 use anabranch_sctp::Authentication;
 use common::*;
 
-const FIRST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
-const SECOND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 3));
+/// Addresses that no other test has, so that a UDP port that was free at one is free at the other when that is added.
+const FIRST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 1));
+const SECOND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 2));
+const THIRD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 3));
+const FOURTH: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 4));
 const MESSAGES: u32 = 2_000;
 
 fn config() -> Config {
@@ -120,7 +123,7 @@ fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
 fn a_transfer_moves_to_an_address_that_was_not_bound() {
     bounded(async {
         let server = Endpoint::bind(config().with(|it| it.accept = true)).expect("loopback");
-        let client = Endpoint::bind(config().with(|it| it.addresses = vec![FIRST]));
+        let client = Endpoint::bind(config().with(|it| it.addresses = vec![THIRD]));
         let client = client.expect("loopback");
         let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
         let here = client.connect(peer).await.expect("it listens");
@@ -133,7 +136,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
         });
         send(&b, 0, MESSAGES / 2).await;
         // The only address is replaced, in the midst of it.
-        let changes = [AddressChange::Add(SECOND), AddressChange::Remove(FIRST)];
+        let changes = [AddressChange::Add(FOURTH), AddressChange::Remove(THIRD)];
         here.change_addresses(&changes).expect("taken");
         for change in changes {
             assert_eq!(
@@ -146,25 +149,25 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             let paths = status.paths.into_iter();
             paths.map(|path| path.address).collect::<Vec<_>>()
         };
-        assert!(paths(&there).contains(&SECOND), "{:?}", paths(&there));
+        assert!(paths(&there).contains(&FOURTH), "{:?}", paths(&there));
         send(&b, MESSAGES / 2, MESSAGES).await;
         for task in [down, up, sent] {
             task.await.expect("all came");
         }
         // Back, without a break: both at a time.
-        here.add_address(FIRST).expect("taken");
+        here.add_address(THIRD).expect("taken");
         assert_eq!(
-            settled(&here, AddressChange::Add(FIRST)).await,
+            settled(&here, AddressChange::Add(THIRD)).await,
             AddressChangeOutcome::Performed
         );
-        here.set_peer_primary(FIRST).expect("taken");
-        let primary = AddressChange::PeerPrimary(FIRST);
+        here.set_peer_primary(THIRD).expect("taken");
+        let primary = AddressChange::PeerPrimary(THIRD);
         assert_eq!(
             settled(&here, primary).await,
             AddressChangeOutcome::Performed
         );
-        here.remove_address(SECOND).expect("taken");
-        let removed = AddressChange::Remove(SECOND);
+        here.remove_address(FOURTH).expect("taken");
+        let removed = AddressChange::Remove(FOURTH);
         assert_eq!(
             settled(&here, removed).await,
             AddressChangeOutcome::Performed
@@ -175,7 +178,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             matches!(strange, Err(AddressError::Socket(_))),
             "{strange:?}"
         );
-        let again = here.add_address(FIRST);
+        let again = here.add_address(THIRD);
         assert!(matches!(again, Err(AddressError::Refused(_))), "{again:?}");
         here.shutdown().await.expect("in peace");
     });

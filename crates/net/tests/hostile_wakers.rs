@@ -17,10 +17,10 @@ use anabranch_net::{
     AddressError, Association, AsyncSocket, Carrier, CloseReason, Config, Endpoint, Peer, Runtime,
     SendOptions, Timer, TokioRuntime,
 };
-use common::{LOOPBACK, pattern};
+use common::{HANGS, LOOPBACK, pattern};
 
-/// All of 127.0.0.0/8 is this host's, on Linux.
-const BEING_OPENED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+/// All of 127.0.0.0/8 is this host's, on Linux. No other test has it, so that every UDP port is free there.
+const BEING_OPENED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 23, 1));
 
 /// What the wakers of a test ask.
 #[derive(Default)]
@@ -120,7 +120,7 @@ impl Runtime for HostileRuntime {
     }
 }
 
-/// Runs a test in a thread; one that hangs fails after a minute.
+/// Runs a test in a thread; one that hangs fails.
 fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<Asked>) -> F + Send + 'static) {
     let (tell, told) = mpsc::channel();
     let tested = thread::spawn(move || {
@@ -130,10 +130,10 @@ fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<Asked>) -> F + Send + '
             .build()
             .expect("a runtime");
         runtime.block_on(test(Arc::default()));
-        // The other end of it waits, unless a minute is over.
+        // The other end of it waits, unless its time is over.
         let _ = tell.send(());
     });
-    match told.recv_timeout(Duration::from_secs(60)) {
+    match told.recv_timeout(HANGS) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("something is locked for ever"),
         _ => tested.join().expect("no panic"),
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use std::collections::VecDeque;
-use std::io::IoSliceMut;
+use std::io::{ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -30,6 +30,10 @@ const BLOCKS: usize = (34 << 16) + (4 << 20);
 /// State of an association, gap blocks and the numbers of 2,048 streams among it.
 const FIXED: usize = 48 << 10;
 const FIRST: u32 = 1_000;
+/// After that a peer says again what nobody has answered: the server's socket may have been full of what an attack sent.
+const AGAIN: Duration = Duration::from_millis(500);
+/// So often, before the test is taken to hang.
+const TRIES: u32 = 1_200;
 
 /// A peer made by hand.
 struct Peer {
@@ -72,8 +76,7 @@ impl Peer {
         let socket = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let state = UdpSocketState::new((&socket).into()).expect("a UDP socket");
         socket.set_nonblocking(false).expect("a UDP socket");
-        let wait = Some(Duration::from_secs(10));
-        socket.set_read_timeout(wait).expect("a UDP socket");
+        socket.set_read_timeout(Some(AGAIN)).expect("a UDP socket");
         let mut peer = Self {
             socket,
             state,
@@ -99,46 +102,67 @@ impl Peer {
             parameters: Parameters::of(&[]),
         };
         self.tag = 0;
-        self.put(&self.packet(&[&init], 0));
-        let (cookie, tag) = loop {
-            if let Chunk::InitAck(ack) = self.answer() {
-                let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
-                    Parameter::StateCookie(cookie) => Some(cookie),
-                    _ => None,
-                });
-                self.theirs = ack.initial_tsn;
-                break (cookie.expect("a cookie"), ack.initiate_tag);
+        let init = self.packet(&[&init], 0);
+        let ack = self.answer_to(&init, |chunk| match chunk {
+            Chunk::InitAck(ack) => Some(ack),
+            _ => None,
+        });
+        let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
+            Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        });
+        let cookie = cookie.expect("a cookie");
+        (self.theirs, self.tag) = (ack.initial_tsn, ack.initiate_tag);
+        let echo = self.packet(&[&CookieEcho { cookie }], 0);
+        self.answer_to(&echo, |chunk| {
+            matches!(chunk, Chunk::CookieAck).then_some(())
+        });
+    }
+
+    /// What answers a packet, which is sent until it is answered.
+    fn answer_to<T>(&mut self, packet: &[u8], answers: impl Fn(Chunk) -> Option<T>) -> T {
+        for _ in 0..TRIES {
+            self.put(packet);
+            // What answers others may come before it.
+            while self.receives() {
+                if let Some(answer) = answers(self.answer()) {
+                    return answer;
+                }
             }
-        };
-        self.tag = tag;
-        self.put(&self.packet(&[&CookieEcho { cookie }], 0));
-        while !matches!(self.answer(), Chunk::CookieAck) {}
+        }
+        panic!("nobody answers");
     }
 
     /// The first chunk of the next packet.
     fn answer(&mut self) -> Chunk {
-        while self.received.is_empty() {
-            self.receive();
-        }
+        assert!((0..TRIES).any(|_| self.receives()), "nobody says anything");
         let packet = self.received.pop_front().expect("a packet");
         let packet = Packet::parse(&packet, Checksum::Verify).expect("a whole packet");
         let first = packet.chunks().next().expect("a chunk");
         Chunk::decode(first.expect("a whole chunk")).expect("that can be read")
     }
 
-    /// Receives a packet, or a run of packets that came as one (GRO).
-    fn receive(&mut self) {
+    /// Waits for a while for a packet, or a run of packets that came as one (GRO), where none is left; whether there is one.
+    fn receives(&mut self) -> bool {
+        if !self.received.is_empty() {
+            return true;
+        }
         let mut buffer = vec![0; 65_536];
         let mut meta = [RecvMeta::default()];
         let mut slices = [IoSliceMut::new(&mut buffer)];
-        self.state
+        match self
+            .state
             .recv((&self.socket).into(), &mut slices, &mut meta)
-            .expect("an answer");
+        {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            came => assert_eq!(came.expect("an answer"), 1),
+        }
         let run = Bytes::copy_from_slice(&buffer[..meta[0].len]);
         let packets = (0..run.len()).step_by(meta[0].stride.max(1));
         let end = |start: usize| run.len().min(start + meta[0].stride);
         self.received
             .extend(packets.map(|start| run.slice(start..end(start))));
+        true
     }
 
     fn packet(&self, chunks: &[&dyn Encode], padding: usize) -> Vec<u8> {

@@ -17,6 +17,16 @@ fn in_millis(runtime: &dyn Runtime, millis: u64) -> Pin<Box<dyn Timer>> {
     runtime.timer(runtime.now() + Duration::from_millis(millis))
 }
 
+/// One that has been polled and has not rung, as it may on a busy machine before anybody looks.
+async fn polled_before_its_time(runtime: &dyn Runtime) -> Pin<Box<dyn Timer>> {
+    loop {
+        let mut timer = in_millis(runtime, 5);
+        if poll_fn(|cx| Poll::Ready(timer.as_mut().poll(cx).is_pending())).await {
+            return timer;
+        }
+    }
+}
+
 /// Something that other threads make ready.
 #[derive(Default)]
 struct Flag(Mutex<(bool, Option<Waker>)>);
@@ -114,8 +124,7 @@ fn a_timer_may_be_set_anew() {
             assert!(handle.now() >= at);
         }
         // Later: the alarm of the former time rings in vain.
-        let mut timer = in_millis(&*handle, 5);
-        assert!(poll_fn(|cx| Poll::Ready(timer.as_mut().poll(cx).is_pending())).await);
+        let mut timer = polled_before_its_time(&*handle).await;
         let later = handle.now() + Duration::from_millis(15);
         timer.as_mut().reset(later);
         timer.as_mut().await;
@@ -136,8 +145,8 @@ fn a_timer_rings_for_the_last_that_asked() {
     let handle = runtime.handle();
     let counts = [0, 1, 2].map(|_| Arc::new(Count(AtomicUsize::new(0))));
     let wakers = counts.clone().map(Waker::from);
-    let mut timer = in_millis(&*handle, 5);
-    let mut dropped = in_millis(&*handle, 5);
+    let mut timer = in_millis(&*handle, 3_600_000);
+    let mut dropped = in_millis(&*handle, 3_600_000);
     for waker in &wakers[..2] {
         assert!(
             timer
@@ -148,6 +157,11 @@ fn a_timer_rings_for_the_last_that_asked() {
     }
     let mut cx = Context::from_waker(&wakers[2]);
     assert!(dropped.as_mut().poll(&mut cx).is_pending());
+    for timer in [&mut timer, &mut dropped] {
+        timer
+            .as_mut()
+            .reset(handle.now() + Duration::from_millis(5));
+    }
     drop(dropped);
     runtime.block_on(in_millis(&*handle, 10));
     let woken = counts.each_ref().map(|it| it.0.load(Ordering::Relaxed));
@@ -163,7 +177,8 @@ fn who_waits_does_not_turn() {
     let handle = runtime.handle();
     runtime.block_on(in_millis(&*handle, 30));
     let looks = runtime.core.borrow().looks;
-    assert!((1..=2).contains(&looks), "{looks}");
+    // None, if it had come before anybody looked.
+    assert!(looks <= 2, "{looks}");
     for _ in 0..50 {
         let flag = Arc::new(Flag::default());
         let other = thread::spawn({
