@@ -13,7 +13,7 @@ import threading
 
 from playwright.sync_api import sync_playwright
 
-PATIENCE = 120
+PATIENCE = 600
 FLAGS = [
     "--no-sandbox",
     "--disable-quic",
@@ -495,7 +495,7 @@ def a_page_that_dies(page, server):
 def check(playwright, more, functions, server, paths):
     """Runs tests in a browser with more flags."""
     more = more + os.environ.get("BROWSER_FLAGS", "").split()
-    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS + more)
+    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS + more, timeout=PATIENCE * 1000)
     print(f"check-browser: chromium {browser.version}", *more)
     wanted = os.environ.get("BROWSER_TESTS", "")
     for function in (it for it in functions if wanted in it.__name__):

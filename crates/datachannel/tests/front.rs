@@ -25,7 +25,14 @@ struct Client {
     origin: Instant,
     events: Vec<Event>,
     buffer: Vec<u8>,
+    /// Checks of the server, and of the client by it: each end is to hear of the other for as long as a test takes.
+    server: SocketAddr,
+    checks: [Vec<u8>; 2],
+    next_check: u64,
 }
+
+/// Time between two checks; consent lapses after 30 s (RFC 7675 §5.1).
+const BETWEEN_CHECKS: u64 = 2_000_000_000;
 
 impl Client {
     /// A client, and the server that it is connected with.
@@ -59,19 +66,19 @@ impl Client {
             .find_map(|line| line.strip_prefix("m=application "));
         let port = port.and_then(|rest| rest.split(' ').next()).unwrap();
         let server = SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
+        // Each end believes that the other nominated it.
+        let [of_server, of_client] = [[&answer, &own], [&own, &answer]]
+            .map(|[of, by]| check(of, by, true, &attribute(of, "ice-pwd")));
         let mut client = Self {
             socket,
             connection,
             origin,
             events: Vec::new(),
             buffer: vec![0; 65_535],
+            server,
+            checks: [of_server, of_client],
+            next_check: 0,
         };
-        // Each end believes that the other nominated it.
-        let request = check(&own, &answer, true, &attribute(&own, "ice-pwd"));
-        client.connection.handle_datagram(0, server, &request);
-        while client.connection.poll_transmit().is_some() {}
-        let request = check(&answer, &own, true, &attribute(&answer, "ice-pwd"));
-        client.socket.send_to(&request, server).await.unwrap();
         client
             .until(|client| client.events.contains(&Event::Connected))
             .await;
@@ -82,11 +89,26 @@ impl Client {
         self.origin.elapsed().as_nanos() as u64
     }
 
+    /// Checks both ends, where it is time to.
+    async fn check(&mut self) {
+        let now = self.now();
+        if now >= self.next_check {
+            self.next_check = now + BETWEEN_CHECKS;
+            let [of_server, of_client] = &self.checks;
+            self.connection.handle_datagram(now, self.server, of_client);
+            self.socket.send_to(of_server, self.server).await.unwrap();
+        }
+    }
+
     /// Goes on until `done`.
     async fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         loop {
+            self.check().await;
             while let Some((to, datagram)) = self.connection.poll_transmit() {
-                self.socket.send_to(&datagram, to).await.unwrap();
+                // Answers to checks are for those who ask.
+                if datagram[0] > 3 {
+                    self.socket.send_to(&datagram, to).await.unwrap();
+                }
             }
             while let Some(event) = self.connection.poll_event() {
                 self.events.push(event);
@@ -250,8 +272,8 @@ async fn the_end_is_heard_beside_what_nobody_reads() {
         }
         while first.recv().await.is_some() {}
     };
-    // The limit is for a test that fails; one that passes does not come near it.
-    let limit = Duration::from_secs(20);
+    // The limit is for a test that fails; one that passes does not come near it, however busy the machine is.
+    let limit = Duration::from_secs(600);
     let heard = tokio::time::timeout(limit, beside(&mut client, all)).await;
     assert!(heard.is_ok(), "somebody still waits");
 }
@@ -359,16 +381,23 @@ async fn room_in_turn() {
                 }
             }
         });
-        let mut greedy: Vec<Pin<Box<dyn Future<Output = ()> + '_>>> =
-            greedy.map(|it| Box::pin(it) as _).collect();
+        let greedy = greedy.map(|it| Box::pin(it) as Pin<Box<dyn Future<Output = ()> + '_>>);
+        let mut greedy: Vec<_> = greedy.enumerate().collect();
+        let (origin, mut looked) = (client.origin, Duration::MAX);
         let all = std::future::poll_fn(|context| {
-            greedy.retain_mut(|it| it.as_mut().poll(context).is_pending());
+            // Who does not take its turn within 100 ms loses it to whoever asks. On a busy machine all may be late: then those ask first who
+            // have had least.
+            let now = origin.elapsed();
+            let away = now.saturating_sub(std::mem::replace(&mut looked, now));
+            let late = away > Duration::from_millis(50);
+            let had = |at: usize| if late { counts[at].load(Relaxed) } else { at };
+            greedy.sort_by_key(|(at, _)| had(*at));
+            greedy.retain_mut(|(_, it)| it.as_mut().poll(context).is_pending());
             let done = counts.iter().all(|it| it.load(Relaxed) > 20);
             if done { Poll::Ready(()) } else { Poll::Pending }
         });
         beside(&mut client, all).await;
-        // The first filled the queues before anybody waited, and a slow machine may forget somebody for a turn; without turns it
-        // has 30 times what others have.
+        // The first filled the queues before anybody waited; without turns it has 30 times what others have.
         let all = counts.iter().map(|it| it.load(Relaxed));
         assert!(all.clone().max() < Some(100), "{counts:?}");
         assert!(all.min() > Some(20), "{counts:?}");
