@@ -82,6 +82,9 @@ impl Drop for Beside {
     }
 }
 
+/// Little is in flight, so that it is acknowledged soon after a measurement's time is over, also on a busy machine: `perf` waits two seconds for it.
+pub const SMALL: [&str; 2] = ["--set", "receive_buffer=64 KiB"];
+
 pub fn server(directory: &Path, service: &str, more: &[&str]) -> Beside {
     let arguments = ["serve", service, "--once", "--udp-port", "0"];
     let arguments: Vec<&str> = arguments.iter().chain(more).copied().collect();

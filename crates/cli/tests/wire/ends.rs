@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{Beside, anabranch, json, run, server, signal, text};
+use crate::common::{Beside, SMALL, anabranch, json, run, server, signal, text};
 
 /// A path so slow that what a send buffer holds takes it some minutes.
 const SLOW: &str = r#"
@@ -49,11 +49,11 @@ fn one_signal_ends_a_measurement_with_its_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     for reverse in [false, true] {
-        let sink = server(here, "sink", &[]);
+        let sink = server(here, "sink", &SMALL);
         let port = sink.port("UDP port");
         let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-t", "3600"];
         let more = ["-i", "0.1", if reverse { "-R" } else { "-u" }];
-        let mut perf = anabranch(here, &[&perf[..], &more].concat())
+        let mut perf = anabranch(here, &[&perf[..], &more, &SMALL].concat())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the command starts");

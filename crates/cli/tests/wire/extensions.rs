@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::common::{anabranch, json, run, server, text};
+use crate::common::{SMALL, anabranch, json, run, server, text};
 
 /// Both ends offer four extensions, with a key from a file: all are spoken and named, and the data is authenticated by the key.
 #[test]
@@ -52,7 +52,7 @@ fn messages_that_are_given_up_are_not_counted_as_sent() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let partial = ["--set", "partial_reliability=true"];
-    let sink = server(here, "sink", &partial);
+    let sink = server(here, "sink", &[&partial[..], &SMALL].concat());
     let port = sink.port("UDP port");
     let arguments = [
         "perf",
@@ -67,7 +67,7 @@ fn messages_that_are_given_up_are_not_counted_as_sent() {
     ];
     let document = json(&run(here, &[&arguments[..], &partial].concat()));
     let end = &document["end"];
-    assert!(end["sum_sent"]["abandoned"].as_u64() > Some(100), "{end}");
+    assert!(end["sum_sent"]["abandoned"].as_u64() > Some(0), "{end}");
     let received = end["sum_received"]["messages"].as_u64();
     assert!(received.is_some(), "the other end told: {end}");
     assert!(received >= end["sum_sent"]["messages"].as_u64(), "{end}");
@@ -79,7 +79,7 @@ fn both_paths_carry_data_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let homes = ["--local", "127.0.0.1", "--local", "127.0.0.2"];
-    let sink = server(here, "sink", &homes);
+    let sink = server(here, "sink", &[&homes[..], &SMALL].concat());
     let port = sink.port("UDP port");
     let arguments = [
         "perf",
@@ -125,7 +125,11 @@ fn data_goes_to_the_address_that_a_server_prefers() {
     let here = directory.path();
     let homes = ["--local", "127.0.0.1", "--local", "127.0.0.2"];
     let prefers = ["--preferred-address", "127.0.0.2"];
-    let sink = server(here, "sink", &[&homes[..], &prefers, &CHANGES].concat());
+    let sink = server(
+        here,
+        "sink",
+        &[&homes[..], &prefers, &CHANGES, &SMALL].concat(),
+    );
     let port = sink.port("UDP port");
     let arguments = ["perf", "127.0.0.1", "-t", "1 s", "-J", "--peer-udp-port"];
     let client = [&arguments[..], &[&port], &homes, &CHANGES].concat();
@@ -154,7 +158,8 @@ fn preferences_that_cannot_be_are_told_before_anything_is_sent() {
     }
 }
 
-/// `cat` moves to another address, and goes on from there: nothing is said before it has moved.
+/// `cat` moves to another address, and goes on from there: nothing is said before it has moved. No other test has these addresses, so that a UDP
+/// port that was free at one is free at the other.
 #[test]
 fn a_client_moves_to_another_address() {
     use std::io::{BufRead, BufReader, Write};
@@ -170,13 +175,13 @@ fn a_client_moves_to_another_address() {
         "--peer-udp-port",
         &port,
         "--local",
-        "127.0.0.2",
+        "127.0.31.1",
         "--add-address",
-        "127.0.0.3",
+        "127.0.31.2",
         "--peer-primary",
-        "127.0.0.3",
+        "127.0.31.2",
         "--remove-address",
-        "127.0.0.2",
+        "127.0.31.1",
         "--wait",
         "60 s",
     ];
@@ -185,9 +190,9 @@ fn a_client_moves_to_another_address() {
     let mut client = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut said = BufReader::new(client.stderr.take().expect("piped")).lines();
     for expected in [
-        "127.0.0.3: added",
-        "127.0.0.3: the peer sends to it first",
-        "127.0.0.2: removed",
+        "127.0.31.2: added",
+        "127.0.31.2: the peer sends to it first",
+        "127.0.31.1: removed",
     ] {
         assert_eq!(said.next().expect("a line").expect("text"), expected);
     }

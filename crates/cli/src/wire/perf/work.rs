@@ -15,8 +15,8 @@ use crate::wire::pace::Pace;
 use crate::wire::talk::{Job, PPID, Received, Sent, Text};
 use crate::wire::{PATIENCE, all_acknowledged};
 
-/// How long the other end has to say what it counted, and then to close.
-const ANSWER: Duration = Duration::from_secs(1);
+/// How long the other end has to say what it counted, and then to close: time for a packet to be lost twice (1 s and 2 s), and to come.
+const ANSWER: Duration = Duration::from_secs(5);
 /// Messages sent without waiting before the clock is asked whether time is over.
 const MESSAGES_BETWEEN_LOOKS: u64 = 16;
 
