@@ -12,6 +12,9 @@ import urllib.request
 
 from playwright.sync_api import expect, sync_playwright
 
+# What does not happen at all ends after so many seconds; nothing takes so long, however busy the machine is.
+PATIENCE = 600
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "target/debug/anabranch"
 
@@ -103,7 +106,7 @@ class Served:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        out, error = self.process.communicate(timeout=60)
+        out, error = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0 and error == "", (self.process.returncode, out, error)
 
 
@@ -113,6 +116,7 @@ class Browser:
     def __init__(self, chromium, url, **options):
         self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE * 1000)
         self.said = []
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
@@ -415,6 +419,7 @@ def other_page(chromium, url):
     """A page of another origin gets nothing, though it knows the token."""
     context = chromium.new_context()
     page = context.new_page()
+    page.set_default_timeout(PATIENCE * 1000)
     page.route("http://elsewhere.test/", lambda route: route.fulfill(body="<!doctype html><title>elsewhere</title>", content_type="text/html"))
     page.goto("http://elsewhere.test/")
     script = "url => fetch(url).then(it => it.text(), error => `failed: ${error}`)"
@@ -464,7 +469,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         folder = pathlib.Path(scratch)
         (folder / "geo.toml").write_text(GEO)
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        expect.set_options(timeout=PATIENCE * 1000)
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"], timeout=PATIENCE * 1000)
         with Served(str(folder / "geo.toml")) as served:
             refused(served.url)
             other_page(chromium, served.url)

@@ -78,7 +78,7 @@ def test_progress_is_told_and_ctrl_c_ends_it():
     finished, runs, done, total = heard[-1]
     assert finished > 0 and runs == 0 and 0 < done <= total
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         anabranch.advise("560 ms", "100 Mbit/s", 0.001, duration="1 h", jobs=1)
     timer.join()

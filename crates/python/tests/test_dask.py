@@ -8,13 +8,16 @@ from anabranch import cluster
 from test_cluster import contents
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+# On a busy machine processes may be slow to begin, and to answer.
+SLOW = {"distributed.comm.timeouts.connect": "600s", "distributed.comm.timeouts.tcp": "600s", "distributed.scheduler.worker-ttl": None}
 
 
 @pytest.fixture
 def client():
-    with distributed.LocalCluster(
+    with dask.config.set(SLOW), distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as local, distributed.Client(local) as client:
+    ) as local, distributed.Client(local, timeout=600) as client:
         yield client
 
 

@@ -68,8 +68,8 @@ def test_what_progress_raises_ends_the_run(pair):
 def test_ctrl_c_ends_a_long_run_at_once(pair, tmp_path):
     pair["world.duration"] = "100000 s"
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         anabranch.run(pair, jobs=1)
     timer.join()
 
