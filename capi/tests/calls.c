@@ -277,7 +277,7 @@ static void connected(void)
     CALL(set_int(s, SCTP_RECVNXTINFO, 1));
     CALL(send(c, "first", 5, 0));
     CALL(send(c, "second", 6, 0));
-    usleep(200000);
+    settle(200);
     take(s, 0);
     take(s, MSG_PEEK);
     take(s, 0);
@@ -288,7 +288,7 @@ static void connected(void)
     CALL(recv(c, small, 3, 0));
     CALL(recv(c, small, 3, MSG_PEEK));
     int left = 0;
-    usleep(100000);
+    settle(100);
     CALL(ioctl(c, FIONREAD, &left));
     VALUE(left);
     CALL(recv(c, small, 3, 0));
@@ -370,7 +370,7 @@ static void connected(void)
     CALL(fcntl(c, F_SETFL, O_NONBLOCK));
     CALL(connect(c, as(&own), sizeof own));
     wanted = (struct pollfd){ .fd = c, .events = POLLOUT };
-    CALL(poll(&wanted, 1, 5000));
+    CALL(poll(&wanted, 1, 120000));
     VALUE(wanted.revents);
     length = sizeof error;
     CALL(getsockopt(c, SOL_SOCKET, SO_ERROR, &error, &length));
@@ -381,7 +381,7 @@ static void connected(void)
     CALL(setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on));
     CALL(close(s));
     wanted.events = POLLIN;
-    CALL(poll(&wanted, 1, 5000));
+    CALL(poll(&wanted, 1, 120000));
     CALL(recv(c, small, 1, 0));
     CALL(close(c));
     CALL(close(l));
@@ -553,7 +553,7 @@ int main(int given, char **arguments)
     port = given > 1 ? atoi(arguments[1]) : 5001;
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
-    alarm(120);
+    alarm(280);
     sockets();
     int one = open_one(), many_ = open_many();
     defaults(one, "defaults of one-to-one");

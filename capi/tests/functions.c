@@ -55,7 +55,7 @@ static void receive(int s, const char *text, unsigned stream)
 int main(int count, char **given)
 {
     int port = count > 1 ? atoi(given[1]) : 5001, on = 1;
-    alarm(60);
+    alarm(280);
 #ifdef OPENED
     CHECK((library = dlopen("libsctp.so.1", RTLD_NOW)));
 #endif

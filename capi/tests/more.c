@@ -147,7 +147,7 @@ static void ancillary(void)
     CALL(set(s[1], SCTP_EVENTS, &data, sizeof data));
     CALL(sctp_sendmsg(s[0], "all three", 9, NULL, 0, htonl(7), 0, 2, 0, 0));
     CALL(sctp_sendmsg(s[0], "next", 4, NULL, 0, htonl(8), SCTP_UNORDERED, 3, 0, 0));
-    usleep(200000);
+    settle(200);
     take(s[1], 0);
     take(s[1], 0);
     data.sctp_data_io_event = 0;
@@ -155,7 +155,7 @@ static void ancillary(void)
     CALL(sctp_sendmsg(s[0], "a", 1, NULL, 0, 0, 0, 0, 0, 0));
     CALL(sctp_sendmsg(s[0], "b", 1, NULL, 0, 0, 0, 1, 0, 0));
     CALL(sctp_sendmsg(s[0], "c", 1, NULL, 0, 0, SCTP_UNORDERED, 1, 0, 0));
-    usleep(200000);
+    settle(200);
     tsns(s[1], &first, &cumulative[0]), tsns(s[1], &second, &cumulative[1]), tsns(s[1], &third, &cumulative[2]);
     VALUE(second - first);
     VALUE(third - second);
@@ -215,13 +215,13 @@ static void taken_off(void)
     CALL(set_int(s, SCTP_RECVRCVINFO, 1));
     CALL(listen(s, 2));
     CALL(sctp_sendmsg(a, "a1", 2, as(&own), sizeof own, 0, 0, 0, 0, 0));
-    usleep(200000);
+    settle(200);
     CALL(sctp_sendmsg(b, "b1", 2, as(&own), sizeof own, 0, 0, 0, 0, 0));
-    usleep(200000);
+    settle(200);
     CALL(sctp_sendmsg(a, "a2, a longer one", 16, as(&own), sizeof own, 0, 0, 0, 0, 0));
-    usleep(200000);
+    settle(200);
     CALL(sctp_sendmsg(b, "b2", 2, as(&own), sizeof own, 0, 0, 0, 0, 0));
-    usleep(200000);
+    settle(200);
     CALL(getsockopt(s, IPPROTO_SCTP, SCTP_GET_ASSOC_ID_LIST, list, &length));
     VALUE(list[0]);
     sctp_assoc_t first = take(s, 0);
@@ -238,7 +238,7 @@ static void taken_off(void)
     /* One that was read in part. */
     char part[4];
     CALL(sctp_sendmsg(b, "0123456789", 10, as(&own), sizeof own, 0, 0, 0, 0, 0));
-    usleep(200000);
+    settle(200);
     CALL(recv(s, part, sizeof part, 0));
     length = sizeof list;
     CALL(getsockopt(s, IPPROTO_SCTP, SCTP_GET_ASSOC_ID_LIST, list, &length));
@@ -329,7 +329,7 @@ static void transfers(void)
     take(s[1], MSG_DONTWAIT);
     CALL(send(s[0], text, 300, 0));
     CALL(send(s[0], text, 200, 0));
-    usleep(200000);
+    settle(200);
     CALL(splice(s[1], NULL, pipes[1], NULL, 1000, 0));
     CALL(read(pipes[0], text, sizeof text));
     CALL(splice(s[1], NULL, pipes[1], NULL, 100, 0));
@@ -348,7 +348,7 @@ int main(int given, char **arguments)
     port = given > 1 ? atoi(arguments[1]) : 5101;
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
-    alarm(120);
+    alarm(280);
     addressed();
     keys();
     ancillary();

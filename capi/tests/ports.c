@@ -17,7 +17,7 @@ static void meet(const char *ip, int number, const int listeners[2])
     int client = open_one(), accepted = -1;
     CALL(connect(client, as(&there), sizeof there));
     struct pollfd both[2] = { { listeners[0], POLLIN, 0 }, { listeners[1], POLLIN, 0 } };
-    CALL(poll(both, 2, 5000));
+    CALL(poll(both, 2, 120000));
     for (int i = 0; i < 2; i++) {
         VALUE(both[i].revents & POLLIN ? i + 1 : 0);
         if (both[i].revents & POLLIN)
@@ -201,7 +201,7 @@ static void with_keys(void)
     tell(s[1]);
     take(s[1], 0);
     /* All that was signed by it is acknowledged. */
-    usleep(500000);
+    settle(500);
     id.scact_keynumber = 3;
     CALL(set(s[0], SCTP_AUTH_DEACTIVATE_KEY, &id, sizeof id));
     tell(s[0]);
@@ -337,7 +337,7 @@ static void unread(void)
     tell(s[0]), tell(s[1]);
     CALL(send(s[0], "unread", 6, 0));
     struct pollfd came = { s[1], POLLIN, 0 };
-    CALL(poll(&came, 1, 5000));
+    CALL(poll(&came, 1, 120000));
     CALL(close(s[1]));
     tell(s[0]);
     CALL(close(s[0]));
@@ -347,7 +347,7 @@ static void unread(void)
     fill(s[0], 0);
     take(s[1], 0);
     came = (struct pollfd){ s[1], POLLIN, 0 };
-    CALL(poll(&came, 1, 5000));
+    CALL(poll(&came, 1, 120000));
     CALL(close(s[1]));
     tell(s[0]);
     CALL(close(s[0]));
@@ -384,7 +384,7 @@ int main(int given, char **arguments)
     port = given > 1 ? atoi(arguments[1]) : 5201;
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
-    alarm(120);
+    alarm(280);
     one_port();
     one_port_of_all();
     from_the_port();
