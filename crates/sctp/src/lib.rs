@@ -46,6 +46,7 @@ mod seldom;
 mod state;
 mod state_name;
 pub mod stats;
+mod stream_set;
 mod stream_table;
 mod timer;
 pub mod tx;

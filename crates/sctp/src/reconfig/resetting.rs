@@ -1,8 +1,7 @@
 //! The streams that are being reset outwards, or wait for it.
 
-use std::collections::BTreeSet;
-
 use super::streams::Streams;
+use crate::stream_set::StreamSet;
 use crate::work;
 
 /// Those of all requests that are not settled, in one set: a peer can bring this side to wait with thousands of requests, and what it asks
@@ -11,7 +10,7 @@ use crate::work;
 pub(crate) struct Resetting {
     /// One request is for all streams; then there is no other.
     all: bool,
-    listed: BTreeSet<u16>,
+    listed: StreamSet,
 }
 
 impl Resetting {
@@ -20,7 +19,7 @@ impl Resetting {
         work::count(1 + streams.listed());
         match streams.some() {
             None => self.all = true,
-            Some(list) => self.listed.extend(list),
+            Some(list) => list.iter().for_each(|it| self.listed.insert(*it)),
         }
     }
 
@@ -29,9 +28,7 @@ impl Resetting {
         work::count(1 + streams.listed());
         match streams.some() {
             None => self.all = false,
-            Some(list) => list.iter().for_each(|stream| {
-                self.listed.remove(stream);
-            }),
+            Some(list) => list.iter().for_each(|it| self.listed.remove(*it)),
         }
     }
 
@@ -45,7 +42,7 @@ impl Resetting {
             return self.all || !self.listed.is_empty();
         };
         work::count(list.len());
-        self.all || list.iter().any(|it| self.listed.contains(it))
+        self.all || list.iter().any(|it| self.listed.contains(*it))
     }
 
     /// Whether all of `streams` are among them, where `there_are` so many.
@@ -54,7 +51,7 @@ impl Resetting {
             return self.all || self.listed.len() == usize::from(there_are);
         };
         work::count(list.len());
-        self.all || list.iter().all(|it| self.listed.contains(it))
+        self.all || list.iter().all(|it| self.listed.contains(*it))
     }
 
     /// Those of `streams` that are not among them, where `there_are` so many; `None` if they are more than `most`. Then nothing is listed:
@@ -68,7 +65,7 @@ impl Resetting {
         if self.all {
             return Some(Vec::new());
         }
-        let is_other = |stream: &u16| !self.listed.contains(stream);
+        let is_other = |stream: &u16| !self.listed.contains(*stream);
         let others: Vec<u16> = match streams.some() {
             Some(list) => {
                 work::count(list.len());
@@ -86,6 +83,8 @@ impl Resetting {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::draws::draws;
     use crate::reconfig::{Batch, Reconfiguration};

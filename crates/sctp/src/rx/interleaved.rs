@@ -15,6 +15,7 @@ use std::ops::RangeInclusive;
 use anabranch_wire::Tsn;
 use anabranch_wire::extension::IData;
 
+use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
 use index::Index;
@@ -53,6 +54,8 @@ pub(super) struct Interleaved {
     unfinished: BTreeMap<Key, Pieces>,
     /// Whole ones that wait: ordered ones for those before them, unordered ones for the end of the one that is being delivered.
     whole: BTreeMap<Key, Pieces>,
+    /// Every stream of which whole ones wait, and maybe others of which some did.
+    whole_on: StreamSet,
     /// The messages that are being delivered in parts, by stream.
     open: BTreeMap<u16, Name>,
     /// What of the unfinished ones is asked for seldom; made when it is.
@@ -128,7 +131,7 @@ impl Interleaved {
             return Taken::Contradiction;
         };
         if pieces.is_whole() {
-            self.whole.insert(key, pieces);
+            self.wait(key, pieces);
         } else {
             self.begin(key, pieces);
         }
@@ -149,13 +152,33 @@ impl Interleaved {
         if pieces.is_whole() && self.open.get(&key.0) != Some(&(key.1, key.2)) {
             let pieces = place.remove();
             self.ended(key, before);
-            self.whole.insert(key, pieces);
+            self.wait(key, pieces);
         } else if let Some(index) = &mut self.index {
             index.ends(key.0, before);
             index.begins(key.0, since);
             self.judge(key);
         }
         Ok(Taken::Held)
+    }
+
+    /// A whole message waits.
+    fn wait(&mut self, key: Key, pieces: Pieces) {
+        self.whole_on.insert(key.0);
+        self.whole.insert(key, pieces);
+    }
+
+    /// Whether a reset of the stream changes nothing: it waits for its first message, and no whole one waits.
+    fn is_as_at_first(&self, stream: u16) -> bool {
+        work::count(1);
+        self.next(stream) == 0 && !self.whole_on.contains(stream)
+    }
+
+    /// The stream has begun anew.
+    fn note_reset(&mut self, stream: u16) {
+        let all = (stream, false, 0)..=(stream, true, u32::MAX);
+        if self.whole.range(all).next().is_none() {
+            self.whole_on.remove(stream);
+        }
     }
 
     /// A message is unfinished.
@@ -253,7 +276,9 @@ impl Interleaved {
         let index = self.indexed();
         match streams {
             None => index.has_begun(to),
-            Some(streams) => streams.iter().any(|it| index.has_begun_on(*it, to)),
+            Some(streams) => {
+                index.has_begun(to) && streams.iter().any(|it| index.has_begun_on(*it, to))
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6), and for the end
 //! of one of their stream that is delivered in parts.
 
+mod numbers;
 mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use super::keys::{ByNumber, ByTsn};
 use super::message::ReceivedMessage;
 use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
+use numbers::Numbers;
 use row::Row;
 
 /// A message that is whole, and when it became so.
@@ -60,7 +62,7 @@ pub(super) struct Order {
     /// What waits and is not in the row, by the TSNs of the last fragments.
     waiting: Seldom<BTreeMap<ByTsn, Waiting>>,
     /// The ordered ones among them.
-    numbers: Seldom<BTreeMap<ByNumber, Tsn>>,
+    numbers: Seldom<Numbers>,
     open: Seldom<BTreeMap<u16, Open>>,
 }
 
@@ -129,7 +131,7 @@ impl Order {
                 continue;
             }
             let Some(last) = (self.numbers)
-                .change(|it| it.remove(&ByNumber::new(stream, *next)))
+                .change(|it| it.remove(ByNumber::new(stream, *next)))
                 .flatten()
             else {
                 return;
@@ -179,7 +181,7 @@ impl Order {
     #[inline]
     fn waits(&self, stream: u16, ssn: Ssn) -> bool {
         self.row.contains(stream, ssn)
-            || (!self.numbers.is_empty() && self.numbers.contains_key(&ByNumber::new(stream, ssn)))
+            || (!self.numbers.is_empty() && self.numbers.contains(ByNumber::new(stream, ssn)))
     }
 
     /// An ordered message waits for others, as it [may](Self::may_wait).
@@ -317,7 +319,7 @@ impl Order {
                     let Some((number, last)) = apart.next() else {
                         return taken;
                     };
-                    self.numbers.change(|it| it.remove(&number));
+                    self.numbers.change(|it| it.remove(number));
                     let waiting = self.waiting.change(|it| it.remove(&ByTsn(last))).flatten();
                     taken.extend(waiting.map(|it| it.whole(last)));
                 }
@@ -333,9 +335,8 @@ impl Order {
         // What a range ends at is found sooner by walking: nearly always it is empty.
         let span = |from: u16, to: u16| {
             let [from, to] = [from, to].map(|it| ByNumber::new(stream, Ssn(it)));
-            let behind = self.numbers.range(from..);
-            let within = behind.take_while(move |(at, _)| **at <= to);
-            within.map(|(at, last)| (*at, *last))
+            let behind = self.numbers.from(from);
+            behind.take_while(move |(at, _)| *at <= to)
         };
         if from.0 <= to.0 {
             return span(from.0, to.0).collect();
@@ -346,8 +347,12 @@ impl Order {
     /// The stream begins anew with number 0. What waits for messages that the peer has left out goes to `deliver`, in order.
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let next = self.next(stream);
-        let all = self.take_span(stream, next, Ssn(next.0.wrapping_sub(1)));
-        all.into_iter().for_each(&mut deliver);
+        // A peer lists hundreds of streams in a packet, of which none need have anything that waits.
+        if self.row.front_on(stream).is_some() || self.numbers.may_have(stream) {
+            let all = self.take_span(stream, next, Ssn(next.0.wrapping_sub(1)));
+            all.into_iter().for_each(&mut deliver);
+            self.numbers.change(|it| it.none_on(stream));
+        }
         if next != Ssn::default() {
             *self.next.entry(stream) = Ssn::default();
         }
@@ -356,8 +361,8 @@ impl Order {
     /// As [`Order::reset`], all streams.
     pub fn reset_all(&mut self, mut deliver: impl FnMut(Whole)) {
         self.break_row();
-        while let Some((number, _)) = self.numbers.first_key_value() {
-            self.reset(number.stream(), &mut deliver);
+        while let Some(stream) = self.numbers.first_stream() {
+            self.reset(stream, &mut deliver);
         }
         self.next = StreamTable::default();
     }
@@ -379,7 +384,7 @@ impl Order {
         let message = waiting.message;
         if !message.unordered {
             let number = ByNumber::new(message.stream, message.ssn);
-            self.numbers.change(|it| it.remove(&number));
+            self.numbers.change(|it| it.remove(number));
         } else {
             let open = |it: &mut BTreeMap<u16, Open>| {
                 it.get_mut(&message.stream)

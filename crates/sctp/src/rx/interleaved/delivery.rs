@@ -268,6 +268,10 @@ impl Receiver {
             let Some(interleaved) = self.interleaved.as_deref_mut() else {
                 return;
             };
+            // A peer lists hundreds of streams in a packet.
+            if interleaved.is_as_at_first(stream) {
+                continue;
+            }
             let last = interleaved.next(stream).wrapping_add(u32::MAX / 2);
             let stranded = interleaved.take_stranded(stream, last);
             interleaved.go_to(stream, 0);
@@ -275,6 +279,9 @@ impl Receiver {
                 self.deliver_whole(now, whole_of(key, pieces), trace);
             }
             self.deliver_stream(now, stream, None, trace);
+            if let Some(interleaved) = self.interleaved.as_deref_mut() {
+                interleaved.note_reset(stream);
+            }
         }
         if let (None, Some(interleaved)) = (streams, self.interleaved.as_deref_mut()) {
             interleaved.next = crate::stream_table::StreamTable::default();

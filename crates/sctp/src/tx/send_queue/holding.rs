@@ -1,10 +1,11 @@
 //! Messages behind a reset of their streams: they wait until it is settled (RFC 6525 §5.1.2 A1).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_wire::Ssn;
 
 use super::{Queued, SendQueue, Turn};
+use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
 
@@ -27,7 +28,7 @@ struct OfStream {
 pub(super) struct Holding {
     /// How many resets of all streams there are.
     all: u32,
-    streams: BTreeSet<u16>,
+    streams: StreamSet,
     /// What waits for the streams above.
     apart: BTreeMap<u16, OfStream>,
     /// What waits for others, while all streams are being reset.
@@ -42,7 +43,7 @@ impl Holding {
     /// A message without a stream could come to any.
     fn holds(&self, turn: Turn) -> bool {
         match turn {
-            Turn::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
+            Turn::Stream(stream) => self.all > 0 || self.streams.contains(stream),
             Turn::Spread => self.holds_any(),
         }
     }
@@ -57,7 +58,7 @@ impl Holding {
         let Turn::Stream(stream) = turn else {
             return self.spread.push_back((number, queued));
         };
-        let of_it = if self.streams.contains(&stream) {
+        let of_it = if self.streams.contains(stream) {
             self.apart.entry(stream).or_default()
         } else {
             self.others.entry(stream).or_default()
@@ -91,7 +92,7 @@ impl Holding {
         match streams {
             Some(streams) => {
                 for &stream in streams {
-                    self.streams.remove(&stream);
+                    self.streams.remove(stream);
                     let Some(of_it) = self.apart.remove(&stream) else {
                         continue;
                     };
