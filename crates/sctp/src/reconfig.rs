@@ -103,11 +103,7 @@ impl Reconfiguration {
     /// `streams` are to be reset outwards; what the peer has asked so may be answered by it.
     pub(crate) fn wish(&mut self, streams: Streams, answers: Option<u32>) {
         self.resetting.begin(&streams);
-        self.wishes.outgoing.push_back(Batch {
-            streams,
-            answers,
-            barrier: None,
-        });
+        self.wishes.add(streams, answers);
     }
 
     /// The reset of `streams` outwards has its outcome.

@@ -191,7 +191,7 @@ impl Association {
         let tx = self.tx.make(&self.config, self.local_initial_tsn);
         let is_ready = |batch: &mut Batch| {
             if batch.barrier.is_none() {
-                batch.barrier = tx.through(batch.streams.some());
+                batch.barrier = tx.through(batch.streams.some(), &mut batch.through);
             }
             batch.barrier.is_some_and(|last| tx.has_acknowledged(last))
         };

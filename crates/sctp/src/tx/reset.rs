@@ -12,9 +12,10 @@ impl Sender {
         self.queue.hold(streams);
     }
 
-    /// The TSN up to which all was sent that had been given for `streams` before they were held, once it was sent.
-    pub(crate) fn through(&self, streams: Option<&[u16]>) -> Option<Tsn> {
-        let through = self.queue.is_through(streams);
+    /// The TSN up to which all was sent that had been given for `streams` before they were held, once it was sent; so many of these `are` through,
+    /// as is known.
+    pub(crate) fn through(&self, streams: Option<&[u16]>, are: &mut usize) -> Option<Tsn> {
+        let through = self.queue.is_through(streams, are);
         through.then(|| self.outstanding.next_tsn().prev())
     }
 

@@ -159,18 +159,24 @@ impl SendQueue {
         self.holding.get_or_insert_default().begin(streams);
     }
 
-    /// Whether all that was given for `streams` before was sent at least once.
-    pub fn is_through(&self, streams: Option<&[u16]>) -> bool {
-        let Some(streams) = streams else {
+    /// Whether all that was given for `streams` before they were held was sent at least once. `are`: how many of them, from the first on, are known to
+    /// be through; they stay so, since nothing more is queued for them.
+    pub fn is_through(&self, streams: Option<&[u16]>, are: &mut usize) -> bool {
+        let Some(streams) = streams.filter(|_| !self.is_empty()) else {
             return self.is_empty();
         };
+        if !self.spread.is_empty() {
+            return false;
+        }
         let is_through = |stream: &u16| {
             let queued = self.streams.get(*stream);
             queued.is_none_or(|it| it.messages.is_empty())
                 && self.started.as_ref().is_none_or(|it| it.stream != *stream)
                 && self.paused_at(Turn::Stream(*stream)) == 0
         };
-        self.is_empty() || (self.spread.is_empty() && streams.iter().all(is_through))
+        let left = streams.get(*are..).unwrap_or_default();
+        *are += left.iter().take_while(|it| is_through(it)).count();
+        *are >= streams.len()
     }
 
     /// What was held by one call goes its way. `reset`: these streams, of which nothing is queued, begin anew with number 0.
