@@ -101,7 +101,7 @@ discards! {
     IcmpStranger = "icmp_stranger",
     /// An ICMP message whose quoted packet has not the association's tag (ICMP6).
     IcmpTag = "icmp_tag",
-    /// An answer that found no room among those waiting to be sent.
+    /// An answer that found no room among those waiting to be sent, or a chunk of a packet that has too many beside user data.
     Overload = "overload",
 }
 

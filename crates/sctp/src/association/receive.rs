@@ -26,6 +26,10 @@ const TAG_REFLECTED: u8 = 0x01;
 /// The least and most that a longer cookie life is asked for, milliseconds (RFC 9260 §5.2.6: not much more than 1 s).
 const LONGER_LIFE_MS: u64 = 1_000;
 
+/// Chunks of a packet that are taken beside user data. No packet has cause to bring more than a few, and each costs a thousand instructions or several: a
+/// peer could else ask 180 times in one packet for what is asked for once.
+const MOST_CONTROL_CHUNKS: usize = 16;
+
 /// Whether a packet may touch the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -104,6 +108,7 @@ impl Association {
         discards: &mut Discards,
     ) {
         let mut data = false;
+        let mut control = 0;
         // Found by the first of the packet's DATA, and again after what may change it.
         let mut from = None;
         let mut frame = first;
@@ -120,7 +125,10 @@ impl Association {
                     break;
                 }
                 from = None;
-                if !self.handle_chunk(now, path, frame, discards) {
+                control += usize::from(frame.kind != kind::I_DATA);
+                if control > MOST_CONTROL_CHUNKS {
+                    discards.count(Discard::Overload);
+                } else if !self.handle_chunk(now, path, frame, discards) {
                     if self.is_closed() {
                         return;
                     }
