@@ -8,6 +8,7 @@ mod assembly;
 mod delivery;
 mod forward;
 mod held;
+mod inherit;
 mod interleaved;
 mod keys;
 mod lowest;

@@ -318,42 +318,4 @@ impl Receiver {
         let opened = self.reassembly.opened();
         opened.map(|head| Abandoned::of(&head)).chain(interleaved)
     }
-
-    /// Takes over what the user has not read of the peer's former life. It counts as before: a peer that restarts again and
-    /// again has the one receive buffer. Of messages that will never end nothing is kept.
-    pub(crate) fn inherit(&mut self, former: &mut Receiver) {
-        let mut endless: Vec<u16> = former.opened().map(|it| it.stream).collect();
-        former.compact();
-        let (mut data, mut chunks) = (0, 0);
-        let fits = |it: &&Readable| {
-            data += it.part.payload.len() as u64;
-            chunks += it.part.payload.chunks();
-            self.window.has_memory_for(data, chunks)
-        };
-        let kept = former.ready.iter().take_while(fits).count();
-        let cut = former.ready.drain(kept..);
-        let cut = cut.filter(|it| !it.part.begins && !it.is_nothing());
-        endless.extend(cut.map(|it| it.part.stream));
-        // What follows the last end of a stream is of the message that has none.
-        for readable in former.ready.drain(..).rev() {
-            let stream = readable.part.stream;
-            if readable.is_nothing() {
-                continue;
-            }
-            if readable.part.ends {
-                endless.retain(|&it| it != stream);
-            } else if endless.contains(&stream) {
-                continue;
-            }
-            let payload = &readable.part.payload;
-            let (data, chunks) = (payload.len(), payload.chunks());
-            self.window.take_over(readable.bytes, data, chunks);
-            self.held.take(stream, readable.bytes);
-            self.ready.push_front(readable);
-        }
-        std::mem::swap(&mut self.assembly, &mut former.assembly);
-        endless
-            .into_iter()
-            .for_each(|stream| self.assembly.forget(stream));
-    }
 }

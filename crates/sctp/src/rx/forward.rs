@@ -147,7 +147,7 @@ impl Receiver {
     }
 
     /// Lets go of what is held of a message. Gives it, if a part was delivered.
-    fn forget_pieces(&mut self, given_up: GivenUp) -> Option<Abandoned> {
+    pub(super) fn forget_pieces(&mut self, given_up: GivenUp) -> Option<Abandoned> {
         for part in given_up.payload.parts() {
             self.let_go(given_up.stream, part.len());
         }

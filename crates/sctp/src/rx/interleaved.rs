@@ -234,6 +234,13 @@ impl Interleaved {
         Some(keys.into_iter().filter_map(|key| self.take(key)).collect())
     }
 
+    /// Takes out all that is whole and waits: stream and pieces.
+    fn take_all_whole(&mut self) -> impl Iterator<Item = (u16, Pieces)> + use<> {
+        self.whole_on = StreamSet::new();
+        let all = std::mem::take(&mut self.whole).into_iter();
+        all.map(|(key, pieces)| (key.0, pieces))
+    }
+
     /// Takes out all that is not whole.
     fn give_up_all(&mut self) -> Vec<GivenUp> {
         self.stuck = false;

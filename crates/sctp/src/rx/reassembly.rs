@@ -374,6 +374,12 @@ impl Reassembly {
         self.take_run(first)
     }
 
+    /// Drops the first message of all.
+    pub fn drop_first(&mut self) -> Option<GivenUp> {
+        let first = *self.runs.first_key_value()?.0;
+        self.take_run(first)
+    }
+
     fn take_run(&mut self, first: ByTsn) -> Option<GivenUp> {
         let mut run = self.runs.remove(&first)?;
         self.open -= usize::from(run.open);

@@ -173,6 +173,18 @@ impl Unread {
         begins
     }
 
+    /// From now on the messages that were delivered are counted anew: `before` are, and none then.
+    pub fn count_anew(&mut self, before: u64) {
+        if let Some(places) = &mut self.places {
+            places.more = places.more.wrapping_add(before);
+        }
+    }
+
+    /// Streams of messages that are being delivered, of which something may be here.
+    pub fn streams_of_parts(&self) -> impl Iterator<Item = u16> + '_ {
+        self.places.iter().flat_map(|it| it.of.keys().copied())
+    }
+
     /// Leaves nothing in that place.
     fn take_out(&mut self, place: usize) -> Option<Readable> {
         let readable = self.queue.get_mut(place).filter(|it| !it.is_nothing())?;

@@ -221,6 +221,19 @@ impl ReceiveWindow {
         self.chunks += chunks as u32;
     }
 
+    /// What was held before is held on, all of it, and is all that `before` counts.
+    pub fn take_over_all(&mut self, before: &Self) {
+        self.used += before.used;
+        self.data += before.data;
+        self.chunks += before.chunks;
+        self.waste += before.waste;
+    }
+
+    /// Whether there is memory for all that was held before.
+    pub fn has_memory_for_all(&self, before: &Self) -> bool {
+        self.has_memory_for(before.data, before.chunks as usize)
+    }
+
     /// What is held counts no longer against the window.
     #[inline]
     pub fn uncount(&mut self, bytes: u64) {

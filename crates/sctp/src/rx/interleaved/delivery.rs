@@ -298,6 +298,18 @@ impl Receiver {
         aborted
     }
 
+    /// Lets go of the whole messages that wait.
+    pub(in crate::rx) fn drop_waiting(&mut self) {
+        let Some(interleaved) = self.interleaved.as_deref_mut() else {
+            return;
+        };
+        for (stream, pieces) in interleaved.take_all_whole() {
+            for length in pieces.lengths() {
+                self.let_go(stream, length);
+            }
+        }
+    }
+
     /// Lets go of what was given up.
     fn drop_pieces(&mut self, given_up: Vec<GivenUp>, aborted: &mut Vec<Abandoned>) {
         for it in given_up {

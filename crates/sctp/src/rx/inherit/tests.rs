@@ -1,0 +1,312 @@
+//! What a next life takes over, against what the user of the former one would have read of messages that have their ends.
+
+use anabranch_transport::Trace;
+use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::{ForwardTsn, IData, Piece, Skipped};
+use anabranch_wire::{Fsn, Mid, Ssn, Tsn};
+use bytes::Bytes;
+
+use super::*;
+use crate::config::Config;
+use crate::draws::draws;
+use crate::path::PathId;
+use crate::work;
+
+const STREAMS: u16 = 6;
+
+/// A peer that begins messages, ends them or gives them up, and restarts; and all that its user is to read.
+struct Play {
+    config: Config,
+    receiver: Receiver,
+    trace: Trace,
+    next: u32,
+    /// By stream: the number of the next message, and whether it is begun.
+    streams: [(u16, bool); STREAMS as usize],
+}
+
+fn receiver(config: &Config) -> Receiver {
+    let mut receiver = Receiver::new(config, Tsn(1), STREAMS);
+    receiver.expect_abandoned(true);
+    receiver
+}
+
+impl Play {
+    fn new() -> Self {
+        let config = Config::default().with(|it| {
+            it.receive_buffer = 1 << 20;
+            it.partial_delivery_point = Some(1);
+        });
+        Self {
+            receiver: receiver(&config),
+            config,
+            trace: Trace::default(),
+            next: 1,
+            streams: Default::default(),
+        }
+    }
+
+    /// A chunk of the stream's next message, so much ahead of what comes next.
+    fn hears(&mut self, stream: u16, ends: bool, ahead: u32) {
+        let (number, begun) = self.streams[usize::from(stream)];
+        let data = Data {
+            tsn: Tsn(self.next + ahead),
+            stream_id: stream,
+            ssn: Ssn(number),
+            ppid: 0,
+            unordered: false,
+            beginning: !begun,
+            ending: ends,
+            immediate: false,
+            user_data: Bytes::from(format!("{}", self.next)),
+        };
+        self.receiver
+            .handle_data(0, data, PathId(0), &mut self.trace);
+        self.receiver.on_packet_end(0);
+        if ahead == 0 {
+            self.next += 1;
+            self.streams[usize::from(stream)] = (number + u16::from(ends), !ends);
+        }
+    }
+
+    /// A message in two parts, between which one of another stream is delivered.
+    fn hears_late_end(&mut self, stream: u16, other: u16) {
+        self.hears(stream, false, 0);
+        self.hears(other, true, 1);
+        self.streams[usize::from(other)].0 += 1;
+        self.hears(stream, true, 0);
+        self.next += 1;
+    }
+
+    /// The message that is begun on the stream has no end.
+    fn gives_up(&mut self, stream: u16) {
+        let (number, _) = self.streams[usize::from(stream)];
+        let skipped = Skipped {
+            stream_id: stream,
+            ssn: Ssn(number),
+        };
+        let forward = ForwardTsn::new(Tsn(self.next), &[skipped]);
+        self.receiver
+            .handle_forward_tsn(0, &forward, PathId(0), &mut self.trace);
+        self.next += 1;
+        self.streams[usize::from(stream)] = (number + 1, false);
+    }
+
+    fn restarts(&mut self) {
+        let mut former = std::mem::replace(&mut self.receiver, receiver(&self.config));
+        self.receiver.inherit(&mut former);
+        assert!(former.window.is_empty() || former.ready.is_empty());
+        (self.next, self.streams) = (1, Default::default());
+    }
+
+    /// What can be read, of messages that have their ends.
+    fn whole(&self) -> Vec<(u16, Bytes)> {
+        let mut endless = [true; STREAMS as usize];
+        let mut whole = Vec::new();
+        for readable in self.receiver.ready.iter().rev() {
+            let part = &readable.part;
+            let endless = &mut endless[usize::from(part.stream)];
+            *endless &= !part.ends;
+            if !readable.is_nothing() && !*endless {
+                let bytes = part.payload.parts().concat();
+                whole.push((part.stream, bytes.into()));
+            }
+        }
+        whole.reverse();
+        whole
+    }
+
+    /// The account is of what is there, each place that is empty is known to be, and the last is not.
+    fn check(&self, what: &str) {
+        let ready = &self.receiver.ready;
+        let empty = ready.iter().filter(|it| it.is_nothing()).count();
+        assert_eq!(empty, ready.empty(), "{what}");
+        assert!(!ready.back().is_some_and(|it| it.is_nothing()), "{what}");
+    }
+
+    /// All that is held can be read: what the window counts is that.
+    fn holds_what_can_be_read(&self, what: &str) {
+        let parts = self.receiver.ready.iter();
+        let bytes: usize = parts.map(|it| it.part.payload.len()).sum();
+        assert_eq!(self.receiver.window.used(), bytes as u64, "{what}");
+        let full = self.receiver.window.has_memory_for(0, 0);
+        assert!(
+            full && self.receiver.window.is_empty() == (bytes == 0),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
+    let (mut restarts, mut empty, mut lost) = (0, 0, 0);
+    for seed in 1..=150 {
+        let mut random = draws(seed);
+        let mut play = Play::new();
+        let reads = random(12);
+        for turn in 0..500 {
+            let what = format!("seed {seed}, {turn}");
+            let stream = random(u32::from(STREAMS)) as u16;
+            let begun = play.streams[usize::from(stream)].1;
+            match random(100) {
+                choice if choice < reads => {
+                    let whole = play.whole();
+                    if let Some(part) = play.receiver.poll_part() {
+                        let read = (part.stream, Bytes::from(part.payload.parts().concat()));
+                        let was_whole = whole.first() == Some(&read);
+                        assert_eq!(play.whole().len() + usize::from(was_whole), whole.len());
+                    }
+                }
+                choice if choice < 30 && begun => play.gives_up(stream),
+                34..44 if !begun && stream > 0 && !play.streams[0].1 => {
+                    play.hears_late_end(stream, 0);
+                }
+                31 | 32 => play.hears(stream, true, 2 + random(3)),
+                33 => {
+                    let before = play.whole();
+                    empty += usize::from(play.receiver.ready.empty() > 0);
+                    lost += play.receiver.ready.len() - before.len();
+                    play.restarts();
+                    assert_eq!(play.whole(), before, "{what}");
+                    let count = play.receiver.ready.len() - play.receiver.ready.empty();
+                    assert_eq!(count, before.len(), "{what}: nothing else is there");
+                    play.holds_what_can_be_read(&what);
+                    restarts += 1;
+                }
+                _ => play.hears(
+                    stream,
+                    if begun { random(6) == 0 } else { random(3) > 0 },
+                    0,
+                ),
+            }
+            play.check(&what);
+        }
+        // To the last, nothing that is empty is read.
+        let whole = play.whole();
+        play.restarts();
+        let left = std::iter::from_fn(|| play.receiver.poll_part());
+        let left: Vec<_> = left
+            .map(|it| (it.stream, Bytes::from(it.payload.parts().concat())))
+            .collect();
+        assert_eq!(left, whole, "{seed}");
+        assert!(play.receiver.is_empty() && play.receiver.window.is_empty());
+    }
+    assert!(
+        restarts > 400 && empty > 50 && lost > 1_000,
+        "{restarts} {empty} {lost}"
+    );
+}
+
+/// 3,000 messages are unread, some with an empty place between; the peer restarts and gives up again and again.
+#[test]
+fn a_restart_costs_the_same_however_much_is_unread() {
+    let mut play = Play::new();
+    for life in 0..40 {
+        for at in 0..75 {
+            play.hears(at % 3, true, 0);
+        }
+        play.hears(4, false, 0);
+        play.hears(0, true, 0);
+        play.gives_up(4);
+        play.hears(5, false, 0);
+        play.hears(0, true, 0);
+        let before = play.whole();
+        assert_eq!(before.len(), (life + 1) * 77);
+        work::take();
+        play.restarts();
+        assert!(work::take() < 500, "{life}");
+        assert_eq!(play.whole(), before);
+        play.check("after a restart");
+        play.holds_what_can_be_read("after a restart");
+    }
+}
+
+/// A message that was alone in a buffer smaller than it has no room in the next life, and what stood before its end goes with it.
+#[test]
+fn what_has_no_room_in_the_next_life_goes_from_the_end() {
+    let mut play = Play::new();
+    for at in 0..20 {
+        play.hears(at % 3, true, 0);
+    }
+    play.hears_late_end(5, 1);
+    let before = play.whole();
+    assert_eq!(before.len(), 23);
+    // One small enough that only the first have room.
+    play.config.receive_buffer = 1_500;
+    let room = (0..)
+        .take_while(|&it| {
+            receiver(&play.config)
+                .window
+                .has_memory_for(2 * it, it as usize)
+        })
+        .last();
+    let room = room.expect("some have") as usize;
+    for _ in 0..room {
+        play.hears(2, true, 0);
+    }
+    let all = play.whole();
+    play.restarts();
+    let kept = play.whole();
+    assert!(
+        kept.len() < all.len() && kept.len() + 30 > room,
+        "{} of {room}",
+        kept.len()
+    );
+    assert_eq!(kept, all[..kept.len()]);
+    play.check("after a restart");
+    play.holds_what_can_be_read("after a restart");
+}
+
+/// What was gathered of a message stays where the rest of it is unread, whatever is begun behind it; and goes where the rest will not come.
+#[test]
+fn what_was_gathered_goes_on_with_what_is_unread() {
+    for interleaved in [false, true] {
+        let mut play = Play::new();
+        if interleaved {
+            play.receiver.expect_interleaved(true, true);
+        }
+        let mut number = 0;
+        let mut piece = |play: &mut Play, stream: u16, flags: &str| {
+            if !interleaved {
+                return play.hears(stream, flags.contains('E'), 0);
+            }
+            let begins = flags.contains('B');
+            let data = IData {
+                tsn: Tsn(play.next),
+                stream_id: stream,
+                mid: Mid(u32::from(number / 2)),
+                piece: if begins {
+                    Piece::First { ppid: 0 }
+                } else {
+                    Piece::Later { fsn: Fsn(1) }
+                },
+                unordered: false,
+                ending: flags.contains('E'),
+                immediate: false,
+                user_data: Bytes::from(format!("{}", play.next)),
+            };
+            number += u16::from(stream == 1);
+            play.receiver
+                .handle_i_data(0, data, PathId(0), &mut play.trace);
+            play.next += 1;
+        };
+        piece(&mut play, 1, "B");
+        assert_eq!(play.receiver.poll_message(), Ok(None), "it is gathered");
+        piece(&mut play, 1, "E");
+        piece(&mut play, 1, "B");
+        play.restarts();
+        let message = play
+            .receiver
+            .poll_message()
+            .expect("not too long")
+            .expect("it is whole");
+        assert_eq!(message.payload.into_bytes(), "12");
+        assert_eq!(play.receiver.poll_message(), Ok(None));
+        play.check("all is read");
+        assert!(play.receiver.is_empty() && play.receiver.assembly.has_none());
+        play.hears(2, false, 0);
+        assert_eq!(play.receiver.poll_message(), Ok(None), "it is gathered");
+        assert!(!play.receiver.assembly.has_none());
+        play.restarts();
+        assert!(play.receiver.assembly.has_none(), "its end will not come");
+    }
+}
