@@ -1,12 +1,19 @@
 //! What a packet of an attacker's costs its receiver, whatever state it has brought an association into.
 //!
 //! `attacks` lists the attacks; `attacks NAME PACKETS` lets so many of the packets of one arrive. `valgrind --tool=callgrind
-//! --toggle-collect='*::packets_arrive*'` counts what that takes. `attacks NAME` tells how many packets there are, and bytes in them.
+//! --toggle-collect='*::packets_arrive*'` counts what that takes, and with `last` behind it what the last of them does. `attacks NAME` tells how many packets
+//! there are, bytes in them, and what they do once (how many messages they set free, and bytes that are sent), and bytes sent.
+//!
+//! `random SEED` is a name, too: a state and packets at random.
 #![expect(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
 use std::error::Error;
 
+#[path = "attacks/random.rs"]
+mod random;
+#[path = "attacks/resets.rs"]
+mod resets;
 #[path = "attacks/states.rs"]
 mod states;
 #[path = "attacks/table.rs"]
@@ -15,24 +22,42 @@ mod table;
 mod victim;
 
 use bytes::Bytes;
-use table::ATTACKS;
+use resets::RESETS;
+use table::{ATTACKS, Attack};
 use victim::Victim;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let Some(name) = arguments.first() else {
-        ATTACKS.iter().for_each(|it| println!("{}", it.0));
+        all().for_each(|it| println!("{}", it.0));
         return Ok(());
     };
-    let attack = ATTACKS.iter().find(|it| it.0 == name);
-    let (mut victim, packets) = attack.ok_or("no such attack")?.1();
+    let (mut victim, packets) = match name.strip_prefix("random ") {
+        Some(seed) => random::attack(seed.parse()?),
+        None => all().find(|it| it.0 == name).ok_or("no such attack")?.1(),
+    };
     let Some(count) = arguments.get(1) else {
         let bytes: usize = packets.iter().map(|it| it.len() + 12).sum();
-        println!("{} {bytes}", packets.len());
+        let (mut done, mut sent) = (0, 0);
+        for packet in &packets {
+            done += victim.does(packet);
+            sent += victim.sent;
+        }
+        println!("{} {bytes} {done} {sent}", packets.len());
         return Ok(());
     };
-    packets_arrive(&mut victim, &packets[..packets.len().min(count.parse()?)]);
+    let packets = &packets[..packets.len().min(count.parse()?)];
+    let first = match arguments.get(2).map(String::as_str) {
+        Some("last") => packets.len().saturating_sub(1),
+        _ => 0,
+    };
+    packets[..first].iter().for_each(|it| victim.hears(it));
+    packets_arrive(&mut victim, &packets[first..]);
     victim.still_lives()
+}
+
+fn all() -> impl Iterator<Item = &'static Attack> {
+    ATTACKS.iter().chain(RESETS)
 }
 
 /// What is counted.

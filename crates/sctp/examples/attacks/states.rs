@@ -148,6 +148,14 @@ pub fn body(kind: u8, length: usize) -> Vec<u8> {
     chunk(kind, 0, &vec![0; length])
 }
 
+/// The peer restarts with each packet.
+pub fn restarts(mut victim: Victim, parameters: &[u8]) -> (Victim, Vec<Bytes>) {
+    let bytes = victim.begins(parameters);
+    victim.restarts = Some(parameters.to_vec());
+    let all = (0..PACKETS).map(|_| vec![0; bytes].into()).collect();
+    (victim, all)
+}
+
 /// A FORWARD TSN for each packet, over one message more of which the beginning was delivered.
 pub fn endless(victim: &Victim, from: u32) -> Vec<Bytes> {
     packets(victim, |at| {

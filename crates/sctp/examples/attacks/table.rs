@@ -1,7 +1,7 @@
 //! The attacks: each a state, and packets that find it.
 
 use anabranch_sctp::SendOptions;
-use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::kind;
 use bytes::Bytes;
 
@@ -443,118 +443,20 @@ pub const ATTACKS: &[Attack] = &[
         let before = victim.origin.wrapping_sub(1).to_be_bytes();
         same(victim, filled(&chunk(kind::ASCONF_ACK, 0, &before)))
     }),
-    ("RE-CONFIG, one stream after another, much queued", || {
-        let mut victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
-        for at in 0..20_000 {
-            victim.sends((at % 20_000) as u16, 1, &SendOptions::default());
-        }
-        let mut number = 0;
-        let all = packets(&victim, |_| {
-            (0..60)
-                .flat_map(|_| {
-                    number += 1;
-                    reset(true, number - 1, &[number as u16])
-                })
-                .collect()
-        });
-        (victim, all)
-    }),
-    ("RE-CONFIG, many streams", || {
-        let victim = plain();
-        let all = packets(&victim, |at| {
-            reset(true, at, &(0..700).map(|it| it * 3).collect::<Vec<_>>())
-        });
-        (victim, all)
-    }),
-    ("RE-CONFIG, many streams of the peer", || {
+    ("restarts", || restarts(plain(), &offer(&[]))),
+    ("restarts, unread messages", || {
         let mut victim = plain();
-        waiting(&mut victim, 30_000, 30_000);
-        let all = packets(&victim, |at| {
-            reset(false, at, &(0..700).map(|it| it * 3).collect::<Vec<_>>())
-        });
-        (victim, all)
+        unread(&mut victim, 30_000, 30_000);
+        restarts(victim, &offer(&[]))
     }),
-    (
-        "RE-CONFIG, all streams of the peer, again and again",
-        || {
-            let mut victim = plain();
-            victim.says_all((0..30_000).map(|at| data(at, at as u16, 0, "BE")));
-            let mut number = 0;
-            let all = packets(&victim, |_| {
-                (0..60)
-                    .flat_map(|_| {
-                        number += 1;
-                        reset(false, number - 1, &[])
-                    })
-                    .collect()
-            });
-            (victim, all)
-        },
-    ),
-    ("RE-CONFIG, all streams, again and again", || {
-        let mut victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
-        victim.waits(MILLISECOND);
-        let mut number = 0;
-        let all = packets(&victim, |_| {
-            (0..60)
-                .flat_map(|_| {
-                    number += 1;
-                    reset(true, number - 1, &[])
-                })
-                .collect()
-        });
-        (victim, all)
-    }),
-    ("RE-CONFIG, the whole association, again and again", || {
-        let victim = plain();
-        let mut number = 0;
-        let all = packets(&victim, |_| {
-            (0..60)
-                .flat_map(|_| {
-                    number += 1;
-                    chunk(
-                        RE_CONFIG,
-                        0,
-                        &parameter(15, &(FIRST + number - 1).to_be_bytes()),
-                    )
-                })
-                .collect()
-        });
-        (victim, all)
-    }),
-    ("SACKs while resets wait", || {
-        let mut victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
-        for at in 0..2_000 {
-            let request = reset(true, at, &[at as u16]);
-            victim.says(&request);
-        }
-        let all = packets(&victim, |at| {
-            victim.sack(victim.acknowledged + 1 + at, &[], &[])
-        });
-        (victim, all)
-    }),
-    ("RE-CONFIG responses", || {
-        let victim = plain();
-        let response = parameter(16, &[0; 8]);
-        same(victim, filled(&chunk(RE_CONFIG, 0, &response)))
+    ("restarts, many addresses", || {
+        let addresses: Vec<u8> = (0..180)
+            .flat_map(|at| parameter(5, &address_of(at)))
+            .collect();
+        restarts(Victim::new(&addresses, |_| {}), &addresses)
     }),
     ("zero-length parameters", || {
         same(plain(), filled(&chunk(RE_CONFIG, 0, &[0; 4])))
-    }),
-    ("DATA held behind a reset that waits", || {
-        let mut victim = plain();
-        let mut value = Vec::new();
-        value.extend(FIRST.to_be_bytes());
-        value.extend([0; 4]);
-        value.extend(FIRST.wrapping_add(10_000).to_be_bytes());
-        let request = chunk(RE_CONFIG, 0, &parameter(13, &value));
-        victim.says(&request);
-        let all = packets(&victim, |at| {
-            (0..70)
-                .flat_map(|it| data(10_001 + 70 * at + it, 1, 0, "BE"))
-                .collect()
-        });
-        (victim, all)
     }),
     ("from an address of no association", || {
         let mut victim = plain();

@@ -31,6 +31,12 @@ pub struct Victim {
     /// How many TSNs from the first on it has heard acknowledged.
     pub acknowledged: u32,
     out: BytesMut,
+    /// Bytes that it has sent.
+    pub sent: usize,
+    /// Where each packet is a restart: what the peer says in its INITs.
+    pub restarts: Option<Vec<u8>>,
+    /// Which life of the peer's it is.
+    life: u32,
     /// Whether the association may be gone in the end.
     pub may_end: bool,
 }
@@ -68,8 +74,13 @@ pub fn packet(tag: u32, chunks: &[u8]) -> Bytes {
 
 /// An INIT, with further parameters.
 pub fn init(parameters: &[u8]) -> Vec<u8> {
+    init_of(0, parameters)
+}
+
+/// An INIT of a life.
+fn init_of(life: u32, parameters: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
-    value.extend(TAG.to_be_bytes());
+    value.extend((TAG + life).to_be_bytes());
     value.extend(WINDOW.to_be_bytes());
     value.extend([0xFF; 4]);
     value.extend(FIRST.to_be_bytes());
@@ -111,20 +122,32 @@ impl Victim {
             highest: 0,
             acknowledged: 0,
             out: BytesMut::new(),
+            sent: 0,
+            restarts: None,
+            life: 0,
             may_end: false,
         };
         victim.endpoint.listen(true);
-        let answer = victim.answer(&packet(0, &init(parameters)));
+        victim.begins(parameters);
+        victim.id = victim.endpoint.associations().next();
+        victim
+    }
+
+    /// The peer begins, or begins anew, with these parameters in its INIT. How many bytes it sends for that.
+    pub fn begins(&mut self, parameters: &[u8]) -> usize {
+        let init = packet(0, &init_of(self.life, parameters));
+        self.life += 1;
+        let answer = self.answer(&init);
         let number = |at: usize| {
             u32::from_be_bytes([answer[at], answer[at + 1], answer[at + 2], answer[at + 3]])
         };
-        victim.tag = number(16);
-        victim.origin = number(28);
-        victim.highest = victim.origin.wrapping_sub(1);
-        let cookie = cookie_of(&answer);
-        victim.hears(&packet(victim.tag, &chunk(kind::COOKIE_ECHO, 0, &cookie)));
-        victim.id = victim.endpoint.associations().next();
-        victim
+        self.tag = number(16);
+        self.origin = number(28);
+        self.highest = self.origin.wrapping_sub(1);
+        let echo = chunk(kind::COOKIE_ECHO, 0, &cookie_of(&answer));
+        let echo = packet(self.tag, &echo);
+        self.takes(&echo);
+        init.len() + echo.len()
     }
 
     /// The first packet that it answers with.
@@ -138,8 +161,44 @@ impl Victim {
         first.unwrap_or_default()
     }
 
-    /// A packet arrives, and what follows from it goes.
+    /// A packet arrives, or two by which the peer restarts, and what follows from it goes.
     pub fn hears(&mut self, packet: &Bytes) {
+        if let Some(parameters) = self.restarts.take() {
+            self.begins(&parameters);
+            self.restarts = Some(parameters);
+        } else {
+            self.takes(packet);
+        }
+    }
+
+    /// As [`Self::hears`]; what the packet did that is done once for each message: how many were delivered, acknowledged or given up, and one more for each
+    /// hundred bytes that were sent.
+    pub fn does(&mut self, packet: &Bytes) -> u64 {
+        let before = self.stands();
+        self.sent = 0;
+        self.hears(packet);
+        let sent = self.sent as u64 / 100;
+        match (before, self.stands()) {
+            (Some(before), Some(after)) => {
+                let came = u64::from(after.0.wrapping_sub(before.0)).min(1 << 16);
+                sent + came + before.1.saturating_sub(after.1)
+            }
+            // All goes at the end.
+            (Some(before), None) => sent + before.1,
+            _ => sent,
+        }
+    }
+
+    /// The last TSN that came with all before it, and small messages that wait to be sent or acknowledged.
+    fn stands(&self) -> Option<(u32, u64)> {
+        let association = self.endpoint.association(self.id?)?;
+        // A message of a byte holds nearly so much.
+        let waiting = association.held_to_send() / 200;
+        let lives = association.close_reason().is_none();
+        lives.then(|| (association.cumulative_tsn(), waiting as u64))
+    }
+
+    fn takes(&mut self, packet: &Bytes) {
         self.now += MILLISECOND / 10;
         self.endpoint
             .handle_datagram(self.now, self.path, Ecn::NotEct, packet.clone());
@@ -172,6 +231,7 @@ impl Victim {
             .is_some()
         {
             note_data(&self.out, &mut self.highest);
+            self.sent += self.out.len();
             self.out.clear();
         }
         while self.endpoint.poll_event().is_some() {}
