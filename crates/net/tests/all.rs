@@ -5,6 +5,7 @@ mod common;
 
 mod addresses;
 mod at_once;
+mod attempts;
 mod backlog;
 mod batches;
 mod broken;

@@ -1,0 +1,89 @@
+//! How far an attempt came that ends in vain.
+
+use crate::common;
+
+use std::time::Duration;
+
+use anabranch_net::{Association, CloseReason, Config, ConnectError, Endpoint, Lost, Peer};
+use common::{HANGS, LOOPBACK, bounded, without_timers};
+
+/// Tries with more patience each time, from `first` on, until the association gets as far as it can: on a busy machine the peer may be slow to
+/// answer the INIT.
+async fn as_far_as_it_goes<F>(first: Duration, attempt: impl Fn(Duration) -> F) -> ConnectError
+where
+    F: Future<Output = Result<Association, ConnectError>>,
+{
+    let mut patience = first;
+    loop {
+        let error = attempt(patience)
+            .await
+            .map(drop)
+            .expect_err("no COOKIE ACK");
+        if error != ConnectError::Lost(Lost(CloseReason::NoAnswer)) {
+            return error;
+        }
+        patience *= 2;
+    }
+}
+
+/// Somebody between a client and the endpoint at `port` who lets COOKIE ECHOs disappear; gives its own port.
+fn cookie_thief(port: u16) -> u16 {
+    const COOKIE_ECHO: u8 = 10;
+    let [front, back] = [0, 1].map(|_| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback"));
+    back.connect((LOOPBACK, port)).expect("loopback");
+    let own = front.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        let mut packet = [0; 65_536];
+        while let Ok((length, client)) = front.recv_from(&mut packet) {
+            if packet[12] == COOKIE_ECHO {
+                continue;
+            }
+            let _ = back.send(&packet[..length]);
+            // What answers an INIT; other packets of the client are no matter here.
+            if packet[12] == 1
+                && let Ok(length) = back.recv(&mut packet)
+            {
+                let _ = front.send_to(&packet[..length], client);
+            }
+        }
+    });
+    own
+}
+
+#[test]
+fn an_attempt_tells_how_far_it_came() {
+    bounded(async {
+        let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
+        let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+        let silent_port = silent.local_addr().expect("bound").port();
+        let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
+        let deaf = cookie_thief(server.udp_port());
+        // Only a limit that the caller sets ends the one, and only Max.Init.Retransmits the others.
+        let patient = Endpoint::bind(without_timers(config.clone())).expect("loopback");
+        config.sctp.max_init_retransmits = 3;
+        let quick = |rto: Duration| {
+            let rto = rto.as_nanos() as u64;
+            let config = config.clone().with(|it| {
+                it.sctp.profile.rto_initial.0 = rto;
+                (it.sctp.rto_min, it.sctp.rto_max) = (rto, rto);
+            });
+            Endpoint::bind(config).expect("loopback")
+        };
+        let at = |port| Peer::from((LOOPBACK, server.port())).over_udp(port);
+        let within = |port, limit| patient.connect_within(at(port), limit);
+        let in_vain = |port, rto| async move { quick(rto).connect(at(port)).await };
+        let (limit, rto) = (Duration::from_millis(300), Duration::from_millis(20));
+        let unanswered = Err(ConnectError::Lost(Lost(CloseReason::NoAnswer)));
+        assert_eq!(within(silent_port, limit).await.map(drop), unanswered);
+        assert_eq!(in_vain(silent_port, rto).await.map(drop), unanswered);
+        let unheard = ConnectError::Lost(Lost(CloseReason::NoCookieAck));
+        let slow = as_far_as_it_goes(limit, |limit| within(deaf, limit)).await;
+        assert_eq!(slow, unheard);
+        let slow = as_far_as_it_goes(rto, |rto| in_vain(deaf, rto)).await;
+        assert_eq!(slow, unheard);
+        patient.wait_idle().await;
+        let straight = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let up = patient.connect_within(straight, HANGS);
+        up.await.expect("it listens");
+    });
+}
