@@ -20,7 +20,7 @@ pub enum Closed {
     #[error("DTLS: {0}")]
     Dtls(String),
     /// The association ended.
-    #[error("the association ended: {0:?}")]
+    #[error("the association ended: {0}")]
     Association(CloseReason),
     /// No Binding request for 30 s: the peer is gone, or no longer wants to be sent to (RFC 7675 §5.1).
     #[error("the peer no longer asks whether we are here")]

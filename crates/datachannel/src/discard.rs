@@ -41,6 +41,31 @@ pub enum Discard {
     Payload,
 }
 
+impl Discard {
+    /// It in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Discard::NotOurs => "neither STUN nor DTLS",
+            Discard::Stun => "no Binding request",
+            Discard::StunCredentials => "wrong name or password",
+            Discard::UncheckedAddress => "unchecked address",
+            Discard::DtlsRecord => "DTLS record",
+            Discard::DtlsMessage => "DTLS handshake message",
+            Discard::DtlsHello => "DTLS ClientHello",
+            Discard::DtlsCertificate => "DTLS certificate",
+            Discard::DtlsAlert => "DTLS alert without protection",
+            Discard::DtlsEarly => "DTLS record before there are keys",
+            Discard::Late => "after the connection ended",
+            Discard::Dcep => "DCEP message",
+            Discard::OpenRefused => "DATA_CHANNEL_OPEN for a stream that is not free",
+            Discard::TooManyChannels => "too many channels",
+            Discard::AckUnexpected => "DATA_CHANNEL_ACK that was not asked for",
+            Discard::NoChannel => "message without a channel",
+            Discard::Payload => "message of no known kind",
+        }
+    }
+}
+
 /// How many were thrown away for each reason.
 #[derive(Clone, Debug, Default)]
 pub struct Discards(std::collections::BTreeMap<Discard, u64>);

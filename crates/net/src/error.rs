@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_sctp::{AddressChangeError, CloseReason, Violation};
+use anabranch_sctp::{AddressChangeError, CloseReason};
 use thiserror::Error;
 
 use crate::peer::Peer;
@@ -89,33 +89,11 @@ pub struct Lost(
 );
 
 fn words(reason: &CloseReason) -> String {
-    match reason {
-        CloseReason::Shutdown => "it was shut down".to_owned(),
-        CloseReason::AbortedHere => "aborted here".to_owned(),
-        CloseReason::AbortedByPeer { cause: None } => "aborted by the peer".to_owned(),
-        CloseReason::AbortedByPeer { cause: Some(cause) } => {
-            format!("aborted by the peer, cause {cause}")
-        }
-        CloseReason::PeerViolation(Violation::Protocol(what)) => {
-            format!("the peer broke the protocol: {what}")
-        }
-        CloseReason::PeerViolation(what) => format!("the peer broke the protocol ({what:?})"),
-        CloseReason::NoAnswer => "the peer does not answer".to_owned(),
-        CloseReason::NoCookieAck => "the peer answers INIT, but not COOKIE ECHO".to_owned(),
-        CloseReason::StaleCookie => "the peer finds every cookie stale".to_owned(),
-        CloseReason::ReceiveBufferExhausted => {
-            "the peer filled the receive buffer with what cannot be delivered".to_owned()
-        }
-        CloseReason::MessageTooLong { most } => {
-            format!("a message of the peer's is larger than {most} bytes (max_message_size)")
-        }
-        CloseReason::PeerUnreachable => "the peer cannot be reached any more".to_owned(),
-        CloseReason::ProtocolUnreachable => {
-            "nobody speaks SCTP at the peer's address any more".to_owned()
-        }
-        CloseReason::ShutdownTimeout => "the shutdown took too long".to_owned(),
-        other => format!("{other:?}"),
-    }
+    let setting = match reason {
+        CloseReason::MessageTooLong { .. } => " (max_message_size)",
+        _ => "",
+    };
+    format!("{reason}{setting}")
 }
 
 /// Why an association's addresses do not change.

@@ -42,7 +42,8 @@ pub struct RunRecord {
     pub packet_hops: u64,
     /// Simulated time, seconds.
     pub simulated: f64,
-    /// Flows whose transport gave up before its time, each with its reason: `sctp[1]: PeerUnreachable`.
+    /// Flows whose transport gave up before its time, each with its reason:
+    /// `sctp[1]: the peer cannot be reached any more`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }

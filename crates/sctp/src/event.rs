@@ -1,7 +1,9 @@
 //! What an association tells its user (RFC 9260 §11.2).
 
+use std::fmt;
 use std::net::IpAddr;
 
+use anabranch_wire::cause;
 use anabranch_wire::serial::{Ssn, Tsn};
 
 use crate::address_changes::{AddressChange, AddressChangeOutcome};
@@ -221,6 +223,39 @@ impl CloseReason {
     }
 }
 
+/// Why, in words that follow "the association ended: ".
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CloseReason::Shutdown => "it was shut down",
+            CloseReason::AbortedHere => "aborted here",
+            CloseReason::AbortedByPeer { cause: None } => "aborted by the peer",
+            CloseReason::AbortedByPeer { cause: Some(code) } => {
+                write!(f, "aborted by the peer, cause {code}")?;
+                return match cause::name(*code) {
+                    Some(name) => write!(f, " ({name})"),
+                    None => Ok(()),
+                };
+            }
+            CloseReason::PeerViolation(violation) => {
+                return write!(f, "the peer broke the protocol: {violation}");
+            }
+            CloseReason::NoAnswer => "the peer does not answer",
+            CloseReason::NoCookieAck => "the peer answers INIT, but not COOKIE ECHO",
+            CloseReason::StaleCookie => "the peer finds every cookie stale",
+            CloseReason::ReceiveBufferExhausted => {
+                "the peer filled the receive buffer with what cannot be delivered"
+            }
+            CloseReason::MessageTooLong { most } => {
+                return write!(f, "a message of the peer's is larger than {most} bytes");
+            }
+            CloseReason::PeerUnreachable => "the peer cannot be reached any more",
+            CloseReason::ProtocolUnreachable => "nobody speaks SCTP at the peer's address any more",
+            CloseReason::ShutdownTimeout => "the shutdown took too long",
+        })
+    }
+}
+
 /// What a peer did that ends an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -236,4 +271,21 @@ pub enum Violation {
     /// What no other cause tells, in the words that the peer was told it in: an acknowledgement of something never sent, or
     /// contradictory fragments (RFC 9260 §3.3.10.13).
     Protocol(&'static str),
+}
+
+/// What it did, in words.
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Violation::MissingCookie => "an INIT ACK without a cookie",
+            Violation::BadInitAck => {
+                "an INIT ACK with tag 0, no stream, or a window below 1500 bytes"
+            }
+            Violation::HostName => "an address given as a host name",
+            Violation::NoUserData(tsn) => {
+                return write!(f, "DATA without user data, TSN {}", tsn.0);
+            }
+            Violation::Protocol(what) => what,
+        })
+    }
 }

@@ -1,5 +1,7 @@
 //! What a connection tells its user.
 
+use std::fmt;
+
 /// Something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,4 +28,16 @@ pub enum Failure {
     TimedOut,
     /// [`Connection::abort`](crate::Connection::abort) was called here.
     Aborted,
+}
+
+/// Why, in words.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::Refused => "nobody listens there",
+            Failure::Reset => "reset by the peer",
+            Failure::TimedOut => "too many retransmissions in a row",
+            Failure::Aborted => "aborted here",
+        })
+    }
 }

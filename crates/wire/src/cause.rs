@@ -51,6 +51,33 @@ pub mod code {
     pub const UNSUPPORTED_HMAC: u16 = 0x0105;
 }
 
+/// The name of the cause of that code, as its RFC has it; `None` where none is known.
+pub fn name(code: u16) -> Option<&'static str> {
+    Some(match code {
+        code::INVALID_STREAM_IDENTIFIER => "Invalid Stream Identifier",
+        code::MISSING_MANDATORY_PARAMETER => "Missing Mandatory Parameter",
+        code::STALE_COOKIE => "Stale Cookie",
+        code::OUT_OF_RESOURCE => "Out of Resource",
+        code::UNRESOLVABLE_ADDRESS => "Unresolvable Address",
+        code::UNRECOGNIZED_CHUNK_TYPE => "Unrecognized Chunk Type",
+        code::INVALID_MANDATORY_PARAMETER => "Invalid Mandatory Parameter",
+        code::UNRECOGNIZED_PARAMETERS => "Unrecognized Parameters",
+        code::NO_USER_DATA => "No User Data",
+        code::COOKIE_RECEIVED_WHILE_SHUTTING_DOWN => "Cookie Received While Shutting Down",
+        code::RESTART_WITH_NEW_ADDRESSES => "Restart with New Addresses",
+        code::USER_INITIATED_ABORT => "User-Initiated Abort",
+        code::PROTOCOL_VIOLATION => "Protocol Violation",
+        code::RESTART_WITH_NEW_UDP_PORT => "Restart with New Encapsulation Port",
+        code::DELETE_LAST_ADDRESS => "Request to Delete Last Remaining IP Address",
+        code::RESOURCE_SHORTAGE => "Operation Refused Due to Resource Shortage",
+        code::DELETE_SOURCE_ADDRESS => "Request to Delete Source IP Address",
+        code::ILLEGAL_ASCONF_ACK => "Illegal ASCONF-ACK",
+        code::NO_AUTHORIZATION => "No Authorization",
+        code::UNSUPPORTED_HMAC => "Unsupported HMAC Identifier",
+        _ => return None,
+    })
+}
+
 /// A list of causes.
 pub type Causes = TlvList<Cause>;
 

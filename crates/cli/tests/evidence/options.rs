@@ -218,12 +218,12 @@ fn a_flow_that_failed_is_told() {
         &["run", "dead.toml", "--only", "other", "--out", "results"],
     );
     assert!(
-        said.contains("failed: sctp: PeerUnreachable in 1 of 1 runs of other"),
+        said.contains("failed: sctp: the peer cannot be reached any more in 1 of 1 runs of other"),
         "{said}"
     );
     let report =
         fs::read_to_string(directory.path().join("results/report.html")).expect("a report");
-    assert!(report.contains("sctp: PeerUnreachable"));
+    assert!(report.contains("sctp: the peer cannot be reached any more"));
 }
 
 #[test]

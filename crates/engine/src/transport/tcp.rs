@@ -332,7 +332,7 @@ impl Source {
         }
         while let Some(event) = connection.poll_event() {
             if let Event::Failed(failure) = event {
-                tally.failed = Some(format!("{failure:?}"));
+                tally.failed = Some(failure.to_string());
             }
         }
         for sample in connection.trace_mut().drain() {

@@ -260,7 +260,7 @@ impl Source {
         while let Some((_, event)) = self.endpoint.poll_event() {
             match event {
                 Event::Closed(reason) if reason != CloseReason::Shutdown => {
-                    self.tally.borrow_mut().failed = Some(format!("{reason:?}"));
+                    self.tally.borrow_mut().failed = Some(reason.to_string());
                 }
                 Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
                 _ => {}
