@@ -94,6 +94,7 @@ wrong! {
     record_of_no_probe: [("probes = [\"cwnd\"]", "probes = []")];
     measure_of_the_file_again_in_an_experiment: [("[[experiment]]", "[[measure]]\nmetric = \"mean_cwnd\"\nflow = \"sctp\"\nweighting = \"samples\"\n\n[[experiment]]")];
     setting_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt_delayed_ack = false,")];
+    setting_beside_what_takes_its_effect_away: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt = true, frto = true,")];
     sack_delay_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", delayed_sack = false, sack_delay = \"100 ms\",")];
     more_replications_than_a_number_holds: [("replications = 2", "replications = 99999999999")];
     zero_twice_in_a_sweep: [("[{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "[{ parameter = \"link.wire.loss.forward.probability\", values = [0, 0.1, -0.0] }]")];

@@ -60,16 +60,15 @@ settings! {
         /// had only been reordered.
         undo_spurious_reductions: bool = false, Kind::Flag, "RFC 3708";
         /// F-RTO: after a timeout, send new data when the first packet sent again is acknowledged. If the next SACK acknowledges data that was not sent
-        /// again, it had been late and not lost: the rest is not sent again, and the window is restored. Not with `cmt`, nor where retransmissions
+        /// again, it had been late and not lost: the rest is not sent again, and the window is restored. Not where retransmissions
         /// go to another address.
-        frto: bool = false, Kind::Flag, "RFC 5682 §3, RFC 4138";
+        frto: bool = false, Kind::Flag, "RFC 5682 §3, RFC 4138", not with cmt;
         /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the upper limit of the
         /// search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";
         /// Discover the path MTU of each path, up to `mtu`, by HEARTBEATs with padding. The first packets have 1200 bytes
-        /// over IPv4 and 1280 over IPv6. Has no effect with RSCTP, whose HEARTBEATs measure bandwidth. Off: packets have up
-        /// to `mtu` bytes.
-        path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899";
+        /// over IPv4 and 1280 over IPv6. RSCTP's HEARTBEATs measure bandwidth instead. Off: packets have up to `mtu` bytes.
+        path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899", not with rsctp;
         /// Outbound streams to request. `allocation` decides how many of them are used.
         outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
         /// Largest number of inbound streams to accept.
@@ -94,11 +93,6 @@ settings! {
         /// [`Association::poll_part`]: crate::Association::poll_part
         partial_delivery_point: Option<usize> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: MOST_BYTES }), "RFC 6458 §8.1.21";
-        /// Largest message that [`Association::poll_message`] assembles from parts. A larger one ends the association. A
-        /// message that is not delivered in parts may be as large as the receive buffer.
-        ///
-        /// [`Association::poll_message`]: crate::Association::poll_message
-        max_message: usize = 16 << 20, Kind::bytes(1, MOST_BYTES), "";
         /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was sent and is not acknowledged is kept
         /// beside it: at most this and twice `receive_buffer`, however large the peer's window is.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
@@ -222,6 +216,11 @@ settings! {
         accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
     }
     beside {
+        /// Largest message that [`Association::poll_message`] assembles from parts, bytes; at least 1. A larger one ends the association.
+        /// A message that is not delivered in parts may be as large as the receive buffer. No spec sets it: flows read parts.
+        ///
+        /// [`Association::poll_message`]: crate::Association::poll_message
+        max_message: usize = 16 << 20;
         /// Which text is followed, and the switches turned from it.
         profile: Profile = Profile::default();
         /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches

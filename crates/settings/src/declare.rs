@@ -5,13 +5,17 @@ use crate::error::SettingError;
 use crate::setting::Setting;
 use crate::value::Value;
 
+/// The setting of that name in a list, for who can do without: the nearest name is not looked for, which takes longer than all else.
+pub fn look_up(settings: &'static [Setting], name: &str) -> Option<&'static Setting> {
+    settings.iter().find(|setting| setting.name == name)
+}
+
 /// The setting of that name in a list.
 ///
 /// # Errors
 /// There is none; the nearest name is offered.
 pub fn find(settings: &'static [Setting], name: &str) -> Result<&'static Setting, SettingError> {
-    let found = settings.iter().find(|setting| setting.name == name);
-    found.ok_or_else(|| SettingError::unknown(name, settings))
+    look_up(settings, name).ok_or_else(|| SettingError::unknown(name, settings))
 }
 
 /// A setting's value from text.
@@ -48,26 +52,34 @@ pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<
 ///
 /// A line is the reason as a doc comment, then `name: type, "clause";`, the type one that implements [`Value`], whose kind
 /// and range are the switch's. A range of its own follows the type: `rto_initial: Span => TIMEOUT, "...";`. Where a spec has
-/// another name for it, that name follows the field's: `initial_cwnd as initial_window: ...`. What it `needs` may stand at the
-/// end, as in [`settings!`](crate::settings).
+/// another name for it, that name follows the field's: `initial_cwnd as initial_window: ...`. What it `needs` and what it has no effect
+/// with may stand at the end, as in [`settings!`](crate::settings).
 #[macro_export]
 macro_rules! switches {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal
-        $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?;)+) => {
+        $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?
+        $(, not with $($rival:ident $(= $($rival_word:literal)|+)?)or+)?;)+) => {
         /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct Profile {
             /// Name of the profile this one started from.
             pub name: &'static str,
-            $($(#[doc = $doc])+ $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])? pub $name: $type,)+
+            $($(#[doc = $doc])+
+                $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])?
+                $(#[doc = $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+)])?
+                pub $name: $type,)+
         }
 
         impl Profile {
             /// Every switch with its clause, its text and what it may be set to.
             pub const SWITCHES: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $name $(as $key)?),
-                about: concat!($($doc, "\n"),+ $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?),
+                about: concat!(
+                    $($doc, "\n"),+
+                    $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?
+                    $(, $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+))?
+                ),
                 clause: $clause,
                 kind: $crate::settings!(@kind $type $(=> $kind)?),
                 fallback: $crate::Fallback::Owner,
@@ -77,6 +89,12 @@ macro_rules! switches {
             pub const PARTNERS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
                 $crate::settings!(@key $name $(as $key)?),
                 &[$($($crate::settings!(@partner $partner $(= $($word)|+)?)),+)?],
+            )),+];
+
+            /// Every switch, and those beside which it has no effect.
+            pub const RIVALS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
+                $crate::settings!(@key $name $(as $key)?),
+                &[$($($crate::settings!(@partner $rival $(= $($rival_word)|+)?)),+)?],
             )),+];
         }
 
@@ -117,15 +135,16 @@ macro_rules! spelled {
 /// `beside`, as `field: type = default;`.
 ///
 /// A setting that has an effect only with another says so behind the clause: `needs rack`, or with one of several, and with some
-/// words of one alone: `needs pacing or congestion = "bbr" | "own"`. Its text and the check of a configuration ([`profiled!`](crate::profiled))
-/// are made from that.
+/// words of one alone: `needs pacing or congestion = "bbr" | "own"`. One that has no effect beside another says `not with cmt`, in the same
+/// way, and behind what it needs. Its text and the check of a configuration ([`profiled!`](crate::profiled)) are made from that.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[$meta:meta])*
         pub struct $owner:ident {
             $($(#[doc = $doc:literal])+ $field:ident $(as $key:ident)? : $type:ty = $default:expr, $kind:expr, $clause:literal
-                $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?;)+
+                $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?
+                $(, not with $($rival:ident $(= $($rival_word:literal)|+)?)or+)?;)+
         }
         beside {
             $($(#[doc = $beside_doc:literal])+ $beside:ident : $beside_type:ty = $beside_default:expr;)*
@@ -135,7 +154,10 @@ macro_rules! settings {
         #[non_exhaustive]
         pub struct $owner {
             $($(#[doc = $beside_doc])+ pub $beside: $beside_type,)*
-            $($(#[doc = $doc])+ $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])? pub $field: $type,)+
+            $($(#[doc = $doc])+
+                $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])?
+                $(#[doc = $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+)])?
+                pub $field: $type,)+
         }
 
         impl Default for $owner {
@@ -151,7 +173,11 @@ macro_rules! settings {
             /// Every setting with its text, its kind, its range and its clause.
             pub const SETTINGS: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $field $(as $key)?),
-                about: concat!($($doc, "\n"),+ $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?),
+                about: concat!(
+                    $($doc, "\n"),+
+                    $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?
+                    $(, $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+))?
+                ),
                 clause: $clause,
                 kind: $kind,
                 fallback: $crate::Fallback::Owner,
@@ -161,6 +187,12 @@ macro_rules! settings {
             pub const PARTNERS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
                 $crate::settings!(@key $field $(as $key)?),
                 &[$($($crate::settings!(@partner $partner $(= $($word)|+)?)),+)?],
+            )),+];
+
+            /// Every setting, and those beside which it has no effect.
+            pub const RIVALS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
+                $crate::settings!(@key $field $(as $key)?),
+                &[$($($crate::settings!(@partner $rival $(= $($rival_word)|+)?)),+)?],
             )),+];
         }
 
@@ -241,7 +273,7 @@ macro_rules! settings {
 
             /// The value of one as text, as [`Self::set`] reads it.
             pub fn show(&self, name: &str) -> Option<String> {
-                let setting = $crate::find(Self::$list, name).ok()?;
+                let setting = $crate::look_up(Self::$list, name)?;
                 Some(setting.kind.show(&self.get(name)?))
             }
         }
@@ -251,6 +283,13 @@ macro_rules! settings {
         concat!(
             " A value other than the default needs ", $crate::settings!(@need $first $(= $($first_word)|+)?),
             $(" or ", $crate::settings!(@need $partner $(= $($word)|+)?),)* ".\n"
+        )
+    };
+    // What it has no effect with: as the end of its text.
+    (@rivals $first:ident $(= $($first_word:literal)|+)? $(or $rival:ident $(= $($word:literal)|+)?)*) => {
+        concat!(
+            " It has no effect with ", $crate::settings!(@need $first $(= $($first_word)|+)?),
+            $(" or ", $crate::settings!(@need $rival $(= $($word)|+)?),)* ".\n"
         )
     };
     (@need $partner:ident $(= $first:literal $(| $word:literal)*)?) => {
@@ -299,8 +338,8 @@ macro_rules! profiled {
                 }
             }
 
-            /// Checks that each setting that differs from the profile's default has what it needs beside it: without, it
-            /// would have no effect.
+            /// Checks that each setting that differs from the profile's default has what it needs beside it, and nothing that
+            /// takes its effect away.
             ///
             /// # Errors
             /// The first that does not.
@@ -312,12 +351,21 @@ macro_rules! profiled {
                 };
                 let [own, default] =
                     [self, &fresh].map(|config| move |name: &str| of(config, name));
-                let all = Self::PARTNERS.iter().chain($profile::PARTNERS);
-                let mut needy = all.copied().filter(|(_, partners)| !partners.is_empty());
-                needy.try_for_each(|(name, partners)| {
-                    let setting = $crate::find(Self::SETTINGS, name);
-                    let setting = setting.or_else(|_| $crate::find($profile::SWITCHES, name))?;
-                    $crate::check_partners(setting, partners, &own, &default)
+                let partners = Self::PARTNERS.iter().chain($profile::PARTNERS);
+                let rivals = Self::RIVALS.iter().chain($profile::RIVALS);
+                let mut all = partners.zip(rivals);
+                all.try_for_each(|((name, partners), (_, rivals))| {
+                    if partners.is_empty() && rivals.is_empty() {
+                        return Ok(());
+                    }
+                    let setting = $crate::look_up(Self::SETTINGS, name);
+                    let setting = setting.or_else(|| $crate::look_up($profile::SWITCHES, name));
+                    match setting {
+                        Some(setting) => {
+                            $crate::check_partners(setting, [partners, rivals], &own, &default)
+                        }
+                        None => Ok(()),
+                    }
                 })
             }
 

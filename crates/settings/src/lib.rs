@@ -8,6 +8,7 @@
 //! its parameters, each a [`Setting`].
 #![forbid(unsafe_code)]
 
+mod counted;
 mod datum;
 mod declare;
 mod error;
@@ -24,8 +25,9 @@ mod setting;
 pub mod units;
 mod value;
 
+pub use counted::counted;
 pub use datum::Datum;
-pub use declare::{check, find, read, take};
+pub use declare::{check, find, look_up, read, take};
 pub use error::{Misfit, SettingError};
 pub use manual::Section;
 pub use nearest::nearest;

@@ -1,10 +1,10 @@
-//! A setting without which another has no effect.
+//! A setting without which another has no effect, or with which.
 
 use crate::datum::Datum;
 use crate::error::{Misfit, SettingError};
 use crate::setting::{OFF, Setting};
 
-/// What another setting needs beside it.
+/// What another setting needs beside it, or what takes its effect away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partner {
     /// The setting that must be on.
@@ -14,7 +14,7 @@ pub struct Partner {
 }
 
 impl Partner {
-    /// Whether the other setting has an effect with this value of the partner.
+    /// Whether this value of it is the one that is meant.
     fn works(&self, value: &Datum) -> bool {
         match (value, value.text()) {
             (_, Some(word)) if self.words.is_empty() => OFF.iter().all(|off| off.name != word),
@@ -36,34 +36,38 @@ impl Partner {
     }
 }
 
-/// Checks that a setting is left at its default, or that one of its partners is on.
+/// Checks that a setting is left at its default, or that one of its partners is on and none of its rivals.
 ///
 /// # Errors
-/// It is neither: what it is, and what it needs.
+/// It has no effect: what it is, and what it needs or what it has no effect with.
 pub fn check_partners(
     setting: &Setting,
-    partners: &[Partner],
+    [partners, rivals]: [&[Partner]; 2],
     value: &dyn Fn(&str) -> Option<Datum>,
     default: &dyn Fn(&str) -> Option<Datum>,
 ) -> Result<(), SettingError> {
-    let works = |partner: &Partner| value(partner.setting).is_none_or(|it| partner.works(&it));
     let (Some(found), Some(default)) = (value(setting.name), default(setting.name)) else {
         return Ok(());
     };
-    if found == default || partners.iter().any(works) {
+    if found == default {
         return Ok(());
     }
-    let needed: Vec<String> = partners.iter().map(Partner::shown).collect();
+    let is_on = |partner: &&Partner| value(partner.setting).is_some_and(|it| partner.works(&it));
+    let unknown = |partner: &&Partner| value(partner.setting).is_none();
+    let why = if let Some(rival) = rivals.iter().find(is_on) {
+        format!("with {}", rival.shown())
+    } else if partners.is_empty() || partners.iter().any(|it| is_on(&it) || unknown(&it)) {
+        return Ok(());
+    } else {
+        let needed: Vec<String> = partners.iter().map(Partner::shown).collect();
+        format!("without {}", needed.join(" or "))
+    };
     let default = setting.kind.show(&default);
-    let misfit = Misfit {
+    Err(setting.error(Misfit {
         found: setting.kind.show(&found),
-        allowed: format!(
-            "{default}, the default: it has no effect without {}",
-            needed.join(" or ")
-        ),
+        allowed: format!("{default}, the default: it has no effect {why}"),
         range: default,
         words: Vec::new(),
         parameter: None,
-    };
-    Err(setting.error(misfit))
+    }))
 }

@@ -114,6 +114,9 @@ impl Config {
                 allowed,
             ));
         }
+        if self.max_message == 0 {
+            return Err(refuse("max_message", "0 B", "1 B or more"));
+        }
         span("rto_min", self.rto_min, (LEAST_RTO, self.rto_max))?;
         // A profile's own is cut to the bounds (RFC 9260 §6.3.1); one that was asked for must lie between them.
         let initial = self.profile.rto_initial;
@@ -289,6 +292,23 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_beside_one_that_takes_its_effect_away_is_refused() {
+        for (given, rival) in [
+            (("frto", "true"), ("cmt", "true")),
+            (("path_mtu_discovery", "true"), ("rsctp", "true")),
+        ] {
+            assert_eq!(with(&[given]).check_partners(), Ok(()), "{given:?}");
+            assert_eq!(with(&[rival]).check_partners(), Ok(()), "{rival:?}");
+            let error = with(&[given, rival]).check_partners();
+            let error = error.expect_err(given.0);
+            assert_eq!(error.setting(), given.0);
+            let text = error.to_string();
+            let words = format!("it has no effect with `{}`", rival.0);
+            assert!(text.contains(&words), "{text}");
+        }
+    }
+
+    #[test]
     fn a_default_that_is_repeated_needs_no_partner_and_partners_are_settings() {
         for name in Profile::NAMES {
             let profile = Profile::by_name(name).expect("its own name");
@@ -299,7 +319,9 @@ mod tests {
             Ok(())
         );
         let all = Config::all_settings();
-        for (_, partners) in Config::PARTNERS.iter().chain(Profile::PARTNERS) {
+        let partners = Config::PARTNERS.iter().chain(Profile::PARTNERS);
+        let rivals = Config::RIVALS.iter().chain(Profile::RIVALS);
+        for (_, partners) in partners.chain(rivals) {
             for partner in *partners {
                 let known = all.iter().find(|it| it.name == partner.setting);
                 let known = known.unwrap_or_else(|| panic!("{} is no setting", partner.setting));

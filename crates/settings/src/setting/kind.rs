@@ -364,15 +364,14 @@ impl Kind {
                 items.join(", ")
             }
             (Kind::Amount { counted, .. }, Datum::Segments(number)) => {
-                format!("{number} {counted}")
+                crate::counted(*number, counted.trim_end_matches('s'))
             }
             (_, Datum::Flag(flag)) => flag.to_string(),
             (_, Datum::Whole(number)) => number.to_string(),
             (_, Datum::Real(number)) => number.to_string(),
-            (_, Datum::Segments(number)) => format!("{number} segments"),
+            (_, Datum::Segments(number)) => crate::counted(*number, "segment"),
             (_, Datum::Word(word)) => word.clone(),
-            (_, Datum::List(items)) if items.len() == 1 => "1 value".to_owned(),
-            (_, Datum::List(items)) => format!("{} values", items.len()),
+            (_, Datum::List(items)) => crate::counted(items.len(), "value"),
             (_, Datum::Variant { kind, .. }) => kind.clone(),
             (_, Datum::Table(_)) => "a table".to_owned(),
         }
