@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Size, Span};
+use anabranch_settings::counted;
 use anabranch_transport::time::SECOND;
 
 use crate::discipline::{self, DROP_TAIL};
@@ -56,7 +57,11 @@ pub fn x_of(buffer: Option<u64>) -> String {
 
 /// The x of a setting that decides.
 pub fn x_of_setting(setting: Setting) -> String {
-    format!("{}, {}", x_of(setting.buffer), count(setting.streams))
+    format!(
+        "{}, {}",
+        x_of(setting.buffer),
+        counted(setting.streams, "stream")
+    )
 }
 
 /// Runs of settings, each a point of one experiment, in their order.
@@ -355,7 +360,7 @@ fn buffers(document: Document, wanted: &Wanted<'_>, streams: u16) -> Document {
     };
     let points = shown.chain([None]).map(point).collect();
     let sweep = sweep("buffer", points).with("label", "receive buffer");
-    let title = format!("{} of {}", count(streams), wanted.control);
+    let title = format!("{} of {}", counted(streams, "stream"), wanted.control);
     let buffers = experiment(&experiment_of(streams))
         .with("title", title)
         .with("replications", wanted.evidence.around)
@@ -413,7 +418,7 @@ fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
     let document = document.push("table", table(DECISION, "What decides"));
     let streams = wanted.evidence.streams.iter();
     streams.fold(document, |document, &streams| {
-        let title = format!("{control}, {}", count(streams));
+        let title = format!("{control}, {}", counted(streams, "stream"));
         document.push("table", table(&experiment_of(streams), &title))
     })
 }
@@ -423,10 +428,13 @@ pub const FIGURE: &str = "goodput";
 
 fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
     let evidence = wanted.evidence;
-    let shown = (x_of(wanted.shown.buffer), count(wanted.shown.streams));
+    let shown = (
+        x_of(wanted.shown.buffer),
+        counted(wanted.shown.streams, "stream"),
+    );
     let of_streams = |&streams: &u16| {
         Table::new()
-            .with("label", count(streams))
+            .with("label", counted(streams, "stream"))
             .with("series", FLOW)
             .with("metric", GOODPUT)
             .with("experiment", experiment_of(streams))
@@ -495,9 +503,4 @@ pub fn scaled(question: &Question) -> String {
              their size there."
         ),
     }
-}
-
-/// So many streams, in words.
-pub fn count(streams: u16) -> String {
-    format!("{streams} stream{}", if streams == 1 { "" } else { "s" })
 }

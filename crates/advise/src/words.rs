@@ -2,6 +2,7 @@
 
 use anabranch_report::statistics::Summary;
 use anabranch_report::{Words, table};
+use anabranch_settings::counted;
 
 use crate::discipline::DROP_TAIL;
 use crate::evidence::{Advice, Drift, Limit, Tried};
@@ -9,7 +10,7 @@ use crate::knobs;
 use crate::question::{Control, Question};
 use crate::ranking::Ranking;
 use crate::recovery;
-use crate::spec::{count, percent, x_of};
+use crate::spec::{percent, x_of};
 use crate::trials::Answer;
 
 mod layout;
@@ -168,9 +169,9 @@ fn advised_items(
     let setting = advised.setting;
     let carried = vec![
         format!(
-            "{} (95 % interval, {} runs)",
+            "{} (95 % interval, {})",
             goodput(&advised.goodput),
-            advice.replications[0]
+            counted(advice.replications[0], "run")
         ),
         format!(
             "= {} of the {} without limit",
@@ -270,9 +271,9 @@ fn size(advice: &Advice) -> Vec<String> {
                 false => "not the same as on the smaller path: an estimate",
             };
             lines.push(format!(
-                "at full size {} in {} runs:",
+                "at full size {} in {}:",
                 goodput(&full.goodput),
-                full.goodput.replications
+                counted(full.goodput.replications, "run")
             ));
             lines.push(verdict.to_owned());
         }
@@ -327,7 +328,7 @@ fn tried(advice: &Advice) -> String {
         .map(|tried| tried.setting.streams)
         .collect();
     shown.dedup();
-    rows[0].extend(shown.into_iter().map(count));
+    rows[0].extend(shown.into_iter().map(|streams| counted(streams, "stream")));
     let buffers = advice
         .tried
         .iter()
@@ -413,7 +414,7 @@ fn doubts(advice: &Advice) -> Option<String> {
             "The search chose {} and {}; fresh losses did not confirm it, so that the next larger setting that they do confirm \
              is advised.",
             x_of(chosen.buffer),
-            count(chosen.streams)
+            counted(chosen.streams, "stream")
         ));
     }
     if advice.search.exhausted {
@@ -436,8 +437,8 @@ fn effort(ranking: &Ranking, first: &Advice, better: Option<&Advice>) -> String 
     let start: u64 = settled().map(|settled| settled.runs).sum();
     let events = events + settled().map(|settled| settled.events).sum::<u64>();
     format!(
-        "Simulated: {} runs to rank, {start} to see when a sender settles, {found} to find and {confirmed} to confirm; {:.1} million events.\n",
-        ranking.runs,
+        "Simulated: {} to rank, {start} to see when a sender settles, {found} to find and {confirmed} to confirm; {:.1} million events.\n",
+        counted(ranking.runs, "run"),
         (ranking.events + events) as f64 / 1e6
     )
 }

@@ -17,8 +17,12 @@ pub fn whole<T: TryFrom<u64>>(
             .and_then(|number| T::try_from(number).ok())
             .ok_or_else(|| {
                 let (least, most) = (allowed.start(), allowed.end());
+                // That it is not negative would be no answer to one that is too large.
+                let is_large = text.bytes().all(|byte| byte.is_ascii_digit());
                 match *most {
-                    u64::MAX => format!("found {text:?}; write a whole number, {least} or more"),
+                    u64::MAX if !is_large => {
+                        format!("found {text:?}; write a whole number, {least} or more")
+                    }
                     most => format!("found {text:?}; write a whole number, {least} to {most}"),
                 }
             })

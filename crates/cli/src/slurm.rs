@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anabranch_settings::counted;
+
 use crate::arguments::{Common, Slurm};
 use crate::failure::Failure;
 use crate::shell::quoted;
@@ -29,7 +31,8 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     let (tasks, runs) = (arguments.array as usize, plan.runs());
     if tasks > runs {
         return Err(Failure::Asked(format!(
-            "found --array {tasks}; the spec has {runs} runs, and each task needs one"
+            "found --array {tasks}; the spec has {}, and each task needs one",
+            counted(runs, "run")
         )));
     }
     let out = common.out.clone();
@@ -61,7 +64,9 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     if arguments.dry_run {
         writeln!(
             said,
-            "{tasks} tasks for {runs} runs: sbatch {}",
+            "{} for {}: sbatch {}",
+            counted(tasks, "task"),
+            counted(runs, "run"),
             array.display()
         )?;
         writeln!(
@@ -75,7 +80,12 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     let after = format!("--dependency=afterok:{job}");
     // Without the array's results it would wait for ever.
     let merged = submit(&["--parsable", "--kill-on-invalid-dep=yes", &after], &merge)?;
-    writeln!(said, "array: job {job}, {tasks} tasks for {runs} runs")?;
+    writeln!(
+        said,
+        "array: job {job}, {} for {}",
+        counted(tasks, "task"),
+        counted(runs, "run")
+    )?;
     writeln!(said, "merge: job {merged}, after them")?;
     writeln!(said, "report: {}", out.join("report.html").display())?;
     writeln!(said, "logs: {}/*.log", folder.display())?;

@@ -24,8 +24,9 @@ use anabranch_report::Outputs;
 use anabranch_report::outputs::TALLIES;
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_scenario::nearest::nearest;
-use anabranch_scenario::records::Results;
+use anabranch_scenario::records::{Manifest, Results};
 use anabranch_scenario::schema::json_schema;
+use anabranch_settings::counted;
 
 use crate::arguments::{Common, Merge, Reproduce, Run};
 use crate::failure::{Failure, unread};
@@ -211,6 +212,7 @@ fn work(
             .map(|experiment| experiment.id.clone());
     });
     let store = open(&directory)?;
+    tell_replaced(&directory, &plan.spec.name);
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     interruption.keeps(&directory);
@@ -246,10 +248,25 @@ fn open(directory: &Path) -> Result<Store, Failure> {
         } = damage;
         let path = path.display();
         note(format_args!(
-            "note: {path}: {bytes} bytes are damaged; runs lost, and to be repeated: {lost}; runs kept: {runs}"
+            "note: {path}: damaged: {}; runs lost, and to be repeated: {lost}; runs kept: {runs}",
+            counted(bytes, "byte")
         ));
     }
     Ok(store)
+}
+
+/// Says that a directory has the results of another spec, which those of `name` replace.
+pub fn tell_replaced(directory: &Path, name: &str) {
+    let Ok(text) = fs::read_to_string(directory.join("manifest.json")) else {
+        return;
+    };
+    let manifest: Result<Manifest, _> = serde_json::from_str(&text);
+    if let Some(before) = manifest.ok().map(|it| it.name).filter(|it| it != name) {
+        note(format_args!(
+            "note: {}: the results of {before} are replaced by those of {name}; files of {before} that {name} has not stay",
+            directory.display()
+        ));
+    }
 }
 
 /// Makes a share of a plan's runs.
@@ -373,7 +390,7 @@ fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Fai
 fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let runs = outputs.results.manifest.runs;
-    writeln!(out, "{runs} {}", if runs == 1 { "run" } else { "runs" })?;
+    writeln!(out, "{}", counted(runs, "run"))?;
     for failure in outputs.results.failures() {
         writeln!(out, "failed: {failure}")?;
     }

@@ -17,6 +17,7 @@ use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::vocabulary::{MeasureName, Vocabulary};
 use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, validate, wanted};
+use anabranch_settings::counted;
 use sha2::{Digest, Sha256};
 
 use crate::kinds::Standard;
@@ -195,9 +196,9 @@ fn check_runs(
     let key = item.and_then(|item| item.get("replications"));
     let place = key.or(item).unwrap_or(root).place.clone();
     let message = format!(
-        "found {} points with {} replications each{}, and {all} runs in all; a plan has at most {MAX_RUNS}",
-        largest.points.len(),
-        largest.replications,
+        "found {} with {} each{}, and {all} runs in all; a plan has at most {MAX_RUNS}",
+        counted(largest.points.len(), "point"),
+        counted(largest.replications, "replication"),
         if request.replications.is_some() {
             " (--replications)"
         } else {

@@ -343,10 +343,23 @@ fn a_flow_whose_packets_are_too_large_says_so() {
         panic!("{:?}", record.failures);
     };
     let before = "f: it delivered nothing, and the link up-r dropped ";
-    let after = " packets that were larger than it carries (`mtu`)";
+    let after = " packets larger than it carries (`mtu`)";
     let dropped = failure
         .strip_prefix(before)
         .and_then(|it| it.strip_suffix(after))
         .and_then(|it| it.parse::<u64>().ok());
     assert!(dropped.is_some_and(|it| it > 10), "{failure}");
+}
+
+/// Its tables have zeros, and the run says of which kind they are.
+#[test]
+fn a_flow_that_delivers_nothing_says_so() {
+    let all = "loss = { model = \"bernoulli\", probability = 1 }";
+    let record = run(&square(all, all, ""));
+    assert_eq!(record.failures, ["f: it delivered nothing"]);
+    // Why it gave up is enough.
+    let quick = "streams = 1, max_init_retransmits = 0, rto_max = \"1 s\"";
+    let text = square(all, all, "").replace("\"udp\"", &format!("\"sctp\", {quick}"));
+    assert!(text.contains(quick), "{text}");
+    assert_eq!(run(&text).failures, ["f: the peer does not answer"]);
 }

@@ -43,6 +43,7 @@ pub mod wifi;
 pub mod world;
 mod write;
 
+pub use anabranch_settings::counted;
 pub use families::{Loss, Propagation, Queue, Workload};
 pub use flow::{Flow, Start};
 pub use measure::Metric;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use anabranch_settings::counted;
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
 use crate::nearest::nearest;
@@ -181,13 +182,8 @@ impl fmt::Display for SpecError {
         for problem in &self.problems {
             writeln!(f, "{}\n", self.render(problem))?;
         }
-        let count = self.problems.len();
-        write!(
-            f,
-            "{}: {count} {}; nothing was run",
-            self.file,
-            if count == 1 { "error" } else { "errors" }
-        )
+        let count = counted(self.problems.len(), "error");
+        write!(f, "{}: {count}; nothing was run", self.file)
     }
 }
 

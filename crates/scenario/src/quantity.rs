@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anabranch_settings::counted;
 use anabranch_settings::quantity::{parse, whole};
 use anabranch_settings::units::{
     self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, pattern,
@@ -173,8 +174,8 @@ impl Amount {
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Amount::Packets(n) => write!(f, "{n} packets"),
-            Amount::Segments(n) => write!(f, "{n} segments"),
+            Amount::Packets(n) => f.write_str(&counted(*n, "packet")),
+            Amount::Segments(n) => f.write_str(&counted(*n, "segment")),
             Amount::Bytes(n) => Size(*n).fmt(f),
         }
     }

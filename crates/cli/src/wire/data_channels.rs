@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anabranch_datachannel::{
     BindError, ChannelOptions, Config, DataChannel, Payload, PeerConnection, Reliability,
 };
+use anabranch_settings::counted;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::StatusCode;
@@ -144,7 +145,7 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
     }
     log.say(format_args!("connection ended: {}", peer.closed().await));
     for (reason, count) in peer.discards() {
-        log.say(format_args!("  thrown away: {count} for {reason:?}"));
+        log.say(format_args!("  thrown away: {count}, {}", reason.name()));
     }
 }
 
@@ -169,6 +170,8 @@ async fn echo(log: Log, channel: DataChannel) {
         _ => format!(", {} given up", channel.abandoned()),
     };
     log.say(format_args!(
-        "channel {id} {label:?} closed: {messages} messages, {bytes} bytes{given_up}"
+        "channel {id} {label:?} closed: {}, {}{given_up}",
+        counted(messages, "message"),
+        counted(bytes, "byte")
     ));
 }

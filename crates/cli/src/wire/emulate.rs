@@ -13,6 +13,7 @@ use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::beside;
 use anabranch_lab::folder::Folder;
 use anabranch_scenario::Spec;
+use anabranch_settings::counted;
 use anabranch_sim::{BuildError, DropCounts, DropReason, Family, Seed};
 
 use super::Interrupts;
@@ -172,7 +173,8 @@ fn line(report: &Report) -> String {
     let [there, back] = [report.sent[1], report.sent[0]];
     let dropped = drops(&report.dropped);
     format!(
-        "{there} packets there, {back} back, dropped: {dropped}, overrun: {}; {}",
+        "{} there, {back} back, dropped: {dropped}, overrun: {}; {}",
+        counted(there, "packet"),
         report.overrun,
         timing(&report.timing)
     )

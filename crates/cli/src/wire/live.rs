@@ -17,6 +17,7 @@ use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
 use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::{Flow, Spec};
+use anabranch_settings::counted;
 use anabranch_sim::workload::{Offer, Workload};
 use anabranch_sim::{BuildError, Seed};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
@@ -88,12 +89,13 @@ pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
 fn flow(spec: &Spec) -> Result<&Flow, String> {
     let [flow] = &spec.flows[..] else {
         let found = spec.flows.len();
-        return Err(format!("it has {found} flows; one can be run"));
+        return Err(format!("it has {}; one can be run", counted(found, "flow")));
     };
     if flow.count.0 != 1 {
         return Err(format!(
-            "flow {} has {} members; one can be run",
-            flow.name, flow.count.0
+            "flow {} has {}; one can be run",
+            flow.name,
+            counted(flow.count.0, "member")
         ));
     }
     if !sctp::ENTRY.kind.is_of(&flow.transport) {
@@ -168,8 +170,8 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
     let report = emulator.stop();
     if report.overrun > 0 {
         return Err(format!(
-            "the emulator could not keep up: {} packets were lost beside the emulated losses",
-            report.overrun
+            "the emulator could not keep up; lost beside the emulated losses: {}",
+            counted(report.overrun, "packet")
         ));
     }
     note(format_args!(

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use anabranch_settings::counted;
 use tokio::sync::oneshot;
 
 /// Lines that wait for a reader. Beyond it they are counted, and the number is printed once there is room again.
@@ -95,7 +96,8 @@ impl Printer {
 
 /// What is printed in the place of lines that were dropped.
 fn remark(dropped: u64) -> String {
-    format!("({dropped} lines dropped: the output was not read)")
+    let dropped = counted(dropped, "line");
+    format!("({dropped} dropped: the output was not read)")
 }
 
 fn write_all(lines: &Receiver<String>, mut out: impl Write, shared: &Shared) {

@@ -2,6 +2,7 @@
 
 use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
 use anabranch_scenario::quantity::Size;
+use anabranch_settings::counted;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -11,6 +12,7 @@ use super::metrics::Metrics;
 use super::pace::Pace;
 use super::print::Printer;
 use super::talk::{Job, PPID, Received, Sent, Text};
+use super::watch::Sends;
 use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged, in_brackets};
 use crate::failure::Failure;
 
@@ -85,11 +87,12 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         rate: None,
     };
     let (sender, mut accepted) = tokio::sync::mpsc::channel(1);
-    for endpoint in &bound.endpoints {
+    for (index, endpoint) in bound.endpoints.iter().enumerate() {
         let (endpoint, sender) = (endpoint.clone(), sender.clone());
         tokio::spawn(async move {
             while let Ok(association) = endpoint.accept().await {
-                if sender.send((endpoint.port(), association)).await.is_err() {
+                let at = (index, endpoint.port());
+                if sender.send((at, association)).await.is_err() {
                     break;
                 }
             }
@@ -103,7 +106,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
             next = accepted.recv() => next,
             () = interrupts.next() => break,
         };
-        let Some((port, association)) = next else {
+        let Some(((endpoint, port), association)) = next else {
             return Err(Failure::Wire("the endpoint's task is gone".to_owned()));
         };
         let peer = association.status().map(|status| status.primary.address);
@@ -116,6 +119,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
             several,
             json: arguments.json,
             printer: printer.clone(),
+            sends: bound.watched.sends(endpoint, association.id()),
         };
         let metrics = arguments.metrics.is_some().then(|| metrics.clone());
         let serving = tokio::spawn(async move {
@@ -166,6 +170,8 @@ struct Log {
     several: bool,
     json: bool,
     printer: Printer,
+    /// Told if a sink is asked to send.
+    sends: Sends,
 }
 
 impl Log {
@@ -202,7 +208,7 @@ async fn attend(
     log.say("up", json!({ "extensions": extensions }), &[up]);
     let mut count = Count::default();
     let result = match service {
-        Service::Sink => sink(&association, &mut count).await,
+        Service::Sink => sink(&association, &log.sends, &mut count).await,
         Service::Echo => echo(&association, &mut count).await,
         Service::Source => source(&association, job, at_once, &mut count).await,
     };
@@ -217,7 +223,11 @@ async fn attend(
         "error": lost,
     });
     let size = Size(bytes);
-    let totals = format!("{messages} messages, {size}, {retransmitted} chunks sent again");
+    let totals = format!(
+        "{}, {size}, {} sent again",
+        counted(messages, "message"),
+        counted(retransmitted, "chunk")
+    );
     let end = lost
         .clone()
         .unwrap_or_else(|| "closed gracefully".to_owned());
@@ -232,14 +242,17 @@ fn text_of(part: &MessagePart) -> Option<Text> {
 }
 
 /// Takes what comes, and tells the client what that was; but sends, if the first message asks for that.
-async fn sink(association: &Association, count: &mut Count) -> Result<(), Lost> {
+async fn sink(association: &Association, sends: &Sends, count: &mut Count) -> Result<(), Lost> {
     let mut first = true;
     let mut between: Option<[Instant; 2]> = None;
     let mut wanted = None;
     while let Some(part) = association.recv_part().await? {
         let first = std::mem::take(&mut first);
         match text_of(&part) {
-            Some(Text::Source(job)) if first => return send(association, job, count).await,
+            Some(Text::Source(job)) if first => {
+                sends.tell();
+                return send(association, job, count).await;
+            }
             Some(Text::Count { messages }) => wanted = Some(messages),
             _ => {
                 let now = Instant::now();

@@ -16,12 +16,18 @@ use anabranch_scenario::quantity::{Rate, Span};
 use anabranch_transport::{Nanos, Probe};
 
 use crate::failure::Failure;
+use crate::work::tell_replaced;
+
+/// What the spec of a trace is called.
+const NAME: &str = "trace";
 
 /// Tries the directory before anything is run.
 pub fn check(directory: &Path) -> Result<(), Failure> {
     Store::create(directory)
         .map(drop)
-        .map_err(|error| Failure::Asked(format!("{error}; `--trace` names another directory")))
+        .map_err(|error| Failure::Asked(format!("{error}; `--trace` names another directory")))?;
+    tell_replaced(directory, NAME);
+    Ok(())
 }
 
 /// Writes the directory of one association.
@@ -77,7 +83,7 @@ fn spec(transport: &Transport, observed: &Observed) -> Document {
         .with("workload", Table::new().with("kind", "bulk"))
         .with("transport", transport);
     let record = Table::new().with("flow", FLOW).with("probes", probes);
-    let mut document = Document::new("trace")
+    let mut document = Document::new(NAME)
         .head(
             "A run on real sockets. The link stands for a network of which nothing is known: its rate and delay are no\nmeasurements, and simulating this file would not repeat the run.",
         )

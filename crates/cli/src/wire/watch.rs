@@ -1,6 +1,6 @@
 //! `--capture` and `--trace`: what an endpoint's packets and associations were.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,37 @@ use crate::note::note;
 /// Samples kept of a run: 24 bytes each. A trace ends there, and says so.
 const MOST_SAMPLES: usize = 20_000_000;
 
+/// An association of an endpoint, by the endpoint's place.
+type Key = (usize, AssociationId);
+
 /// What is written and kept.
 #[derive(Default)]
 struct Kept {
     capture: Option<PacketFile<BufWriter<File>>>,
     /// By endpoint and association, in the order in which those of an endpoint began.
-    associations: BTreeMap<(usize, AssociationId), (u32, Observed)>,
+    associations: BTreeMap<Key, (u32, Observed)>,
+    /// Those over which data goes out, where others receive: what comes in is only what the ends say to each other.
+    senders: BTreeSet<Key>,
     samples: usize,
     /// What is not in the spool yet.
     unwritten: Vec<Numbered>,
+}
+
+/// Tells that data goes out over an association whose service is to receive.
+pub struct Sends {
+    kept: Arc<Mutex<Kept>>,
+    key: Key,
+}
+
+impl Sends {
+    /// It does.
+    pub fn tell(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody asks where nothing is kept of an association.
+        if kept.associations.contains_key(&self.key) {
+            kept.senders.insert(self.key);
+        }
+    }
 }
 
 /// An endpoint's side.
@@ -182,8 +204,16 @@ fn spool(directory: &Path, kept: &Arc<Mutex<Kept>>) -> Result<Spool, Failure> {
 }
 
 impl Watched {
+    /// For who finds out that data goes out over an association.
+    pub fn sends(&self, endpoint: usize, association: AssociationId) -> Sends {
+        Sends {
+            kept: Arc::clone(&self.kept),
+            key: (endpoint, association),
+        }
+    }
+
     /// Ends the capture, and writes the results directory of the first association. `receives`: data comes in, and not only what the
-    /// ends say to each other beside it. `failed`: why it ended otherwise than gracefully.
+    /// ends say to each other beside it, unless [`Sends`] told otherwise. `failed`: why it ended otherwise than gracefully.
     pub fn finish(
         self,
         transport: &Transport,
@@ -203,15 +233,16 @@ impl Watched {
             return Ok(());
         };
         let full = kept.samples == MOST_SAMPLES;
-        let Some((_, (_, mut observed))) = kept.associations.pop_first() else {
+        let Some((key, (_, mut observed))) = kept.associations.pop_first() else {
             return Err(Failure::Wire(format!(
                 "no association was established, so {} has no series",
                 directory.display()
             )));
         };
+        let sends = kept.senders.contains(&key);
         drop(kept);
         observed.failed = failed;
-        if !receives {
+        if sends || !receives {
             observed.deliveries.clear();
         }
         if full {

@@ -320,3 +320,23 @@ fn both_directions_at_once_and_at_a_rate() {
         );
     }
 }
+
+/// A sink that its client asks to send knows its own window, and that the client's few words are no data.
+#[test]
+fn a_sink_that_is_asked_to_send_traces_what_it_sends() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = server(here, "sink", &["--trace", "traced"]);
+    let port = sink.port("UDP port");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port];
+    let perf = run(here, &[&perf[..], &["-R", "-n", "300 kB", "-i", "0"]].concat());
+    assert!(perf.status.success(), "{}", text(&perf.stderr));
+    let (status, said) = sink.end();
+    assert_eq!(status, 0, "{said}");
+    let shown = run(here, &["show", "traced"]);
+    let shown = text(&shown.stdout);
+    assert!(
+        shown.contains("Congestion window") && !shown.contains("goodput"),
+        "{shown}"
+    );
+}

@@ -1,18 +1,21 @@
-//! Flows that can reach nothing: packets of theirs, or the answers, have no way.
+//! Flows that delivered nothing, and those that can reach nothing: packets of theirs, or the answers, have no way.
 
 use std::net::IpAddr;
 
+use anabranch_settings::counted;
 use anabranch_sim::{Direction, DropReason, LinkId, Passage, Seed, Ways};
 use anabranch_transport::{Nanos, time};
 
 use super::{WorldError, build};
+use crate::agent::tally::Tally;
 use crate::flows::start;
 use crate::metric::{FlowOutcome, LinkOutcome};
 use crate::network::Built;
 use crate::plan::PlannedPoint;
 use crate::resolved::Member;
 
-/// What is said of the flows of a run that had no way: at their start, or at all. `outcomes` tells which delivered nothing.
+/// What is said of the flows of a run that delivered nothing, or had no way: at their start, or at all. Of one that gave up, `outcomes`
+/// tells why.
 pub fn failures(
     point: &PlannedPoint,
     seed: Seed,
@@ -29,21 +32,19 @@ pub fn failures(
                 .iter()
                 .any(|side| !link.outages(*side).is_empty())
         });
-    let silent: Vec<bool> = outcomes
-        .iter()
-        .flat_map(|flow| flow.members.iter().map(|tally| tally.delivered == 0))
-        .collect();
-    let suspects = point.resolved.members.iter().zip(&silent);
-    let suspects: Vec<(&Member, bool)> = suspects
-        .filter(|(member, silent)| (changing || **silent) && start(member) < end)
-        .map(|(member, silent)| (member, *silent))
+    let tallies = outcomes.iter().flat_map(|flow| &flow.members);
+    let all = point.resolved.members.iter().zip(tallies);
+    let suspects = all.filter(|(_, tally)| changing || tally.delivered == 0);
+    // One that starts behind the end is switched off by that; the plan has a note.
+    let suspects: Vec<(&Member, &Tally)> = suspects
+        .filter(|(member, _)| start(member) < end)
         .collect();
     if suspects.is_empty() {
         return Ok(Vec::new());
     }
     let built = build(point)?;
     let mut failures = Vec::new();
-    for (member, silent) in suspects {
+    for (member, tally) in suspects {
         let flow = &spec.flows[member.flow];
         let start = start(member);
         let stop = flow.stop.map_or(end, |stop| stop.0.min(end));
@@ -60,8 +61,12 @@ pub fn failures(
             (!both.contains(&[Passage::Leads; 2])).then(|| both[0])
         };
         let Some([there, back]) = open(start) else {
-            let too_big = silent.then(|| too_big(&built, links, &mut ways, member, start));
-            failures.extend(too_big.flatten());
+            if tally.delivered == 0 {
+                let too_big = too_big(&built, links, &mut ways, member, start);
+                // Of one that gave up it is told why.
+                let nothing = || format!("{}: it delivered nothing", member.name);
+                failures.extend(too_big.or_else(|| tally.failed.is_none().then(nothing)));
+            }
             continue;
         };
         let mut later = times.iter().filter(|at| (start..stop).contains(at));
@@ -119,8 +124,10 @@ fn too_big(
         let dropped = stats.dropped.count(DropReason::TooBig);
         (dropped > 0 && crossed.contains(&lane)).then(|| {
             format!(
-                "{}: it delivered nothing, and the link {} dropped {dropped} packets that were larger than it carries (`mtu`)",
-                member.name, link.name
+                "{}: it delivered nothing, and the link {} dropped {} larger than it carries (`mtu`)",
+                member.name,
+                link.name,
+                counted(dropped, "packet")
             )
         })
     })

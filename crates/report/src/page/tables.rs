@@ -1,5 +1,6 @@
 //! The tables of the page: in the shape of a paper's where their lines make a matrix, as a list where they do not.
 
+use anabranch_scenario::counted;
 use maud::{Markup, html};
 
 use super::{class_of, file, probability};
@@ -370,7 +371,7 @@ impl Columns {
 /// What a folded table says of itself.
 fn summary(table: &Table) -> String {
     let total = table.lines.len();
-    let mut text = format!("{total} lines");
+    let mut text = counted(total, "line");
     for name in table.yardsticks() {
         let besides = table.lines.iter().filter_map(|line| line.beside(name));
         let overlaps: Vec<bool> = besides.filter_map(|beside| beside.overlap).collect();

@@ -3,6 +3,7 @@
 use std::io;
 
 use anabranch_net::PathStatus;
+use anabranch_settings::counted;
 use serde_json::{Value, json};
 
 use super::paths::{path_json, path_text};
@@ -340,7 +341,7 @@ impl Summary {
             );
         }
         if abandoned > 0 {
-            lines.push(format!("{abandoned} messages were abandoned"));
+            lines.push(format!("abandoned: {}", counted(abandoned, "message")));
         }
         lines.join("\n")
     }
@@ -388,10 +389,10 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
         (false, _) => "[ ID] ",
     };
     format!(
-        "{direction} {}{}, {associations}{} streams, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
+        "{direction} {}{}, {associations}{}, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
         peers.paths.join(", "),
         in_brackets(&peers.extensions),
-        peers.streams,
+        counted(peers.streams, "stream"),
         arguments.message,
         name,
         "Interval",
