@@ -309,6 +309,7 @@ fn a_value_without_a_known_unit_is_told_the_units() {
 
 #[test]
 fn a_setting_that_says_no_need_has_no_partner() {
-    let mut all = Lamp::PARTNERS.iter().chain(Profile::PARTNERS);
+    let rivals = Lamp::RIVALS.iter().chain(Profile::RIVALS);
+    let mut all = Lamp::PARTNERS.iter().chain(Profile::PARTNERS).chain(rivals);
     assert!(all.all(|(_, partners)| partners.is_empty()));
 }
