@@ -37,18 +37,18 @@ const INTERVAL: Kind = Kind::duration(MILLISECOND, MOST_SPAN);
 with_rsctp! {
     /// Number of SACKs that must report a TSN missing before it is fast retransmitted. RFC 2960: 4. RFC 4960 and later, and
     /// ns-2.35 by default: 3.
-    missing_reports: u32, "RFC 9260 §7.2.4";
+    missing_reports: u32, "RFC 9260 §7.2.4", not with rack;
     /// What prevents several reductions of cwnd for losses of one window. `none`: nothing (RFC 2960); cwnd is reduced once
     /// per path by each SACK that brings TSNs to the threshold. `exit_point`: one reduction until the exit point is
     /// acknowledged. `recovery_point`: one reduction for TSNs up to the highest sent at the last reduction (ns-2.35).
     fast_recovery: FastRecovery, "RFC 9260 §7.2.4";
     /// Fast retransmit a TSN at most once. Off: the count of reports starts again, as in RFC 2960, so that a TSN can be
     /// retransmitted again while the first retransmission is on its way. No known implementation does that.
-    fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)";
+    fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)", not with rack;
     /// Which reports of missing TSNs count (highest TSN newly acknowledged). `per_sack`: those below the highest TSN that
     /// this SACK newly acknowledges (RFC 9260). `persistent`: the same, but the highest is kept from earlier SACKs
     /// (ns-2.35). `off`: all reports (RFC 2960 before RFC 4460 §2.14).
-    htna: Htna, "RFC 9260 §7.2.4";
+    htna: Htna, "RFC 9260 §7.2.4", not with rack;
     /// Send the first packet of a fast retransmit immediately, regardless of cwnd.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
     /// Whether chunks that are marked for retransmission in fast recovery wait for cwnd, so that only the packet that starts recovery
@@ -177,10 +177,10 @@ with_rsctp! {
     window_counts_deliverable: bool, "RFC 9260 §6.2";
     /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 asks of TCP. Off: only while a gap
     /// remains.
-    sack_when_gap_fills: bool, "RFC 9260 §6.7";
+    sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack;
     /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK does. Off: the packet still
     /// counts, so that the next one is acknowledged as well (ns-2.35).
-    duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2";
+    duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";
     /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair to TCP.
@@ -196,7 +196,7 @@ with_rsctp! {
     /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with `addip_noauth_enable`. Whoever
     /// learns the verification tag of an association can then move it to an address of their own. For peers without AUTH, and for
     /// studies, whose networks have no attackers. Off in every profile.
-    asconf_without_auth: bool, "RFC 5061 §4.1.1";
+    asconf_without_auth: bool, "RFC 5061 §4.1.1", needs address_changes;
 }
 
 impl Profile {

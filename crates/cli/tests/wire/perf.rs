@@ -329,7 +329,10 @@ fn a_sink_that_is_asked_to_send_traces_what_it_sends() {
     let sink = server(here, "sink", &["--trace", "traced"]);
     let port = sink.port("UDP port");
     let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port];
-    let perf = run(here, &[&perf[..], &["-R", "-n", "300 kB", "-i", "0"]].concat());
+    let perf = run(
+        here,
+        &[&perf[..], &["-R", "-n", "300 kB", "-i", "0"]].concat(),
+    );
     assert!(perf.status.success(), "{}", text(&perf.stderr));
     let (status, said) = sink.end();
     assert_eq!(status, 0, "{said}");

@@ -36,9 +36,8 @@ pub fn failures(
     let all = point.resolved.members.iter().zip(tallies);
     let suspects = all.filter(|(_, tally)| changing || tally.delivered == 0);
     // One that starts behind the end is switched off by that; the plan has a note.
-    let suspects: Vec<(&Member, &Tally)> = suspects
-        .filter(|(member, _)| start(member) < end)
-        .collect();
+    let suspects: Vec<(&Member, &Tally)> =
+        suspects.filter(|(member, _)| start(member) < end).collect();
     if suspects.is_empty() {
         return Ok(Vec::new());
     }

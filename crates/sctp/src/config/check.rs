@@ -272,6 +272,9 @@ mod tests {
             (("pacing_burst", "10 KiB"), ("congestion", "bbr")),
             (("stream_values", "4,1"), ("scheduler", "weighted_fair")),
             (("pf_max_retrans", "1"), ("potentially_failed", "true")),
+            (("rsctp_beta", "0.5"), ("rsctp", "true")),
+            (("rsctp_path_switch", "false"), ("rsctp", "true")),
+            (("asconf_without_auth", "true"), ("address_changes", "true")),
         ] {
             let error = with(&[given]).check_partners().expect_err(given.0);
             assert_eq!(error.setting(), given.0);
@@ -295,6 +298,9 @@ mod tests {
     fn a_setting_beside_one_that_takes_its_effect_away_is_refused() {
         for (given, rival) in [
             (("frto", "true"), ("cmt", "true")),
+            (("missing_reports", "4"), ("rack", "true")),
+            (("fast_retransmit_once", "false"), ("rack", "true")),
+            (("htna", "off"), ("rack", "true")),
             (("path_mtu_discovery", "true"), ("rsctp", "true")),
         ] {
             assert_eq!(with(&[given]).check_partners(), Ok(()), "{given:?}");
