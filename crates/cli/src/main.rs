@@ -17,6 +17,7 @@ mod note;
 mod number;
 mod path;
 mod progress;
+mod replaced;
 mod shell;
 mod skies;
 mod slurm;

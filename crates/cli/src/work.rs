@@ -24,7 +24,7 @@ use anabranch_report::Outputs;
 use anabranch_report::outputs::TALLIES;
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_scenario::nearest::nearest;
-use anabranch_scenario::records::{Manifest, Results};
+use anabranch_scenario::records::Results;
 use anabranch_scenario::schema::json_schema;
 use anabranch_settings::counted;
 
@@ -33,6 +33,7 @@ use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::note::note;
 use crate::progress::Bar;
+use crate::replaced::tell_replaced;
 use crate::shell::quoted;
 use crate::wire::live::{self, MixedRunner};
 
@@ -253,20 +254,6 @@ fn open(directory: &Path) -> Result<Store, Failure> {
         ));
     }
     Ok(store)
-}
-
-/// Says that a directory has the results of another spec, which those of `name` replace.
-pub fn tell_replaced(directory: &Path, name: &str) {
-    let Ok(text) = fs::read_to_string(directory.join("manifest.json")) else {
-        return;
-    };
-    let manifest: Result<Manifest, _> = serde_json::from_str(&text);
-    if let Some(before) = manifest.ok().map(|it| it.name).filter(|it| it != name) {
-        note(format_args!(
-            "note: {}: the results of {before} are replaced by those of {name}; files of {before} that {name} has not stay",
-            directory.display()
-        ));
-    }
 }
 
 /// Makes a share of a plan's runs.

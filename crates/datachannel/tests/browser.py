@@ -337,7 +337,7 @@ def a_channel_agreed_on_beforehand(page, server):
         connection.close();
     }""")
     server.line("connection ended", start)
-    server.line("thrown away: 1 for NoChannel", start)
+    server.line("thrown away: 1, message without a channel", start)
 
 
 @test

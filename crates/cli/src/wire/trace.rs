@@ -16,7 +16,7 @@ use anabranch_scenario::quantity::{Rate, Span};
 use anabranch_transport::{Nanos, Probe};
 
 use crate::failure::Failure;
-use crate::work::tell_replaced;
+use crate::replaced::tell_replaced;
 
 /// What the spec of a trace is called.
 const NAME: &str = "trace";
