@@ -11,7 +11,7 @@ use anabranch_bench::callgrind::within;
 
 /// Packets that are counted.
 const PACKETS: usize = 40;
-/// What a packet may cost, and each byte of it beside: some 15 % above what was counted for the dearest.
+/// What a packet may cost, and each byte of it beside: 7 % or more above what was counted.
 const PER_PACKET: u64 = 40_000;
 const PER_BYTE: u64 = 120;
 /// What may be done once for each message that is delivered, acknowledged or given up, and for each hundred bytes that are sent.

@@ -42,7 +42,7 @@ pub struct RunRecord {
     pub packet_hops: u64,
     /// Simulated time, seconds.
     pub simulated: f64,
-    /// Flows whose transport gave up before its time, each with its reason:
+    /// Flows whose transport gave up before its time, had no way, or that delivered nothing, each with its reason:
     /// `sctp[1]: the peer cannot be reached any more`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,

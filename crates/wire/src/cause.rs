@@ -7,75 +7,45 @@ use crate::parameter::{Parameters, exactly};
 use crate::serial::Tsn;
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList, U16List};
 
-/// Cause codes.
-pub mod code {
-    /// Invalid Stream Identifier.
-    pub const INVALID_STREAM_IDENTIFIER: u16 = 1;
-    /// Missing Mandatory Parameter.
-    pub const MISSING_MANDATORY_PARAMETER: u16 = 2;
-    /// Stale Cookie.
-    pub const STALE_COOKIE: u16 = 3;
-    /// Out of Resource.
-    pub const OUT_OF_RESOURCE: u16 = 4;
-    /// Unresolvable Address.
-    pub const UNRESOLVABLE_ADDRESS: u16 = 5;
-    /// Unrecognized Chunk Type.
-    pub const UNRECOGNIZED_CHUNK_TYPE: u16 = 6;
-    /// Invalid Mandatory Parameter.
-    pub const INVALID_MANDATORY_PARAMETER: u16 = 7;
-    /// Unrecognized Parameters.
-    pub const UNRECOGNIZED_PARAMETERS: u16 = 8;
-    /// No User Data.
-    pub const NO_USER_DATA: u16 = 9;
-    /// Cookie Received While Shutting Down.
-    pub const COOKIE_RECEIVED_WHILE_SHUTTING_DOWN: u16 = 10;
-    /// Restart of an Association with New Addresses.
-    pub const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
-    /// User-Initiated Abort.
-    pub const USER_INITIATED_ABORT: u16 = 12;
-    /// Protocol Violation.
-    pub const PROTOCOL_VIOLATION: u16 = 13;
-    /// Restart of an Association with New Encapsulation Port.
-    pub const RESTART_WITH_NEW_UDP_PORT: u16 = 14;
-    /// Request to Delete Last Remaining IP Address (RFC 5061 §4.3.1).
-    pub const DELETE_LAST_ADDRESS: u16 = 0x00A0;
-    /// Operation Refused Due to Resource Shortage (RFC 5061 §4.3.2).
-    pub const RESOURCE_SHORTAGE: u16 = 0x00A1;
-    /// Request to Delete Source IP Address (RFC 5061 §4.3.3).
-    pub const DELETE_SOURCE_ADDRESS: u16 = 0x00A2;
-    /// Association Aborted Due to Illegal ASCONF-ACK (RFC 5061 §4.3.4).
-    pub const ILLEGAL_ASCONF_ACK: u16 = 0x00A3;
-    /// Request Refused - No Authorization (RFC 5061 §4.3.5).
-    pub const NO_AUTHORIZATION: u16 = 0x00A4;
-    /// Unsupported HMAC Identifier (RFC 4895 §4).
-    pub const UNSUPPORTED_HMAC: u16 = 0x0105;
+/// Makes the codes and their names of one list: name of the constant, code, name as its RFC has it, and what its text adds.
+macro_rules! causes {
+    ($($constant:ident = $code:literal, $name:literal $(, $clause:literal)?;)+) => {
+        /// Cause codes.
+        pub mod code {
+            $(#[doc = concat!($name, $(" (", $clause, ")",)? ".")] pub const $constant: u16 = $code;)+
+        }
+
+        /// The name of the cause of that code, as its RFC has it; `None` where none is known.
+        pub fn name(code: u16) -> Option<&'static str> {
+            match code {
+                $(code::$constant => Some($name),)+
+                _ => None,
+            }
+        }
+    };
 }
 
-/// The name of the cause of that code, as its RFC has it; `None` where none is known.
-pub fn name(code: u16) -> Option<&'static str> {
-    Some(match code {
-        code::INVALID_STREAM_IDENTIFIER => "Invalid Stream Identifier",
-        code::MISSING_MANDATORY_PARAMETER => "Missing Mandatory Parameter",
-        code::STALE_COOKIE => "Stale Cookie",
-        code::OUT_OF_RESOURCE => "Out of Resource",
-        code::UNRESOLVABLE_ADDRESS => "Unresolvable Address",
-        code::UNRECOGNIZED_CHUNK_TYPE => "Unrecognized Chunk Type",
-        code::INVALID_MANDATORY_PARAMETER => "Invalid Mandatory Parameter",
-        code::UNRECOGNIZED_PARAMETERS => "Unrecognized Parameters",
-        code::NO_USER_DATA => "No User Data",
-        code::COOKIE_RECEIVED_WHILE_SHUTTING_DOWN => "Cookie Received While Shutting Down",
-        code::RESTART_WITH_NEW_ADDRESSES => "Restart with New Addresses",
-        code::USER_INITIATED_ABORT => "User-Initiated Abort",
-        code::PROTOCOL_VIOLATION => "Protocol Violation",
-        code::RESTART_WITH_NEW_UDP_PORT => "Restart with New Encapsulation Port",
-        code::DELETE_LAST_ADDRESS => "Request to Delete Last Remaining IP Address",
-        code::RESOURCE_SHORTAGE => "Operation Refused Due to Resource Shortage",
-        code::DELETE_SOURCE_ADDRESS => "Request to Delete Source IP Address",
-        code::ILLEGAL_ASCONF_ACK => "Illegal ASCONF-ACK",
-        code::NO_AUTHORIZATION => "No Authorization",
-        code::UNSUPPORTED_HMAC => "Unsupported HMAC Identifier",
-        _ => return None,
-    })
+causes! {
+    INVALID_STREAM_IDENTIFIER = 1, "Invalid Stream Identifier";
+    MISSING_MANDATORY_PARAMETER = 2, "Missing Mandatory Parameter";
+    STALE_COOKIE = 3, "Stale Cookie";
+    OUT_OF_RESOURCE = 4, "Out of Resource";
+    UNRESOLVABLE_ADDRESS = 5, "Unresolvable Address";
+    UNRECOGNIZED_CHUNK_TYPE = 6, "Unrecognized Chunk Type";
+    INVALID_MANDATORY_PARAMETER = 7, "Invalid Mandatory Parameter";
+    UNRECOGNIZED_PARAMETERS = 8, "Unrecognized Parameters";
+    NO_USER_DATA = 9, "No User Data";
+    COOKIE_RECEIVED_WHILE_SHUTTING_DOWN = 10, "Cookie Received While Shutting Down";
+    RESTART_WITH_NEW_ADDRESSES = 11, "Restart of an Association with New Addresses";
+    USER_INITIATED_ABORT = 12, "User-Initiated Abort";
+    PROTOCOL_VIOLATION = 13, "Protocol Violation";
+    RESTART_WITH_NEW_UDP_PORT = 14, "Restart of an Association with New Encapsulation Port";
+    DELETE_LAST_ADDRESS = 0x00A0, "Request to Delete Last Remaining IP Address", "RFC 5061 §4.3.1";
+    RESOURCE_SHORTAGE = 0x00A1, "Operation Refused Due to Resource Shortage", "RFC 5061 §4.3.2";
+    DELETE_SOURCE_ADDRESS = 0x00A2, "Request to Delete Source IP Address", "RFC 5061 §4.3.3";
+    ILLEGAL_ASCONF_ACK = 0x00A3, "Association Aborted Due to Illegal ASCONF-ACK", "RFC 5061 §4.3.4";
+    NO_AUTHORIZATION = 0x00A4, "Request Refused - No Authorization", "RFC 5061 §4.3.5";
+    UNSUPPORTED_HMAC = 0x0105, "Unsupported HMAC Identifier", "RFC 4895 §4";
 }
 
 /// A list of causes.

@@ -7,36 +7,31 @@ use super::states::*;
 use super::table::Attack;
 use super::victim::*;
 
+/// 700 streams, as many as a packet lists.
+fn every_third(from: u16) -> Vec<u16> {
+    (0..700).map(|it| from + it * 3).collect()
+}
+
 pub const RESETS: &[Attack] = &[
     ("RE-CONFIG, one stream after another, much queued", || {
         let mut victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
         for at in 0..20_000 {
-            victim.sends((at % 20_000) as u16, 1, &SendOptions::default());
+            victim.sends(at as u16, 1, &SendOptions::default());
         }
-        let mut number = 0;
-        let all = packets(&victim, |_| {
-            (0..60)
-                .flat_map(|_| {
-                    number += 1;
-                    reset(true, number - 1, &[number as u16])
-                })
-                .collect()
+        let all = requests(&victim, 60, |number| {
+            reset(true, number, &[number as u16 + 1])
         });
         (victim, all)
     }),
     ("RE-CONFIG, many streams", || {
         let victim = plain();
-        let all = packets(&victim, |at| {
-            reset(true, at, &(0..700).map(|it| it * 3).collect::<Vec<_>>())
-        });
+        let all = packets(&victim, |at| reset(true, at, &every_third(0)));
         (victim, all)
     }),
     ("RE-CONFIG, many streams of the peer", || {
         let mut victim = plain();
         waiting(&mut victim, 30_000, 30_000);
-        let all = packets(&victim, |at| {
-            reset(false, at, &(0..700).map(|it| it * 3).collect::<Vec<_>>())
-        });
+        let all = packets(&victim, |at| reset(false, at, &every_third(0)));
         (victim, all)
     }),
     (
@@ -44,46 +39,24 @@ pub const RESETS: &[Attack] = &[
         || {
             let mut victim = plain();
             victim.says_all((0..30_000).map(|at| data(at, at as u16, 0, "BE")));
-            let mut number = 0;
-            let all = packets(&victim, |_| {
-                (0..60)
-                    .flat_map(|_| {
-                        number += 1;
-                        reset(false, number - 1, &[])
-                    })
-                    .collect()
-            });
+            let all = requests(&victim, 60, |number| reset(false, number, &[]));
             (victim, all)
         },
     ),
     ("RE-CONFIG, all streams, again and again", || {
         let mut victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
         victim.waits(MILLISECOND);
-        let mut number = 0;
-        let all = packets(&victim, |_| {
-            (0..60)
-                .flat_map(|_| {
-                    number += 1;
-                    reset(true, number - 1, &[])
-                })
-                .collect()
-        });
+        let all = requests(&victim, 60, |number| reset(true, number, &[]));
         (victim, all)
     }),
     ("RE-CONFIG, the whole association, again and again", || {
         let victim = plain();
-        let mut number = 0;
-        let all = packets(&victim, |_| {
-            (0..60)
-                .flat_map(|_| {
-                    number += 1;
-                    chunk(
-                        RE_CONFIG,
-                        0,
-                        &parameter(15, &(FIRST + number - 1).to_be_bytes()),
-                    )
-                })
-                .collect()
+        let all = requests(&victim, 60, |number| {
+            chunk(
+                RE_CONFIG,
+                0,
+                &parameter(15, &(FIRST + number).to_be_bytes()),
+            )
         });
         (victim, all)
     }),
@@ -123,13 +96,7 @@ pub const RESETS: &[Attack] = &[
         );
         // What is asked for is made once, of what is held.
         victim.says(&reset(false, 0, &[1]));
-        let all = packets(&victim, |at| {
-            reset(
-                false,
-                1 + at,
-                &(0..700).map(|it| 2 + it * 3).collect::<Vec<_>>(),
-            )
-        });
+        let all = packets(&victim, |at| reset(false, 1 + at, &every_third(2)));
         (victim, all)
     }),
     (
@@ -138,13 +105,7 @@ pub const RESETS: &[Attack] = &[
             let mut victim = interleaving();
             victim.says_all((0..20_000).map(|at| i_data(1 + at, at as u16, (at, 1), "")));
             victim.says(&reset(false, 0, &[60_000]));
-            let all = packets(&victim, |at| {
-                reset(
-                    false,
-                    1 + at,
-                    &(0..700).map(|it| it * 3).collect::<Vec<_>>(),
-                )
-            });
+            let all = packets(&victim, |at| reset(false, 1 + at, &every_third(0)));
             (victim, all)
         },
     ),

@@ -25,6 +25,13 @@ pub fn packets(victim: &Victim, of: impl FnMut(u32) -> Vec<u8>) -> Vec<Bytes> {
     (0..PACKETS).map(of).map(|it| packet(tag, &it)).collect()
 }
 
+/// Packets of `each` requests. Of a packet sixteen are taken, so the next begins with the number behind those: none is left out.
+pub fn requests(victim: &Victim, each: u32, request: impl Fn(u32) -> Vec<u8>) -> Vec<Bytes> {
+    packets(victim, |at| {
+        (0..each).flat_map(|it| request(16 * at + it)).collect()
+    })
+}
+
 pub fn same(victim: Victim, chunks: Vec<u8>) -> (Victim, Vec<Bytes>) {
     let all = packets(&victim, |_| chunks.clone());
     (victim, all)

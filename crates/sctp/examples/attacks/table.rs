@@ -426,14 +426,8 @@ pub const ATTACKS: &[Attack] = &[
     }),
     ("ASCONFs that set the primary", || {
         let victim = changing();
-        let mut serial = 0;
-        let all = packets(&victim, |_| {
-            (0..35)
-                .flat_map(|_| {
-                    serial += 1;
-                    asconf(serial - 1, &asked(0xC004, 0, [10, 0, 0, 1]))
-                })
-                .collect()
+        let all = requests(&victim, 35, |serial| {
+            asconf(serial, &asked(0xC004, 0, [10, 0, 0, 1]))
         });
         (victim, all)
     }),
