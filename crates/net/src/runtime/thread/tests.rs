@@ -371,3 +371,44 @@ fn room_is_told() {
     runtime.shared.sockets.tell(number, EventFlags::IN);
     assert!(runtime.shared.sockets.is_empty());
 }
+
+/// Timers, other threads and sockets are heard while it looks, and where it has gone to sleep after that.
+#[test]
+fn who_looks_before_sleeping_hears_the_same() {
+    for limit in [Duration::from_micros(50), Duration::from_secs(600)] {
+        let runtime = runtime().busy_poll(limit);
+        let handle = runtime.handle();
+        let flag = Arc::new(Flag::default());
+        let raises = Arc::clone(&flag);
+        let other = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            raises.raise();
+        });
+        runtime.block_on(flag.raised());
+        other.join().expect("no panic");
+        runtime.block_on(in_millis(&*handle, 20));
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let at = socket.local_addr().expect("bound");
+        socket.set_nonblocking(true).expect("a socket");
+        let watched = handle
+            .watch(socket.try_clone().expect("a descriptor"))
+            .expect("watched");
+        let sends = thread::spawn(move || {
+            let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+            thread::sleep(Duration::from_millis(20));
+            other.send_to(b"hello", at).expect("room");
+        });
+        let came = runtime.block_on(poll_fn(|cx| {
+            let mut buffer = [0; 8];
+            let mut length = 0;
+            let mut call = || {
+                length = socket.recv(&mut buffer)?;
+                Ok(Left::Perhaps)
+            };
+            let polled = watched.poll_io(cx, Readiness::Read, &mut call);
+            polled.map(|result| result.map(|()| length))
+        }));
+        assert_eq!(came.expect("it comes"), 5);
+        sends.join().expect("no panic");
+    }
+}
