@@ -10,11 +10,11 @@ use std::task::{Context, Poll, Waker};
 use anabranch_transport::Nanos;
 
 use crate::alarm::Alarm;
-use crate::claim::Claim;
 use crate::failures::Doing;
 use crate::ground::Ground;
 use crate::inbox::Inbox;
 use crate::io::Io;
+use crate::members::Members;
 use crate::port::{Port, Round};
 use crate::rest::Rests;
 use crate::turns::{Budget, Turns};
@@ -60,12 +60,7 @@ pub(crate) struct Driver {
 
 /// What is its own.
 struct Work {
-    ports: Vec<Port>,
-    /// The SCTP ports of `ports`, with their addresses, and what their last runs came to.
-    claims: Vec<Arc<Claim>>,
-    rounds: Vec<Option<Round>>,
-    /// The port that is first to send.
-    turn: usize,
+    members: Members,
     inbox: Inbox,
     turns: Turns,
     /// Sockets that give errors.
@@ -89,10 +84,7 @@ struct Whole {
 impl Driver {
     pub fn new(ground: Arc<Ground>, joining: Joining) -> Self {
         let work = Work {
-            ports: Vec::new(),
-            claims: Vec::new(),
-            rounds: Vec::new(),
-            turn: 0,
+            members: Members::default(),
             inbox: Inbox::new(),
             turns: Turns::default(),
             rests: Rests::default(),
@@ -114,9 +106,8 @@ impl Work {
     fn take_new(&mut self, ground: &Ground, joining: &Joining, waker: &Waker, io: &mut Io) {
         let (joining, opened) = ground.take_new(waker, || joining.take());
         for port in joining {
-            self.claims.push(Arc::clone(port.claim()));
             self.patience = self.patience.max(port.guard());
-            self.ports.push(port);
+            self.members.add(port);
         }
         for socket in opened {
             io.sockets.add(socket);
@@ -183,25 +174,20 @@ impl Work {
                     break;
                 };
                 came = true;
-                let Some(message) = message else { continue };
-                // Of several with that port one has the association that the message is about; the others find none.
-                let has_port = |it: &&Port| message.is_about(it.claim().port);
-                for port in self.ports.iter().filter(has_port) {
-                    port.handle_icmp(&message);
+                if let Some(message) = message {
+                    self.members.handle_icmp(&message);
                 }
             }
         }
         came
     }
 
-    /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due; the next one first
-    /// each time, so that none that sends much leaves the others no room.
+    /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due. What one left to do waits behind
+    /// the others, so that none that sends much leaves them no room.
     fn run_protocol(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) -> Whole {
-        self.rounds.clear();
-        let mut drained = true;
         let mut budget = Budget::of_a_round();
         self.turns.begin_round();
-        if let [port] = &mut self.ports[..] {
+        if let Some(port) = self.members.only() {
             // It takes all there is: nothing is left to ask for whom.
             let round = port.run(waker, &mut self.turns, &mut budget, |_| true, io);
             let whole = Whole {
@@ -209,53 +195,78 @@ impl Work {
                 drained: self.turns.is_empty() && round.drained,
                 timeout: round.timeout,
             };
-            self.rounds.push(Some(round));
             if round.over {
+                self.members.end_only();
                 self.forget_ended(ground);
             }
             return whole;
         }
-        self.rounds.resize(self.ports.len(), None);
-        self.turn = (self.turn + 1) % self.ports.len().max(1);
-        let mut next = Some(self.turn).filter(|_| !self.ports.is_empty());
-        while let Some(index) = next {
-            let claims = &self.claims;
-            let mine = |next: (IpAddr, &[u8])| owner(claims, next) == index;
-            let port = &mut self.ports[index];
-            let round = port.run(waker, &mut self.turns, &mut budget, mine, io);
-            self.rounds[index] = Some(round);
-            drained = round.drained;
-            next = match self.turns.peek().filter(|_| !budget.is_spent()) {
-                _ if !drained => None,
-                Some(packet) => Some(owner(claims, packet)),
-                None => self.rounds.iter().position(Option::is_none),
+        self.members.gather(ground.clock.now(), waker);
+        // Those that are left to do more are for the next round.
+        let mut waiting = self.members.waiting();
+        let mut drained = true;
+        while drained {
+            let packet = self.turns.peek().filter(|_| !budget.is_spent());
+            let next = match packet.filter(|_| !self.members.is_empty()) {
+                Some(packet) => self.members.owners().of(packet),
+                None if waiting == 0 => break,
+                None => {
+                    waiting -= 1;
+                    let Some(next) = self.members.next() else {
+                        break;
+                    };
+                    next
+                }
             };
+            drained = self.run_one(next, &mut budget, io).drained;
         }
-        if self.ports.is_empty() {
+        if self.members.is_empty() {
             self.turns.clear();
         }
-        let rounds = || self.rounds.iter().flatten();
+        let is_empty = self.turns.is_empty();
         let whole = Whole {
-            settled: drained && self.turns.is_empty() && rounds().all(|round| round.settled),
-            drained: drained && self.turns.is_empty() && rounds().all(|round| round.drained),
-            timeout: rounds().filter_map(|round| round.timeout).min(),
+            settled: drained && is_empty && self.members.waiting() == 0,
+            drained: drained && is_empty,
+            timeout: self.members.timeout(),
         };
         self.forget_ended(ground);
         whole
+    }
+
+    /// Runs one of several ports.
+    fn run_one(&mut self, number: usize, budget: &mut Budget, io: &mut Io) -> Round {
+        let Self { members, turns, .. } = self;
+        members.run(number, |port, waker, owners| {
+            let mine = |packet: (IpAddr, &[u8])| owners.of(packet) == number;
+            port.run(waker, turns, budget, mine, io)
+        })
     }
 
     /// While the sockets have no room, and as much is gathered as may wait: lets every port do what is due, and sleep. What that has to send
     /// stays with the protocol; nothing is taken that arrives.
     #[cold]
     fn run_timers(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) -> Whole {
-        self.rounds.clear();
-        let mut timeout: Option<Nanos> = None;
-        for port in &mut self.ports {
-            let mut budget = Budget::nothing();
+        let timeout;
+        let mut budget = Budget::nothing();
+        if let Some(port) = self.members.only() {
             let round = port.run(waker, &mut self.turns, &mut budget, |_| false, io);
-            let next = port.let_sleep(waker);
-            timeout = [timeout, next].into_iter().flatten().min();
-            self.rounds.push(Some(round));
+            timeout = port.let_sleep(waker);
+            if round.over {
+                self.members.end_only();
+            }
+        } else {
+            self.members.gather(ground.clock.now(), waker);
+            for _ in 0..self.members.waiting() {
+                let Some(next) = self.members.next() else {
+                    break;
+                };
+                let turns = &mut self.turns;
+                (self.members).run(next, |port, waker, _| {
+                    port.run(waker, turns, &mut budget, |_| false, io)
+                });
+                self.members.let_sleep(next);
+            }
+            timeout = self.members.timeout();
         }
         self.forget_ended(ground);
         Whole {
@@ -267,12 +278,9 @@ impl Work {
 
     /// Lets go of ports that nobody holds and where nothing is open.
     fn forget_ended(&mut self, ground: &Ground) {
-        for index in (0..self.rounds.len()).rev() {
-            if self.rounds[index].is_some_and(|round| round.over) {
-                let port = self.ports.remove(index);
-                ground.release(&self.claims.remove(index));
-                drop(port);
-            }
+        for port in self.members.remove_over() {
+            ground.release(port.claim());
+            drop(port);
         }
     }
 
@@ -298,7 +306,7 @@ impl Work {
             flushed = Poll::Ready(());
         }
         if flushed.is_ready() {
-            self.ports.iter_mut().for_each(Port::flushed);
+            self.members.flushed();
             // What was thrown away is no sign of room.
             if self.stuck.is_some_and(|(_, calls)| calls != io.sent.calls) {
                 self.stuck = None;
@@ -335,6 +343,7 @@ impl Future for Driver {
         if !is_known {
             // What is cloned or dropped may run anything: not while the sockets are held.
             drop(this.alarm.wakes(cx.waker().clone()));
+            this.members.wakes(cx.waker().clone());
             *waker = Some(cx.waker().clone());
         }
         let mut held = ground.io();
@@ -355,7 +364,7 @@ impl Future for Driver {
             };
             // The socket that is blocked wakes this task when it has room.
             blocked = blocked || this.poll_flush(ground, cx, io).is_pending();
-            if !blocked && this.ports.is_empty() && ground.close_unless_held() {
+            if !blocked && this.members.is_empty() && ground.close_unless_held() {
                 return Poll::Ready(());
             }
             let settled = round.settled || (blocked && round.drained);
@@ -376,25 +385,4 @@ impl Drop for Driver {
         drop(self.joining.take());
         self.ground.io().sockets.close();
     }
-}
-
-/// Which of the ports a packet is for, by its destination port (RFC 9260 §3.1), and of several with that port by the address that it came
-/// to. What is for none of them, or no packet at all, is left to the first: it counts, and answers, as the protocol says.
-fn owner(claims: &[Arc<Claim>], (local, packet): (IpAddr, &[u8])) -> usize {
-    let (Some(&[_, _, high, low]), true) = (packet.first_chunk(), claims.len() > 1) else {
-        return 0;
-    };
-    let port = u16::from_be_bytes([high, low]);
-    let mut with_port = (0..claims.len()).filter(|&index| claims[index].port == port);
-    let Some(first) = with_port.next() else {
-        return 0;
-    };
-    // Most ports have one endpoint, which takes packets to any address.
-    let mut others = with_port.peekable();
-    if others.peek().is_none() || claims[first].has(local) {
-        return first;
-    }
-    others
-        .find(|&index| claims[index].has(local))
-        .unwrap_or(first)
 }

@@ -131,6 +131,7 @@ impl Endpoint {
             handles: 1,
             stopped: false,
             observer,
+            foreign: 0,
             statistics: EndpointStatistics::default(),
         };
         state.listen();
@@ -430,9 +431,10 @@ impl Endpoint {
     pub fn statistics(&self) -> EndpointStatistics {
         // While the driver is at the sockets they are not waited for: it publishes their counters itself, with its next run.
         let io = self.shared.ground.idle_io();
-        let mut state = self.shared.lock();
+        let mut guard = self.shared.lock();
+        let state: &mut State = &mut guard;
         if let Some(io) = io {
-            io.sent.publish(&mut state.statistics);
+            io.publish(state.foreign, &mut state.statistics);
             io.publish_failures(&mut state.statistics);
         }
         EndpointStatistics {

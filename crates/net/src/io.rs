@@ -37,6 +37,14 @@ impl Io {
         }
     }
 
+    /// Puts what was counted of the sockets where an endpoint shows it, of which `foreign` packets were not for it; errors apart.
+    pub fn publish(&self, foreign: u64, statistics: &mut EndpointStatistics) {
+        self.sent.publish(statistics);
+        statistics.receive_calls = self.receive_calls;
+        statistics.packets_dropped = self.dropped;
+        statistics.foreign = foreign + self.broken;
+    }
+
     /// Puts errors where an endpoint shows them.
     pub fn publish_failures(&self, statistics: &mut EndpointStatistics) {
         statistics.receive_errors = self.receive_errors;

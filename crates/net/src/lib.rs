@@ -91,6 +91,7 @@ mod ground;
 mod inbox;
 mod io;
 mod later;
+mod members;
 mod message;
 mod names;
 mod observer;

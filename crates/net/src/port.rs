@@ -54,7 +54,6 @@ struct Own {
     flushed: bool,
     /// Closed associations that nobody holds, to be forgotten once their last packet is out.
     leaving: Vec<AssociationId>,
-    foreign: u64,
     /// Errors of sockets that the statistics have been told of.
     failures: u64,
     /// Discards that the log has been told of.
@@ -85,7 +84,6 @@ impl Port {
             flushed: true,
             since: 0,
             leaving: Vec::new(),
-            foreign: 0,
             failures: 0,
             told: Discards::default(),
             waker: None,
@@ -213,7 +211,7 @@ impl Own {
             if let Carrier::Udp { peer_port, .. } = shared.carrier
                 && from.port() != peer_port
             {
-                self.foreign += 1;
+                state.foreign += 1;
                 continue;
             }
             state.statistics.packets_received += 1;
@@ -373,14 +371,11 @@ impl Own {
 
     fn publish(&mut self, shared: &Shared, state: &mut State, io: &Io) {
         let statistics = &mut state.statistics;
-        io.sent.publish(statistics);
+        io.publish(state.foreign, statistics);
         if io.failures.all() != self.failures {
             self.failures = io.failures.all();
             io.publish_failures(statistics);
         }
-        statistics.receive_calls = io.receive_calls;
-        statistics.packets_dropped = io.dropped;
-        statistics.foreign = self.foreign + io.broken;
         if tracing::enabled!(tracing::Level::DEBUG) {
             self.tell_discards(shared, state);
         }

@@ -77,6 +77,8 @@ pub(crate) struct State {
     /// The driver is gone: nothing will happen any more.
     pub stopped: bool,
     pub observer: Option<Box<dyn Observer>>,
+    /// Packets from another UDP port than the one that the settings name.
+    pub foreign: u64,
     pub statistics: EndpointStatistics,
 }
 

@@ -210,3 +210,82 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
         }
     });
 }
+
+/// Endpoints on the same sockets, so many that none is looked at for another's sake.
+const MANY: u16 = 200;
+
+/// Each of many is woken for itself: by packets, by its users, and when its handles go.
+#[test]
+fn each_of_many_endpoints_does_what_is_to_be_done() {
+    bounded(async {
+        let server = Endpoint::bind(settings(5_001)).expect("loopback");
+        let clients = sockets();
+        let peer = Peer::from((LOOPBACK, 5_001)).over_udp(server.udp_port());
+        let mut pairs = Vec::new();
+        for number in 0..MANY {
+            let client = Endpoint::bind_on(&clients, settings(10_000 + number)).expect("free");
+            let association = client.connect(peer.clone()).await.expect("it listens");
+            let accepted = server.accept().await.expect("it came");
+            pairs.push((client, association, accepted));
+        }
+        for round in 0..3 {
+            for (number, (_, association, accepted)) in pairs.iter().enumerate() {
+                let text = format!("message {round} of client {number}");
+                let sent = association.send(0, text.clone(), SendOptions::default());
+                sent.await.expect("up");
+                let message = accepted.recv().await.expect("up").expect("open");
+                assert_eq!(message.bytes, text);
+                let back = accepted.send(0, message.bytes, SendOptions::default());
+                back.await.expect("up");
+                let message = association.recv().await.expect("up").expect("open");
+                assert_eq!(message.bytes, text);
+            }
+        }
+        let last = pairs.pop().expect("there are many");
+        for (client, association, accepted) in pairs {
+            let ends = tokio::spawn(async move { accepted.recv().await });
+            association.shutdown().await.expect("graceful");
+            assert_eq!(ends.await.expect("no panic"), Ok(None));
+            drop((client, association));
+        }
+        for number in 0..MANY - 1 {
+            while Endpoint::bind_on(&clients, settings(10_000 + number)).is_err() {
+                tokio::task::yield_now().await;
+            }
+        }
+        let (_client, association, accepted) = last;
+        let sent = association.send(0, "alone", SendOptions::default());
+        sent.await.expect("up");
+        let message = accepted.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, "alone");
+    });
+}
+
+/// The timers of each are kept, though nothing comes that would wake anybody.
+#[test]
+fn each_of_many_endpoints_keeps_its_own_timers() {
+    bounded(async {
+        let clients = sockets();
+        // Bound, and nobody reads.
+        let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+        let port = silent.local_addr().expect("bound").port();
+        let mut attempts = Vec::new();
+        for number in 0..MANY {
+            let config = settings(10_000 + number).with(|it| {
+                it.accept = false;
+                it.sctp.max_init_retransmits = u32::from(number % 3);
+                it.sctp.rto_min = 10_000_000 + 1_000_000 * u64::from(number % 7);
+                it.sctp.rto_max = it.sctp.rto_min;
+            });
+            let client = Endpoint::bind_on(&clients, config).expect("free");
+            let peer = Peer::from((LOOPBACK, 5_001)).over_udp(port);
+            attempts.push(tokio::spawn(
+                async move { client.connect(peer).await.map(drop) },
+            ));
+        }
+        for attempt in attempts {
+            let ended = attempt.await.expect("no panic");
+            assert_eq!(ended, Err(ConnectError::Lost(Lost(CloseReason::NoAnswer))));
+        }
+    });
+}

@@ -58,9 +58,14 @@ impl<'a> Icmp<'a> {
         })
     }
 
+    /// The SCTP port that the packet was from; `None`: it is about none of SCTP's.
+    pub fn source_port(&self) -> Option<u16> {
+        Some(Quote::read(self.v6, self.quoted)?.source_port)
+    }
+
     /// Whether it is about a packet from SCTP port `port`. A driver that gets all ICMP of its host keeps the rest to itself.
     pub fn is_about(&self, port: u16) -> bool {
-        Quote::read(self.v6, self.quoted).is_some_and(|quote| quote.source_port == port)
+        self.source_port() == Some(port)
     }
 
     pub(crate) fn meaning(&self) -> Meaning {
