@@ -114,7 +114,9 @@ impl Sender {
             self.statistics.seldom().stale_sacks += 1;
             if self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit {
                 // In ns-2.35 it tells nothing, yet is an occasion to send.
+                let carried = self.burst.carried && self.outstanding.first_marked().is_some();
                 self.burst.restart(now);
+                self.burst.carried = carried;
                 self.timed_out = false;
             }
             return SackOutcome {

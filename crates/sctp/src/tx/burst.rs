@@ -20,7 +20,8 @@ pub(super) struct Burst {
     pub(super) began: Nanos,
     /// The user gave a message, which is an occasion of its own at a later time.
     pub(super) message_given: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the packet of a timeout counts towards what the next SACK lets go.
+    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): what was sent again counts towards
+    /// what the next SACK lets go: after a timeout, and while more was marked than went.
     pub(super) carried: bool,
     /// Retransmissions have begun on this occasion.
     pub(super) retransmitting: bool,

@@ -272,6 +272,8 @@ impl Sender {
                     self.gate_closed = self.outstanding.first_marked().is_some();
                 }
                 self.burst.packets += 1;
+                // The count ends with new data, which has no turn while chunks are marked.
+                self.burst.carried = self.timed_out || self.outstanding.first_marked().is_some();
             }
             MaxBurst::AfterFastRetransmit => {}
         }

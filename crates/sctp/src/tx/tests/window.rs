@@ -144,3 +144,23 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
         "once only"
     );
 }
+
+/// In ns-2.35 what a SACK sends again counts towards the burst of the next one, if more was marked than went.
+#[test]
+fn ns2_counts_a_retransmission_before_which_more_was_marked() {
+    let mut profile = ns2_era();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    let mut rig = Rig::new(&config(profile), 1);
+    rig.offer(100, MESSAGE);
+    assert_eq!(rig.drain().len(), 20);
+    for highest in 1..=4 {
+        rig.sack_and_drain(0, &[(1, highest)]);
+    }
+    assert_eq!(rig.sack_and_drain(5, &[]), [], "the window is full");
+    for highest in 7..=9 {
+        assert_eq!(rig.sack_and_drain(5, &[(7, highest)]), []);
+    }
+    assert_eq!(rig.sack_and_drain(5, &[(7, 10)]), [5], "6 waits");
+    // 6 was only late: nothing is marked any more, and new data has its turn, three packets of Max.Burst 4.
+    assert_eq!(rig.sack_and_drain(5, &[(6, 19)]), [23, 24, 25]);
+}
