@@ -179,7 +179,8 @@ with_rsctp! {
     /// remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack;
     /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK does. Off: the packet still
-    /// counts, so that the next one is acknowledged as well (ns-2.35).
+    /// counts, so that the next one is acknowledged as well; so does the first packet with DATA, if it holds several chunks, and a gap is
+    /// answered at once also if a later chunk of its packet fills it (ns-2.35).
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";

@@ -310,12 +310,15 @@ impl Receiver {
         let had_gaps = self.tracker.has_gaps();
         let beside = self.tracker.insert(tsn);
         let filled = had_gaps && !self.tracker.has_gaps();
-        // The first DATA of an association is answered at once (RFC 9260 §5.1).
-        let first = tsn == self.initial_tsn;
-        if first || immediate || (filled && self.sack.answers_filled_gaps()) {
+        if tsn == self.initial_tsn {
+            self.sack.saw_first();
+        } else if immediate || (filled && self.sack.answers_filled_gaps()) {
             self.sack.at_once();
         } else {
             self.sack.saw_data();
+        }
+        if self.tracker.has_gaps() {
+            self.sack.saw_gap();
         }
         trace.record(
             now,

@@ -18,9 +18,13 @@ pub(super) struct SackPolicy {
     /// The packet at hand held DATA, or DATA that must be answered at once.
     saw_data: bool,
     at_once: bool,
-    /// The packet at hand repeats DATA, and the profile does not let that start the count anew.
+    /// The packet at hand repeats DATA, or holds more than the first, and the profile does not let that start the count anew.
     repeated: bool,
+    /// The packet at hand began with the first DATA, and the profile counts what else it holds.
+    began: bool,
     duplicates_reset: bool,
+    /// A gap that a later chunk of its packet fills is one, too.
+    gaps_by_chunk: bool,
     /// A gap is answered at once.
     gaps_at_once: bool,
     /// And so is what fills the last one.
@@ -44,7 +48,9 @@ impl SackPolicy {
             saw_data: false,
             at_once: false,
             repeated: false,
+            began: false,
             duplicates_reset: config.profile.duplicates_reset_delayed_sack,
+            gaps_by_chunk: gaps_at_once && !config.profile.duplicates_reset_delayed_sack,
             gaps_at_once,
             filled_at_once: gaps_at_once && config.profile.sack_when_gap_fills,
         }
@@ -60,6 +66,13 @@ impl SackPolicy {
     /// The packet at hand holds DATA that a SACK will answer.
     pub fn saw_data(&mut self) {
         self.saw_data = true;
+        self.repeated |= self.began;
+    }
+
+    /// The packet at hand holds the first DATA, which is answered at once (RFC 9260 §5.1).
+    pub fn saw_first(&mut self) {
+        self.at_once();
+        self.began = !self.duplicates_reset;
     }
 
     /// A SACK must go with the end of the packet at hand.
@@ -72,6 +85,11 @@ impl SackPolicy {
     pub fn saw_duplicate(&mut self) {
         self.at_once();
         self.repeated = !self.duplicates_reset;
+    }
+
+    /// There is a gap behind a chunk of the packet at hand; another chunk may fill it.
+    pub fn saw_gap(&mut self) {
+        self.at_once |= self.gaps_by_chunk;
     }
 
     /// The packet at hand has been read.
@@ -127,6 +145,7 @@ impl SackPolicy {
     /// A SACK went.
     pub fn sent(&mut self) {
         self.due = false;
+        self.began = false;
         if !std::mem::take(&mut self.repeated) {
             self.deadline = Maybe::NONE;
             self.packets = 0;

@@ -552,3 +552,33 @@ fn a_message_that_will_not_end_is_named() {
     };
     assert_eq!(named, [expected]);
 }
+
+/// ns-2's module looks at each chunk, not at each packet: several in the first packet count as a packet since the SACK, and a gap that the
+/// packet itself fills is answered at once.
+#[test]
+fn ns2_answers_packets_of_several_chunks_by_chunk() {
+    for (profile, by_chunk) in [(Profile::ns2(), true), (Profile::rfc4960(), false)] {
+        let name = profile.name;
+        let mut rig = Rig::new(&Config::new(profile));
+        let due = |rig: &mut Rig, tsns: &[u32]| {
+            for &tsn in tsns {
+                rig.receiver
+                    .handle_data(rig.now, chunk(tsn, 100), PathId(0), &mut rig.trace);
+            }
+            rig.receiver.on_packet_end(rig.now);
+            let due = rig.receiver.sack_due();
+            if due {
+                rig.sack(1_460);
+            }
+            due
+        };
+        assert!(due(&mut rig, &[1, 2]), "{name}: the first");
+        assert_eq!(due(&mut rig, &[3]), by_chunk, "{name}: the second");
+        if !by_chunk {
+            assert!(due(&mut rig, &[4]), "{name}");
+        }
+        let next = if by_chunk { 4 } else { 5 };
+        assert!(due(&mut rig, &[next + 2]), "{name}: a gap");
+        assert_eq!(due(&mut rig, &[next, next + 1]), by_chunk, "{name}: filled");
+    }
+}
