@@ -318,7 +318,7 @@ impl Router {
 mod tests {
     use super::*;
     use crate::ids::{Family, LinkId};
-    use crate::link::{DirectionConfig, LinkConfig};
+    use crate::link::{DirectionConfig, LinkConfig, Outage};
 
     fn connect(topology: &mut Topology, name: &str, between: [NodeId; 2]) -> LinkId {
         let link = LinkConfig {
@@ -405,5 +405,61 @@ mod tests {
         let via = topology.interface(a, a_c).unwrap();
         assert_eq!(routes.hop(a, target), Hop::Via(via));
         assert_eq!(routes.hop(island, target), Hop::Nowhere);
+    }
+
+    /// A direction that comes up and goes down again at one instant is down, whichever of its spans was given first.
+    #[test]
+    fn a_link_that_goes_down_at_once_again_stays_down() {
+        let mut topology = Topology::new();
+        let [a, b] = nodes(&mut topology, ["a", "b"]);
+        let outages = [(10, 20), (20, 30)].map(|(from, until)| Outage { from, until });
+        let link = LinkConfig {
+            name: "link".into(),
+            between: [a, b],
+            forward: DirectionConfig::instant(1).with_outages(outages),
+            backward: DirectionConfig::instant(1),
+        };
+        topology.add_link(link).unwrap();
+        topology.routing = Routing::FollowsLinks { after: 0 };
+        let mut router = Router::new(&topology);
+        let down = |router: &Router| router.lanes_down[0];
+        for (now, changes, is_down) in [
+            (9, false, false),
+            (10, true, true),
+            (20, false, true),
+            (29, false, true),
+            (30, true, false),
+        ] {
+            assert_eq!(router.follow(&topology, now), changes, "at {now}");
+            assert_eq!(down(&router), is_down, "at {now}");
+        }
+        assert_eq!(router.next_change(), Nanos::MAX);
+    }
+
+    /// While the link of an address is down, the other address of its node is no way to it.
+    #[test]
+    fn an_address_whose_link_is_down_is_not_reached_by_another() {
+        let mut topology = Topology::new();
+        let [a, b] = nodes(&mut topology, ["a", "b"]);
+        let outage = Outage {
+            from: 10,
+            until: 20,
+        };
+        let upper = LinkConfig {
+            name: "upper".into(),
+            between: [a, b],
+            forward: DirectionConfig::instant(1).with_outages([outage]),
+            backward: DirectionConfig::instant(1),
+        };
+        let upper = topology.add_link(upper).unwrap();
+        let lower = connect(&mut topology, "lower", [a, b]);
+        topology.routing = Routing::FollowsLinks { after: 0 };
+        let mut router = Router::new(&topology);
+        assert!(router.follow(&topology, 10));
+        for link in [upper, lower] {
+            let target = topology.interface(b, link).unwrap();
+            let via = topology.interface(a, link).unwrap();
+            assert_eq!(router.routes().hop(a, target), Hop::Via(via));
+        }
     }
 }

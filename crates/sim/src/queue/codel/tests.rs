@@ -203,3 +203,17 @@ fn a_limit_drops_at_the_tail() {
         .is_err()
     );
 }
+
+/// RFC 8289 §4.4: a queue of no more than a packet of the link's MTU is never too long, however long it stands.
+#[test]
+fn one_packet_behind_the_head_is_no_queue() {
+    for (standing, drops) in [(2, false), (3, true)] {
+        let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
+        bench.come(0, standing);
+        for round in 1..20 {
+            bench.go([round * 50 * MS]);
+            bench.come(round * 50 * MS, 1);
+        }
+        assert_eq!(!bench.dropped.is_empty(), drops, "{standing} wait");
+    }
+}

@@ -142,3 +142,17 @@ fn a_standing_queue_comes_to_rest() {
         assert_eq!(!bench.marked.is_empty(), marks);
     }
 }
+
+/// The idle time up to a packet that an empty queue drops is over, and counts once.
+#[test]
+fn idle_time_counts_once() {
+    let mut red = red(RedConfig {
+        weight: 0.5,
+        ..RedConfig::default()
+    });
+    (red.average, red.idle) = (8.0, Some(0));
+    for (at, average) in [(1, 2.0), (1, 1.0), (3, 0.125), (4, 0.03125)] {
+        red.sample(at * MS, 0);
+        assert_eq!(red.average, average, "at {at} ms");
+    }
+}
