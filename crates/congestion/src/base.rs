@@ -121,3 +121,25 @@ impl Adjustable for Base {
         (**self).set_ssthresh(ssthresh);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// The names of the methods in the block of `text` that begins with `head`.
+    fn methods<'a>(text: &'a str, head: &str) -> Vec<&'a str> {
+        let block = text.split(head).nth(1).expect("it is there");
+        let block = block.split("\n}\n").next().expect("it ends");
+        let lines = block.lines().filter_map(|it| it.strip_prefix("    fn "));
+        let mut names: Vec<_> = lines.filter_map(|it| it.split('(').next()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// A method that has a default could be forgotten here: then the default would answer in place of the base.
+    #[test]
+    fn every_method_is_handed_on() {
+        let (contract, here) = (include_str!("lib.rs"), include_str!("base.rs"));
+        let all = methods(contract, "\npub trait CongestionControl");
+        assert!(all.len() > 20, "{all:?}");
+        assert_eq!(methods(here, "\nimpl CongestionControl for Base"), all);
+    }
+}

@@ -271,4 +271,35 @@ mod tests {
         assert!(sampler.take_sample(None).unwrap().app_limited);
         assert_eq!(sampler.take_sample(None), None, "nothing new");
     }
+
+    /// Packets of three chunks each. What is lost behind a gap, or once more, is not adjacent.
+    #[test]
+    fn only_the_next_packet_is_adjacent() {
+        let mut sampler = RateSampler::default();
+        for number in [2, 5, 8, 11] {
+            sampler.on_sent(sent(0, number), number - 2, 1000, 1000);
+        }
+        // The first goes again, later.
+        sampler.on_sent(sent(50, 2), 0, 1000, 1000);
+        let mut adjacent = |at, number| sampler.on_lost(sent(at, number)).unwrap().adjacent;
+        let told = [(0, 2), (0, 5), (0, 11), (0, 8), (50, 2)].map(|(at, of)| adjacent(at, of));
+        assert_eq!(told, [false, true, false, false, false]);
+    }
+
+    /// Limited until more than what was in flight then has arrived: what just that much tells still is.
+    #[test]
+    fn the_application_limits_until_more_has_arrived_than_flew_then() {
+        let mut sampler = RateSampler::default();
+        sampler.on_sent(sent(0, 0), 0, 1000, 1000);
+        sampler.on_app_limited(1000);
+        let mut limited = Vec::new();
+        for number in 1..4 {
+            let now = 100 * number;
+            sampler.on_delivered(now * MS, sent(now - 100, number - 1));
+            sampler.take_sample(None);
+            sampler.on_sent(sent(now, number), number, 1000, 1000);
+            limited.push(sampler.packets.back().unwrap().app_limited);
+        }
+        assert_eq!(limited, [true, false, false]);
+    }
 }

@@ -57,6 +57,7 @@ mod tests {
             (120, 8, 7),  // the span before had 7
             (230, 10, 8), // now the span before has 8
             (600, 12, 12),
+            (800, 20, 20), // two whole spans later
         ] {
             least.measure(at, value);
             assert_eq!(least.least(), Some(expected), "at {at}");
