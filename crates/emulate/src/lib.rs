@@ -23,20 +23,19 @@ mod gateway;
 pub mod namespace;
 mod report;
 mod run;
+mod running;
 mod socket;
 #[cfg(target_os = "linux")]
 pub mod tun;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use anabranch_sim::{BuildError, NodeId, World};
 use thiserror::Error;
 
 pub use report::{Report, Timing};
+use running::{Failure, Running};
 
 /// What a packet on the emulated path consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,14 +154,21 @@ pub enum StartError {
     Thread(io::Error),
 }
 
+impl From<Failure> for StartError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Build(error) => StartError::Build(error),
+            Failure::Thread(error) => StartError::Thread(error),
+        }
+    }
+}
+
 /// A running emulator. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Emulator {
     address: SocketAddr,
     far_port: u16,
-    stop: Arc<AtomicBool>,
-    report: Arc<Mutex<Report>>,
-    thread: Option<JoinHandle<()>>,
+    running: Running<Report>,
 }
 
 impl Emulator {
@@ -178,39 +184,17 @@ impl Emulator {
         let sockets = socket::Sockets::open(&config)?;
         let address = sockets.near_address(&config)?;
         let far_port = sockets.far_port(&config)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let report = Arc::new(Mutex::new(Report::default()));
-        let (built, is_built) = std::sync::mpsc::channel();
-        let (halt, shared) = (Arc::clone(&stop), Arc::clone(&report));
-        let drive = move || {
-            let driver = build().and_then(|path| {
-                run::Driver::new(path, config, sockets, Arc::clone(&halt), shared)
-            });
-            match driver {
-                Ok(driver) => {
-                    // Nobody waits for the word only if the start was given up.
-                    let _ = built.send(Ok(()));
-                    driver.run();
-                }
-                Err(error) => drop(built.send(Err(error))),
-            }
+        let make =
+            move |shared| build().and_then(|path| run::Driver::new(path, config, sockets, shared));
+        let run = |driver: run::Driver| {
+            driver.run();
+            Ok(())
         };
-        let thread = thread::Builder::new()
-            .name("emulator".to_owned())
-            .spawn(drive)
-            .map_err(StartError::Thread)?;
-        let emulator = Self {
+        Ok(Self {
             address,
             far_port,
-            stop,
-            report,
-            thread: Some(thread),
-        };
-        match is_built.recv() {
-            Ok(Ok(())) => Ok(emulator),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(StartError::Thread(io::Error::other("the thread ended"))),
-        }
+            running: Running::start(Report::default(), make, run)?,
+        })
     }
 
     /// Where the near side listens.
@@ -225,29 +209,13 @@ impl Emulator {
 
     /// What it did so far.
     pub fn report(&self) -> Report {
-        self.report
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.running.report()
     }
 
     /// Stops it, and says what it did.
     pub fn stop(mut self) -> Report {
-        self.halt();
+        // A driver between sockets has nothing to complain of.
+        let _ = self.running.halt();
         self.report()
-    }
-
-    fn halt(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic there was printed; there is nothing to add.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        self.halt();
     }
 }

@@ -3,9 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use bytes::{Bytes, BytesMut};
 use crate::clock::Clock;
 use crate::gateway::{Crossed, Gateway};
 use crate::report::Report;
+use crate::running::Shared;
 use crate::socket::{FAR, LOOK, NEAR, Sockets};
 use crate::{Config, Framing, Path};
 
@@ -47,9 +48,8 @@ pub(crate) struct Driver {
     arrivals: Receiver<Arrived>,
     overrun: Arc<AtomicU64>,
     readers: Vec<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
     report: Report,
-    shared: Arc<Mutex<Report>>,
+    shared: Shared<Report>,
     published: Nanos,
 }
 
@@ -58,8 +58,7 @@ impl Driver {
         path: Path,
         config: Config,
         sockets: Sockets,
-        stop: Arc<AtomicBool>,
-        shared: Arc<Mutex<Report>>,
+        shared: Shared<Report>,
     ) -> Result<Self, BuildError> {
         let Path {
             mut world,
@@ -81,7 +80,7 @@ impl Driver {
         let (sender, arrivals) = sync_channel(MOST_WAITING);
         let readers = [NEAR, FAR].map(|side| {
             let (sockets, sender) = (Arc::clone(&sockets), sender.clone());
-            let (stop, overrun) = (Arc::clone(&stop), Arc::clone(&overrun));
+            let (stop, overrun) = (Arc::clone(&shared.stop), Arc::clone(&overrun));
             thread::spawn(move || read(&sockets, side, clock, &sender, &stop, &overrun))
         });
         Ok(Self {
@@ -95,7 +94,6 @@ impl Driver {
             arrivals,
             overrun,
             readers: readers.into(),
-            stop,
             report: Report::default(),
             shared,
             published: 0,
@@ -104,7 +102,7 @@ impl Driver {
 
     /// Runs until it is told to stop.
     pub fn run(mut self) {
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
             let wait = match self.world.next_event() {
                 Some(at) => Duration::from_nanos(at.saturating_sub(self.clock.now())).min(LOOK),
                 None => LOOK,
@@ -193,13 +191,12 @@ impl Driver {
     }
 
     fn publish(&mut self) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let overrun = self.report.overrun + self.overrun.load(Ordering::Relaxed);
-        *shared = Report {
+        self.shared.publish(Report {
             dropped: self.world.ledger().dropped,
             overrun,
             ..self.report.clone()
-        };
+        });
     }
 }
 

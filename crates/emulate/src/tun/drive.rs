@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_sim::{BuildError, World};
@@ -14,6 +14,7 @@ use nix::sys::time::TimeSpec;
 
 use super::{Host, MAX_HELD, TunReport};
 use crate::clock::Clock;
+use crate::running::Shared;
 use crate::socket::LOOK;
 
 /// Packets of one host that are taken before the world runs on, so that a flood at one host keeps nobody waiting.
@@ -49,9 +50,8 @@ pub(super) struct Driver {
     clock: Clock,
     held: Arc<AtomicU64>,
     buffer: Vec<u8>,
-    stop: Arc<AtomicBool>,
     report: TunReport,
-    shared: Arc<Mutex<TunReport>>,
+    shared: Shared<TunReport>,
     published: Nanos,
 }
 
@@ -59,8 +59,7 @@ impl Driver {
     pub fn new(
         mut world: World,
         hosts: Vec<Host>,
-        stop: Arc<AtomicBool>,
-        shared: Arc<Mutex<TunReport>>,
+        shared: Shared<TunReport>,
     ) -> Result<Self, BuildError> {
         for host in &hosts {
             world.open(host.node)?;
@@ -73,7 +72,6 @@ impl Driver {
             clock: Clock::start(),
             held: Arc::new(AtomicU64::new(0)),
             buffer: vec![0; LARGEST],
-            stop,
             shared,
             published: 0,
         })
@@ -83,7 +81,7 @@ impl Driver {
     pub fn run(mut self) -> io::Result<()> {
         // The system's default lets a wait end 50 us late. Where it is refused, the report says what comes of it.
         let _ = nix::sys::prctl::set_timerslack(1);
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
             let ready = self.wait();
             self.advance();
             for host in ready {
@@ -185,10 +183,9 @@ impl Driver {
     }
 
     fn publish(&mut self) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        *shared = TunReport {
+        self.shared.publish(TunReport {
             dropped: self.world.ledger().dropped,
             ..self.report.clone()
-        };
+        });
     }
 }

@@ -9,15 +9,14 @@ mod drive;
 mod report;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use anabranch_sim::{BuildError, NodeId, World};
 use thiserror::Error;
 
 pub use device::Tun;
 pub use report::{HostReport, TunReport};
+
+use crate::running::{Failure, Running};
 
 /// Bytes of packets that the links may hold together; what comes while they hold more is refused, and counted as an overrun. It bounds memory where a
 /// spec has queues without a limit.
@@ -46,12 +45,19 @@ pub enum TunError {
     Thread(io::Error),
 }
 
+impl From<Failure> for TunError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Build(error) => TunError::Build(error),
+            Failure::Thread(error) => TunError::Thread(error),
+        }
+    }
+}
+
 /// A world in real time between TUN devices. It stops when it is dropped.
 #[derive(Debug)]
 pub struct TunEmulator {
-    stop: Arc<AtomicBool>,
-    report: Arc<Mutex<TunReport>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    running: Running<TunReport>,
 }
 
 impl TunEmulator {
@@ -64,70 +70,20 @@ impl TunEmulator {
         hosts: Vec<Host>,
         build: impl FnOnce() -> Result<World, BuildError> + Send + 'static,
     ) -> Result<Self, TunError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let report = Arc::new(Mutex::new(TunReport::of(&hosts)));
-        let (built, is_built) = std::sync::mpsc::channel();
-        let (halt, shared) = (Arc::clone(&stop), Arc::clone(&report));
-        let drive = move || {
-            let driver = build().and_then(|world| drive::Driver::new(world, hosts, halt, shared));
-            match driver {
-                Ok(driver) => {
-                    // Nobody waits for the word only if the start was given up.
-                    let _ = built.send(Ok(()));
-                    driver.run()
-                }
-                Err(error) => {
-                    drop(built.send(Err(error)));
-                    Ok(())
-                }
-            }
-        };
-        let thread = thread::Builder::new()
-            .name("emulator".to_owned())
-            .spawn(drive)
-            .map_err(TunError::Thread)?;
-        let emulator = Self {
-            stop,
-            report,
-            thread: Some(thread),
-        };
-        match is_built.recv() {
-            Ok(Ok(())) => Ok(emulator),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(TunError::Thread(io::Error::other("the thread ended"))),
-        }
+        let report = TunReport::of(&hosts);
+        let make = move |shared| build().and_then(|world| drive::Driver::new(world, hosts, shared));
+        let running = Running::start(report, make, drive::Driver::run)?;
+        Ok(Self { running })
     }
 
     /// What it did so far.
     pub fn report(&self) -> TunReport {
-        self.report
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.running.report()
     }
 
-    /// Stops it, and says what it did.
-    ///
-    /// # Errors
-    /// The first error of a capture's file.
+    /// Stops it, and says what it did; an error is the first of a capture's file.
     pub fn stop(mut self) -> (TunReport, io::Result<()>) {
-        let captured = self.halt();
+        let captured = self.running.halt();
         (self.report(), captured)
-    }
-
-    fn halt(&mut self) -> io::Result<()> {
-        self.stop.store(true, Ordering::Relaxed);
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            // A panic there was printed; there is nothing to add.
-            Some(Err(_)) | None => Ok(()),
-        }
-    }
-}
-
-impl Drop for TunEmulator {
-    fn drop(&mut self) {
-        // Whoever drops it does not ask for the captures.
-        let _ = self.halt();
     }
 }
