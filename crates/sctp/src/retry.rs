@@ -54,3 +54,23 @@ impl Retry {
         self.retransmissions += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Karn's rule (RFC 9260 §6.3.1 C5): the answer to what went twice measures nothing.
+    #[test]
+    fn only_what_went_once_measures() {
+        let mut retry = Retry::new(PathId(0));
+        assert_eq!((retry.due, retry.sent_once_at), (true, None));
+        retry.sent(5, 100);
+        assert_eq!((retry.due, retry.sent_once_at), (false, Some(5)));
+        assert!(!retry.expired(104) && retry.expired(105));
+        retry.again(PathId(1));
+        assert!(!retry.expired(105), "it has to go first");
+        retry.sent(105, 200);
+        assert_eq!((retry.retransmissions, retry.sent_once_at), (1, None));
+        assert_eq!((retry.path, retry.deadline), (PathId(1), Some(305)));
+    }
+}

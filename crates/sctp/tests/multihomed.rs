@@ -151,6 +151,33 @@ fn t2_shutdown_alternates() {
     }
 }
 
+/// RFC 9260 §6.4: a SHUTDOWN that comes again over another path is answered over that path, and at once. Z's own timer is far off.
+#[test]
+fn a_shutdown_is_answered_where_it_came_from() {
+    let slow = Config::default().with(|it| {
+        it.rto_min = 20 * SECOND;
+        it.profile.set("rto_initial", "20 s").expect("a switch");
+    });
+    let mut world = World::with_configs(homes(A, &Config::default()), homes(Z, &slow));
+    let (a, z) = world.established();
+    world.run_for(5 * SECOND);
+    world.forget();
+    world.fate = Box::new(|shot| {
+        if shot.chunks == "SHUTDOWN ACK" && network(shot.path.remote) == 0 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    world.shutdown(A, a);
+    world.run_for(15 * SECOND);
+    assert_eq!(networks_of(&world, "SHUTDOWN"), [0, 1]);
+    assert_eq!(networks_of(&world, "SHUTDOWN ACK"), [0, 1]);
+    for (host, id) in [(A, a), (Z, z)] {
+        assert_eq!(world.close_reason(host, id), Some(CloseReason::Shutdown));
+    }
+}
+
 /// The primary dies in the middle of a transfer and comes back: all arrives once, the path goes down and up again, and
 /// so does the data.
 #[test]

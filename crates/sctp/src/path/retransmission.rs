@@ -60,3 +60,25 @@ impl Paths {
         best.map_or_else(|| self.alternate_to(last), |(id, _)| id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of ten is lost, then none: what was long ago counts less and less.
+    #[test]
+    fn the_share_that_was_lost_of_late_is_kept() {
+        let mut losses = Losses::default();
+        assert_eq!(losses.share(0), 0.0);
+        for carried in (10..=5_000).step_by(10) {
+            losses.count(carried);
+            let share = losses.share(carried);
+            assert!((0.09..0.11).contains(&share), "{share} at {carried}");
+        }
+        let lost = losses.lost;
+        assert!((100..=200).contains(&lost), "{lost}");
+        assert!(losses.share(50_000) < 0.005);
+        losses.count(50_000);
+        assert_eq!(losses.lost, lost.div_ceil(2));
+    }
+}

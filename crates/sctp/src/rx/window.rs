@@ -545,4 +545,40 @@ mod tests {
         }
         assert!(!window.admits(400, 400, false));
     }
+
+    /// What is told without a look at memory is what a look at it would tell.
+    #[test]
+    fn the_short_way_to_the_window_leads_where_the_long_one_does() {
+        let mut told = 0;
+        for length in [1, 20, 60, 100, 130, 200, 400] {
+            let mut window = window(80_000);
+            while window.admits(length, length, false) {
+                window.take(length, length as usize);
+                let (left, memory) = (window.left(), window.memory());
+                let fits = window.fitting(window.soft.saturating_sub(memory), memory);
+                if left.min(fits) >= window.least() {
+                    let expected = left.min(fits);
+                    assert_eq!(u64::from(window.to_advertise()), expected, "{length} B");
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > 1_000, "{told}");
+    }
+
+    #[test]
+    fn a_window_that_opens_is_never_as_told() {
+        let mut window = window(80_000);
+        window.take(80_000, 80_000);
+        window.advertised(window.to_advertise());
+        assert_eq!((window.told, window.is_as_told()), (0, true));
+        window.uncount(1_500);
+        assert_eq!(window.to_advertise(), 1_500);
+        assert!(!window.is_as_told(), "it was closed");
+        window.advertised(1_500);
+        window.uncount(10_000);
+        assert!(window.is_as_told(), "within an eighth of the buffer");
+        window.uncount(1);
+        assert!(!window.is_as_told());
+    }
 }

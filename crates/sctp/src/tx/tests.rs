@@ -20,6 +20,7 @@ mod packets;
 mod rack;
 mod reductions;
 mod several_paths;
+mod timeouts;
 mod window;
 mod withdrawals;
 

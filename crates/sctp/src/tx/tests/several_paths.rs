@@ -94,3 +94,29 @@ fn no_data_flows_on_unconfirmed_paths() {
         assert_eq!(rig.sent.len(), 1);
     }
 }
+
+/// The timer of a path follows its earliest chunk (RFC 9260 §7.2.4 (4), §6.3.2): a lower TSN that moves there starts it anew.
+#[test]
+fn an_earlier_chunk_that_moves_to_a_path_starts_its_timer_anew() {
+    let mut profile = Profile::rfc9260();
+    profile.retransmission_path = RetransmissionPath::Alternate;
+    let config = config(profile);
+    let mut rig = Rig::new(&config, 1);
+    let other = rig.paths.add(&config, path(2), PathState::Active);
+    let other = other.expect("a second path");
+    rig.offer(1, MESSAGE);
+    rig.drain();
+    rig.now = 500 * MILLISECOND;
+    rig.paths.set_primary(other);
+    rig.offer(1, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.sent, [(0, 0), (1, 1)]);
+    let timer = |rig: &Rig| rig.paths.get(other).t3_deadline;
+    assert_eq!(timer(&rig), Some(1500 * MILLISECOND));
+    rig.now = SECOND;
+    rig.sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    assert_eq!(rig.drain(), [0]);
+    assert_eq!(rig.sent.last(), Some(&(0, 1)));
+    assert_eq!(timer(&rig), Some(2 * SECOND));
+}
