@@ -489,3 +489,48 @@ fn listening_survives_a_reset_of_a_half_open_connection() {
         [State::Established; 2]
     );
 }
+
+/// A window that closes anew is probed as the first was: after the timeout, not as late as the last probe would have come.
+#[test]
+fn each_closed_window_is_probed_from_the_timeout_on() {
+    let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(2_000));
+    let mut world = World::new(Config::default().with(|it| it.mss = 1000), server);
+    world.ends[0].write(Bytes::from(vec![7; 6_000])).unwrap();
+    world.run_until(20 * SECOND);
+    let first = world.ends[0].stats().window_probes;
+    assert!(first >= 3, "{first} probes");
+    while world.ends[1].read().is_some() {}
+    world.drain(1);
+    let opened = world.now;
+    world.run_until(opened + SECOND / 2);
+    assert_eq!(world.ends[1].readable(), 2_000, "it is full again");
+    assert_eq!(world.ends[0].stats().window_probes, first);
+    world.run_until(opened + 2 * SECOND);
+    assert_eq!(world.ends[0].stats().window_probes, first + 1);
+}
+
+/// RFC 9293 §3.8.6.2.1 (3): less than a segment goes where it is half of the widest window.
+#[test]
+fn half_of_the_window_is_worth_a_segment() {
+    for (size, more) in [(500, 1), (501, 0)] {
+        let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(1_000));
+        let mut world = World::new(Config::default().with(|it| it.mss = 800), server);
+        world.run_until(SECOND);
+        world.ends[0].write(Bytes::from(vec![7; size])).unwrap();
+        world.drain(0);
+        let before = world.sent[0].len();
+        world.ends[0].write(Bytes::from(vec![7; 5_000])).unwrap();
+        world.drain(0);
+        assert_eq!(world.sent[0].len() - before, more, "behind {size} bytes");
+    }
+}
+
+#[test]
+fn a_connection_that_is_reset_has_no_timer() {
+    let mut world = established();
+    forge(&mut world, 1, Flags::ACK, 1, 1, b"text");
+    assert!(world.ends[1].poll_timeout().is_some(), "its answer waits");
+    forge(&mut world, 1, Flags::RST, 5, 0, b"");
+    assert_eq!(world.ends[1].state(), State::Closed);
+    assert_eq!(world.ends[1].poll_timeout(), None);
+}

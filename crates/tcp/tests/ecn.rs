@@ -282,3 +282,23 @@ fn a_reflected_offer_is_no_agreement() {
         assert_eq!(text.ecn.is_capable(), capable, "{flags:?}");
     }
 }
+
+/// A window of two segments can fall no further, and nothing has to wait for the timer (RFC 3168 §6.1.2).
+#[test]
+fn a_mark_at_a_window_of_two_segments_stops_nothing() {
+    let mut client = config(true);
+    client.profile.initial_window = InitialWindow::Segments(2);
+    let mut world = transfer(client, config(true), 6);
+    world.fate = Box::new(|end, number, _| match (end, number) {
+        (0, 1..=2) => Fate::Mark,
+        _ => Fate::Pass,
+    });
+    world.run_until(20 * SECOND);
+    let at: Vec<_> = text(&world)
+        .iter()
+        .map(|(at, ..)| at / MILLISECOND)
+        .collect();
+    assert_eq!(at.len(), 6);
+    assert!(at.iter().all(|&at| at < 600), "{at:?}");
+    assert_eq!(world.ends[0].stats().reductions_by_mark, 1);
+}

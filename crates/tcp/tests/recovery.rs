@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_tcp::profile::InitialWindow;
+use anabranch_tcp::profile::{InitialWindow, Pause, Span};
 use anabranch_tcp::{Config, Profile};
 use anabranch_transport::time::{MILLISECOND as MS, SECOND, seconds};
 use anabranch_transport::{Nanos, Probe};
@@ -299,4 +299,39 @@ fn an_idle_window_restarts() {
     world.ends[0].write_zeros(20_000).unwrap();
     world.drain(0);
     assert_eq!(world.ends[0].flightsize(), 2_000);
+}
+
+/// RFC 6582 §3.2, step 3, and §4, the impatient variant: only the first partial acknowledgement restarts the timer. Of fifteen holes one is
+/// filled each 100 ms, so that the timer, of a second, ends that.
+#[test]
+fn newreno_does_not_fill_many_holes_one_by_one() {
+    let mut profile = profile("newreno", 30);
+    profile.limited_transmit = false;
+    profile.rto_min = Span(SECOND);
+    profile.clock_tick = Pause(0);
+    const DROPS: &[u64] = &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+    let mut world = lossy(profile, 60, DROPS);
+    world.run_until(20 * SECOND);
+    let entered = world.probe(0, Probe::FastRetransmit)[0].0;
+    let acks = world.probe(0, Probe::CumulativeAck);
+    let partial = acks.iter().find(|(at, _)| *at > entered).unwrap().0;
+    let timeout = world.probe(0, Probe::Timeout)[0].0;
+    assert_eq!(timeout - partial, SECOND);
+    assert_eq!(world.ends[0].stats().bytes_acknowledged, 60_000);
+}
+
+/// RFC 6582 §3.2, step 1: duplicates of an acknowledgement that covers no more than what had gone before the timeout may tell of segments that
+/// went twice. Four segments are lost, and then the fifth, whose duplicates begin no recovery.
+#[test]
+fn newreno_takes_no_duplicates_for_a_loss_right_behind_a_timeout() {
+    let mut world = lossy(profile("newreno", 4), 12, &[2, 3, 4, 5, 10]);
+    world.run_until(20 * SECOND);
+    let order = numbers(&world);
+    assert_eq!(order[..9], [1, 2, 3, 4, 1, 2, 3, 4, 5]);
+    let duplicates = world.probe(0, Probe::DuplicateAck);
+    assert!(duplicates.len() >= 3, "{duplicates:?}");
+    assert!(duplicates.iter().all(|(_, number)| *number == 4.0));
+    let stats = world.ends[0].stats();
+    assert_eq!((stats.fast_retransmits, stats.timeouts), (0, 2));
+    assert_eq!(stats.bytes_acknowledged, 12_000);
 }

@@ -230,6 +230,12 @@ mod tests {
 
     #[test]
     fn a_long_back_off_forgets_the_smoothed_time() {
+        // Three doublings do not: 5 ticks again are smoothed as ever.
+        let mut kept = ticks(0);
+        kept.sample(520 * MS, 0);
+        (0..3).for_each(|_| kept.back_off());
+        kept.sample(1520 * MS, 1000 * MS);
+        assert_eq!(kept.rto(), 1300 * MS);
         let mut estimator = ticks(0);
         estimator.sample(520 * MS, 0);
         for _ in 0..4 {
