@@ -200,19 +200,25 @@ with_rsctp! {
     asconf_without_auth: bool, "RFC 5061 §4.1.1", needs address_changes;
 }
 
+/// A profile's name, and what makes it.
+type Named = (&'static str, fn() -> Profile);
+
 impl Profile {
+    /// Every profile: one line for each.
+    const ALL: [Named; 4] = [
+        ("rfc9260", Self::rfc9260),
+        ("rfc4960", Self::rfc4960),
+        ("rfc2960", Self::rfc2960),
+        ("ns2", Self::ns2),
+    ];
+
     /// The names that [`Profile::by_name`] knows.
-    pub const NAMES: &'static [&'static str] = &["rfc9260", "rfc4960", "rfc2960", "ns2"];
+    pub const NAMES: &'static [&'static str] = &anabranch_settings::names_of(Self::ALL);
 
     /// The profile of that name; see [`Profile::NAMES`].
     pub fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "rfc9260" => Some(Self::rfc9260()),
-            "rfc4960" => Some(Self::rfc4960()),
-            "rfc2960" => Some(Self::rfc2960()),
-            "ns2" => Some(Self::ns2()),
-            _ => None,
-        }
+        let (_, make) = Self::ALL.into_iter().find(|(known, _)| *known == name)?;
+        Some(make())
     }
 
     /// RFC 9260 (2022), the text in force.

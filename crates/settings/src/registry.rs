@@ -293,6 +293,17 @@ impl<T, C> Prepared<T, C> {
     }
 }
 
+/// The names of a list whose entries begin with theirs.
+pub const fn names_of<T: Copy, const N: usize>(all: [(&'static str, T); N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = all[index].0;
+        index += 1;
+    }
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -103,6 +103,9 @@ switches! {
     syn_retransmission_limit: Limit, "RFC 9293 §3.8.3";
 }
 
+/// A profile's name, and what makes it.
+type Named = (&'static str, fn() -> Profile);
+
 impl Profile {
     /// The longest delay of an acknowledgement by these rules.
     pub(crate) fn longest_ack_delay(&self) -> Nanos {
@@ -112,18 +115,21 @@ impl Profile {
         }
     }
 
+    /// Every profile: one line for each.
+    const ALL: [Named; 4] = [
+        ("rfc6675", Self::rfc6675),
+        ("linux", Self::linux),
+        ("sack1", Self::sack1),
+        ("newreno", Self::newreno),
+    ];
+
     /// The names that [`Profile::by_name`] knows.
-    pub const NAMES: &'static [&'static str] = &["rfc6675", "linux", "sack1", "newreno"];
+    pub const NAMES: &'static [&'static str] = &anabranch_settings::names_of(Self::ALL);
 
     /// The profile of that name; see [`Profile::NAMES`].
     pub fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "rfc6675" => Some(Self::rfc6675()),
-            "linux" => Some(Self::linux()),
-            "sack1" => Some(Self::sack1()),
-            "newreno" => Some(Self::newreno()),
-            _ => None,
-        }
+        let (_, make) = Self::ALL.into_iter().find(|(known, _)| *known == name)?;
+        Some(make())
     }
 
     /// TCP by the texts in force, with SACK (RFC 9293, 5681, 6298, 6675).
