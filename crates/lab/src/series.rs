@@ -432,6 +432,16 @@ fn read_row_group(
     Ok(())
 }
 
+/// An x of a column of fractions, where whole numbers stand as such. Beyond 2^53 not all of them can, and none is one.
+fn number(x: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if x.fract() == 0.0 && x.abs() <= EXACT {
+        Value::Integer(x as i64)
+    } else {
+        Value::Float(x)
+    }
+}
+
 /// The point of a row group, which holds one run's rows.
 fn read_point(group: &dyn RowGroupReader, names: &[String]) -> Result<Point, ParquetError> {
     let mut point = Point::new();
@@ -444,11 +454,7 @@ fn read_point(group: &dyn RowGroupReader, names: &[String]) -> Result<Point, Par
                 .first()
                 .copied()
                 .unwrap_or(f64::NAN);
-            if x.fract() == 0.0 {
-                Value::Integer(x as i64)
-            } else {
-                Value::Float(x)
-            }
+            number(x)
         } else {
             let x = values::<ByteArrayType>(group, index)?;
             Value::Text(
@@ -461,4 +467,24 @@ fn read_point(group: &dyn RowGroupReader, names: &[String]) -> Result<Point, Par
         point.push((axis.to_owned(), x));
     }
     Ok(point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_x_is_read_as_the_number_that_it_is() {
+        for (x, read) in [
+            (20.0, Value::Integer(20)),
+            (-3.0, Value::Integer(-3)),
+            (0.5, Value::Float(0.5)),
+            (1e15, Value::Integer(1_000_000_000_000_000)),
+            (1e19, Value::Float(1e19)),
+            (-1e300, Value::Float(-1e300)),
+        ] {
+            assert_eq!(number(x), read);
+            assert!(read.is_same(&Value::Float(x)), "{x}");
+        }
+    }
 }
