@@ -13,16 +13,18 @@ pub mod rto;
 mod seen;
 mod settings;
 mod size;
+mod state;
 mod switching;
 
 pub(crate) use heartbeat::{Answered, Heartbeat, Role};
-pub use manager::{PathEntry, PathId, PathState, Paths};
+pub use manager::{PathEntry, PathId, Paths};
 pub(crate) use pmtu::Discovery;
 pub(crate) use rack::{PathRack, Sending};
 pub(crate) use reduction::Reduction;
 pub(crate) use retransmission::Losses;
 pub use rto::RtoEstimator;
 pub(crate) use settings::Equipment;
+pub use state::PathState;
 pub(crate) use switching::SwitchRules;
 
 pub use crate::mtu;

@@ -12,7 +12,7 @@ use anabranch_wire::serial::Tsn;
 use super::entries::Entries;
 use super::rto::RtoEstimator;
 use super::settings::Equipment;
-use super::{Discovery, Heartbeat, Losses, PathRack, Reduction, SwitchRules, mtu};
+use super::{Discovery, Heartbeat, Losses, PathRack, PathState, Reduction, SwitchRules, mtu};
 use crate::config::Config;
 use crate::maybe::Maybe;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
@@ -23,31 +23,6 @@ pub struct PathId(
     /// Position among the association's paths.
     pub u8,
 );
-
-/// Whether a path may carry data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathState {
-    /// Not yet confirmed by a HEARTBEAT or the handshake (RFC 9260 §5.4).
-    Unconfirmed,
-    /// In use.
-    Active,
-    /// More errors in a row than PFMR: probed, and used only where no path is active (RFC 7829 §3).
-    PotentiallyFailed,
-    /// More errors in a row than Path.Max.Retrans (RFC 9260 §8.2).
-    Inactive,
-}
-
-impl PathState {
-    /// The value that [`Probe::PathState`] records.
-    pub fn code(self) -> f64 {
-        match self {
-            PathState::Inactive => 0.0,
-            PathState::Active => 1.0,
-            PathState::PotentiallyFailed => 2.0,
-            PathState::Unconfirmed => 3.0,
-        }
-    }
-}
 
 /// One destination address and all that is known of the way there.
 #[derive(Debug)]

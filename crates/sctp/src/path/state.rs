@@ -1,0 +1,35 @@
+//! Whether a path may carry data.
+
+macro_rules! states {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $code:literal;)*) => {
+        /// Whether a path may carry data.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum PathState { $($(#[$doc])* $variant),* }
+
+        impl PathState {
+            /// Every state.
+            pub const ALL: &'static [PathState] = &[$(PathState::$variant),*];
+
+            /// Its name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(PathState::$variant => $name),* }
+            }
+
+            /// The value that [`Probe::PathState`](anabranch_transport::Probe::PathState) records.
+            pub const fn code(self) -> f64 {
+                match self { $(PathState::$variant => $code),* }
+            }
+        }
+    };
+}
+
+states! {
+    /// Not yet confirmed by a HEARTBEAT or the handshake (RFC 9260 §5.4).
+    Unconfirmed = "unconfirmed", 3.0;
+    /// In use.
+    Active = "active", 1.0;
+    /// More errors in a row than PFMR: probed, and used only where no path is active (RFC 7829 §3).
+    PotentiallyFailed = "potentially failed", 2.0;
+    /// More errors in a row than Path.Max.Retrans (RFC 9260 §8.2).
+    Inactive = "inactive", 0.0;
+}
