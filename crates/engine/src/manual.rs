@@ -99,8 +99,8 @@ pub fn metrics() -> String {
         row(&mut page, probe.name, probe.about);
     }
     page.push_str("\n## Probes of a link\n\n| probe | what is recorded |\n|---|---|\n");
-    for (name, about) in LINK_PROBES {
-        row(&mut page, name, about);
+    for probe in LINK_PROBES {
+        row(&mut page, probe.name, probe.about);
     }
     page + &family::<Metrics>("Metric: `", &kinds.metrics.variants())
 }

@@ -2,20 +2,57 @@
 
 use crate::chosen::{Chosen, Family};
 
-/// Probes of a link and what each records, beside those of a flow ([`anabranch_transport::Probe`]).
-pub const LINK_PROBES: &[(&str, &str)] = &[
-    (
-        "throughput",
-        "Bits per second that arrived at the far end, IP headers included, in each bin; a sample's time is the beginning of its bin.",
-    ),
-    (
-        "queue",
-        "Packets in the queue, including the one in transmission; recorded when it changes.",
-    ),
-    (
-        "drop",
-        "A packet was dropped: the number of drops for this reason so far.",
-    ),
+/// What a probe of a link records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkQuantity {
+    /// What arrived at the far end.
+    Throughput,
+    /// What waits.
+    Queue,
+    /// What was dropped.
+    Drop,
+}
+
+/// A probe of a link, as specs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkProbe {
+    /// What it records.
+    pub quantity: LinkQuantity,
+    /// Its name in specs and series files.
+    pub name: &'static str,
+    /// What is recorded, and when.
+    pub about: &'static str,
+    /// The unit of its samples.
+    pub unit: &'static str,
+}
+
+impl LinkProbe {
+    /// The probe of that name.
+    pub fn from_name(name: &str) -> Option<&'static Self> {
+        LINK_PROBES.iter().find(|probe| probe.name == name)
+    }
+}
+
+/// Probes of a link, beside those of a flow ([`anabranch_transport::Probe`]).
+pub const LINK_PROBES: &[LinkProbe] = &[
+    LinkProbe {
+        quantity: LinkQuantity::Throughput,
+        name: "throughput",
+        about: "Bits per second that arrived at the far end, IP headers included, in each bin; a sample's time is the beginning of its bin.",
+        unit: "bit/s",
+    },
+    LinkProbe {
+        quantity: LinkQuantity::Queue,
+        name: "queue",
+        about: "Packets in the queue, including the one in transmission; recorded when it changes.",
+        unit: "packets",
+    },
+    LinkProbe {
+        quantity: LinkQuantity::Drop,
+        name: "drop",
+        about: "A packet was dropped: the number of drops for this reason so far.",
+        unit: "1",
+    },
 ];
 
 /// Metrics: what is made of a run, and of what.

@@ -295,7 +295,8 @@ pub struct Curve {
     /// Kind `time`: what was recorded of it.
     #[serde(default)]
     pub probe: Option<String>,
-    /// The unit to show: of `bytes, segments, KiB, bit/s, kbit/s, Mbit/s, s, ms, %`; the probe's own if left out.
+    /// The unit to show: the probe's own, which it is if left out, or another of the same kind (`ms` for `s`, `Mbit/s` for `bit/s`); of bytes
+    /// also `segments`.
     #[serde(default)]
     pub unit: Option<String>,
     /// How its points are joined.

@@ -1,5 +1,12 @@
 //! Units of probes, and the units that tables and figures may ask for.
 
+use anabranch_transport::Probe;
+
+use crate::measure::LinkProbe;
+
+/// The one probe of a flow that is no transport's and whose samples have a unit.
+const GOODPUT: &str = "goodput";
+
 /// Units that a curve or a row may ask for.
 pub const UNITS: &[&str] = &[
     "bytes", "segments", "streams", "KiB", "bit/s", "kbit/s", "Mbit/s", "packets", "s", "ms", "1",
@@ -34,19 +41,15 @@ pub fn shown_for(own: &str) -> impl Iterator<Item = &str> {
     std::iter::once(own).chain(others.map(|(_, to, _)| *to))
 }
 
-/// The unit in which a probe is recorded.
+/// The unit in which a probe is recorded, of a flow or of a link.
 pub fn of_probe(probe: &str) -> &'static str {
-    match probe {
-        "cwnd" | "ssthresh" | "flightsize" | "pipe" | "peer_rwnd" | "a_rwnd" | "delivered"
-        | "buffered" | "heartbeat_bytes" => "bytes",
-        "rto" | "srtt" | "head_of_line_wait" => "s",
-        "throughput" | "goodput" | "available_bandwidth" => "bit/s",
-        "queue" => "packets",
-        "rate_estimate" => "B/s",
-        "streams_in_use" => "streams",
-        "sent" | "retransmitted" | "cumulative_ack" | "duplicate_ack" | "fast_retransmit"
-        | "mark_answered" | "timeout" | "received" | "duplicate" => "segments",
-        _ => "1",
+    if let Some(probe) = Probe::from_name(probe) {
+        return probe.unit();
+    }
+    match LinkProbe::from_name(probe) {
+        Some(probe) => probe.unit,
+        None if probe == GOODPUT => "bit/s",
+        None => "1",
     }
 }
 

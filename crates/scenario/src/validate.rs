@@ -54,6 +54,36 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
             "found a duration of 0; nothing would happen",
         );
     }
+    check_names(c, spec);
+    limits::check_groups(c, spec);
+    for (index, link) in spec.links.iter().enumerate() {
+        check_link(c, spec, vocabulary, link, &format!("link.{index}"));
+    }
+    for (index, node) in spec.nodes.iter().enumerate() {
+        addresses::check(c, spec, node, &format!("node.{index}"));
+        proxy::check(c, vocabulary, node, &format!("node.{index}.proxy"));
+    }
+    wifi::check(c, spec, vocabulary);
+    routes::check(c, spec);
+    check_flows(c, spec, vocabulary);
+    check_measures(c, spec, vocabulary, &spec.measures, &[], "measure");
+    for (index, experiment) in spec.experiments.iter().enumerate() {
+        check_experiment(
+            c,
+            spec,
+            vocabulary,
+            experiment,
+            &format!("experiment.{index}"),
+        );
+    }
+    output::check(c, spec, vocabulary);
+    claim::check(c, spec, vocabulary);
+    reference::check(c, spec);
+    checker.into_problems()
+}
+
+/// The name of the spec, and those of its parts, which are told apart by them.
+fn check_names(c: &mut Checker<'_>, spec: &Spec) {
     c.name("name", &spec.name);
     c.distinct(
         "node",
@@ -102,16 +132,10 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         "name",
         spec.cells.iter().map(|cell| cell.name.as_str()),
     );
-    limits::check_groups(c, spec);
-    for (index, link) in spec.links.iter().enumerate() {
-        check_link(c, spec, vocabulary, link, &format!("link.{index}"));
-    }
-    for (index, node) in spec.nodes.iter().enumerate() {
-        addresses::check(c, spec, node, &format!("node.{index}"));
-        proxy::check(c, vocabulary, node, &format!("node.{index}.proxy"));
-    }
-    wifi::check(c, spec, vocabulary);
-    routes::check(c, spec);
+}
+
+/// Each flow, and how many members they have together.
+fn check_flows(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
         check_flow(c, spec, vocabulary, flow, &format!("flow.{index}"));
@@ -124,20 +148,6 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
             break;
         }
     }
-    check_measures(c, spec, vocabulary, &spec.measures, &[], "measure");
-    for (index, experiment) in spec.experiments.iter().enumerate() {
-        check_experiment(
-            c,
-            spec,
-            vocabulary,
-            experiment,
-            &format!("experiment.{index}"),
-        );
-    }
-    output::check(c, spec, vocabulary);
-    claim::check(c, spec, vocabulary);
-    reference::check(c, spec);
-    checker.into_problems()
 }
 
 fn check_flow(
@@ -264,7 +274,7 @@ fn check_experiment(
             }
             (None, Some(link)) => {
                 check_link_name(c, spec, link, &format!("{path}.link"));
-                LINK_PROBES.iter().map(|(name, _)| *name).collect()
+                LINK_PROBES.iter().map(|probe| probe.name).collect()
             }
             _ => {
                 c.problem(&path, "needs either a `flow` or a `link`");

@@ -6,6 +6,8 @@
 //! 2. drain [`Transport::poll_transmit`] until it gives `None`, and the protocol's own `poll_event`,
 //! 3. ask [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`] at the latest.
 //!
+//! The time never goes back from one call to the next: a driver whose clock may do so keeps the latest time it has told.
+//!
 //! Nothing behind this contract reads a clock, draws ambient randomness or does I/O.
 #![forbid(unsafe_code)]
 

@@ -6,8 +6,8 @@
 use crate::time::Nanos;
 
 macro_rules! probes {
-    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),* $(,)?) => {
-        /// A quantity that can be recorded. The value's unit is in each member's text.
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal, $unit:literal;)*) => {
+        /// A quantity that can be recorded.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -20,6 +20,12 @@ macro_rules! probes {
             /// The name used in specs, series files and figures.
             pub const fn name(self) -> &'static str {
                 match self { $(Probe::$variant => $name),* }
+            }
+
+            /// The unit of its values: `bytes`, `s`, `bit/s`, `B/s`, `streams`; `segments` for the number of a segment, and `1` for a
+            /// share, a state or the number of a path.
+            pub const fn unit(self) -> &'static str {
+                match self { $(Probe::$variant => $unit),* }
             }
 
             /// What it is, with its unit; a line begins with a blank.
@@ -37,64 +43,64 @@ macro_rules! probes {
 
 probes! {
     /// Congestion window, bytes; recorded when it changes.
-    Cwnd = "cwnd",
+    Cwnd = "cwnd", "bytes";
     /// Slow-start threshold, bytes; recorded when it changes.
-    Ssthresh = "ssthresh",
+    Ssthresh = "ssthresh", "bytes";
     /// Bytes outstanding, as the profile counts them; recorded when it changes.
-    FlightSize = "flightsize",
+    FlightSize = "flightsize", "bytes";
     /// The peer's receive window as the sender sees it: the advertised window minus outstanding bytes.
-    PeerRwnd = "peer_rwnd",
+    PeerRwnd = "peer_rwnd", "bytes";
     /// The window this receiver advertises in a SACK or acknowledgement, bytes.
-    AdvertisedRwnd = "a_rwnd",
+    AdvertisedRwnd = "a_rwnd", "bytes";
     /// Retransmission timeout, seconds.
-    Rto = "rto",
+    Rto = "rto", "s";
     /// Smoothed round-trip time, seconds.
-    Srtt = "srtt",
+    Srtt = "srtt", "s";
     /// First transmission of a data segment: its number, counted from 0 for the first of the flow.
-    Sent = "sent",
+    Sent = "sent", "segments";
     /// Retransmission of a data segment: its number, counted from 0.
-    Retransmitted = "retransmitted",
+    Retransmitted = "retransmitted", "segments";
     /// Cumulative acknowledgement received: the number of the first segment not covered, counted from 0.
-    CumulativeAck = "cumulative_ack",
+    CumulativeAck = "cumulative_ack", "segments";
     /// An acknowledgement that did not advance the cumulative point: the number it repeats.
-    DuplicateAck = "duplicate_ack",
+    DuplicateAck = "duplicate_ack", "segments";
     /// Fast retransmit entered: the number of the segment.
-    FastRetransmit = "fast_retransmit",
+    FastRetransmit = "fast_retransmit", "segments";
     /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2): the number of the first segment
     /// not acknowledged (TCP), or of the marked one (SCTP).
-    MarkAnswered = "mark_answered",
+    MarkAnswered = "mark_answered", "segments";
     /// Retransmission timer expired: the number of the earliest outstanding segment.
-    Timeout = "timeout",
+    Timeout = "timeout", "segments";
     /// Data segment received for the first time: its number, counted from 0.
-    Received = "received",
+    Received = "received", "segments";
     /// Data segment received that had been received before: its number, counted from 0.
-    Duplicate = "duplicate",
+    Duplicate = "duplicate", "segments";
     /// A message (SCTP) or run of bytes (TCP) reached the application: its size in bytes.
-    Delivered = "delivered",
+    Delivered = "delivered", "bytes";
     /// Time that a complete message waited for an earlier one before it was delivered, seconds.
-    HeadOfLineWait = "head_of_line_wait",
+    HeadOfLineWait = "head_of_line_wait", "s";
     /// Bytes in the receive buffer; recorded when it changes. SCTP: index 0 is the whole buffer, index n + 1 the part of stream
     /// n; a read by the application shows with the next packet.
-    Buffered = "buffered",
+    Buffered = "buffered", "bytes";
     /// Streams in use by the sender.
-    StreamsInUse = "streams_in_use",
+    StreamsInUse = "streams_in_use", "streams";
     /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second; recorded with each report.
-    AvailableBandwidth = "available_bandwidth",
+    AvailableBandwidth = "available_bandwidth", "bit/s";
     /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each report.
-    ChunkLossRate = "chunk_loss_rate",
+    ChunkLossRate = "chunk_loss_rate", "1";
     /// What a loss is attributed to (RSCTP): 1 congestion, 2 the radio, 0 unknown because nothing was measured yet, which is
     /// treated as congestion. Recorded before the window is reduced.
-    LossVerdict = "loss_verdict",
+    LossVerdict = "loss_verdict", "1";
     /// A HEARTBEAT or HEARTBEAT ACK was sent: the size of its IP packet, or of the chunk if it shared a packet.
-    HeartbeatBytes = "heartbeat_bytes",
+    HeartbeatBytes = "heartbeat_bytes", "bytes";
     /// New data takes another path from now on: the number of the path. Data starts on path 0, which is not recorded.
-    DataPath = "data_path",
+    DataPath = "data_path", "1";
     /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
-    PathState = "path_state",
+    PathState = "path_state", "1";
     /// Estimate of the bandwidth, bytes per second.
-    RateEstimate = "rate_estimate",
+    RateEstimate = "rate_estimate", "B/s";
     /// Bytes in the network as TCP's loss recovery estimates them, after an acknowledgement and before it sends.
-    Pipe = "pipe",
+    Pipe = "pipe", "bytes";
 }
 
 /// A set of probes, one bit each.

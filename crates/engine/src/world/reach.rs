@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_scenario::Flow;
 use anabranch_settings::counted;
 use anabranch_sim::{Direction, DropReason, LinkId, Passage, Seed, Ways};
 use anabranch_transport::{Nanos, time};
@@ -69,32 +70,43 @@ pub fn failures(
             continue;
         };
         let mut later = times.iter().filter(|at| (start..stop).contains(at));
-        let first = later.find(|at| open(**at).is_none());
-        let (from, to) = (&flow.from, &flow.to);
-        let (from, to, why) = match there {
-            Passage::Leads => (to, from, back),
-            why => (from, to, why),
-        };
-        let why = match why {
-            Passage::NoRoute => "there is no route",
-            Passage::Down => "a link on the way is down",
-            Passage::Circle => "the routes go in a circle",
-            Passage::Leads => "its paths are not open both ways",
-        };
-        let when = match first {
-            Some(at) => format!(
-                "at its start, {} s, up to {} s",
-                time::seconds(start),
-                time::seconds(*at)
-            ),
-            None => "as long as it runs".to_owned(),
-        };
-        failures.push(format!(
-            "{}: no way leads from {from} to {to} {when}: {why}",
-            member.name
-        ));
+        let first = later.find(|at| open(**at).is_none()).copied();
+        failures.push(no_way(flow, member, [there, back], start, first));
     }
     Ok(failures)
+}
+
+/// That a member had no way from its `start` on, and until when; `None`: as long as it runs.
+fn no_way(
+    flow: &Flow,
+    member: &Member,
+    [there, back]: [Passage; 2],
+    start: Nanos,
+    until: Option<Nanos>,
+) -> String {
+    let (from, to) = (&flow.from, &flow.to);
+    let (from, to, why) = match there {
+        Passage::Leads => (to, from, back),
+        why => (from, to, why),
+    };
+    let why = match why {
+        Passage::NoRoute => "there is no route",
+        Passage::Down => "a link on the way is down",
+        Passage::Circle => "the routes go in a circle",
+        Passage::Leads => "its paths are not open both ways",
+    };
+    let when = match until {
+        Some(at) => format!(
+            "at its start, {} s, up to {} s",
+            time::seconds(start),
+            time::seconds(at)
+        ),
+        None => "as long as it runs".to_owned(),
+    };
+    format!(
+        "{}: no way leads from {from} to {to} {when}: {why}",
+        member.name
+    )
 }
 
 /// Whether a link on the way of a member that delivered nothing dropped packets because they were too large.

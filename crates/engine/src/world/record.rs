@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use anabranch_scenario::measure::LINK_PROBES;
+use anabranch_scenario::measure::{self, LinkQuantity};
 use anabranch_scenario::names::Name;
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::{SeriesKey, SeriesSample};
@@ -30,17 +30,9 @@ pub struct Recording {
 /// A series of a link's direction.
 struct LinkSeries {
     link: LinkId,
-    kind: LinkSeriesKind,
+    quantity: LinkQuantity,
     window: Option<Window>,
     key: u32,
-}
-
-/// What is recorded of a link.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LinkSeriesKind {
-    Throughput,
-    Queue,
-    Drop,
 }
 
 impl Recording {
@@ -180,28 +172,20 @@ impl Recording {
                 continue;
             }
             for wanted in &record.probes {
-                let Some(&(probe, _)) = LINK_PROBES.iter().find(|(known, _)| known == wanted)
-                else {
+                let Some(probe) = measure::LinkProbe::from_name(wanted) else {
                     continue;
                 };
-                let kind = match probe {
-                    "throughput" => {
+                match probe.quantity {
+                    LinkQuantity::Throughput => {
                         probes.throughput = Some(record.bin.map_or(BIN, |bin| bin.0));
-                        LinkSeriesKind::Throughput
                     }
-                    "queue" => {
-                        probes.queue = true;
-                        LinkSeriesKind::Queue
-                    }
-                    _ => {
-                        probes.drops = true;
-                        LinkSeriesKind::Drop
-                    }
-                };
-                let key = self.key(name, member, probe);
+                    LinkQuantity::Queue => probes.queue = true,
+                    LinkQuantity::Drop => probes.drops = true,
+                }
+                let key = self.key(name, member, probe.name);
                 series.push(LinkSeries {
                     link: id,
-                    kind,
+                    quantity: probe.quantity,
                     window: record.window,
                     key,
                 });
@@ -234,16 +218,16 @@ fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
 
 /// Keeps a link's sample in the units of the series: throughput in bit/s, a drop as its reason's number.
 fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
-    let (kind, index, value) = match sample.probe {
-        LinkProbe::Throughput => (LinkSeriesKind::Throughput, 0, sample.value * 8.0),
-        LinkProbe::QueueLength => (LinkSeriesKind::Queue, 0, sample.value),
-        LinkProbe::Dropped(reason) => (LinkSeriesKind::Drop, reason as u16, sample.value),
+    let (quantity, index, value) = match sample.probe {
+        LinkProbe::Throughput => (LinkQuantity::Throughput, 0, sample.value * 8.0),
+        LinkProbe::QueueLength => (LinkQuantity::Queue, 0, sample.value),
+        LinkProbe::Dropped(reason) => (LinkQuantity::Drop, reason as u16, sample.value),
         // No series of a spec holds these.
         LinkProbe::Marked | LinkProbe::Sojourn => return,
     };
     for series in series
         .iter()
-        .filter(|series| series.link == sample.link && series.kind == kind)
+        .filter(|series| series.link == sample.link && series.quantity == quantity)
     {
         if series
             .window

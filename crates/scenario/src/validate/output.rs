@@ -310,9 +310,9 @@ fn check_recorded(
     probe: Option<&str>,
     path: &str,
 ) {
-    let (key, entity) = match entity {
-        (Some(flow), None) => ("flow", flow),
-        (None, Some(link)) => ("link", link),
+    let (of, entity) = match entity {
+        (Some(flow), None) => (RecordedOf::Flow, flow),
+        (None, Some(link)) => (RecordedOf::Link, link),
         _ => {
             return c.problem(
                 path,
@@ -337,14 +337,10 @@ fn check_recorded(
         }
         None => return,
     };
+    // Of a group, or of the one member that is shown.
+    let alone = member.map(|member| format!("{entity}[{member}]"));
     let of_entity = |record: &&Record| {
-        let named = if key == "flow" {
-            record.flow.as_ref()
-        } else {
-            record.link.as_ref()
-        };
-        // Of a group, or of the one member that is shown.
-        let alone = member.map(|member| format!("{entity}[{member}]"));
+        let named = of.name_in(record);
         named.is_some_and(|named| named == entity || alone.as_ref() == Some(named))
     };
     let recorded: Vec<&str> = experiment
@@ -359,30 +355,43 @@ fn check_recorded(
             "found {entity:?}, but experiment {:?} records nothing of it",
             experiment.id
         );
-        let all = experiment.records.iter().filter_map(|r| {
-            if key == "flow" {
-                r.flow.as_ref()
-            } else {
-                r.link.as_ref()
-            }
-        });
-        c.not_among(
-            &format!("{path}.{key}"),
-            &message,
-            entity,
-            all.map(String::as_str),
-        );
+        let all = experiment.records.iter();
+        let all = all
+            .filter_map(|record| of.name_in(record))
+            .map(String::as_str);
+        c.not_among(&format!("{path}.{}", of.key()), &message, entity, all);
     } else if !recorded.contains(&probe) {
         let message = format!(
             "found {probe:?}, but experiment {:?} does not record it of {entity:?}",
             experiment.id
         );
-        c.not_among(
-            &format!("{path}.probe"),
-            &message,
-            probe,
-            recorded.iter().copied(),
-        );
+        let recorded = recorded.iter().copied();
+        c.not_among(&format!("{path}.probe"), &message, probe, recorded);
+    }
+}
+
+/// What a probe is recorded of.
+#[derive(Clone, Copy)]
+enum RecordedOf {
+    Flow,
+    Link,
+}
+
+impl RecordedOf {
+    /// The key that names it.
+    fn key(self) -> &'static str {
+        match self {
+            RecordedOf::Flow => "flow",
+            RecordedOf::Link => "link",
+        }
+    }
+
+    /// Its name in a record, if that is of such a one.
+    fn name_in(self, record: &Record) -> Option<&String> {
+        match self {
+            RecordedOf::Flow => record.flow.as_ref(),
+            RecordedOf::Link => record.link.as_ref(),
+        }
     }
 }
 
