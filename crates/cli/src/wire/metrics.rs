@@ -96,45 +96,61 @@ const COUNTED: &[Counted] = &[
     ),
 ];
 
-/// Values of now: their name, what they are, and their unit.
-const NOW: &[(&str, &str, Unit)] = &[
-    ("sctp_associations", "Open associations", Unit::Count),
+/// A value of now: its name, what it is, its unit, and what it comes to over the open associations.
+type Present = (&'static str, &'static str, Unit, fn(&[Status]) -> f64);
+
+/// Every value of now but the paths by state.
+const NOW: &[Present] = &[
     (
-        "sctp_paths",
-        "Paths of open associations, by state",
+        "sctp_associations",
+        "Open associations",
         Unit::Count,
+        |it| it.len() as f64,
     ),
     (
         "sctp_send_buffer_bytes",
         "User data queued and not yet sent",
         Unit::Bytes,
+        |it| sum(it, |of| of.penddata as u64),
     ),
     (
         "sctp_flight_bytes",
         "User data in flight, all paths",
         Unit::Bytes,
+        |it| sum(it, |of| of.paths.iter().map(|path| path.flightsize).sum()),
     ),
     (
         "sctp_cwnd_bytes",
         "Congestion windows, all paths",
         Unit::Bytes,
+        |it| sum(it, |of| of.paths.iter().map(|path| path.cwnd).sum()),
     ),
     (
         "sctp_peer_rwnd_bytes",
         "Receive windows of peers, less what is in flight",
         Unit::Bytes,
+        |it| sum(it, |of| of.rwnd),
     ),
     (
         "sctp_unacknowledged_chunks",
         "DATA chunks not yet acknowledged",
         Unit::Count,
+        |it| sum(it, |of| of.unackdata as u64),
     ),
     (
         "sctp_srtt_seconds_max",
         "The largest smoothed round-trip time of a path in use",
         Unit::Seconds,
+        |it| {
+            let srtt = it.iter().filter_map(|of| of.in_use.srtt).max();
+            srtt.unwrap_or(0) as f64 / 1e9
+        },
     ),
 ];
+
+fn sum(open: &[Status], of: fn(&Status) -> u64) -> f64 {
+    open.iter().map(of).sum::<u64>() as f64
+}
 
 /// What the metrics are made of. Clones are handles of the same.
 #[derive(Clone, Default)]
@@ -209,8 +225,9 @@ impl Metrics {
 }
 
 fn associations(kept: &Kept, open: &[Status]) {
-    for &(name, help, unit) in NOW {
+    for &(name, help, unit, of) in NOW {
         describe_gauge!(name, unit, help);
+        gauge!(name).set(of(open));
     }
     for ((name, help, of), ended) in COUNTED.iter().zip(kept.ended) {
         describe_counter!(*name, *help);
@@ -227,28 +244,20 @@ fn associations(kept: &Kept, open: &[Status]) {
         "Associations that did not end gracefully"
     );
     counter!("sctp_associations_failed_total").absolute(kept.failed);
-    gauge!("sctp_associations").set(open.len() as f64);
-    let sum = |of: fn(&Status) -> u64| open.iter().map(of).sum::<u64>() as f64;
-    gauge!("sctp_send_buffer_bytes").set(sum(|it| it.penddata as u64));
-    gauge!("sctp_peer_rwnd_bytes").set(sum(|it| it.rwnd));
-    gauge!("sctp_unacknowledged_chunks").set(sum(|it| it.unackdata as u64));
-    let srtt = open.iter().filter_map(|it| it.in_use.srtt).max();
-    gauge!("sctp_srtt_seconds_max").set(srtt.unwrap_or(0) as f64 / 1e9);
 }
 
 fn paths(open: &[Status]) {
-    let all = || open.iter().flat_map(|status| &status.paths);
-    for (state, name) in [
-        (PathState::Active, "active"),
-        (PathState::PotentiallyFailed, "potentially_failed"),
-        (PathState::Inactive, "inactive"),
-        (PathState::Unconfirmed, "unconfirmed"),
-    ] {
-        let count = all().filter(|path| path.state == state).count();
+    describe_gauge!(
+        "sctp_paths",
+        Unit::Count,
+        "Paths of open associations, by state"
+    );
+    for &state in PathState::ALL {
+        let all = open.iter().flat_map(|status| &status.paths);
+        let count = all.filter(|path| path.state == state).count();
+        let name = state.name().replace(' ', "_");
         gauge!("sctp_paths", "state" => name).set(count as f64);
     }
-    gauge!("sctp_flight_bytes").set(all().map(|path| path.flightsize).sum::<u64>() as f64);
-    gauge!("sctp_cwnd_bytes").set(all().map(|path| path.cwnd).sum::<u64>() as f64);
 }
 
 /// Packets of the sockets, which all endpoints share, and what each endpoint threw away.

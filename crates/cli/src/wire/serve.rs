@@ -1,6 +1,6 @@
 //! `anabranch serve`: echo, sink, source.
 
-use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
+use anabranch_net::{Association, CloseReason, Endpoint, Lost, MessagePart, SendOptions};
 use anabranch_scenario::quantity::Size;
 use anabranch_settings::counted;
 use bytes::Bytes;
@@ -70,34 +70,14 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     } else {
         format!("listening: {}", bound.place())
     })?;
-    let metrics = Metrics::default();
-    if let Some(at) = arguments.metrics {
-        let at = metrics.serve(at, bound.endpoints.clone()).await?;
-        let url = format!("http://{at}/metrics");
-        printer.line(if arguments.json {
-            json!({ "event": "metrics", "url": url }).to_string()
-        } else {
-            format!("metrics: {url}")
-        })?;
-    }
+    let metrics = tell_metrics(&arguments, &bound, &printer).await?;
     let job = Job {
         message: arguments.message.unwrap_or(MESSAGE).0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
         unordered: arguments.unordered,
         rate: None,
     };
-    let (sender, mut accepted) = tokio::sync::mpsc::channel(1);
-    for (index, endpoint) in bound.endpoints.iter().enumerate() {
-        let (endpoint, sender) = (endpoint.clone(), sender.clone());
-        tokio::spawn(async move {
-            while let Ok(association) = endpoint.accept().await {
-                let at = (index, endpoint.port());
-                if sender.send((at, association)).await.is_err() {
-                    break;
-                }
-            }
-        });
-    }
+    let mut accepted = accept(&bound.endpoints);
     let several = bound.endpoints.len() > 1;
     bound.moves.begin(&bound.endpoints);
     let mut failed = None;
@@ -121,7 +101,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
             printer: printer.clone(),
             sends: bound.watched.sends(endpoint, association.id()),
         };
-        let metrics = arguments.metrics.is_some().then(|| metrics.clone());
+        let metrics = metrics.clone();
         let serving = tokio::spawn(async move {
             let number = metrics.as_ref().map(|it| it.begin(&association));
             let lost = attend(log, association, service, job, at_once).await;
@@ -146,6 +126,46 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     bound
         .watched
         .finish(&bound.sctp.transport, receives, failed)
+}
+
+/// Serves metrics where that is asked for, and says where.
+async fn tell_metrics(
+    arguments: &Serve,
+    bound: &Bound,
+    printer: &Printer,
+) -> Result<Option<Metrics>, Failure> {
+    let Some(at) = arguments.metrics else {
+        return Ok(None);
+    };
+    let metrics = Metrics::default();
+    let at = metrics.serve(at, bound.endpoints.clone()).await?;
+    let url = format!("http://{at}/metrics");
+    printer.line(if arguments.json {
+        json!({ "event": "metrics", "url": url }).to_string()
+    } else {
+        format!("metrics: {url}")
+    })?;
+    Ok(Some(metrics))
+}
+
+/// An association that was accepted; at which of the endpoints, and at its port.
+type Accepted = ((usize, u16), Association);
+
+/// What any of these endpoints accepts, one after the other.
+fn accept(endpoints: &[Endpoint]) -> tokio::sync::mpsc::Receiver<Accepted> {
+    let (sender, accepted) = tokio::sync::mpsc::channel(1);
+    for (index, endpoint) in endpoints.iter().enumerate() {
+        let (endpoint, sender) = (endpoint.clone(), sender.clone());
+        tokio::spawn(async move {
+            while let Ok(association) = endpoint.accept().await {
+                let at = (index, endpoint.port());
+                if sender.send((at, association)).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    accepted
 }
 
 /// Tells peers that it is over, who would find out by their timers alone.

@@ -1,10 +1,11 @@
 //! `anabranch wrap`: runs a program whose SCTP sockets are this stack's.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use anabranch_net::{Carrier, Config};
 use anabranch_sockets::host::{Host, Missed};
@@ -62,19 +63,8 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         }
     });
     let host = tokio::spawn(host.serve());
-    let libsctp = library.with_file_name(LIBSCTP);
-    let mut preload = library.into_os_string();
-    // Programs that are linked with that name, or open it, have this one then. One that is not there is the system's.
-    if libsctp.is_file() {
-        preload.push(":");
-        preload.push(libsctp);
-    }
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|it| !it.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
     let mut command = Command::new(program);
-    command.args(rest).env("LD_PRELOAD", preload);
+    command.args(rest).env("LD_PRELOAD", preload(library));
     command.env(HOST_VARIABLE, &name);
     match arguments.unwatched {
         true => command.env_remove(WATCH_VARIABLE),
@@ -102,6 +92,11 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let _ = watch.await;
     host.abort();
     let status = status.map_err(|error| Failure::Wire(format!("cannot wait: {error}")))?;
+    ended_as(status)
+}
+
+/// The program's exit status is the command's; as shells do, 128 and its number for a signal.
+fn ended_as(status: ExitStatus) -> Result<(), Failure> {
     let code = status
         .code()
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
@@ -110,6 +105,22 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         Ok(code) => Err(Failure::Program(code)),
         Err(_) => Err(Failure::Program(u8::MAX)),
     }
+}
+
+/// What `LD_PRELOAD` is for the program.
+fn preload(library: PathBuf) -> OsString {
+    let libsctp = library.with_file_name(LIBSCTP);
+    let mut preload = library.into_os_string();
+    // Programs that are linked with that name, or open it, have this one then. One that is not there is the system's.
+    if libsctp.is_file() {
+        preload.push(":");
+        preload.push(libsctp);
+    }
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|it| !it.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    preload
 }
 
 /// A program's calls that this stack does not see are not left to fail in silence.

@@ -1,6 +1,6 @@
 //! The paths of an association, as a report has them.
 
-use anabranch_net::{PathState, PathStatus};
+use anabranch_net::PathStatus;
 use serde_json::{Value, json};
 
 use super::report::{BYTES, scaled};
@@ -10,7 +10,7 @@ pub(super) fn path_json(path: &PathStatus) -> Value {
     json!({
         "address": path.address.to_string(),
         "local": path.local.to_string(),
-        "state": state(path),
+        "state": path.state.name(),
         "mtu": path.mtu,
         "snd_cwnd": path.cwnd,
         "in_flight": path.flightsize,
@@ -20,16 +20,6 @@ pub(super) fn path_json(path: &PathStatus) -> Value {
     })
 }
 
-/// The state of a path in a word (RFC 9260 §8.2, RFC 7829 §3).
-fn state(path: &PathStatus) -> &'static str {
-    match path.state {
-        PathState::Unconfirmed => "unconfirmed",
-        PathState::Active => "active",
-        PathState::PotentiallyFailed => "potentially failed",
-        PathState::Inactive => "inactive",
-    }
-}
-
 /// The same for people.
 pub(super) fn path_text(path: &PathStatus) -> String {
     let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
@@ -37,7 +27,7 @@ pub(super) fn path_text(path: &PathStatus) -> String {
     format!(
         "      {}: {}, MTU {} B, cwnd {}, in flight {}, RTT {}, RTO {}, sent {}",
         path.address,
-        state(path),
+        path.state.name(),
         path.mtu,
         size(path.cwnd),
         size(path.flightsize),
