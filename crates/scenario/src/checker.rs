@@ -87,7 +87,8 @@ impl<'a> Checker<'a> {
             None => path.to_owned(),
         };
         let message = format!("found {}; expected {}", misfit.found, misfit.allowed);
-        let found = misfit.found.trim_matches(|c| matches!(c, '"' | '`'));
+        let found = misfit.found.trim_start_matches("the key ");
+        let found = found.trim_matches(|c| matches!(c, '"' | '`'));
         let words = misfit.words.iter().map(String::as_str);
         // Beside a number, `allowed: off` would deny what the message has just allowed.
         match misfit.words.len() == 1 && nearest(found, words.clone()).is_none() {

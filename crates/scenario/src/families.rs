@@ -24,7 +24,7 @@ impl Family for LossModel {
     const NAME: &'static str = "Loss";
     const WHAT: &'static str = "a loss model";
     const TAG: &'static str = "model";
-    const EXPECTED: &'static str = "a table with the key `model`, or a name in quotes";
+    const EXPECTED: &'static str = "a table with the key `model`, such as { model = \"bernoulli\", probability = 0.01 }, or a name in quotes";
     const SHARED: &'static [Setting] = &[Setting {
         name: PLACE,
         about: " Where packets are lost: before they enter the queue, or after they left it, on the wire.",
@@ -120,8 +120,7 @@ pub type Queue = Chosen<QueueDiscipline>;
 impl Family for QueueDiscipline {
     const NAME: &'static str = "Queue";
     const WHAT: &'static str = "a queue discipline";
-    const EXPECTED: &'static str =
-        "an amount with its unit, such as \"10 packets\", or a table with the key `kind`";
+    const EXPECTED: &'static str = "an amount with its unit, such as \"10 packets\", or a table with the key `kind`, such as { kind = \"codel\", limit = \"1000 packets\" }";
 
     fn short_forms() -> Vec<Value> {
         let amount = Kind::Amount {
@@ -157,4 +156,6 @@ pub type Workload = Chosen<Workloads>;
 impl Family for Workloads {
     const NAME: &'static str = "Workload";
     const WHAT: &'static str = "a workload";
+    const EXPECTED: &'static str =
+        "a table, such as { kind = \"bulk\", total = \"10 MB\" }, or a name in quotes";
 }

@@ -9,6 +9,9 @@ use crate::place::Place;
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, NodeValue, OWN_NAMES};
 
+/// The table of parameters.
+const PARAMETERS: &str = "parameters";
+
 /// A value to put in: the key, where the key stands, the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
@@ -56,17 +59,14 @@ impl Setting {
     /// A key that the tree does not have, or the name of something.
     pub fn apply(&self, root: &mut Node) -> Result<(), Problem> {
         if let Some(parameter) = root
-            .get_mut("parameters")
+            .get_mut(PARAMETERS)
             .and_then(|parameters| parameters.get_mut(&self.key))
         {
             *parameter = self.node.clone();
             return Ok(());
         }
         if !self.key.contains('.') && root.get(&self.key).is_none() {
-            let parameters = root
-                .get("parameters")
-                .map(Node::entries)
-                .unwrap_or_default();
+            let parameters = root.get(PARAMETERS).map(Node::entries).unwrap_or_default();
             let known: Vec<&str> = parameters.iter().map(|entry| entry.key.as_str()).collect();
             let hint = match known.as_slice() {
                 [] => "; this spec has none; a key goes by its path, such as link.NAME.rate",
@@ -75,8 +75,23 @@ impl Setting {
             let message = format!("no parameter has this name{hint}");
             return Err(self.unknown(&self.key, &message, &known));
         }
+        if self.key == PARAMETERS {
+            return Err(self.whole_parameters());
+        }
         self.check_name(root)?;
         self.put(root)
+    }
+
+    /// Refuses all parameters at once: those that are not among them would be gone, and who writes this means to set some.
+    fn whole_parameters(&self) -> Problem {
+        let names = self.node.entries().iter();
+        let names: Vec<String> = names.map(|entry| format!("`{}`", entry.key)).collect();
+        let instead = match names.as_slice() {
+            [] => "a parameter is set by its name alone".to_owned(),
+            names => format!("set {} without the table around", names.join(", ")),
+        };
+        let message = format!("names all parameters at once; {instead}");
+        Problem::new(self.key_place.clone(), PARAMETERS, message)
     }
 
     /// Refuses another name for an item of a list: the file goes on calling it by the one that it has.
@@ -148,13 +163,36 @@ impl Setting {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
         let names = node.items().iter().filter_map(Node::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
-        self.unknown(segment, &format!("there is no `{segment}` here"), &known)
+        // What stands there is another's: a key of it is set where the parameter is.
+        let why = match node.text() {
+            Some(text) if is_parameter(text) => {
+                let name = text.trim_start_matches('$');
+                format!(
+                    ": {text:?} stands here; set the parameter, or a key of it, as {PARAMETERS}.{name}.{segment}"
+                )
+            }
+            _ => String::new(),
+        };
+        self.unknown(
+            segment,
+            &format!("there is no `{segment}` here{why}"),
+            &known,
+        )
     }
 
     fn unknown(&self, found: &str, what: &str, known: &[&str]) -> Problem {
         Problem::new(self.key_place.clone(), self.key.clone(), what)
             .allowed(found, known.iter().copied())
     }
+}
+
+/// Whether a text stands for a parameter as it is, and not for what is computed from some.
+fn is_parameter(text: &str) -> bool {
+    let name = text.strip_prefix('$').unwrap_or_default();
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 /// One point of an experiment's sweeps: where it stands, and what it sets.

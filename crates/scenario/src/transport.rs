@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use anabranch_settings::{Datum, Setting};
 use anabranch_transport::Probe;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer};
+use serde::de::{self, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -353,14 +354,27 @@ impl Transport {
 
 impl<'de> Deserialize<'de> for Transport {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut settings = BTreeMap::<String, Value>::deserialize(deserializer)?;
-        match settings.remove(PROTOCOL) {
-            Some(Value::String(protocol)) => Ok(Transport { protocol, settings }),
-            Some(other) => Err(de::Error::custom(format!(
-                "found {other} as the protocol; expected a name in quotes"
-            ))),
-            None => Err(de::Error::missing_field(PROTOCOL)),
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Transport;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table, such as { protocol = \"sctp\" }")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Transport, A::Error> {
+                let map = MapAccessDeserializer::new(map);
+                let mut settings = BTreeMap::<String, Value>::deserialize(map)?;
+                match settings.remove(PROTOCOL) {
+                    Some(Value::String(protocol)) => Ok(Transport { protocol, settings }),
+                    Some(other) => Err(de::Error::custom(format!(
+                        "found {other} as the protocol; expected a name in quotes"
+                    ))),
+                    None => Err(de::Error::missing_field(PROTOCOL)),
+                }
+            }
         }
+        deserializer.deserialize_any(Reader)
     }
 }
 

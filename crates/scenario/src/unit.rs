@@ -9,19 +9,23 @@ const GOODPUT: &str = "goodput";
 
 /// Units that a curve or a row may ask for.
 pub const UNITS: &[&str] = &[
-    "bytes", "segments", "streams", "KiB", "bit/s", "kbit/s", "Mbit/s", "packets", "s", "ms", "1",
-    "%",
+    "bytes", "segments", "streams", "KiB", "MiB", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "packets",
+    "s", "ms", "us", "1", "%",
 ];
 
 /// Units that a quantity can be shown in: its own, the shown one, and how many of its own the shown one holds.
 const CONVERSIONS: &[(&str, &str, f64)] = &[
     ("bytes", "KiB", 1024.0),
+    ("bytes", "MiB", 1_048_576.0),
     ("bit/s", "kbit/s", 1e3),
     ("bit/s", "Mbit/s", 1e6),
+    ("bit/s", "Gbit/s", 1e9),
     ("B/s", "bit/s", 0.125),
     ("B/s", "kbit/s", 125.0),
     ("B/s", "Mbit/s", 125e3),
+    ("B/s", "Gbit/s", 125e6),
     ("s", "ms", 1e-3),
+    ("s", "us", 1e-6),
     ("1", "%", 1e-2),
 ];
 
@@ -72,6 +76,6 @@ mod tests {
         assert_eq!(divisor("bit/s", "ms"), None);
         assert_eq!(divisor("packets", "%"), None);
         let all: Vec<&str> = shown_for("bit/s").collect();
-        assert_eq!(all, ["bit/s", "kbit/s", "Mbit/s"]);
+        assert_eq!(all, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]);
     }
 }

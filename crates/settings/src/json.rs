@@ -5,12 +5,9 @@ use serde_json::{Map, Value as Json, json};
 use crate::datum::Datum;
 use crate::error::Misfit;
 use crate::expression::is_compound;
-use crate::setting::kind::{REPEAT, STEP_TIME, STEPS};
+use crate::setting::kind::{REPEAT, STEP_TIME, STEPS, TAG};
 use crate::setting::{Fallback, Kind, Setting, Variant};
 use crate::units::pattern;
-
-/// The key that says which variant a table is.
-const TAG: &str = "kind";
 
 impl Kind {
     /// Reads a value from a spec, where numbers and truth values are not text.
@@ -219,7 +216,7 @@ impl Kind {
                     "description": "A value over time: from each time on, until the next; the first time is 0.",
                     "properties": {
                         STEPS: { "type": "array", "items": step },
-                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`." },
+                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`, text or Parquet. A number without a unit is in seconds and, of a rate, in bit/s, unless a first line of titles says other units, such as `time_ms,rate_mbps`. A rate may name `opportunities` instead: a file in the format of mahimahi." },
                         REPEAT: STEP_TIME.json_schema(),
                     },
                     "additionalProperties": false,
@@ -239,9 +236,10 @@ fn names<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 fn unknown(key: &str, known: &[Setting]) -> Misfit {
     let words: Vec<String> = known.iter().map(|known| known.name.to_owned()).collect();
+    let keys: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     Misfit {
         found: format!("the key `{key}`"),
-        allowed: words.join(", "),
+        allowed: keys.join(", "),
         range: words.join(", "),
         words,
         parameter: None,

@@ -1,12 +1,100 @@
-//! The nearest correct spelling.
+//! The nearest correct spelling, or what this project calls a thing that others call otherwise.
 
 /// The shortest beginning of a name, letters, by which the only candidate that begins so is known.
 const LEAST_BEGIN: usize = 3;
 
-/// The candidate nearest to `found`, if one is near enough to be meant, or the only one that begins with it.
+/// What other programs, and papers, call a thing, and what it is called here: the first of these that is allowed at the place is meant. Where
+/// none is, nothing is, however near another word is spelt: a round-trip time is neither a `rate` nor a delay of one way.
+const FOREIGN: &[(&[&str], &[&str])] = &[
+    (
+        &[
+            "bandwidth",
+            "bw",
+            "bitrate",
+            "capacity",
+            "datarate",
+            "data_rate",
+            "speed",
+        ],
+        &["rate", "link_utilization"],
+    ),
+    (
+        &["latency", "propagation", "owd"],
+        &["delay", "mean_one_way_delay"],
+    ),
+    (&["rtt"], &["srtt"]),
+    (
+        &["buffer", "buffer_size", "queue_size", "qdisc", "aqm"],
+        &["queue", "receive_buffer", "receive_window"],
+    ),
+    (
+        &["plr", "per", "ber", "loss_rate", "loss_ratio", "error_rate"],
+        &["loss", "probability", "drops"],
+    ),
+    (
+        &[
+            "rwnd",
+            "rwin",
+            "rcvbuf",
+            "rcvwnd",
+            "receive_window",
+            "receive_buffer",
+        ],
+        &["receive_window", "receive_buffer", "peer_rwnd"],
+    ),
+    (&["sndbuf", "send_window"], &["send_buffer"]),
+    (&["mss"], &["segment", "mtu"]),
+    (
+        &["cc", "cca", "congestion_control", "algorithm"],
+        &["congestion"],
+    ),
+    (&["reno"], &["newreno", "sctp"]),
+    (&["packet_size", "payload", "message_size"], &["message"]),
+    (
+        &["size", "bytes", "file_size", "volume"],
+        &["total", "limit", "bytes", "size"],
+    ),
+    (&["src", "source", "sender"], &["from"]),
+    (&["dst", "dest", "destination", "receiver"], &["to"]),
+    (
+        &[
+            "runs",
+            "repetitions",
+            "repeats",
+            "trials",
+            "reps",
+            "seeds",
+            "iterations",
+        ],
+        &["replications"],
+    ),
+    (&["type", "kind", "model"], &["kind", "model"]),
+    (&["throughput"], &["goodput"]),
+    (&["fct", "completion_time"], &["flow_completion_time"]),
+    (&["utilisation"], &["link_utilization"]),
+    (&["retransmits"], &["retransmissions"]),
+    (&["bar", "line", "scatter", "plot"], &["sweep"]),
+    (&["fifo", "droptail", "pfifo", "tail_drop"], &["drop-tail"]),
+    (&["uniform", "random", "iid"], &["bernoulli"]),
+    (&["burst", "bursty", "markov", "ge"], &["gilbert-elliott"]),
+    (&["poisson"], &["transfers"]),
+    (&["ftp", "file", "greedy"], &["bulk"]),
+    (&["http", "web"], &["request-response"]),
+    (&["mbps"], &["Mbit/s"]),
+    (&["kbps"], &["kbit/s"]),
+    (&["gbps"], &["Gbit/s"]),
+    (&["percent"], &["%"]),
+];
+
+/// The candidate that is called `found` elsewhere, or nearest to it, if one is near enough to be meant, or the only one that begins with it
+/// or has it as one of its words.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = found.to_lowercase();
     let candidates: Vec<&str> = candidates.into_iter().collect();
+    if let Some(meant) = foreign(&wanted) {
+        let mut meant = meant.iter();
+        return meant.find_map(|word| candidates.iter().copied().find(|known| known == word));
+    }
     let near = candidates
         .iter()
         .copied()
@@ -14,18 +102,32 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
             let distance = strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase());
             (distance, candidate)
         })
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().max(found.len()) / 4)
+        .filter(|(distance, candidate)| {
+            let longer = candidate.len().max(found.len());
+            *distance <= 1 + longer / 4 && *distance < longer
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    near.or_else(|| {
-        let begins =
-            |it: &&&str| wanted.len() >= LEAST_BEGIN && it.to_lowercase().starts_with(&wanted);
-        let mut beginning = candidates.iter().filter(begins);
-        beginning
-            .next()
-            .copied()
-            .filter(|_| beginning.next().is_none())
-    })
+    let known = wanted.len() >= LEAST_BEGIN;
+    let only = |is: &dyn Fn(&str) -> bool| {
+        let mut such = candidates.iter().copied().filter(|it| known && is(it));
+        such.next().filter(|_| such.next().is_none())
+    };
+    near.or_else(|| only(&|it| it.to_lowercase().starts_with(&wanted)))
+        .or_else(|| {
+            only(&|it| {
+                it.to_lowercase()
+                    .split(['_', '-'])
+                    .any(|word| word == wanted)
+            })
+        })
+}
+
+/// What a word of others may mean here, if it is one.
+fn foreign(wanted: &str) -> Option<&'static [&'static str]> {
+    let plain = wanted.replace(['-', ' '], "_");
+    let mut all = FOREIGN.iter();
+    all.find_map(|(words, meant)| words.contains(&plain.as_str()).then_some(*meant))
 }
 
 #[cfg(test)]
@@ -43,5 +145,50 @@ mod tests {
             nearest("max", ["max_message", "max_init_retransmits"]),
             None
         );
+    }
+
+    #[test]
+    fn what_others_call_a_thing_is_known() {
+        let link = ["name", "between", "rate", "delay", "queue", "loss", "mtu"];
+        assert_eq!(nearest("Bandwidth", link), Some("rate"));
+        assert_eq!(nearest("latency", link), Some("delay"));
+        assert_eq!(nearest("buffer", link), Some("queue"));
+        assert_eq!(nearest("loss-rate", link), Some("loss"));
+        let metrics = ["goodput", "throughput_increase", "jain_fairness", "probe"];
+        assert_eq!(nearest("throughput", metrics), Some("goodput"));
+        assert_eq!(
+            nearest("reno", ["newreno", "cubic", "veno"]),
+            Some("newreno")
+        );
+        assert_eq!(nearest("reno", ["sctp", "cubic", "veno"]), Some("sctp"));
+    }
+
+    /// A word of two ways, or none of the letters, is worse than none.
+    #[test]
+    fn nothing_is_said_where_nothing_is_meant() {
+        assert_eq!(nearest("rtt", ["rate", "delay"]), None);
+        assert_eq!(nearest("m", ["l"]), None);
+        assert_eq!(nearest("bandwidth", ["between", "width"]), None);
+    }
+
+    #[test]
+    fn a_word_of_a_name_is_enough_where_one_alone_has_it() {
+        let metrics = ["goodput", "jain_fairness", "queue_delay", "one_way_delay"];
+        assert_eq!(nearest("fairness", metrics), Some("jain_fairness"));
+        assert_eq!(nearest("delay", metrics), None);
+    }
+
+    /// A word that stands twice would be looked up once, and one that is not normal never.
+    #[test]
+    fn each_foreign_word_stands_once_and_can_be_found() {
+        let all: Vec<&str> = FOREIGN
+            .iter()
+            .flat_map(|(words, _)| *words)
+            .copied()
+            .collect();
+        for word in &all {
+            assert!(foreign(word).is_some(), "{word}");
+            assert_eq!(all.iter().filter(|it| it == &word).count(), 1, "{word}");
+        }
     }
 }

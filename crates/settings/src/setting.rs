@@ -96,6 +96,19 @@ impl Variant {
         plain(self.about)
     }
 
+    /// How it is written where another thing chooses it: a table with the parameters that must be given, or its name where there are none.
+    pub fn form(&self) -> String {
+        let must = self
+            .parameters
+            .iter()
+            .filter(|it| it.fallback == Fallback::Required);
+        let must: String = must.map(|it| format!(", {} = ...", it.name)).collect();
+        match must.as_str() {
+            "" => format!("{:?}", self.name),
+            must => format!("{{ {} = {:?}{must} }}", kind::TAG, self.name),
+        }
+    }
+
     /// Whether these are parameters of its own, each in its range.
     pub(crate) fn holds(&self, parameters: &[(String, Datum)]) -> bool {
         parameters.iter().all(|(name, datum)| {

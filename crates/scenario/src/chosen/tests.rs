@@ -42,7 +42,7 @@ fn what_is_no_choice_at_all_is_said_when_it_is_read() {
     let error = read::<crate::families::LossModel>("it = 7").unwrap_err();
     assert_eq!(
         error,
-        "found 7; expected a table with the key `model`, or a name in quotes"
+        "found 7; expected a table with the key `model`, such as { model = \"bernoulli\", probability = 0.01 }, or a name in quotes"
     );
     let error = read::<crate::families::LossModel>("it = { model = 7 }").unwrap_err();
     assert_eq!(

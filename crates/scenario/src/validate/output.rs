@@ -290,13 +290,16 @@ pub(super) fn check_measure(
         c.not_among(&format!("{path}.metric"), &message, metric, known);
         return None;
     }
-    let series = series.map_or("all", String::as_str);
     let known = || taken.iter().filter(|it| it.metric == *metric);
-    let found = known().find(|it| is_of(&it.series, series));
+    let wanted = series.map_or("all", String::as_str);
+    let found = known().find(|it| is_of(&it.series, wanted));
     if found.is_none() {
-        let message = format!("found {series:?}, but {metric:?} is not taken of it");
+        let message = match series {
+            Some(found) => format!("found {found:?}, but {metric:?} is not taken of it"),
+            None => format!("the key `series` is missing; it says of what {metric:?} is taken"),
+        };
         let known = known().map(|it| it.series.as_str());
-        c.not_among(&format!("{path}.series"), &message, series, known);
+        c.not_among(&format!("{path}.series"), &message, wanted, known);
     }
     found.map(|it| it.unit.clone())
 }

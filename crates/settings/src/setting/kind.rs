@@ -29,6 +29,9 @@ impl Choice {
 /// The word that switches a setting off.
 pub const OFF: &[Choice] = &[Choice::new("off")];
 
+/// The key that says which variant a table is.
+pub(crate) const TAG: &str = "kind";
+
 /// The keys of a value over time.
 pub(crate) const STEPS: &str = "steps";
 #[cfg(feature = "json")]
@@ -535,12 +538,13 @@ impl Kind {
                 format!("a table of {}", keys.join(", "))
             }
             Kind::Named(item) => format!("a table of names, each with {}", item.allowed()),
-            Kind::Flag
-            | Kind::Choice(_)
-            | Kind::Registered(_)
-            | Kind::Text(_)
-            | Kind::Name(_)
-            | Kind::Variant(_) => range,
+            Kind::Variant(variants) => {
+                let forms: Vec<String> = variants().iter().map(Variant::form).collect();
+                forms.join(", ")
+            }
+            Kind::Flag | Kind::Choice(_) | Kind::Registered(_) | Kind::Text(_) | Kind::Name(_) => {
+                range
+            }
         }
     }
 
