@@ -13,6 +13,10 @@ use crate::kinds::Standard;
 use crate::transport::Transports;
 use crate::transport::sctp::Application;
 
+mod keys;
+
+pub use keys::keys;
+
 /// What stands above the tables.
 const ABOUT: &str = "# Settings of transports and links
 
@@ -57,7 +61,37 @@ pub fn page() -> String {
         family::<PropagationModel>("Link: `delay", &kinds.propagations.variants()),
         family::<Workloads>("Flow: `workload", &kinds.workloads.variants()),
     ];
-    page + &families.concat()
+    page + &families.concat() + &sizes(&kinds.workloads.variants())
+}
+
+/// What the sizes of a workload's transfers may be: one table for all keys that are such a size.
+fn sizes(workloads: &[Variant]) -> String {
+    let parameters = workloads.iter().flat_map(|kind| kind.parameters);
+    let sizes = parameters.filter_map(|it| match it.kind {
+        Kind::Variant(variants) => Some((it, variants())),
+        _ => None,
+    });
+    let sizes: Vec<(&Setting, Vec<Variant>)> = sizes.collect();
+    let Some((first, variants)) = sizes.first() else {
+        return String::new();
+    };
+    let names = |kinds: &[Variant]| -> Vec<&str> { kinds.iter().map(|it| it.name).collect() };
+    let all_alike = sizes.iter().all(|(_, it)| names(it) == names(variants));
+    debug_assert!(
+        all_alike,
+        "sizes of workloads that differ need tables of their own"
+    );
+    let tables = tables("Flow", first, variants);
+    let mut others: Vec<String> = sizes[1..]
+        .iter()
+        .map(|(it, _)| format!("`{}`", it.name))
+        .collect();
+    others.dedup();
+    format!(
+        "\n{tables}\n{} take the same tables as `{}`.\n",
+        others.join(" and "),
+        first.name
+    )
 }
 
 /// What stands above the metrics and probes.

@@ -1,8 +1,10 @@
 //! From a spec to the runs it asks for: every experiment, point and replication, all checked before any is run.
 
+mod at_points;
 mod beyond;
 mod network;
 mod overrides;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -142,7 +144,8 @@ fn build(
     if problems.is_empty() {
         problems = idle_everywhere(&experiments);
     }
-    let notes = beyond::notes(&experiments);
+    let mut notes = beyond::notes(&experiments);
+    notes.extend(windows::notes(&experiments));
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.
@@ -307,11 +310,11 @@ fn check_shape(root: &Node) -> Result<(), Vec<Problem>> {
     }
 }
 
-/// Adds what was not found before: what is wrong with a key at one point is told once, though at another its value differs.
+/// Adds what was not found before.
 fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
     let known = |one: &Problem, before: &[Problem]| {
         let mut before = before.iter();
-        before.any(|other| other.place == one.place && other.key == one.key)
+        before.any(|other| at_points::is_same(one, other))
     };
     let new: Vec<Problem> = found
         .into_iter()
@@ -373,14 +376,15 @@ impl Planner<'_> {
             (self.plan_point(index, settings, swept, &mut used), used)
         });
         let mut points = Vec::new();
-        let mut problems = Vec::new();
-        for (planned, used) in planned {
+        let mut refused = Vec::new();
+        for ((planned, used), swept) in planned.into_iter().zip(&swept) {
             self.used.extend(used);
             match planned {
                 Ok(point) => points.push(point),
-                Err(found) => add_new(&mut problems, found),
+                Err(found) => refused.push((swept, found)),
             }
         }
+        let problems = at_points::told(refused, swept.len(), &path);
         let Some(first) = points.first() else {
             return Err(problems);
         };

@@ -1,8 +1,8 @@
 //! Trace files of links and, in [`messages`], of workloads: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
 //!
 //! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is in seconds and, of a
-//! rate, in bits per second; text with its unit is as in a spec. Empty lines and lines that begin with `#` count for
-//! nothing, nor does a first line of titles. mahimahi's format has a line for each packet that can leave, with its millisecond.
+//! rate, in bits per second, unless a first line of titles says other units ([`titles`]); text with its unit is as in a spec. Empty lines
+//! and lines that begin with `#` count for nothing. mahimahi's format has a line for each packet that can leave, with its millisecond.
 
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Size;
@@ -13,6 +13,7 @@ use anabranch_transport::time::MILLISECOND;
 use crate::files::Files;
 
 mod messages;
+mod titles;
 
 /// The most steps of a trace.
 const MAX_STEPS: usize = 1_000_000;
@@ -47,7 +48,13 @@ pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Problem>> {
     }
 }
 
-fn visit(node: &mut Node, unit: &str, files: &Files, path: &str, problems: &mut Vec<Problem>) {
+fn visit(
+    node: &mut Node,
+    unit: &'static str,
+    files: &Files,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) {
     if let Err(problem) = replace(node, unit, files, path) {
         problems.push(problem);
         return;
@@ -61,7 +68,7 @@ fn visit(node: &mut Node, unit: &str, files: &Files, path: &str, problems: &mut 
 }
 
 /// Replaces the name of a file in this table, if it has one.
-fn replace(node: &mut Node, unit: &str, files: &Files, path: &str) -> Result<(), Problem> {
+fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Result<(), Problem> {
     let is_rate = unit == KEYS[0].1;
     let named = ["trace", "opportunities"].into_iter();
     let mut named = named.filter(|key| is_rate || *key == "trace");
@@ -135,8 +142,9 @@ fn replace(node: &mut Node, unit: &str, files: &Files, path: &str) -> Result<(),
 }
 
 /// The steps of lines `time,value`.
-fn lines(text: &str, unit: &str) -> Result<Vec<(String, NodeValue)>, String> {
+fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, String> {
     let mut steps = Vec::new();
+    let (mut time, mut unit) = (" s", unit);
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -150,6 +158,9 @@ fn lines(text: &str, unit: &str) -> Result<Vec<(String, NodeValue)>, String> {
         let begins_as_number =
             |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
         if steps.is_empty() && !begins_as_number(at) && !begins_as_number(is) {
+            let wrong = |error: String| format!("line {number}: {error}");
+            time = titles::of_times(at).map_err(wrong)?;
+            unit = titles::of_values(is, unit).map_err(wrong)?;
             continue;
         }
         let with = |text: &str, unit: &str| match text.parse::<f64>() {
@@ -163,7 +174,7 @@ fn lines(text: &str, unit: &str) -> Result<Vec<(String, NodeValue)>, String> {
             ("", Ok(number)) => NodeValue::Float(number),
             _ => NodeValue::Text(with(is, unit)),
         };
-        steps.push((with(at, " s"), value));
+        steps.push((with(at, time), value));
     }
     if steps.is_empty() {
         return Err("no line has a time and a value".to_owned());

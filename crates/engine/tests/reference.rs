@@ -28,6 +28,11 @@ fn the_page_of_settings_is_up_to_date() {
 }
 
 #[test]
+fn the_page_of_keys_is_up_to_date() {
+    generated("keys", &manual::keys());
+}
+
+#[test]
 fn the_page_of_metrics_is_up_to_date() {
     generated("metrics", &manual::metrics());
 }

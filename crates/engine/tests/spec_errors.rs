@@ -182,6 +182,16 @@ wrong! {
     claim_with_a_margin_of_everything: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"equal\"\nwithin = 1.5\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nof = { value = 1 }\nthan = { value = 1 , series = \"sctp\" }\n\n[[experiment]]")];
     claim_at_no_point: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwhere = { rate = [\"1 Mbit/s\", \"2 Mbits/s\"] }\nthan = { where = { rate = 3 } }\n\n[[experiment]]")];
     where_no_point_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { rate = \"1 Mbits/s\" }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
+    key_as_others_call_it: [("rate = \"$rate\"", "bandwidth = \"$rate\"\nrtt = \"10 ms\"")];
+    metric_as_others_call_it: [("\"mean_cwnd\"", "\"throughput\"")];
+    loss_as_a_number: [("{ forward = { model = \"bernoulli\", probability = 0.01 } }", "0.01")];
+    size_of_transfers_as_text: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"transfers\", every = \"1 s\", size = \"10 MB\"")];
+    size_of_transfers_with_another_key: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"transfers\", every = \"1 s\", size = { kind = \"fixed\", size = \"10 MB\" }")];
+    key_that_one_of_the_swept_protocols_has: [("profile = \"rfc9260\", switches = { missing_reports = 3 }", "streams = 2"), ("parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]", "parameter = \"flow.sctp.transport.protocol\", values = [\"sctp\", \"tcp\"]")];
+    points_with_a_table_of_parameters: [("{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }", "{ name = \"path\", points = [{ x = \"slow\", parameters = { rate = \"1 Mbit/s\" } }, { x = \"fast\", rate = \"2 Mbit/s\" }] }")];
+    set_key_of_a_parameter: [("pairs = 1", "pairs = 1\nhow = { protocol = \"sctp\" }"), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "\"$how\"")], set ["flow.sctp.transport.streams=2"];
+    row_without_series: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ metric = \"mean_cwnd_samples\" }]")];
+    unit_as_others_write_it: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\", unit = \"Mbps\" }]")];
     where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
 }
 
@@ -388,4 +398,37 @@ fn what_comes_after_the_end_of_all_runs_is_told() {
     );
     let plan = Plan::new(request(&text, &[])).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.notes, [""; 0]);
+}
+
+/// A window that was left out is the standards' of another age: where it binds, it is what is measured.
+#[test]
+fn a_window_that_was_left_out_and_binds_is_told() {
+    let notes = |replacements: &[(&str, &str)]| {
+        let mut text = GOOD.to_owned();
+        for (from, to) in replacements {
+            assert!(text.contains(from), "{from:?} is not in the good spec");
+            text = text.replacen(from, to, 1);
+        }
+        let plan = Plan::new(request(&text, &[]));
+        plan.unwrap_or_else(|error| panic!("{error}")).notes
+    };
+    let far = ("delay = \"5 ms\"", "delay = \"500 ms\"");
+    assert_eq!(
+        notes(&[far]),
+        [
+            "`flow.sctp.transport.receive_buffer`: left out, so 64 KiB; with a round trip of 1 s no more than 0.524 Mbit/s pass, and the path \
+             carries 2 Mbit/s (rate 2 Mbit/s)"
+        ]
+    );
+    // At 1 Mbit/s it carries more than half; what was set was meant; and two flows share the path.
+    let set = ("profile = \"rfc9260\",", "receive_buffer = \"64 KiB\",");
+    assert_eq!(notes(&[far, set]), [""; 0]);
+    assert_eq!(notes(&[far, ("pairs = 1", "pairs = 2")]), [""; 0]);
+    assert_eq!(notes(&[]), [""; 0]);
+    let tcp = (
+        "{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }",
+        "{ protocol = \"tcp\", profile = \"linux\" }",
+    );
+    let notes = notes(&[("delay = \"5 ms\"", "delay = \"2 s\""), tcp]);
+    assert!(notes[0].starts_with("`flow.sctp.transport.receive_window`: left out, so 65535 B;"));
 }

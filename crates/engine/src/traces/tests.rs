@@ -43,6 +43,29 @@ fn a_trace_stands_for_its_steps() {
     );
 }
 
+/// A number in megabits under a title that says so must not become a number of bits.
+#[test]
+fn titles_say_the_units_of_their_columns() {
+    let link = "rate = { trace = \"r.csv\" }\ndelay = { trace = \"d.csv\" }";
+    let files = [
+        ("r.csv", "time_ms,mbps\n0,2\n1500,500 kbit/s\n"),
+        ("d.csv", "t,delay (ms)\n0,20\n3,30\n"),
+    ];
+    let by_file = plan(link, &files).unwrap_or_else(|error| panic!("{error}"));
+    let by_hand = plan(
+        "rate = { steps = [[\"0 s\", \"2 Mbit/s\"], [\"1.5 s\", \"500 kbit/s\"]] }\n\
+         delay = { steps = [[\"0 s\", \"20 ms\"], [\"3 s\", \"30 ms\"]] }",
+        &[],
+    );
+    let by_hand = by_hand.unwrap_or_else(|error| panic!("{error}"));
+    let [file, hand] = [&by_file, &by_hand].map(|plan| &plan.spec.links[0]);
+    assert_eq!(file.rate, hand.rate);
+    let steps = |plan: &Plan| format!("{:?}", plan.experiments[0].points[0].resolved.parts);
+    assert_eq!(steps(&by_file), steps(&by_hand));
+    let error = plan(link, &[("r.csv", "time,MBps\n0,2\n"), files[1]]).expect_err("bytes");
+    assert!(error.contains("line 1: found the title"), "{error}");
+}
+
 /// Another file of the same name is another world: a run of the one must not be taken for a run of the other.
 #[test]
 fn what_is_in_the_file_is_in_the_hash() {

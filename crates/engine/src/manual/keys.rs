@@ -1,0 +1,341 @@
+//! The manual's page of keys: every section of a spec with what may stand in it, made from the JSON Schema and so from the types that read it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use anabranch_scenario::chosen::Family;
+use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
+use anabranch_scenario::measure::Metrics;
+use anabranch_scenario::schema::json_schema;
+use serde_json::{Map, Value};
+
+use crate::kinds::Standard;
+
+const ABOUT: &str = "# Keys of a spec
+
+This page is generated from the code (`REFERENCE=write cargo test -p anabranch-engine --test reference`). Do not edit it. It has every
+section of a spec and every key of it, as `anabranch schema` has them. [spec.md](spec.md) gives the rules that hold for all keys: units, parameters,
+expressions, groups. A key that has no default, and is not optional, must be given. Wherever a value may stand, a parameter (`\"$rate\"`) may stand,
+too.
+";
+
+/// The sections in the order in which a spec is read; what is not among them follows.
+const ORDER: [&str; 14] = [
+    "parameters",
+    "world",
+    "node",
+    "link",
+    "wifi",
+    "flow",
+    "profiles",
+    "route",
+    "measure",
+    "experiment",
+    "table",
+    "figure",
+    "derived",
+    "claim",
+];
+
+/// What has a page, or a part of one, of its own: its name in the schema, what it is, and where it stands.
+const ELSEWHERE: [(&str, &str, &str); 7] = [
+    (LossModel::NAME, LossModel::WHAT, "settings.md"),
+    (QueueDiscipline::NAME, QueueDiscipline::WHAT, "settings.md"),
+    (
+        PropagationModel::NAME,
+        PropagationModel::WHAT,
+        "settings.md",
+    ),
+    (Workloads::NAME, Workloads::WHAT, "settings.md"),
+    (Metrics::NAME, Metrics::WHAT, "metrics.md"),
+    ("Transport", "a transport", "settings.md"),
+    (
+        "Parameters",
+        "a table of names and values",
+        "spec.md#parameters",
+    ),
+];
+
+/// The page: the keys at the top, then each section and the tables in it.
+pub fn keys() -> String {
+    let schema = json_schema(&Standard::default());
+    let empty = Map::new();
+    let root = schema.as_object().unwrap_or(&empty);
+    let definitions = root.get("definitions").and_then(Value::as_object);
+    let writer = Writer {
+        definitions: definitions.unwrap_or(&empty),
+    };
+    let mut page = ABOUT.to_owned();
+    page.push_str("\n## At the top\n\n");
+    writer.rows(&mut page, "", root);
+    let sections = root
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+    let listed = ORDER
+        .iter()
+        .copied()
+        .filter(|name| sections.contains_key(*name));
+    let others = sections.keys().map(String::as_str);
+    let others = others.filter(|name| !ORDER.contains(name));
+    let mut seen = BTreeSet::new();
+    for name in listed.chain(others) {
+        writer.section(&mut page, name, &sections[name], &mut seen);
+    }
+    page
+}
+
+/// Writes tables of keys.
+struct Writer<'a> {
+    definitions: &'a Map<String, Value>,
+}
+
+impl<'a> Writer<'a> {
+    /// The section at a path, if it is one, and those in it.
+    fn section(
+        &self,
+        page: &mut String,
+        path: &str,
+        schema: &'a Value,
+        seen: &mut BTreeSet<&'a str>,
+    ) {
+        for name in references(plain(schema)) {
+            let is_elsewhere = ELSEWHERE.iter().any(|(known, ..)| *known == name);
+            let Some(definition) = self.definitions.get(name).filter(|_| !is_elsewhere) else {
+                continue;
+            };
+            let tables: Vec<&Value> = forms(definition)
+                .filter(|form| form.get("properties").is_some())
+                .collect();
+            if tables.is_empty() || !seen.insert(name) {
+                continue;
+            }
+            let brackets = match is_list(plain(schema)) {
+                true => format!("[[{path}]]"),
+                false => format!("[{path}]"),
+            };
+            let _ = write!(page, "\n## `{brackets}`\n\n");
+            if !text(definition).is_empty() {
+                let _ = write!(page, "{}\n\n", text(definition));
+            }
+            for table in &tables {
+                if let Some(kind) = table
+                    .pointer("/properties/kind/const")
+                    .and_then(Value::as_str)
+                {
+                    let _ = write!(page, "`kind = \"{kind}\"`: {}\n\n", text(table));
+                }
+                if let Some(table) = table.as_object() {
+                    self.rows(page, path, table);
+                    page.push('\n');
+                }
+            }
+            page.truncate(page.trim_end().len());
+            page.push('\n');
+            let inner = tables
+                .iter()
+                .filter_map(|it| it.get("properties")?.as_object());
+            for (key, schema) in inner.flatten() {
+                self.section(page, &format!("{path}.{key}"), schema, seen);
+            }
+        }
+    }
+
+    /// The keys of a table, those that must be given first.
+    fn rows(&self, page: &mut String, path: &str, table: &'a Map<String, Value>) {
+        let empty = Map::new();
+        let keys = table.get("properties").and_then(Value::as_object);
+        let required: Vec<&str> = table.get("required").map_or(Vec::new(), |it| {
+            it.as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect()
+        });
+        page.push_str("| key | takes | default | what it is |\n|---|---|---|---|\n");
+        let mut keys: Vec<(&String, &Value)> = keys.unwrap_or(&empty).iter().collect();
+        keys.sort_by_key(|(key, _)| !required.contains(&key.as_str()));
+        let is_tag = |schema: &Value| schema.get("const").is_some();
+        for (key, schema) in keys.into_iter().filter(|(_, schema)| !is_tag(schema)) {
+            let default = match (
+                required.contains(&key.as_str()),
+                plain(schema).get("default"),
+            ) {
+                (true, _) => "must be given".to_owned(),
+                (false, Some(Value::Null) | None) => String::new(),
+                (false, Some(Value::Object(table))) if table.is_empty() => String::new(),
+                (false, Some(Value::Array(list))) if list.is_empty() => String::new(),
+                (false, Some(Value::Object(table))) => {
+                    let keys = table.iter().map(|(key, value)| format!("{key} = {value}"));
+                    format!("`{{ {} }}`", keys.collect::<Vec<_>>().join(", "))
+                }
+                (false, Some(default)) => format!("`{default}`"),
+            };
+            let takes = match path.is_empty() {
+                true if is_list(plain(schema)) => format!("sections `[[{key}]]`"),
+                true if references(plain(schema)).next().is_some() => {
+                    format!("a section `[{key}]`")
+                }
+                _ => self.takes(plain(schema), &format!("{path}.{key}")),
+            };
+            // At the top a text has a description of its own, and not that of a type.
+            let takes = match takes == text(schema) {
+                true => "text".to_owned(),
+                false => takes,
+            };
+            let cells = [format!("`{key}`"), takes, default, text(schema)];
+            let cells = cells.map(|cell| cell.replace('|', "\\|"));
+            let _ = writeln!(page, "| {} |", cells.join(" | "));
+        }
+    }
+
+    /// What a value may be, in words.
+    fn takes(&self, schema: &'a Value, path: &str) -> String {
+        if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+            return self.named(name.rsplit('/').next().unwrap_or(name), path);
+        }
+        if let Some([one]) = schema
+            .get("allOf")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+        {
+            return self.takes(one, path);
+        }
+        if schema.pointer("/properties/forward").is_some() {
+            return "`{ forward = ..., backward = ... }`".to_owned();
+        }
+        for key in ["anyOf", "oneOf"] {
+            let Some(forms) = schema.get(key).and_then(Value::as_array) else {
+                continue;
+            };
+            let is_null = |form: &&Value| form.get("type").and_then(Value::as_str) == Some("null");
+            let forms = forms.iter().filter(|form| !is_null(form));
+            let mut all: Vec<String> = Vec::new();
+            for form in forms.map(|form| self.takes(plain(form), path)) {
+                if !form.is_empty() && !all.contains(&form) {
+                    all.push(form);
+                }
+            }
+            return all.join(", or ");
+        }
+        if let Some(word) = schema.get("const") {
+            return format!("`{word}`");
+        }
+        if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            return words.join(", ");
+        }
+        let of = schema.get("type");
+        let kind = of.and_then(|of| of.as_str().or_else(|| of.as_array()?.first()?.as_str()));
+        match kind {
+            Some("array") => match schema.get("items") {
+                Some(Value::Array(items)) => {
+                    let items = items.iter().map(|item| self.takes(plain(item), path));
+                    format!("a list of {}", items.collect::<Vec<_>>().join(" and "))
+                }
+                Some(item @ Value::Object(_)) => {
+                    format!("a list, each item {}", self.takes(plain(item), path))
+                }
+                _ => "a list".to_owned(),
+            },
+            Some("object") => match schema.get("additionalProperties") {
+                Some(item @ Value::Object(_)) => {
+                    format!(
+                        "a table of names, each with {}",
+                        self.takes(plain(item), path)
+                    )
+                }
+                _ => "a table".to_owned(),
+            },
+            Some("integer") => "a whole number".to_owned(),
+            Some("number") => "a number".to_owned(),
+            Some("boolean") => "true or false".to_owned(),
+            Some("string") => match (schema.get("description"), schema.pointer("/examples/0")) {
+                (Some(_), _) => text(schema),
+                (None, Some(example)) => format!("text such as `{example}`"),
+                (None, None) => "text".to_owned(),
+            },
+            _ => "any value".to_owned(),
+        }
+    }
+
+    /// What a value of a type is, in words, or where that stands.
+    fn named(&self, name: &'a str, path: &str) -> String {
+        if let Some((_, what, page)) = ELSEWHERE.iter().find(|(known, ..)| *known == name) {
+            return format!("[{what}]({page})");
+        }
+        let Some(definition) = self.definitions.get(name) else {
+            return "any value".to_owned();
+        };
+        match forms(definition).any(|form| form.get("properties").is_some()) && name != "Start" {
+            true => format!("a table: `[{}]`", path.trim_start_matches('.')),
+            false => self.takes(definition, path),
+        }
+    }
+}
+
+/// A property without the parameter that may stand in its place, which may stand everywhere.
+fn plain(schema: &Value) -> &Value {
+    match schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        Some([own, parameter]) if parameter.get("pattern").is_some() && is_parameter(parameter) => {
+            own
+        }
+        _ => schema,
+    }
+}
+
+fn is_parameter(schema: &Value) -> bool {
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    pattern.is_some_and(|pattern| pattern.starts_with("\\$"))
+}
+
+/// The types that a schema refers to, itself or for its items.
+fn references(schema: &Value) -> impl Iterator<Item = &str> {
+    let mut names = Vec::new();
+    let mut open = vec![schema];
+    while let Some(schema) = open.pop() {
+        if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+            names.push(name.rsplit('/').next().unwrap_or(name));
+        }
+        for key in ["anyOf", "allOf", "oneOf"] {
+            open.extend(
+                schema
+                    .get(key)
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        for key in ["items", "additionalProperties"] {
+            open.extend(schema.get(key).filter(|it| it.is_object()));
+        }
+        let sides = ["/properties/forward", "/properties/backward"];
+        open.extend(sides.iter().filter_map(|side| schema.pointer(side)));
+    }
+    names.dedup();
+    names.into_iter()
+}
+
+fn is_list(schema: &Value) -> bool {
+    schema.get("items").is_some()
+}
+
+/// The tables that a definition may be.
+fn forms(definition: &Value) -> impl Iterator<Item = &Value> {
+    let many = ["oneOf", "anyOf"];
+    let many = many
+        .into_iter()
+        .filter_map(|key| definition.get(key)?.as_array());
+    std::iter::once(definition).chain(many.flatten())
+}
+
+/// A description on one line.
+fn text(schema: &Value) -> String {
+    let text = schema.get("description").and_then(Value::as_str);
+    let words: Vec<&str> = text.unwrap_or_default().split_whitespace().collect();
+    words.join(" ")
+}

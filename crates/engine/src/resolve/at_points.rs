@@ -1,0 +1,78 @@
+//! What is wrong at some points of an experiment's sweeps: told once, with the points, where the file does not show them.
+//!
+//! A key that TCP has and SCTP does not is wrong only where a sweep puts SCTP in its place. The line of the key says TCP: without the point
+//! its error would contradict what stands there.
+
+use std::ops::Range;
+
+use anabranch_scenario::place::Place;
+use anabranch_scenario::problem::Problem;
+use anabranch_scenario::resolve::SweptPoint;
+use anabranch_settings::counted;
+
+/// What was found at points, each thing once, in the order of the points; `all` is how many points there are, `path` their experiment.
+pub fn told(refused: Vec<(&SweptPoint, Vec<Problem>)>, all: usize, path: &str) -> Vec<Problem> {
+    let mut told: Vec<(Problem, Vec<&SweptPoint>)> = Vec::new();
+    for (point, problems) in refused {
+        // Of one point several may be of one key, and say different things.
+        let before = told.len();
+        for problem in problems {
+            let known = told[..before].iter_mut();
+            let mut known = known.filter(|(it, _)| is_same(it, &problem)).peekable();
+            if known.peek().is_none() {
+                told.push((problem, vec![point]));
+                continue;
+            }
+            for (_, points) in known.filter(|(_, points)| points.last() != Some(&point)) {
+                points.push(point);
+            }
+        }
+    }
+    let told = told.into_iter().map(|(mut problem, points)| {
+        let shown = points.iter().any(|point| shows(point, &problem.place));
+        if points.len() < all && !shown {
+            problem.message += &format!(" (at {} of {path})", named(&points));
+        }
+        problem
+    });
+    told.collect()
+}
+
+/// Whether two are of one key: what is wrong with it at one point is told once, though at another its value differs.
+pub fn is_same(one: &Problem, other: &Problem) -> bool {
+    one.place == other.place && one.key == other.key
+}
+
+/// Whether a point sets what stands at a place: its line says all.
+fn shows(point: &SweptPoint, place: &Place) -> bool {
+    let holds = |of: &Place| match (of, place) {
+        (Place::File(Range { start, end }), Place::File(span)) => {
+            *start <= span.start && span.end <= *end
+        }
+        _ => of == place,
+    };
+    let mut settings = point.settings.iter();
+    settings.any(|setting| holds(&setting.key_place) || holds(&setting.node.place))
+}
+
+/// What the points have in common, or the first of them and how many more there are.
+fn named(points: &[&SweptPoint]) -> String {
+    let Some((first, others)) = points.split_first() else {
+        return String::new();
+    };
+    let common = first.point.iter();
+    let common = common.filter(|pair| others.iter().all(|other| other.point.contains(pair)));
+    let common: Vec<_> = common.collect();
+    let (pairs, more) = match common.as_slice() {
+        [] => (
+            first.point.iter().collect(),
+            format!(" and {}", counted(others.len(), "other point")),
+        ),
+        _ => (common, String::new()),
+    };
+    let pairs = pairs
+        .iter()
+        .map(|(name, x)| format!("{name} {}", x.describe()));
+    let pairs: Vec<String> = pairs.collect();
+    pairs.join(", ") + &more
+}
