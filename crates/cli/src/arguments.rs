@@ -164,14 +164,17 @@ it continues, too.")]
   anabranch man run | man -l -     the page of one subcommand
   anabranch man --out /usr/local/share/man/man1")]
     Man(Man),
-    /// Print every setting of the transports: type, unit, range, default, clause and reason, in Markdown.
+    /// Print every setting, key of a spec or metric: type, range, default and reason, in Markdown.
     #[command(after_help = "Examples:
   anabranch settings
   anabranch settings sctp | grep rto
+  anabranch settings keys           sections of a spec, and their keys
+  anabranch settings metrics        what can be measured
 
 A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
     Settings {
-        /// One transport: sctp, tcp, quic, udp [default: all].
+        /// One transport: sctp, tcp, quic, udp, or a stack; `keys` or `metrics` of specs [default: all
+        /// transports, links and workloads].
         #[arg(value_name = "TRANSPORT")]
         transport: Option<String>,
     },

@@ -434,7 +434,10 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the manual's page of settings, or the part about one transport, or what there is about one setting.
+/// The pages that are no transport's.
+const PAGES: [(&str, fn() -> String); 2] = [("keys", manual::keys), ("metrics", manual::metrics)];
+
+/// Prints the manual's page of settings, or the part about one transport, or the page of keys or of metrics.
 pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
     let text = match transport {
         None => manual::page(),
@@ -442,9 +445,16 @@ pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
             let kinds = Standard::default().transports.kinds().into_iter();
             let known = kinds.filter(|kind| kind.own().next().is_some());
             let kind = known.clone().find(|kind| kind.name == name);
-            let kind = kind
-                .ok_or_else(|| Failure::unknown("TRANSPORT", name, known.map(|kind| kind.name)))?;
-            manual::of(kind)
+            let page = PAGES.iter().find(|(known, _)| *known == name);
+            match (kind, page) {
+                (Some(kind), _) => manual::of(kind),
+                (None, Some((_, page))) => page(),
+                (None, None) => {
+                    let pages = PAGES.iter().map(|(name, _)| *name);
+                    let known = known.map(|kind| kind.name).chain(pages);
+                    return Err(Failure::unknown("TRANSPORT", name, known));
+                }
+            }
         }
     };
     write!(io::stdout().lock(), "{text}")?;

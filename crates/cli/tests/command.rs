@@ -262,7 +262,7 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
         (&["man", "rnu"], "did you mean `run`?"),
         (
             &["settings", "stcp"],
-            "TRANSPORT: found \"stcp\"; allowed: tcp, sctp, udp, quic, dcsctp, rtc-sctp, sctp-proto; did you mean `tcp`?",
+            "TRANSPORT: found \"stcp\"; allowed: tcp, sctp, udp, quic, dcsctp, rtc-sctp, sctp-proto, keys, metrics; did you mean `tcp`?",
         ),
     ];
     for (arguments, words) in cases {

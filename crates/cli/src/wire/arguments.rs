@@ -128,9 +128,9 @@ pub enum OtherService {
   anabranch serve data-channels            a page at http://127.0.0.1:8080/
   anabranch serve data-channels --http 127.0.0.1:0 --address 192.0.2.1
 
-POST /offer takes the offer of an RTCPeerConnection as its body and returns the answer. With POST /offer?open=3 the server also
-opens three channels. A channel is closed by the server when it receives the text \"/close\". docs/DATACHANNEL.md lists what
-works and what is missing."))]
+POST /offer takes the offer of an RTCPeerConnection as its body and returns the answer. With POST
+/offer?open=3 the server also opens three channels. A channel is closed by the server when it
+receives the text \"/close\". docs/DATACHANNEL.md lists what works and what is missing."))]
     DataChannels(DataChannels),
 }
 
