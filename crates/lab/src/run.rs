@@ -84,6 +84,9 @@ pub struct Simulator {
     pub captures: Vec<CaptureRequest>,
     /// The experiment whose first run is captured.
     pub captured: Option<String>,
+    /// The text of the kinds that the program itself added, as `include_str!` gives it. Runs that were kept under another are made again;
+    /// a program that leaves it out would take those of its old code for those of the new.
+    pub code: &'static str,
 }
 
 impl Simulator {
@@ -117,6 +120,13 @@ impl Runner for Simulator {
             })
             .collect();
         world::run(unit, seed, sink, &captures)
+    }
+
+    fn kind(&self, _: &Unit<'_>) -> &'static str {
+        match self.code {
+            "" => "simulated",
+            code => code,
+        }
     }
 
     fn wants(&self, unit: &Unit<'_>) -> bool {
