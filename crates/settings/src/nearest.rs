@@ -4,7 +4,7 @@
 const LEAST_BEGIN: usize = 3;
 
 /// What other programs, and papers, call a thing, and what it is called here: the first of these that is allowed at the place is meant. Where
-/// none is, nothing is, however near another word is spelt: a round-trip time is neither a `rate` nor a delay of one way.
+/// none is, no word that is only spelt alike is: a round-trip time is neither a `rate` nor a delay of one way.
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -79,7 +79,7 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["burst", "bursty", "markov", "ge"], &["gilbert-elliott"]),
     (&["poisson"], &["transfers"]),
     (&["ftp", "file", "greedy"], &["bulk"]),
-    (&["http", "web"], &["request-response"]),
+    (&["http"], &["request-response"]),
     (&["mbps"], &["Mbit/s"]),
     (&["kbps"], &["kbit/s"]),
     (&["gbps"], &["Gbit/s"]),
@@ -91,29 +91,30 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = found.to_lowercase();
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    if let Some(meant) = foreign(&wanted) {
+    let meant = foreign(&wanted);
+    let word = meant.and_then(|meant| {
         let mut meant = meant.iter();
-        return meant.find_map(|word| candidates.iter().copied().find(|known| known == word));
-    }
-    let near = candidates
-        .iter()
-        .copied()
-        .map(|candidate| {
+        meant.find_map(|word| candidates.iter().copied().find(|known| known == word))
+    });
+    let spelt_alike = || {
+        let near = candidates.iter().copied().map(|candidate| {
             let distance = strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase());
             (distance, candidate)
-        })
-        .filter(|(distance, candidate)| {
+        });
+        let near = near.filter(|(distance, candidate)| {
             let longer = candidate.len().max(found.len());
-            *distance <= 1 + longer / 4 && *distance < longer
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate);
+            meant.is_none() && *distance <= 1 + longer / 4 && *distance < longer
+        });
+        let nearest = near.min_by_key(|(distance, _)| *distance);
+        nearest.map(|(_, candidate)| candidate)
+    };
     let known = wanted.len() >= LEAST_BEGIN;
     let only = |is: &dyn Fn(&str) -> bool| {
         let mut such = candidates.iter().copied().filter(|it| known && is(it));
         such.next().filter(|_| such.next().is_none())
     };
-    near.or_else(|| only(&|it| it.to_lowercase().starts_with(&wanted)))
+    word.or_else(spelt_alike)
+        .or_else(|| only(&|it| it.to_lowercase().starts_with(&wanted)))
         .or_else(|| {
             only(&|it| {
                 it.to_lowercase()
@@ -168,6 +169,10 @@ mod tests {
     fn nothing_is_said_where_nothing_is_meant() {
         assert_eq!(nearest("rtt", ["rate", "delay"]), None);
         assert_eq!(nearest("m", ["l"]), None);
+        assert_eq!(
+            nearest("buffer", ["buffer-sizing", "leo"]),
+            Some("buffer-sizing")
+        );
         assert_eq!(nearest("bandwidth", ["between", "width"]), None);
     }
 
