@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::output::Figure;
 
 use crate::reference::{Published, Reference};
@@ -20,6 +21,8 @@ pub struct Unanswered {
     pub rows: usize,
     /// The lines of those that nothing shows, counted from 1.
     pub lines: Vec<u64>,
+    /// The line of the first of them whose reason is known, and the reason.
+    pub reason: Option<(u64, String)>,
 }
 
 impl fmt::Display for Unanswered {
@@ -43,7 +46,11 @@ impl fmt::Display for Unanswered {
             self.lines.len(),
             self.rows,
             named.join(", "),
-        )
+        )?;
+        match &self.reason {
+            Some((line, reason)) => write!(f, "; line {line}: {reason}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -56,11 +63,13 @@ pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -
         let excused = !row.not_compared.is_empty() || answered.contains(&row.line);
         !excused && !figures.iter().any(|figure| draws(figure, row))
     };
-    let all = reference.published.iter();
+    let open: Vec<&Published> = reference.published.iter().filter(open).collect();
+    let reason = |row: &&Published| Some((row.line, reason(row, tables, figures)?));
     let published = Unanswered {
         file: reference.file.clone(),
         rows: reference.published.len(),
-        lines: all.filter(open).map(|row| row.line).collect(),
+        lines: open.iter().map(|row| row.line).collect(),
+        reason: open.iter().find_map(reason),
     };
     let yardsticks = reference.yardsticks.iter().map(|yardstick| {
         let besides = lines().filter_map(|line| line.beside(&yardstick.name));
@@ -70,10 +79,45 @@ pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -
             file: yardstick.file.clone(),
             rows: yardstick.means.len(),
             lines: rows.filter(|line| !answered.contains(line)).collect(),
+            reason: None,
         }
     });
     let all = std::iter::once(published).chain(yardsticks);
     all.filter(|file| !file.lines.is_empty()).collect()
+}
+
+/// The first name of a row that nothing bears: the table or figure, the series there, the metric of the series.
+fn reason(row: &Published, tables: &[Table], figures: &[Figure]) -> Option<String> {
+    let place = |table: &Table| table.place.clone().unwrap_or_else(|| table.id.clone());
+    let here = |table: &&Table| row.place.is_empty() || place(table) == row.place;
+    let drawn = figures
+        .iter()
+        .filter_map(|figure| figure.published.as_ref());
+    let is_drawn = drawn.clone().any(|known| *known == row.place);
+    if !is_drawn && !tables.iter().any(|table| here(&table)) {
+        let known: Vec<String> = tables.iter().map(place).chain(drawn.cloned()).collect();
+        let hint = hint(&row.place, known.iter().map(String::as_str));
+        return Some(format!("no table and no figure is {:?}{hint}", row.place));
+    }
+    let lines = || tables.iter().filter(here).flat_map(|table| &table.lines);
+    if lines().all(|line| line.series != row.series) {
+        let hint = hint(&row.series, lines().map(|line| line.series.as_str()));
+        return Some(format!(
+            "no row there is of the series {:?}{hint}",
+            row.series
+        ));
+    }
+    let lines = || lines().filter(|line| line.series == row.series);
+    if lines().all(|line| line.metric != row.metric) {
+        let hint = hint(&row.metric, lines().map(|line| line.metric.as_str()));
+        return Some(format!("no row there shows {:?}{hint}", row.metric));
+    }
+    None
+}
+
+fn hint<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = nearest(found, known);
+    near.map_or(String::new(), |near| format!("; did you mean {near:?}?"))
 }
 
 /// Whether a figure draws a published value.
@@ -91,8 +135,13 @@ mod tests {
     fn lines_are_named_in_ranges() {
         let text = |lines: &[u64]| {
             let (file, lines) = ("mine.csv".to_owned(), lines.to_vec());
-            let rows = 40;
-            Unanswered { file, rows, lines }.to_string()
+            let unanswered = Unanswered {
+                file,
+                rows: 40,
+                lines,
+                reason: None,
+            };
+            unanswered.to_string()
         };
         assert_eq!(
             text(&[2, 3, 4, 9]),
