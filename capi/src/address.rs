@@ -8,8 +8,11 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 /// # Safety
 /// `room` bytes can be read there.
 pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize), c_int> {
-    if at.is_null() || room < 2 {
+    if room < 2 {
         return Err(libc::EINVAL);
+    }
+    if at.is_null() {
+        return Err(libc::EFAULT);
     }
     // SAFETY: two bytes are there.
     let family = c_int::from(u16::from_ne_bytes(unsafe { at.cast::<[u8; 2]>().read() }));

@@ -7,12 +7,16 @@ use anabranch_sockets::Form;
 use anabranch_sockets::control::Request;
 
 use crate::descriptor::form;
-use crate::{ask, send, system, waiting, wants};
+use crate::{ask, receive, send, system, waiting, wants};
 
 /// Connects to a peer with these addresses; at once where the descriptor does not block. The association's number is known in any case
 /// but that of an error.
 pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
+    if form(fd).is_some_and(|it| !it.is_one_to_many()) {
+        // Why it could not be connected before.
+        receive::forget_error(fd);
+    }
     match waiting::for_association(fd, Request::Connect { addresses, wait }) {
         Err(error) => (0, Err(error)),
         Ok(number) if wait => (number, Ok(())),

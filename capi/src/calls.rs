@@ -53,6 +53,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let style = match style {
         libc::SOCK_STREAM => Style::OneToOne,
         libc::SOCK_SEQPACKET => Style::OneToMany,
+        libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
     };
     int(ask::open(
@@ -85,7 +86,12 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         // SAFETY: as the caller promises.
         return unsafe { next(fd, backlog) };
     }
-    done(ask::tell(fd, Request::Listen(backlog)))
+    let listens = ask::tell(fd, Request::Listen(backlog));
+    if listens.is_ok() && backlog > 0 && form(fd).is_some_and(|it| it.style == Style::OneToOne) {
+        // `poll` never says that it can be written, as with Linux.
+        send::fill(fd);
+    }
+    done(listens)
 }
 
 /// # Safety
@@ -105,6 +111,11 @@ pub unsafe extern "C-unwind" fn connect(
     let peer = unsafe { address::read(at.cast(), length as usize) };
     match peer {
         Ok((address, _)) => done(connect_to(fd, vec![address]).1),
+        // To undo a connection, which SCTP has not.
+        // SAFETY: its family was read just now.
+        Err(libc::EAFNOSUPPORT) if unsafe { (*at).sa_family } == libc::AF_UNSPEC as u16 => {
+            int(Err(libc::EOPNOTSUPP))
+        }
         Err(error) => int(Err(error)),
     }
 }
@@ -160,7 +171,7 @@ unsafe fn accept_one(
     if form.style != Style::OneToOne {
         return Err(libc::EOPNOTSUPP);
     }
-    if ask::option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, &[0; 4])? == [0; 4] {
+    if !is_listening(fd)? {
         return Err(libc::EINVAL);
     }
     let (incoming, address) = loop {
@@ -219,6 +230,9 @@ unsafe fn first_address(
     at: *mut sockaddr,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
+    if at.is_null() || length.is_null() {
+        return Err(libc::EFAULT);
+    }
     let all = ask::addresses(fd, request)?;
     let first = *all.first().ok_or(libc::ENOTCONN)?;
     // SAFETY: as the caller promises.
@@ -235,16 +249,34 @@ pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
         // SAFETY: as the caller promises.
         return unsafe { next(fd, how) };
     }
+    done(shut_down(fd, how))
+}
+
+fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
+    if ![libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR].contains(&how) {
+        return Err(libc::EINVAL);
+    }
+    let form = form(fd).ok_or(libc::EBADF)?;
     let connected = ask::addresses(fd, Request::PeerName);
-    if form(fd).is_some_and(|it| it.is_one_to_many()) || connected.is_err() {
-        return int(Err(libc::ENOTCONN));
+    if form.is_one_to_many() || connected.is_err() {
+        return match (is_listening(fd)? && !form.is_one_to_many(), how) {
+            (true, libc::SHUT_WR) => Ok(()),
+            (true, _) => Err(libc::EOPNOTSUPP),
+            (false, _) => Err(libc::ENOTCONN),
+        };
     }
-    match how {
-        // SHUT_RD has no effect on the protocol (RFC 6458 §4.1.7).
-        libc::SHUT_RD => 0,
-        libc::SHUT_WR | libc::SHUT_RDWR => done(send::end(fd)),
-        _ => int(Err(libc::EINVAL)),
+    if how != libc::SHUT_RD {
+        send::end(fd)?;
     }
+    if how != libc::SHUT_WR {
+        // What is there can be read, then comes the end, and whoever waits is woken. No more than that is done (RFC 6458 §4.1.7).
+        system::end_of_reading(fd)?;
+    }
+    Ok(())
+}
+
+fn is_listening(fd: c_int) -> Result<bool, c_int> {
+    ask::option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, &[0; 4]).map(|it| it != [0; 4])
 }
 
 /// # Safety
@@ -367,9 +399,22 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_
         // SAFETY: as the caller promises.
         return unsafe { next(fd, parts, count) };
     };
+    let Some(count) = count_of(count) else {
+        return system::answer(Err(libc::EINVAL));
+    };
     // SAFETY: as the caller promises.
-    let parts = unsafe { Parts::new(parts, count.max(0) as usize) };
+    let parts = unsafe { Parts::new(parts, count) };
+    if parts.length() == 0 {
+        // No message, as with Linux: `write` of none is an error.
+        return 0;
+    }
     send::answer(fd, form, parts, 0, || Ok(How::plain(0)))
+}
+
+/// As many parts as `writev` and `readv` take; `None`: there are more, or fewer than none.
+fn count_of(parts: c_int) -> Option<usize> {
+    let count = usize::try_from(parts).ok();
+    count.filter(|&it| it <= send::MOST_PARTS)
 }
 
 /// # Safety
@@ -386,7 +431,12 @@ pub unsafe extern "C-unwind" fn sendmsg(
         return unsafe { next(fd, message, flags) };
     };
     // SAFETY: as the caller promises.
-    let parts = unsafe { Parts::new((*message).msg_iov, (*message).msg_iovlen) };
+    let (at, count) = unsafe { ((*message).msg_iov, (*message).msg_iovlen) };
+    if count > send::MOST_PARTS {
+        return system::answer(Err(libc::EMSGSIZE));
+    }
+    // SAFETY: as the caller promises.
+    let parts = unsafe { Parts::new(at, count) };
     // SAFETY: as the caller promises.
     send::answer(fd, form, parts, flags, || unsafe {
         control_data::sent(&*message, flags)
@@ -481,6 +531,9 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, at: *mut c_void, length: size_t)
         // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
+    if length == 0 {
+        return 0;
+    }
     // SAFETY: as the caller promises.
     unsafe { recv(fd, at, length, 0) }
 }
@@ -494,10 +547,11 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_i
         // SAFETY: as the caller promises.
         return unsafe { next(fd, parts, count) };
     }
-    // SAFETY: as the caller promises.
-    let received = unsafe {
-        let parts = std::slice::from_raw_parts(parts, count.max(0) as usize);
-        receive_parts(fd, parts, 0)
+    let received = match count_of(count) {
+        None => Err(libc::EINVAL),
+        Some(0) => Ok(Received::default()),
+        // SAFETY: as the caller promises.
+        Some(count) => unsafe { receive_parts(fd, std::slice::from_raw_parts(parts, count), 0) },
     };
     system::answer(received.map(|it| it.length as isize))
 }
@@ -515,6 +569,10 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
             unsafe { control_data::forget_passed(&*message) };
         }
         return length;
+    }
+    // SAFETY: as the caller promises.
+    if unsafe { (*message).msg_iovlen } > send::MOST_PARTS {
+        return system::answer(Err(libc::EMSGSIZE));
     }
     // SAFETY: as the caller promises.
     let received = unsafe {

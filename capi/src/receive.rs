@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use anabranch_sockets::LARGEST_PIECE;
 use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
 
-use crate::{routes, system};
+use crate::{ask, routes, system};
 
 /// MSG_NOTIFICATION, as Linux has it.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
@@ -42,7 +42,7 @@ impl Received {
 pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
     // SAFETY: as the caller promises.
     let mut received = unsafe { piece(fd, parts, flags) }?;
-    let room: usize = parts.iter().map(|part| part.iov_len).sum();
+    let room = room_of(parts);
     while received.follows && received.length < room {
         // The host is about to give it.
         system::wait(fd, libc::POLLIN);
@@ -58,6 +58,11 @@ pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<
         }
     }
     Ok(received)
+}
+
+fn room_of(parts: &[libc::iovec]) -> usize {
+    let lengths = parts.iter().map(|part| part.iov_len);
+    lengths.fold(0, usize::saturating_add)
 }
 
 /// The parts behind their first bytes.
@@ -87,7 +92,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             iov_base: header.as_mut_ptr().cast(),
             iov_len: HEADER,
         };
-        let room: usize = parts.iter().map(|part| part.iov_len).sum();
+        let room = room_of(parts);
         let keeps = flags & libc::MSG_PEEK != 0;
         // Where any frame fits it is taken at once; else it is looked at first.
         let at_once = done == 0 && !keeps && room >= LARGEST_PIECE;
@@ -121,6 +126,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         match frame.kind {
             Kind::Error => {
                 consume(fd, done, at_once)?;
+                // It is told once, here or by SO_ERROR.
+                let _ = ask::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4]);
                 return Err(frame.error);
             }
             Kind::Data | Kind::Notification => (),
@@ -186,8 +193,22 @@ fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
     system::receive(fd, &mut [], libc::MSG_DONTWAIT | libc::MSG_TRUNC).map(drop)
 }
 
+/// Forgets the error that would be told next: the program has it by SO_ERROR, or tries once more.
+pub fn forget_error(fd: c_int) {
+    while let Some((frame, _)) = first(fd)
+        && frame.kind == Kind::Error
+        && consume(fd, 0, false).is_ok()
+    {}
+}
+
 /// The header of the message or notification that is to be read next, and how long its first piece is, if it is there.
 pub fn next(fd: c_int) -> Option<(Frame, usize)> {
+    let found = first(fd);
+    found.filter(|it| matches!(it.0.kind, Kind::Data | Kind::Notification))
+}
+
+/// As [`next`], of any kind.
+fn first(fd: c_int) -> Option<(Frame, usize)> {
     let mut header = [0_u8; HEADER];
     let mut parts = [libc::iovec {
         iov_base: header.as_mut_ptr().cast(),
@@ -200,7 +221,7 @@ pub fn next(fd: c_int) -> Option<(Frame, usize)> {
     let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     let (there, _) = system::receive(fd, &mut parts, peek).ok()?;
     let frame = Frame::decode(header.get(..there.min(HEADER))?)?;
-    matches!(frame.kind, Kind::Data | Kind::Notification).then_some((frame, there - HEADER))
+    Some((frame, there - HEADER))
 }
 
 /// The next association of a listening socket, if one is there: its number, and where it comes from.

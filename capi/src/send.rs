@@ -56,6 +56,9 @@ pub struct Info {
     pub association: u32,
 }
 
+/// The most parts that a message can have: UIO_MAXIOV.
+pub const MOST_PARTS: usize = 1024;
+
 /// The program's parts of a message.
 #[derive(Clone, Copy)]
 pub struct Parts {
@@ -81,8 +84,10 @@ impl Parts {
         }
     }
 
-    fn length(&self) -> usize {
-        self.all().iter().map(|part| part.iov_len).sum()
+    /// Their bytes; more than there can be is as many as can be.
+    pub fn length(&self) -> usize {
+        let lengths = self.all().iter().map(|part| part.iov_len);
+        lengths.fold(0, usize::saturating_add)
     }
 
     /// A copy of them.

@@ -202,6 +202,17 @@ pub fn receive(
     Ok((length as usize, message.msg_flags))
 }
 
+/// `shutdown` of what comes.
+pub fn end_of_reading(fd: c_int) -> Outcome {
+    // SAFETY: no pointers.
+    unsafe {
+        call(
+            libc::SYS_shutdown,
+            [fd as usize, libc::SHUT_RD as usize, 0, 0, 0, 0],
+        )
+    }
+}
+
 /// `getsockopt` of an int.
 pub fn int_option(fd: c_int, level: c_int, option: c_int) -> Result<c_int, c_int> {
     let mut value: c_int = 0;

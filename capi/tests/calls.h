@@ -212,7 +212,7 @@ static sctp_assoc_t take(int s, int flags)
     return association;
 }
 
-static ssize_t send_with(int s, const char *text, struct sctp_sndinfo info, struct sockaddr_in *to, int flags)
+__attribute__((unused)) static ssize_t send_with(int s, const char *text, struct sctp_sndinfo info, struct sockaddr_in *to, int flags)
 {
     char control[CMSG_SPACE(sizeof info)] = { 0 };
     struct iovec part = { (void *)text, strlen(text) };

@@ -268,7 +268,7 @@ fn the_kernels_programs_call_debians_over_ip() {
     is_called_by_the_kernel(true);
 }
 
-/// `calls.linux`, `more.linux` and `ports.linux`, which this stack's calls are compared with (`linux.rs`), are what they come to in the kernel.
+/// `calls.linux`, `more.linux`, `ports.linux` and `edges.linux`, which this stack's calls are compared with (`linux.rs`), are what they come to in the kernel.
 #[test]
 fn the_kernels_calls_end_as_they_are_listed() {
     if !able() {
@@ -279,7 +279,12 @@ fn the_kernels_calls_end_as_they_are_listed() {
     beside_a_guest(|own, other| {
         let until = deadline();
         let mut script = String::new();
-        for (name, port) in [("calls", 5001), ("more", 5101), ("ports", 5201)] {
+        for (name, port) in [
+            ("calls", 5001),
+            ("more", 5101),
+            ("ports", 5201),
+            ("edges", 5301),
+        ] {
             script.push_str(&format!(
                 "{program} {port} >/run/{name} 2>/dev/null
                 if diff {listed} /run/{name}; then echo \"as listed {name}\"; fi\n",
@@ -289,7 +294,7 @@ fn the_kernels_calls_end_as_they_are_listed() {
         }
         let mut guest = guest(folder.path(), &script, [other, own], true)?;
         guest.wait("ended", until)?;
-        for name in ["calls", "more", "ports"] {
+        for name in ["calls", "more", "ports", "edges"] {
             if guest.wait(&format!("as listed {name}"), until).is_err() {
                 return Err(guest.to_string());
             }

@@ -1,5 +1,5 @@
-//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c`, `more.c` and `ports.c` write a line for each, `calls.linux` and so on are
-//! what they wrote on Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` and
+//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c`, `more.c`, `ports.c` and `edges.c` write a line for each, `calls.linux` and so on
+//! are what they wrote on Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` and
 //! so on are where this stack differs, with the reason.
 
 mod common;
@@ -74,6 +74,11 @@ fn more_calls_end_as_with_linux_but_for_what_is_listed() {
 #[test]
 fn calls_of_ports_and_events_end_as_with_linux_but_for_what_is_listed() {
     compare("ports", "5201");
+}
+
+#[test]
+fn calls_with_wrong_arguments_end_as_with_linux_but_for_what_is_listed() {
+    compare("edges", "5301");
 }
 
 #[test]

@@ -18,6 +18,9 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mu
         // SAFETY: as the caller promises.
         return unsafe { next(fd, request, argument) };
     }
+    if argument.is_null() {
+        return done(Err(libc::EFAULT));
+    }
     done(receive::waiting(fd).map(|bytes| {
         // SAFETY: as the caller promises: an int.
         unsafe { argument.cast::<c_int>().write(bytes as c_int) };

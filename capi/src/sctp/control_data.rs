@@ -8,7 +8,7 @@ use libc::msghdr;
 
 use crate::descriptor::forget;
 use crate::receive::{MSG_NOTIFICATION, Received};
-use crate::send::{How, Info};
+use crate::send::{How, Info, flags};
 use crate::wants;
 
 /// SCTP_SNDRCV.
@@ -155,6 +155,12 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+            // It ends within what the program has given.
+            let room = message.msg_control as usize + message.msg_controllen as usize;
+            let ends = libc::CMSG_DATA(at) as usize + length;
+            if header.cmsg_len < libc::CMSG_LEN(0) as usize || ends > room {
+                return Err(libc::EINVAL);
+            }
             if header.cmsg_level == libc::IPPROTO_SCTP {
                 let data = std::slice::from_raw_parts(libc::CMSG_DATA(at), length);
                 take(&mut how, header.cmsg_type, data)?;
@@ -165,9 +171,24 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
     Ok(how)
 }
 
+/// Flags that there are, as Linux has them; others are refused.
+fn check_flags(given: u16) -> Result<(), c_int> {
+    let known = flags::UNORDERED
+        | flags::ADDR_OVER
+        | flags::ABORT
+        | flags::SACK_IMMEDIATELY
+        | flags::SENDALL
+        | flags::EOF
+        | POLICY;
+    match given & !known {
+        0 => Ok(()),
+        _ => Err(libc::EINVAL),
+    }
+}
+
 /// One piece of ancillary data.
 fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
-    let room = |bytes: usize| match data.len() >= bytes {
+    let room = |bytes: usize| match data.len() == bytes {
         true => Ok(data.as_ptr()),
         false => Err(libc::EINVAL),
     };
@@ -176,6 +197,7 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
             let at = room(size_of::<SndRcvInfo>())?.cast::<SndRcvInfo>();
             // SAFETY: so many bytes are there, and any are one.
             let info = unsafe { at.read_unaligned() };
+            check_flags(info.flags)?;
             // Older programs give a lifetime and no policy.
             let policy = match (info.flags & POLICY, info.timetolive) {
                 (0, 1..) => LIFETIME,
@@ -187,7 +209,9 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
         SNDINFO => {
             let at = room(size_of::<SndInfo>())?.cast::<SndInfo>();
             // SAFETY: so many bytes are there, and any are one.
-            how.info = Some(unsafe { at.read_unaligned() }.into());
+            let info = unsafe { at.read_unaligned() };
+            check_flags(info.flags)?;
+            how.info = Some(info.into());
         }
         PRINFO => {
             let at = room(8)?.cast::<[u16; 4]>();
@@ -200,9 +224,11 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
             let [c, d] = high.to_ne_bytes();
             how.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
         }
-        // More addresses of the peer, at the port of the first.
+        // More addresses of the peer, at the port of the first: without that, they say nothing.
         DSTADDRV4 | DSTADDRV6 => {
-            let port = how.to.first().ok_or(libc::EINVAL)?.port();
+            let Some(port) = how.to.first().map(SocketAddr::port) else {
+                return Ok(());
+            };
             let ip: Option<IpAddr> = match kind {
                 DSTADDRV4 => data.first_chunk::<4>().map(|&it| it.into()),
                 _ => data.first_chunk::<16>().map(|&it| it.into()),
@@ -212,8 +238,8 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
         }
         // struct sctp_authinfo: the key.
         AUTHINFO => {
-            let key = data.first_chunk().ok_or(libc::EINVAL)?;
-            how.key = Some(u16::from_ne_bytes(*key));
+            let key = data.try_into().map_err(|_| libc::EINVAL)?;
+            how.key = Some(u16::from_ne_bytes(key));
         }
         _ => return Err(libc::EINVAL),
     }
@@ -281,7 +307,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) {
     message.msg_controllen = used as _;
 }
 
-/// One piece of ancillary data, if there is room; else MSG_CTRUNC.
+/// One piece of ancillary data, or as much of it as there is room for: then MSG_CTRUNC.
 ///
 /// # Safety
 /// `room` bytes can be written at `base`.
@@ -296,10 +322,16 @@ unsafe fn put<T>(
     let bytes = size_of::<T>() as u32;
     // SAFETY: these only compute.
     let (space, length) = unsafe { (libc::CMSG_SPACE(bytes), libc::CMSG_LEN(bytes)) };
-    if *used + length as usize > room {
+    let left = room - *used;
+    if left < length as usize {
         *flags |= libc::MSG_CTRUNC;
+    }
+    // SAFETY: it only computes.
+    let head = unsafe { libc::CMSG_LEN(0) } as usize;
+    if left < head {
         return;
     }
+    let length = left.min(length as usize);
     // SAFETY: there is room, as was checked; control data may stand anywhere.
     unsafe {
         let at = base.add(*used).cast::<libc::cmsghdr>();
@@ -308,10 +340,8 @@ unsafe fn put<T>(
         header.cmsg_level = libc::IPPROTO_SCTP;
         header.cmsg_type = kind;
         at.write_unaligned(header);
-        at.cast::<u8>()
-            .add(libc::CMSG_LEN(0) as usize)
-            .cast::<T>()
-            .write_unaligned(value);
+        let from: *const u8 = (&raw const value).cast();
+        std::ptr::copy_nonoverlapping(from, at.cast::<u8>().add(head), length - head);
     }
     *used = (*used + space as usize).min(room);
 }

@@ -23,11 +23,14 @@ const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
 
-/// Options beside those of SCTP that the host keeps; all others are the descriptor's own.
-const KEPT: [(c_int, c_int); 2] = [
-    (libc::SOL_SOCKET, libc::SO_LINGER),
-    (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
-];
+/// Whether options of that level are the socket's: those of IPv6 are not one of IPv4's.
+fn has_level(fd: c_int, level: c_int) -> bool {
+    match level {
+        libc::IPPROTO_SCTP | libc::IPPROTO_IP => true,
+        libc::IPPROTO_IPV6 => is_v6(fd),
+        _ => false,
+    }
+}
 
 /// `setsockopt`, with the forms behind sctp_bindx and sctp_connectx.
 ///
@@ -40,21 +43,28 @@ pub unsafe fn set_option(
     value: *const c_void,
     length: usize,
 ) -> Result<c_int, c_int> {
-    if level != libc::IPPROTO_SCTP && !KEPT.contains(&(level, option)) {
-        // IP options say how packets go, which is the host's business. SO_RCVLOWAT, which SCTP does not heed, is ours (`wants`).
-        if level != libc::SOL_SOCKET || option == libc::SO_RCVLOWAT {
-            return Ok(0);
+    if length > c_int::MAX as usize {
+        return Err(libc::EINVAL);
+    }
+    match (level, option) {
+        // The host keeps it.
+        (libc::SOL_SOCKET, libc::SO_LINGER) => (),
+        // SCTP does not heed it, and the descriptor's is ours (`wants`).
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(0),
+        (libc::SOL_SOCKET, _) => {
+            let arguments = [
+                fd as usize,
+                level as usize,
+                option as usize,
+                value as usize,
+                length,
+                0,
+            ];
+            // SAFETY: as the caller promises.
+            return unsafe { system::call(libc::SYS_setsockopt, arguments) }.map(|it| it as c_int);
         }
-        let arguments = [
-            fd as usize,
-            level as usize,
-            option as usize,
-            value as usize,
-            length,
-            0,
-        ];
-        // SAFETY: as the caller promises.
-        return unsafe { system::call(libc::SYS_setsockopt, arguments) }.map(|it| it as c_int);
+        _ if has_level(fd, level) => (),
+        _ => return Err(libc::ENOPROTOOPT),
     }
     if level == libc::IPPROTO_SCTP {
         match option {
@@ -84,11 +94,12 @@ pub unsafe fn set_option(
             _ => (),
         }
     }
-    if value.is_null() {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: as the caller promises.
-    let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length) }.to_vec();
+    let value = match (value.is_null(), length) {
+        (_, 0) => Vec::new(),
+        (true, _) => return Err(libc::EFAULT),
+        // SAFETY: as the caller promises.
+        (false, _) => unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length) }.to_vec(),
+    };
     let request = Request::Set {
         level,
         option,
@@ -118,6 +129,9 @@ pub unsafe fn get_option(
     }
     // SAFETY: it is not null.
     let room = unsafe { *length } as usize;
+    if room > c_int::MAX as usize {
+        return Err(libc::EINVAL);
+    }
     // SAFETY: as the caller promises.
     let given = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), room) };
     let domain = if is_v6(fd) {
@@ -131,7 +145,11 @@ pub unsafe fn get_option(
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => 1_i32.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => domain.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_ERROR | libc::SO_LINGER | libc::SO_ACCEPTCONN) => {
-            ask::option(fd, level, option, given)?
+            let value = ask::option(fd, level, option, given)?;
+            if option == libc::SO_ERROR && value != [0; 4] {
+                crate::receive::forget_error(fd);
+            }
+            value
         }
         (libc::IPPROTO_SCTP, GET_PEER_ADDRS) => packed(fd, Request::Peer(named(given)?), given)?,
         (libc::IPPROTO_SCTP, GET_LOCAL_ADDRS) => packed(fd, Request::Local(named(given)?), given)?,
@@ -147,10 +165,9 @@ pub unsafe fn get_option(
             let taken = peel_off(fd, option, given)?;
             [&given[..4], &taken.to_ne_bytes(), &given[8..]].concat()
         }
-        (libc::IPPROTO_SCTP, _) | (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => {
-            ask::option(fd, level, option, given)?
-        }
+        _ if has_level(fd, level) => ask::option(fd, level, option, given)?,
         _ => {
+            // Of the socket itself, and levels that it has not.
             let arguments = [
                 fd as usize,
                 level as usize,

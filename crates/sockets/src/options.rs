@@ -7,6 +7,8 @@ pub const SOL_SOCKET: i32 = 1;
 /// IPPROTO_SCTP, which is SOL_SCTP, too.
 pub const IPPROTO_SCTP: i32 = 132;
 
+/// IPPROTO_IP.
+pub const IPPROTO_IP: i32 = 0;
 /// IPPROTO_IPV6.
 pub const IPPROTO_IPV6: i32 = 41;
 /// IPV6_V6ONLY.
@@ -20,6 +22,7 @@ pub const SO_ERROR: i32 = 4;
 /// The most bytes that an option has here.
 const MOST: usize = 4096;
 
+mod below;
 mod table;
 
 use table::{known, words};
@@ -155,15 +158,21 @@ impl Options {
         if value.len() > MOST {
             return Err(libc::EINVAL);
         }
-        if [(SOL_SOCKET, SO_LINGER), (IPPROTO_IPV6, IPV6_V6ONLY)].contains(&(level, option)) {
+        if below::is_below(level) {
+            if let Some(value) = below::given(level, option, value)? {
+                self.set.insert((level, option), value);
+            }
+            return Ok(());
+        }
+        if (level, option) == (SOL_SOCKET, SO_LINGER) {
             self.set.insert((level, option), value.to_vec());
             return Ok(());
         }
         match option {
             EVENT => return self.set_event(value),
-            // Fewer bytes are those of an older program: what it does not know stays off.
-            EVENTS if (1..EVENT_KINDS).contains(&value.len()) => {
-                let mut all = vec![0; EVENT_KINDS];
+            // Fewer bytes are those of an older program: what it does not know stays as it was.
+            EVENTS if value.len() < EVENT_KINDS => {
+                let mut all = self.value(level, option)?;
                 all[..value.len()].copy_from_slice(value);
                 return self.set(level, option, &all);
             }
@@ -184,7 +193,7 @@ impl Options {
 
     /// struct sctp_sndinfo says the same as the first half of struct sctp_sndrcvinfo.
     fn set_sndinfo(&mut self, value: &[u8]) -> Result<(), i32> {
-        let value = value.get(..16).ok_or(libc::EINVAL)?;
+        let value: &[u8; 16] = value.try_into().map_err(|_| libc::EINVAL)?;
         table::check_flags([value[2], value[3]])?;
         let mut all = self.value(IPPROTO_SCTP, DEFAULT_SEND_PARAM)?;
         all[..2].copy_from_slice(&value[..2]);
@@ -220,10 +229,11 @@ impl Options {
         if let Some(value) = self.set.get(&(level, option)) {
             return Ok(value.clone());
         }
-        match (level, option) {
-            (SOL_SOCKET, SO_LINGER) => return Ok(words(&[0, 0])),
-            (IPPROTO_IPV6, IPV6_V6ONLY) => return Ok(words(&[0])),
-            _ => (),
+        if (level, option) == (SOL_SOCKET, SO_LINGER) {
+            return Ok(words(&[0, 0]));
+        }
+        if below::is_below(level) {
+            return below::default(level, option);
         }
         Ok((known(level, option)?.default)())
     }
@@ -241,6 +251,7 @@ impl Options {
             _ => self.value(level, option)?,
         };
         match known(level, option) {
+            _ if below::is_below(level) => Ok(value),
             Ok(known) => known.fit(value, room),
             Err(_) if room < value.len() => Err(libc::EINVAL),
             Err(_) => Ok(value),
@@ -423,6 +434,32 @@ mod tests {
     }
 
     #[test]
+    fn structs_of_older_programs_are_taken() {
+        let mut options = Options::default();
+        let sack = |options: &mut Options, delay| {
+            options
+                .set(IPPROTO_SCTP, DELAYED_SACK, &words(&[0, delay]))
+                .unwrap();
+            [options.word(DELAYED_SACK, 4), options.word(DELAYED_SACK, 8)]
+        };
+        assert_eq!(sack(&mut options, 100), [100, 2]);
+        // No delay: each packet is acknowledged.
+        assert_eq!(sack(&mut options, 0), [100, 1]);
+        let short = options.get(IPPROTO_SCTP, DELAYED_SACK, 8);
+        assert_eq!(short, Ok(words(&[0, 100])));
+        let mut params = vec![0; 152];
+        params[136..138].copy_from_slice(&7_u16.to_ne_bytes());
+        options
+            .set(IPPROTO_SCTP, PEER_ADDR_PARAMS, &params)
+            .unwrap();
+        let got = options.get(IPPROTO_SCTP, PEER_ADDR_PARAMS, 152).unwrap();
+        assert_eq!((got.len(), &got[136..138]), (152, &params[136..138]));
+        params.push(0);
+        let wrong = options.set(IPPROTO_SCTP, PEER_ADDR_PARAMS, &params);
+        assert_eq!(wrong, Err(libc::EINVAL));
+    }
+
+    #[test]
     fn the_two_structs_of_defaults_are_one() {
         let mut options = Options::default();
         let info = [
@@ -446,7 +483,9 @@ mod tests {
         options.set(IPPROTO_SCTP, EVENT, &event).unwrap();
         assert!(options.wants(5) && !options.wants(1));
         options.set(IPPROTO_SCTP, EVENTS, &[1, 1]).unwrap();
-        assert!(options.wants(0) && options.wants(1) && !options.wants(5));
+        // What a short value does not name stays as it was.
+        assert!(options.wants(0) && options.wants(1) && options.wants(5));
+        options.set(IPPROTO_SCTP, EVENTS, &[1; 15]).unwrap_err();
         let unknown = [&0_u32.to_ne_bytes()[..], &0x9000_u16.to_ne_bytes(), &[1, 0]].concat();
         assert_eq!(
             options.set(IPPROTO_SCTP, EVENT, &unknown),

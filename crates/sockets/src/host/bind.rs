@@ -1,6 +1,6 @@
 //! Addresses and ports of sockets.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use anabranch_net::AddressChange;
@@ -55,6 +55,9 @@ fn try_bind(
             (port, _) => (socket.only_family(&state), port),
         }
     };
+    if !socket.form.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
+        return Err(libc::EINVAL);
+    }
     if !addresses.iter().all(|it| is_here(host, it.ip())) {
         return Err(libc::EADDRNOTAVAIL);
     }
@@ -89,11 +92,29 @@ fn try_bind(
 
 /// Whether this host has the address: sockets can be bound to it.
 fn is_here(host: &Known, address: IpAddr) -> bool {
+    let to_all = matches!(address, IpAddr::V4(it) if it.is_broadcast());
+    if to_all || address.is_multicast() {
+        return false;
+    }
     let of_carrier = &host.config.addresses;
     match of_carrier.is_empty() {
-        true => address.is_unspecified() || std::net::UdpSocket::bind((address, 0)).is_ok(),
+        true => address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok(),
         false => address.is_unspecified() || of_carrier.contains(&address),
     }
+}
+
+/// The address that packets to another have, where the system chooses it.
+pub fn source(to: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // The port does not matter: nothing is sent.
+    let asked = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((to, 9))?;
+        socket.local_addr()
+    });
+    asked.ok().map(|it| it.ip())
 }
 
 /// `sctp_bindx` with SCTP_BINDX_REM_ADDR: one address must be left.
@@ -101,6 +122,9 @@ pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result
     {
         let mut state = socket.state();
         let goes = |it: &SocketAddr| addresses.iter().any(|gone| gone.ip() == it.ip());
+        if state.bound.len() <= 1 {
+            return Err(libc::EBUSY);
+        }
         let is_bound = |gone: &SocketAddr| state.bound.iter().any(|it| it.ip() == gone.ip());
         if !addresses.iter().all(is_bound) {
             return Err(libc::EINVAL);

@@ -12,7 +12,7 @@ use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::bind::{bind, unbind};
+use super::bind::{bind, source, unbind};
 use super::link::Link;
 use super::listen::{Place, listen};
 use super::socket::{Phase, Socket, of_connect};
@@ -261,6 +261,9 @@ pub fn peer(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<P
     if first.port() == 0 || first.ip().is_unspecified() || first.ip().is_multicast() {
         return Err(libc::EINVAL);
     }
+    if !socket.form.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
+        return Err(libc::EINVAL);
+    }
     let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let peer = Peer::new(ips, first.port());
     let of_carrier = match host.config.carrier {
@@ -449,26 +452,35 @@ fn closes(state: StateName) -> bool {
     !matches!(state, CookieWait | CookieEchoed | Established)
 }
 
+/// The addresses that a socket, or one of its associations, has: those that it is bound to. Where these are all, those that its packets have; the
+/// newest association's, if several are meant.
 fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
-    let link = socket.link(number);
-    if socket.form.is_one_to_many() && number != 0 && link.is_none() {
+    let named = socket.link(number);
+    if socket.form.is_one_to_many() && number != 0 && named.is_none() {
         return Err(libc::EINVAL);
     }
-    let used = link.and_then(|it| it.status());
-    let state = socket.state();
-    let port = state.port.unwrap_or_default();
-    let mut all: Vec<SocketAddr> = Vec::new();
+    let (link, port, bound, peer) = {
+        let state = socket.state();
+        let newest = state.links.values().next_back().cloned();
+        let bound = match state.addresses().is_empty() {
+            true => Vec::new(),
+            false => state.bound.clone(),
+        };
+        let port = state.port.unwrap_or_default();
+        (named.or(newest), port, bound, state.peer)
+    };
+    let mut all = bound;
+    let used = link.filter(|_| all.is_empty()).and_then(|it| it.status());
     for path in used.iter().flat_map(|it| &it.paths) {
-        let address = SocketAddr::new(path.local, port);
-        if !path.local.is_unspecified() && !all.contains(&address) {
-            all.push(address);
-        }
+        let ip = Some(path.local).filter(|it| !it.is_unspecified());
+        let address = ip.or_else(|| source(path.address));
+        let address = address.map(|ip| SocketAddr::new(ip, port));
+        all.extend(address.filter(|it| !all.contains(it)));
     }
     if all.is_empty() {
-        all.clone_from(&state.bound);
-    }
-    if all.is_empty() {
-        all.push(SocketAddr::new(socket.unspecified(), port));
+        // It keeps its name when the association has ended.
+        let ip = peer.and_then(|it| source(it.ip()));
+        all.push(SocketAddr::new(ip.unwrap_or(socket.unspecified()), port));
     }
     Ok(all)
 }

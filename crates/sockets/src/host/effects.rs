@@ -92,6 +92,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         REUSE_PORT if !one_to_one => Err(libc::EOPNOTSUPP),
         REUSE_PORT if state.port.is_some() => Err(libc::EFAULT),
         PARTIAL_DELIVERY_POINT if value.len() != 4 => Err(libc::EINVAL),
+        SET_PEER_PRIMARY_ADDR if state.links.is_empty() => Err(libc::EPERM),
         // Offered in the handshake: only for associations to come.
         PR_SUPPORTED
         | RECONFIG_SUPPORTED
@@ -103,6 +104,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         {
             Err(libc::EINVAL)
         }
+        INTERLEAVING_SUPPORTED if value.len() < 8 => Err(libc::EINVAL),
         INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
             Err(libc::EPERM)
         }
@@ -284,6 +286,15 @@ fn of_reconfig(error: ReconfigError) -> i32 {
 
 /// Keys and chunk types of AUTH (RFC 6458 §8.3.2 to §8.3.5).
 fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Result<(), i32> {
+    let fits = match option {
+        // struct sctp_authkey, with a key of a byte at least; struct sctp_authkeyid.
+        AUTH_KEY => value.len() > 8,
+        AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY => value.len() == 8,
+        _ => true,
+    };
+    if !fits {
+        return Err(libc::EINVAL);
+    }
     let mut state = socket.state();
     if state.options.word(AUTH_SUPPORTED, 4) == 0 {
         return Err(libc::EACCES);

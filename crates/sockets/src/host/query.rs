@@ -293,6 +293,9 @@ fn authentication(
     option: i32,
     given: &[u8],
 ) -> Result<Vec<u8>, i32> {
+    if option != HMAC_IDENT && given.len() < 8 {
+        return Err(libc::EINVAL);
+    }
     let association = link.and_then(|it| it.association());
     let state = socket.state();
     let speaks = match &association {

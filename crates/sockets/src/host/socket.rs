@@ -210,6 +210,17 @@ impl Socket {
         }
     }
 
+    /// Waits until the last descriptor of a socket that listens is closed. What fills it, so that it is not writable, stays there
+    /// ([`Kind::Nothing`]): nothing can be taken after this was begun.
+    pub async fn left(&self) {
+        while let Ok(mut ready) = self.unix.readable().await {
+            if ready.ready().is_read_closed() {
+                return;
+            }
+            ready.clear_ready();
+        }
+    }
+
     /// Whether it is one of IPv6 alone, or of IPv4 alone; `None`: of both.
     pub fn only_family(&self, state: &State) -> Option<bool> {
         match self.form.v6 {

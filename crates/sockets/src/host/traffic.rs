@@ -186,6 +186,8 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         let one = match socket.form.style {
             Style::OneToMany => None,
+            // It stays so.
+            _ if socket.state().phase == Phase::Listening => return socket.left().await,
             _ => match socket.connected().await {
                 Some(link) => Some(link),
                 // What is sent all the same is lost, as the program was told.

@@ -13,6 +13,10 @@ pub struct Known {
     pub default: Default,
     /// Programs may give so many bytes: the last of the whole.
     pub short: Option<usize>,
+    /// Or so many, the first of the whole: the struct of older programs.
+    old: Option<usize>,
+    /// More bytes are refused.
+    exact: bool,
     /// Where the value names an association.
     pub association: Option<usize>,
     /// How a new value comes from the one before; without it, it takes its place.
@@ -25,6 +29,8 @@ impl Known {
             number,
             default,
             short: None,
+            old: None,
+            exact: false,
             association: None,
             merge: None,
         }
@@ -42,6 +48,24 @@ impl Known {
         self
     }
 
+    /// Also the first bytes alone.
+    const fn or_first(mut self, bytes: usize) -> Self {
+        self.old = Some(bytes);
+        self
+    }
+
+    /// Not longer.
+    const fn exact(mut self) -> Self {
+        self.exact = true;
+        self
+    }
+
+    /// As most options are not: more bytes are let pass.
+    const fn or_longer(mut self) -> Self {
+        self.exact = false;
+        self
+    }
+
     const fn merged(mut self, merge: Merge) -> Self {
         self.merge = Some(merge);
         self
@@ -50,19 +74,38 @@ impl Known {
     /// The value that a program gave, in full.
     pub fn whole(&self, value: &[u8]) -> Result<Vec<u8>, i32> {
         let size = (self.default)().len();
-        match (value.len(), self.short) {
-            (given, _) if given >= size => Ok(value[..size].to_vec()),
-            (given, Some(short)) if given == short => Ok([&vec![0; size - short], value].concat()),
-            _ => Err(libc::EINVAL),
+        let given = value.len();
+        if given == size || (given > size && !self.exact) {
+            return Ok(value[..size].to_vec());
         }
+        if self.short == Some(given) {
+            return Ok([&vec![0; size - given], value].concat());
+        }
+        if self.old != Some(given) {
+            return Err(libc::EINVAL);
+        }
+        let mut whole = [value, &vec![0; size - given]].concat();
+        if self.number == DELAYED_SACK && word(value, 4) == 0 {
+            // A delay of 0 was how it was put that each packet is acknowledged: a frequency of 1.
+            whole[8..12].copy_from_slice(&1_u32.to_ne_bytes());
+        }
+        Ok(whole)
     }
 
     /// The value as a program with room for so many bytes gets it.
     pub fn fit(&self, mut value: Vec<u8>, room: usize) -> Result<Vec<u8>, i32> {
         match self.short {
             Some(short) if room == short => Ok(value.split_off(value.len() - short)),
-            _ if self.number == EVENTS => {
+            _ if self.number == EVENTS && room > 0 => {
                 value.truncate(room);
+                Ok(value)
+            }
+            _ if self.old.is_some_and(|old| {
+                room == old
+                    || (self.number == PEER_ADDR_PARAMS && (old..value.len()).contains(&room))
+            }) =>
+            {
+                value.truncate(self.old.unwrap_or_default());
                 Ok(value)
             }
             _ if room < value.len() => Err(libc::EINVAL),
@@ -93,12 +136,16 @@ const fn int(number: i32) -> Known {
 
 /// struct sctp_assoc_value of 0.
 const fn value(number: i32) -> Known {
-    Known::new(number, || words(&[0, 0])).of_association(0)
+    Known::new(number, || words(&[0, 0]))
+        .of_association(0)
+        .exact()
 }
 
 /// struct sctp_assoc_value of 1.
 const fn value_on(number: i32) -> Known {
-    Known::new(number, || words(&[0, 1])).of_association(0)
+    Known::new(number, || words(&[0, 1]))
+        .of_association(0)
+        .exact()
 }
 
 /// The receive buffer of associations, within which a part of a message must lie.
@@ -116,24 +163,32 @@ pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
 const KNOWN: &[Known] = &[
     Known::new(RTOINFO, || words(&[0, 3000, 60_000, 1000]))
         .of_association(0)
+        .exact()
         .merged(rtoinfo),
     Known::new(ASSOCINFO, || {
         [words(&[0]), shorts(&[10, 0]), words(&[0, 0, 60_000])].concat()
     })
     .of_association(0)
+    .exact()
     .merged(associnfo),
-    Known::new(INITMSG, || shorts(&[10, 65_535, 8, 60_000])).merged(initmsg),
+    Known::new(INITMSG, || shorts(&[10, 65_535, 8, 60_000]))
+        .exact()
+        .merged(initmsg),
     int(NODELAY),
-    int(AUTOCLOSE),
-    int(ADAPTATION_LAYER),
+    int(AUTOCLOSE).exact(),
+    int(ADAPTATION_LAYER).exact(),
     int(DISABLE_FRAGMENTS),
     Known::new(PEER_ADDR_PARAMS, peer_addr_params)
         .of_association(0)
+        .exact()
+        // Before there were flow labels and code points.
+        .or_first(152)
         .merged(merge_peer_addr_params),
     Known::new(DEFAULT_SEND_PARAM, || vec![0; 32])
         .of_association(28)
+        .exact()
         .merged(|_, given| check_flags([given[4], given[5]]).map(|()| given.to_vec())),
-    Known::new(EVENTS, || vec![0; EVENT_KINDS]),
+    Known::new(EVENTS, || vec![0; EVENT_KINDS]).exact(),
     Known::new(I_WANT_MAPPED_V4_ADDR, || words(&[1])),
     value(MAXSEG)
         .or_int()
@@ -144,18 +199,24 @@ const KNOWN: &[Known] = &[
         }),
     Known::new(DELAYED_SACK, || words(&[0, 200, 2]))
         .of_association(0)
+        .exact()
+        // struct sctp_assoc_value, as before RFC 6458.
+        .or_first(8)
         .merged(delayed_sack),
     value(CONTEXT),
-    int(FRAGMENT_INTERLEAVE).merged(|_, given| match given.first() {
-        Some(0) => Ok(words(&[0])),
-        _ => Ok(words(&[1])),
-    }),
+    int(FRAGMENT_INTERLEAVE)
+        .exact()
+        .merged(|_, given| match given.first() {
+            Some(0) => Ok(words(&[0])),
+            _ => Ok(words(&[1])),
+        }),
     int(PARTIAL_DELIVERY_POINT).merged(|_, given| match word(given, 0) {
         0..=MOST_OF_A_MESSAGE => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
     Known::new(MAX_BURST, || words(&[0, 4]))
         .of_association(0)
+        .exact()
         .or_int(),
     int(AUTO_ASCONF),
     Known::new(PEER_ADDR_THLDS, || thresholds(144)).of_association(0),
@@ -166,6 +227,7 @@ const KNOWN: &[Known] = &[
     value_on(PR_SUPPORTED),
     Known::new(DEFAULT_PRINFO, || words(&[0, 0, 0]))
         .of_association(0)
+        .exact()
         .merged(default_prinfo),
     value(RECONFIG_SUPPORTED),
     value(ENABLE_STREAM_RESET).merged(|_, given| match given {
@@ -173,12 +235,14 @@ const KNOWN: &[Known] = &[
         [_, _, _, _, 0..=7, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
-    value(STREAM_SCHEDULER).merged(|_, given| match given {
-        // First come first served, priority, round robin, fair capacity, weighted fair.
-        [_, _, _, _, 0..=4, 0, 0, 0] => Ok(given.to_vec()),
-        _ => Err(libc::EINVAL),
-    }),
-    value(INTERLEAVING_SUPPORTED),
+    value(STREAM_SCHEDULER)
+        .or_longer()
+        .merged(|_, given| match given {
+            // First come first served, priority, round robin, fair capacity, weighted fair.
+            [_, _, _, _, 0..=4, 0, 0, 0] => Ok(given.to_vec()),
+            _ => Err(libc::EINVAL),
+        }),
+    value(INTERLEAVING_SUPPORTED).or_longer(),
     value(ASCONF_SUPPORTED),
     value(AUTH_SUPPORTED),
     value_on(ECN_SUPPORTED),
@@ -186,7 +250,9 @@ const KNOWN: &[Known] = &[
         [_, _, _, _, 0..=2, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
-    Known::new(REMOTE_UDP_ENCAPS_PORT, || vec![0; 144]).of_association(0),
+    Known::new(REMOTE_UDP_ENCAPS_PORT, || vec![0; 144])
+        .of_association(0)
+        .exact(),
 ];
 
 fn word(value: &[u8], at: usize) -> u32 {
