@@ -156,7 +156,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
             // It ends within what the program has given.
-            let room = message.msg_control as usize + message.msg_controllen as usize;
+            let room = message.msg_control as usize + message.msg_controllen;
             let ends = libc::CMSG_DATA(at) as usize + length;
             if header.cmsg_len < libc::CMSG_LEN(0) as usize || ends > room {
                 return Err(libc::EINVAL);
