@@ -71,8 +71,10 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     }
     if checker.is_content() {
         let made = transports.build(&mut checker, &transport, IpVersion::default(), "");
-        if let Some(idle) = made.and_then(|it| it.idle()) {
-            checker.problem(&transport.key_of(&idle.setting), idle.message);
+        // The peer may do what no flow of a world does.
+        let idle = made.and_then(|_| sctp::config(&transport).check_effects().err());
+        if let Some(idle) = idle {
+            checker.problem(&transport.key_of(idle.setting()), idle.what());
         }
     }
     let problems = checker.into_problems();

@@ -202,3 +202,35 @@ fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     let error = plan(swapped, &[]).map(drop).expect_err("it has no effect");
     assert!(error.contains("without `partial_reliability`"), "{error}");
 }
+
+/// What only the application of a peer would ask for, or what no INIT offers, has no effect in a world.
+#[test]
+fn what_no_flow_can_bring_about_is_refused() {
+    for (transport, words) in [
+        (
+            "reconfiguration = true, accept_stream_resets = false",
+            &["accept_stream_resets", "no application asks"][..],
+        ),
+        (
+            "authentication = \"on\", address_changes = true, accept_address_changes = false",
+            &["accept_address_changes", "without `follow_links`"],
+        ),
+        ("bare_init = true, ecn = true", &["ecn", "with `bare_init`"]),
+        ("congestion = \"lia\"", &["congestion", "without `cmt`"]),
+        (
+            "congestion = \"bbr\", pacing = 1.25",
+            &["pacing", "with `congestion = \"bbr\"`"],
+        ),
+        (
+            "streams = 1, scheduler = \"fcfs\"",
+            &["scheduler", "with `streams = 1`"],
+        ),
+    ] {
+        let error = error(&format!("protocol = \"sctp\", {transport}"));
+        for word in words {
+            assert!(error.contains(word), "{transport}: {error}");
+        }
+    }
+    let unknown = error("protocol = \"sctp\", partial_reliability = true, priority = 3");
+    assert!(unknown.contains("priority"), "{unknown}");
+}

@@ -42,7 +42,8 @@ settings! {
         /// 9002 suggests 1.25. With it, chunks that fast recovery marks wait for cwnd (`fast_retransmit_in_recovery_waits`). Off:
         /// packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
-            Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
+            Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
+            not with congestion = "bbr";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr";
@@ -78,10 +79,11 @@ settings! {
         /// Which stream sends its message next. `round_robin`: one message of each stream in turn. `fcfs`: first come, first served.
         /// `round_robin_per_packet`: one stream in each packet. `priority`: by `stream_values`. `fair_capacity`: equal bytes for each
         /// stream. `weighted_fair`: bytes in proportion to `stream_values`.
-        scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3";
+        scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3", not with streams = 1;
         /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of which a smaller number goes first (0 for
         /// streams that are not listed). With `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
-        stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3", needs scheduler = "priority" | "weighted_fair";
+        stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3",
+            needs scheduler = "priority" | "weighted_fair", not with streams = 1;
         /// Bandwidth estimate to keep for each path. Off: none, unless `allocation` needs one; that is then `westwood_re`.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
         /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts them.
@@ -99,7 +101,8 @@ settings! {
         /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`. Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
         /// With `delayed_sack`: longest delay of a SACK.
-        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack;
+        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack,
+            not with sack_frequency = 1;
         /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at every second packet at least.
         sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2", needs delayed_sack;
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
@@ -160,10 +163,6 @@ settings! {
         /// would be retransmitted more often than this.
         max_retransmits: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1", needs partial_reliability;
-        /// Default priority of messages, with `partial_reliability`; a smaller number is a higher priority. If the send
-        /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority.
-        priority: Option<u32> = None,
-            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2", needs partial_reliability;
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other streams. `scheduler` decides the
         /// order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
@@ -174,9 +173,10 @@ settings! {
         /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was acknowledged, and each path has a
         /// fast recovery of its own (SFR-CMT). Off: data that a faster path delivers early makes that of a slower one look lost.
         cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006", needs cmt;
-        /// With `cmt` and `growth_needs_cumulative_advance`: cwnd grows by what is acknowledged in order on its own path (CUC). Off:
+        /// With `cmt`: where `growth_needs_cumulative_advance`, cwnd grows by what is acknowledged in order on its own path (CUC). Off:
         /// only when the cumulative TSN advances, which waits for the slowest path.
-        cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt;
+        cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt,
+            not with growth_needs_cumulative_advance = false or congestion = "bbr";
         /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many packets they acknowledge, and the sender
         /// counts as many missing reports (DAC). Both ends must have it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;
@@ -221,6 +221,10 @@ settings! {
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20;
+        /// Default priority of messages, with `partial_reliability`; a smaller number is a higher priority. If the send
+        /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority (RFC 7496 §3.2). No spec sets it: among
+        /// messages of one priority none gives way, so that it matters only to programs that give some messages another.
+        priority: Option<u32> = None;
         /// Which text is followed, and the switches turned from it.
         profile: Profile = Profile::default();
         /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches

@@ -100,22 +100,22 @@ with_rsctp! {
     /// Initial cwnd.
     initial_cwnd as initial_window: InitialCwnd, "RFC 9260 §7.2.1";
     /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive window.
-    initial_ssthresh: Amount, "RFC 9260 §7.2.1";
+    initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later: 4.
-    ssthresh_floor: u64, "RFC 9260 §7.2.3";
+    ssthresh_floor: u64, "RFC 9260 §7.2.3", not with congestion = "bbr";
     /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
-    slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1";
+    slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1", not with congestion = "cubic" | "bbr";
     /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260: L should be 1 and may be larger.
     /// RFC 3465 allows TCP 2. With delayed SACKs cwnd grows by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC
     /// 3465 §2.3). A larger L sends larger bursts; `pacing` spreads them.
-    slow_start_limit: u32, "RFC 9260 §7.2.1";
+    slow_start_limit: u32, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
-    growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1";
+    growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off: whenever the
     /// association is not in fast recovery (RFC 9260).
-    growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1";
+    growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd, or `discard`.
-    unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2";
+    unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion = "cubic" | "vegas" | "bbr";
     /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the papers). `mtu`: the path
     /// MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
@@ -129,12 +129,12 @@ with_rsctp! {
     /// they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
     /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to `ssthresh_floor`.
-    repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3";
+    repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3", not with congestion = "bbr";
     /// How cwnd of an idle path decays, once per RTO. `drained`: from when nothing is outstanding. `since_last_send`: from
     /// the last transmission, outstanding or not, down to two units (ns-2.35). `off`: not at all.
-    idle_decay: IdleDecay, "RFC 9260 §7.2.1";
+    idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
-    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay;
+    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay, not with congestion = "bbr";
     /// A TSN that a SACK no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
     /// that arrives late over another path has the same effect; the TSN that is reported again then clears errors. Off: it is in flight
     /// again when T3-rtx expires, and a second report clears none.
@@ -154,7 +154,7 @@ with_rsctp! {
     /// once.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
     /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after it arrived (ns-2.35,
-    /// after S. Baucke).
+    /// after S. Baucke). With `retransmission_cancels_rtt` only where the retransmission has to wait.
     loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
     /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces cwnd does.
     retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
@@ -177,11 +177,11 @@ with_rsctp! {
     window_counts_deliverable: bool, "RFC 9260 §6.2";
     /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 asks of TCP. Off: only while a gap
     /// remains.
-    sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack;
+    sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack, not with sack_frequency = 1;
     /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK does. Off: the packet still
     /// counts, so that the next one is acknowledged as well; so does the first packet with DATA, if it holds several chunks, and a gap is
     /// answered at once also if a later chunk of its packet fills it (ns-2.35).
-    duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack;
+    duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack, not with sack_frequency = 1;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";
     /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair to TCP.

@@ -135,8 +135,8 @@ macro_rules! spelled {
 /// `beside`, as `field: type = default;`.
 ///
 /// A setting that has an effect only with another says so behind the clause: `needs rack`, or with one of several, and with some
-/// words of one alone: `needs pacing or congestion = "bbr" | "own"`. One that has no effect beside another says `not with cmt`, in the same
-/// way, and behind what it needs. Its text and the check of a configuration ([`profiled!`](crate::profiled)) are made from that.
+/// words of one alone: `needs pacing or congestion = "bbr" | "own"`; a flag's word is `true` or `false`, a count's is a number. One that
+/// has no effect beside another says `not with cmt`, in the same way, and behind what it needs. Its text and the check of a configuration ([`profiled!`](crate::profiled)) are made from that.
 #[macro_export]
 macro_rules! settings {
     (
@@ -293,10 +293,10 @@ macro_rules! settings {
         )
     };
     (@need $partner:ident $(= $first:literal $(| $word:literal)*)?) => {
-        concat!("`", stringify!($partner), $(" = \"", $first, "\"", $("` or `\"", $word, "\"",)*)? "`")
+        concat!("`", stringify!($partner), $(" = ", stringify!($first), $("` or `", stringify!($word),)*)? "`")
     };
     (@partner $partner:ident $(= $($word:literal)|+)?) => {
-        $crate::Partner { setting: stringify!($partner), words: &[$($($word),+)?] }
+        $crate::Partner { setting: stringify!($partner), words: &[$($(concat!($word)),+)?] }
     };
     (@kind $type:ty) => { <$type as $crate::Value>::KIND };
     (@kind $type:ty => $kind:expr) => { $kind };

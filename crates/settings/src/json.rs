@@ -101,9 +101,7 @@ impl Kind {
             (_, Datum::Flag(flag)) => json!(flag),
             (_, Datum::Real(number)) => json!(number),
             (Kind::Count { .. }, Datum::Whole(number)) => json!(number),
-            (Kind::Either(_, other), Datum::Whole(_) | Datum::Variant { .. }) => {
-                other.to_json(datum)
-            }
+            (Kind::Either(_, other), datum) if datum.text().is_none() => other.to_json(datum),
             (Kind::List(item), Datum::List(items)) => {
                 items.iter().map(|datum| item.to_json(datum)).collect()
             }

@@ -32,7 +32,7 @@ pub use error::{Misfit, SettingError};
 pub use manual::Section;
 pub use nearest::nearest;
 pub use part::Part;
-pub use partner::{Partner, check_partners};
+pub use partner::{Partner, check_partners, without_effect};
 pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
 pub use setting::{Choice, Fallback, Kind, OFF, Setting, Variant};
 pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};

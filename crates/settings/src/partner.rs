@@ -9,7 +9,7 @@ use crate::setting::{OFF, Setting};
 pub struct Partner {
     /// The setting that must be on.
     pub setting: &'static str,
-    /// The words of which it must have one; none: it must not be off.
+    /// The words of which it must have one, `true` or `false` where it is a flag, and numbers where it is a count; none: it must not be off.
     pub words: &'static [&'static str],
 }
 
@@ -19,7 +19,11 @@ impl Partner {
         match (value, value.text()) {
             (_, Some(word)) if self.words.is_empty() => OFF.iter().all(|off| off.name != word),
             (_, Some(word)) => self.words.contains(&word),
-            (Datum::Flag(on), None) => *on,
+            (Datum::Flag(on), None) if self.words.is_empty() => *on,
+            (Datum::Flag(on), None) => self.words.contains(&on.to_string().as_str()),
+            (Datum::Whole(number), None) if !self.words.is_empty() => {
+                self.words.contains(&number.to_string().as_str())
+            }
             _ => self.words.is_empty(),
         }
     }
@@ -30,7 +34,11 @@ impl Partner {
         if self.words.is_empty() {
             return format!("`{setting}`");
         }
-        let shown = |word: &&str| format!("`{setting} = {word:?}`");
+        let is_bare = |word: &str| word.parse::<bool>().is_ok() || word.parse::<u64>().is_ok();
+        let shown = |word: &&str| match is_bare(word) {
+            true => format!("`{setting} = {word}`"),
+            false => format!("`{setting} = {word:?}`"),
+        };
         let all: Vec<String> = self.words.iter().map(shown).collect();
         all.join(" or ")
     }
@@ -62,12 +70,17 @@ pub fn check_partners(
         let needed: Vec<String> = partners.iter().map(Partner::shown).collect();
         format!("without {}", needed.join(" or "))
     };
-    let default = setting.kind.show(&default);
-    Err(setting.error(Misfit {
-        found: setting.kind.show(&found),
+    Err(without_effect(setting, [&found, &default], &why))
+}
+
+/// The error for a value that has no effect: what it is, what it is left at, and beside what, or without what, it is `why`.
+pub fn without_effect(setting: &Setting, [found, default]: [&Datum; 2], why: &str) -> SettingError {
+    let default = setting.kind.show(default);
+    setting.error(Misfit {
+        found: setting.kind.show(found),
         allowed: format!("{default}, the default: it has no effect {why}"),
         range: default,
         words: Vec::new(),
         parameter: None,
-    }))
+    })
 }

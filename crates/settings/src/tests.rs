@@ -228,6 +228,7 @@ mod json {
         },
     ];
     const SHADE: Kind = Kind::Variant(|| SHADES.to_vec());
+    const LEVELS: Kind = Kind::Either(OFF, &Kind::List(&Kind::Count { least: 1, most: 9 }));
 
     #[test]
     fn values_of_a_spec_have_their_own_types() {
@@ -239,6 +240,8 @@ mod json {
             (Fraction::KIND, json!(1)),
             (pulse, json!("off")),
             (pulse, json!("20 ms")),
+            (LEVELS, json!("off")),
+            (LEVELS, json!([4, 1])),
             (SHADE, json!({ "kind": "cloth", "thickness": 0.5 })),
         ] {
             let datum = kind.read(&right).expect("it is of that kind");
@@ -312,4 +315,60 @@ fn a_setting_that_says_no_need_has_no_partner() {
     let rivals = Lamp::RIVALS.iter().chain(Profile::RIVALS);
     let mut all = Lamp::PARTNERS.iter().chain(Profile::PARTNERS).chain(rivals);
     assert!(all.all(|(_, partners)| partners.is_empty()));
+}
+
+/// A fan: it can be quiet where it turns slowly, and its lamp works only where it turns.
+mod fan {
+    use super::*;
+
+    switches! {
+        /// It makes no noise.
+        quiet: bool, "RFC 0 §8", not with speed = 3;
+        /// It has a light.
+        light: bool, "RFC 0 §9", needs quiet, not with turns = false;
+    }
+
+    settings! {
+        /// A fan.
+        #[derive(Clone, Debug)]
+        pub struct Turning {
+            /// How fast it is.
+            speed: u16 = 1, Kind::Count { least: 1, most: 9 }, "RFC 0 §10";
+            /// Whether it turns.
+            turns: bool = true, Kind::Flag, "RFC 0 §11";
+        }
+        beside {}
+    }
+
+    #[test]
+    fn flags_and_counts_are_named_with_their_values() {
+        let check = |index: usize, speed: u64, turns: bool, quiet: bool| {
+            let value = |name: &str| {
+                Some(match name {
+                    "speed" => Datum::Whole(speed),
+                    "turns" => Datum::Flag(turns),
+                    "quiet" => Datum::Flag(quiet),
+                    _ => Datum::Flag(true),
+                })
+            };
+            let off = |_: &str| Some(Datum::Flag(false));
+            let (partners, rivals) = (Profile::PARTNERS[index].1, Profile::RIVALS[index].1);
+            let checked =
+                check_partners(&Profile::SWITCHES[index], [partners, rivals], &value, &off);
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(0, 2, true, true), Ok(()));
+        let error = check(0, 3, true, true).expect_err("it is loud");
+        assert!(error.ends_with("no effect with `speed = 3`"), "{error}");
+        assert_eq!(check(1, 3, true, true), Ok(()));
+        let error = check(1, 3, false, true).expect_err("it is dark");
+        assert!(error.ends_with("no effect with `turns = false`"), "{error}");
+        let error = check(1, 3, true, false).expect_err("it is loud");
+        assert!(error.ends_with("no effect without `quiet`"), "{error}");
+        let text = Profile::SWITCHES[1].text();
+        assert!(
+            text.ends_with("needs `quiet`. It has no effect with `turns = false`."),
+            "{text}"
+        );
+    }
 }

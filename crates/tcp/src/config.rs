@@ -26,20 +26,22 @@ settings! {
         /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
         /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
-            Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
+            Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
+            not with congestion = "bbr";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr";
         /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
         /// the least round-trip time has passed. Lost retransmissions are found as well. Replaces `recovery` if the peer
         /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.
-        rack: bool = false, Kind::Flag, "RFC 8985 §6";
+        rack: bool = false, Kind::Flag, "RFC 8985 §6", needs sack;
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
         /// segment again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
         /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
-        /// flight at its start. Off: it sends when the flight has fallen below the reduced window. Has no effect with `newreno` and `sack1`.
-        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
+        /// flight at its start. Off: it sends when the flight has fallen below the reduced window.
+        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion = "bbr",
+            not with sack = false;
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is 20 B less, so that
         /// packets have the same size.
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
@@ -154,6 +156,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_congestion::Protocol;
+
     use super::*;
 
     #[test]
@@ -219,11 +223,29 @@ mod tests {
         );
         let error = with(|it| it.profile.eifel = true).expect_err("there are no timestamps");
         assert_eq!(error.setting(), "eifel");
+        let error = with(|it| (it.rack, it.profile.sack) = (true, false)).expect_err("no SACK");
+        assert_eq!(error.setting(), "rack");
+        let bbr = anabranch_congestion::registry::by_name(Protocol::Tcp, "bbr");
+        let bbr = bbr.expect("a control");
+        let paced = Config::default().with(|it| (it.congestion, it.pacing) = (bbr, Some(1.25)));
+        let error = paced.check_partners().expect_err("it has its own pace");
+        assert_eq!(
+            error.to_string(),
+            "`pacing`: found 1.25; expected off, the default: it has no effect with `congestion = \"bbr\"`"
+        );
+        let error =
+            with(|it| (it.profile.duplicate_threshold, it.profile.limited_transmit) = (1, false));
+        let text = error
+            .expect_err("there are no earlier duplicates")
+            .to_string();
+        assert!(text.contains("with `duplicate_threshold = 1`"), "{text}");
         for name in Profile::NAMES {
             let profile = Profile::by_name(name).expect("its own name");
             assert_eq!(Config::new(profile).check_partners(), Ok(()), "{name}");
         }
-        for (_, partners) in Config::PARTNERS.iter().chain(Profile::PARTNERS) {
+        let rivals = Config::RIVALS.iter().chain(Profile::RIVALS);
+        let partners = Config::PARTNERS.iter().chain(Profile::PARTNERS);
+        for (_, partners) in partners.chain(rivals) {
             let known = |name| Config::all_settings().iter().any(|it| it.name == name);
             assert!(partners.iter().all(|it| known(it.setting)), "{partners:?}");
         }

@@ -11,7 +11,7 @@ use anabranch_scenario::Transport as Written;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sctp::allocation::AllocationKind;
 use anabranch_sctp::{Config, Endpoint, Profile, ZeroChecksum};
-use anabranch_settings::{Kind, settings};
+use anabranch_settings::{Kind, SettingError, settings};
 use anabranch_sim::workload::Facts;
 use anabranch_sim::{Agent, Rng};
 use anabranch_transport::Probe;
@@ -30,6 +30,24 @@ const COMMON_HEADER: usize = 12;
 pub(crate) const DATA_HEADER: u64 = 16;
 /// Why an endpoint accepts its settings.
 const CHECKED: &str = "the settings were checked with the spec";
+
+/// What a peer's application may ask for, on real sockets.
+const ASKED_FOR: [&str; 3] = [
+    "accept_stream_resets",
+    "accept_association_reset",
+    "accept_added_streams",
+];
+
+/// What both ends must offer, the one that calls in its INIT.
+const OFFERED: [&str; 7] = [
+    "partial_reliability",
+    "interleaving",
+    "zero_checksum",
+    "address_changes",
+    "reconfiguration",
+    "ecn",
+    "rsctp",
+];
 
 /// What its ends record: all but TCP's own.
 const PROBES: &[Probe] = &{
@@ -152,13 +170,33 @@ struct Sctp {
     ip: u64,
 }
 
+impl Sctp {
+    /// Checks that each setting has an effect in a world, where applications do nothing but what their flow says.
+    fn check_effects(&self) -> Result<(), SettingError> {
+        self.config.check_effects()?;
+        for name in ASKED_FOR {
+            let why = "in a world, where no application asks for such a thing";
+            self.config.refuse_idle(name, why)?;
+        }
+        for name in OFFERED.iter().filter(|_| self.config.bare_init) {
+            let why = "with `bare_init`, whose INIT does not offer it";
+            self.config.refuse_idle(name, why)?;
+        }
+        if self.application.follow_links.is_none() {
+            let why = "without `follow_links`";
+            self.config.refuse_idle("accept_address_changes", why)?;
+        }
+        Ok(())
+    }
+}
+
 impl Transport for Sctp {
     fn protocol(&self) -> u8 {
         PROTOCOL
     }
 
     fn idle(&self) -> Option<Wrong> {
-        let error = self.config.check_partners().err()?;
+        let error = self.check_effects().err()?;
         Some(Wrong::new(error.setting(), error.what()))
     }
 

@@ -3,13 +3,14 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use anabranch_settings::SettingError;
+use anabranch_congestion::Needs;
 use anabranch_settings::units::show_time;
+use anabranch_settings::{SettingError, look_up, without_effect};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
 
-use super::Config;
+use super::{Config, SchedulerKind};
 use crate::authentication::Authentication;
 use crate::mtu::MOST_ENCAPSULATION;
 use crate::profile::Profile;
@@ -98,6 +99,45 @@ impl Config {
         self.profile.check_ranges()?;
         self.check_relations()?;
         self.check_addresses()
+    }
+
+    /// Checks that each setting has an effect: it has [what it needs](Self::check_partners), and so has each word that needs more than
+    /// others do.
+    ///
+    /// # Errors
+    /// The first that has none.
+    pub fn check_effects(&self) -> Result<(), SettingError> {
+        self.check_partners()?;
+        let missing = match self.congestion.needs {
+            Needs::Reports => (!self.profile.rsctp).then_some("without `rsctp`"),
+            Needs::SeveralPaths => (!self.cmt).then_some("without `cmt`"),
+            Needs::Nothing => None,
+        };
+        // Streams that all have the value 0 take turns, as they do by default.
+        let takes_turns = self.scheduler == SchedulerKind::Priority && self.stream_values.is_none();
+        let (name, why) = match (missing, takes_turns) {
+            (Some(why), _) => ("congestion", why),
+            (None, true) => ("scheduler", "without `stream_values`"),
+            (None, false) => return Ok(()),
+        };
+        self.refuse_idle(name, why)
+    }
+
+    /// The error for a setting without effect, if it is not left at its default.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn refuse_idle(&self, name: &str, why: &str) -> Result<(), SettingError> {
+        let own = Profile::by_name(self.profile.name).unwrap_or_default();
+        let fresh = Self::new(own);
+        let of = |config: &Self| config.get(name).or_else(|| config.profile.get(name));
+        let setting = look_up(Self::SETTINGS, name).or_else(|| look_up(Profile::SWITCHES, name));
+        match (setting, of(self), of(&fresh)) {
+            (Some(setting), Some(found), Some(default)) if found != default => {
+                Err(without_effect(setting, [&found, &default], why))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_relations(&self) -> Result<(), ConfigError> {
@@ -272,7 +312,8 @@ mod tests {
             (("pacing_burst", "10 KiB"), ("congestion", "bbr")),
             (("stream_values", "4,1"), ("scheduler", "weighted_fair")),
             (("pf_max_retrans", "1"), ("potentially_failed", "true")),
-            (("rsctp_beta", "0.5"), ("rsctp", "true")),
+            (("rsctp_beta", "0.5"), ("congestion", "rsctp")),
+            (("rsctp_loss_gain", "0.5"), ("rsctp", "true")),
             (("rsctp_path_switch", "false"), ("rsctp", "true")),
             (("asconf_without_auth", "true"), ("address_changes", "true")),
         ] {
@@ -302,6 +343,11 @@ mod tests {
             (("fast_retransmit_once", "false"), ("rack", "true")),
             (("htna", "off"), ("rack", "true")),
             (("path_mtu_discovery", "true"), ("rsctp", "true")),
+            (("pacing", "1.25"), ("congestion", "bbr")),
+            (("slow_start_limit", "2"), ("congestion", "bbr")),
+            (("unfilled_credit", "keep"), ("congestion", "cubic")),
+            (("scheduler", "fcfs"), ("streams", "1")),
+            (("sack_delay", "100 ms"), ("sack_frequency", "1")),
         ] {
             assert_eq!(with(&[given]).check_partners(), Ok(()), "{given:?}");
             assert_eq!(with(&[rival]).check_partners(), Ok(()), "{rival:?}");
@@ -309,8 +355,36 @@ mod tests {
             let error = error.expect_err(given.0);
             assert_eq!(error.setting(), given.0);
             let text = error.to_string();
-            let words = format!("it has no effect with `{}`", rival.0);
+            let words = format!("it has no effect with `{}", rival.0);
             assert!(text.contains(&words), "{text}");
+        }
+        let cwnd_update = ("cmt_cwnd_update", "false");
+        let [grows, waits] = ["false", "true"].map(|it| ("growth_needs_cumulative_advance", it));
+        let error = with(&[("cmt", "true"), cwnd_update, grows]).check_partners();
+        let text = error.expect_err("windows grow anyway").to_string();
+        let words = "with `growth_needs_cumulative_advance = false`";
+        assert!(text.contains(words), "{text}");
+        let beside = with(&[("cmt", "true"), cwnd_update, waits]);
+        assert_eq!(beside.check_partners(), Ok(()));
+    }
+
+    #[test]
+    fn a_word_that_needs_more_than_others_is_refused_without() {
+        for (given, partner) in [
+            (("congestion", "lia"), ("cmt", "true")),
+            (("congestion", "rsctp"), ("rsctp", "true")),
+            (("scheduler", "priority"), ("stream_values", "4,1")),
+        ] {
+            let error = with(&[given]).check_effects().expect_err(given.1);
+            assert_eq!(error.setting(), given.0);
+            let text = error.to_string();
+            let words = format!("it has no effect without `{}`", partner.0);
+            assert!(text.contains(&words), "{text}");
+            assert_eq!(with(&[given, partner]).check_effects(), Ok(()), "{given:?}");
+        }
+        for name in Profile::NAMES {
+            let profile = Profile::by_name(name).expect("its own name");
+            assert_eq!(Config::new(profile).check_effects(), Ok(()), "{name}");
         }
     }
 

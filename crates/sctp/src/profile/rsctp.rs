@@ -20,19 +20,19 @@ macro_rules! with_rsctp {
             /// Time between pairs of HEARTBEATs on each other path.
             rsctp_secondary_interval: Span => INTERVAL, "ho2008 §4.2", needs rsctp;
             /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the radio.
-            rsctp_beta: Fraction, "ho2008 §4.2", needs rsctp;
+            rsctp_beta: Fraction, "ho2008 §4.2", needs congestion = "rsctp";
             /// Unit of cwnd in that formula, which the paper does not name. `segments`: as the binomial algorithms are
             /// defined. `bytes`: as the variables of the ns-2 module; beta then has hardly any effect.
-            rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5", needs rsctp;
+            rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5", needs congestion = "rsctp";
             /// When ssthresh is set to estimate x RTT. `each_report`: with each report, unless something was lost since the
             /// last one, so that a reduction lasts until an interval without loss. `each_ack`: with each acknowledgement
             /// outside of recovery, as Fig. 3-7 says, which undoes the reduction of §3.5.1. `never`: not by reports.
-            rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1", needs rsctp;
+            rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1", needs congestion = "rsctp";
             /// Smallest ssthresh after congestion, in units: `two` (§3.5.1), `one` (Fig. 3-7), or that of the `profile`, so
             /// that RSCTP and SCTP differ only in how they judge a loss.
-            rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1", needs rsctp;
+            rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1", needs congestion = "rsctp";
             /// A report on a standby path sets its cwnd to estimate x RTT.
-            rsctp_secondary_cwnd: bool, "ho2008 §3.2", needs rsctp;
+            rsctp_secondary_cwnd: bool, "ho2008 §3.2", needs congestion = "rsctp";
             /// Size of the second HEARTBEAT of a pair, which is divided by the time between the two. `chunk`: as the text
             /// says; the estimate is then half of the bandwidth. `packet`: what occupies the bottleneck.
             rsctp_probe_size: ProbeSize, "ho2008 §3.2", needs rsctp;
@@ -40,10 +40,12 @@ macro_rules! with_rsctp {
             /// path with more bandwidth.
             rsctp_path_switch: bool, "ho2008 §3.3", needs rsctp;
             /// MPLR: largest chunk loss rate of a path before it is left.
-            rsctp_max_loss_rate: Fraction, "ho2008 §4.3", needs rsctp;
+            rsctp_max_loss_rate: Fraction, "ho2008 §4.3", needs rsctp,
+                not with rsctp_path_switch = false;
             /// After a loss attributed to the radio, too, change the path only to one with more bandwidth: §3.5.1, but
             /// neither §3.5 nor Fig. 3-7.
-            rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1", needs rsctp;
+            rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1", needs rsctp,
+                not with rsctp_path_switch = false;
             /// What a missing answer to a HEARTBEAT means on the path that carries data. `ignored`: nothing; §3.5.1 speaks
             /// of chunks only. `judged`: a loss (Fig. 3-7): one attributed to the radio reduces cwnd, and both may change
             /// the path.
