@@ -1,5 +1,6 @@
 //! What is asked: a path, a share of what it could carry, and who may be asked to carry it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use anabranch_congestion::{Needs, Protocol, registry};
@@ -322,7 +323,12 @@ impl Question {
     /// The loss recoveries that a congestion control is tried with.
     fn recoveries(&self, congestion: &str) -> Vec<String> {
         if !self.recovery.is_empty() {
-            return self.recovery.clone();
+            let named = self.recovery.iter();
+            let beside = named.map(|name| recovery::beside(congestion, name).to_owned());
+            let mut all: Vec<String> = beside.collect();
+            let mut seen = BTreeSet::new();
+            all.retain(|name| seen.insert(name.clone()));
+            return all;
         }
         let usual = self.congestion == TRIED || !self.left_out.is_empty();
         let names = match usual {

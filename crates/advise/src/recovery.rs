@@ -1,5 +1,7 @@
 //! How a sender finds and repairs losses: beside the standard's way, switches that this stack has.
 
+use anabranch_sctp::Config;
+
 /// A loss recovery that a question can name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recovery {
@@ -49,6 +51,16 @@ pub fn names() -> Vec<&'static str> {
 pub fn by_name(name: &str) -> Recovery {
     let mut all = RECOVERIES.iter();
     *all.find(|it| it.name == name).unwrap_or(&RECOVERIES[0])
+}
+
+/// The recovery of that name beside a congestion control: one that has a pace of its own leaves nothing of `paced` but the rest.
+pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
+    let mut config = Config::default().with(|it| it.pacing = by_name(name).pacing);
+    let is_known = config.set("congestion", congestion).is_ok();
+    match is_known && config.check_partners().is_err() {
+        true => RACK,
+        false => name,
+    }
 }
 
 /// With which recoveries a congestion control is tried where a question names neither. The standard's own has both kinds, which shows

@@ -158,15 +158,19 @@ fn candidates_stand_in_the_order_of_preference() {
         ]
     );
     // Controls that are named are tried as the standard has them, or with the recoveries that are named, too.
-    let named = |recovery: &[&str]| {
+    let of = |congestion: &[&str], recovery: &[&str]| {
         let question = geo().with(|it| {
-            it.congestion = vec!["cubic".to_owned(), "sctp".to_owned()];
+            it.congestion = congestion.iter().map(|&name| name.to_owned()).collect();
             it.recovery = recovery.iter().map(|&name| name.to_owned()).collect();
         });
         let names = question.controls().iter().map(Control::to_string).collect();
         let names: Vec<String> = names;
         names
     };
+    let named = |recovery: &[&str]| of(&["cubic", "sctp"], recovery);
+    // What has a pace of its own is not paced.
+    assert_eq!(of(&["bbr"], &["paced"]), ["rfc9260 bbr rack"]);
+    assert_eq!(of(&["bbr"], &["rack", "paced"]), ["rfc9260 bbr rack"]);
     assert_eq!(named(&[]), ["rfc9260 cubic", "rfc9260 sctp"]);
     assert_eq!(
         named(&["standard", "paced"]),
