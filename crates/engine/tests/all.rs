@@ -3,6 +3,7 @@
 
 mod documents;
 mod ecn;
+mod effects;
 mod examples;
 mod extending;
 mod hears;

@@ -1,0 +1,346 @@
+//! A setting without effect is an error: each setting of each transport changes something in one of a few small worlds, alone or beside what
+//! it says it needs.
+
+mod kinds;
+mod values;
+mod worlds;
+
+use anabranch_engine::kinds::Standard;
+use anabranch_scenario::transport::TransportKind;
+
+use values::{Subject, subjects};
+use worlds::{Depth, Given, Runs, WORLDS};
+
+/// A search for effects of the settings of a transport.
+struct Search<'a> {
+    runs: Runs<'a>,
+    subjects: &'a [Subject],
+}
+
+/// What is found of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It changes what happens in that world.
+    Effect(Depth, usize),
+    /// It changes nothing.
+    Nothing,
+    /// With it a spec may have what it may not have without.
+    Admits,
+    /// No spec may have it here.
+    Refused,
+}
+
+/// The profile is a setting, too, here.
+fn all_subjects(kind: &TransportKind) -> Vec<Subject> {
+    let first = kind.profiles.first().copied().unwrap_or_default();
+    let of = |setting| subjects(setting, (kind.fallback)(first, setting.name).as_deref());
+    let mut all: Vec<Subject> = kind.all().flat_map(of).collect();
+    let others = kind.profiles.iter().skip(1);
+    let others: Vec<String> = others.map(|name| format!("{name:?}")).collect();
+    if !others.is_empty() {
+        all.push(Subject {
+            name: "profile".to_owned(),
+            key: "profile",
+            from: None,
+            to: others,
+            about: String::new(),
+        });
+    }
+    all
+}
+
+/// `base` with a setting, unless it has another value of it.
+fn with(base: &Given, key: &str, value: &str) -> Option<Given> {
+    match base.iter().find(|(known, _)| known == key) {
+        Some((_, known)) => (known == value).then(|| base.clone()),
+        None => {
+            let mut all = base.clone();
+            all.push((key.to_owned(), value.to_owned()));
+            Some(all)
+        }
+    }
+}
+
+impl<'a> Search<'a> {
+    fn new(kind: &'a TransportKind, subjects: &'a [Subject]) -> Self {
+        Self {
+            runs: Runs::new(kind),
+            subjects,
+        }
+    }
+
+    /// What a setting needs beside it to be accepted: found by what errors name.
+    fn support(&self, base: &Given, key: &str, value: &str, depth: usize) -> Option<Given> {
+        let all = with(base, key, value)?;
+        let Err(error) = self.runs.accepts(&all) else {
+            return Some(all);
+        };
+        let named = |it: &&Subject| {
+            depth > 0 && !it.name.contains('.') && it.key != key && error.contains(it.key)
+        };
+        let helpers = self.subjects.iter().filter(named);
+        let mut helpers = helpers.flat_map(|it| it.to.iter().map(move |value| (it.key, value)));
+        helpers.find_map(|(helper, word)| {
+            let direct = with(&all, helper, word)?;
+            if self.runs.accepts(&direct).is_ok() {
+                return Some(direct);
+            }
+            let base = self.support(base, helper, word, depth - 1)?;
+            let all = with(&base, key, value)?;
+            self.runs.accepts(&all).is_ok().then_some(all)
+        })
+    }
+
+    /// Looks for an effect alone, then beside each value of what its text names.
+    fn anywhere(&mut self, subject: &Subject) -> Found {
+        let all = self.runs.places.clone();
+        let depths = [Depth::Packets, Depth::Told];
+        let alone = self.look(subject, &Given::new(), &depths, &all);
+        if alone != Found::Nothing {
+            return alone;
+        }
+        let subjects = self.subjects;
+        let named = |it: &&Subject| {
+            it.key != subject.key && subject.about.contains(&format!("`{}`", it.key))
+        };
+        for other in subjects.iter().filter(named) {
+            for value in &other.to {
+                let Some(base) = self.support(&Given::new(), other.key, value, 2) else {
+                    continue;
+                };
+                let found = self.look(subject, &base, &depths[..1], &all);
+                if matches!(found, Found::Effect(..)) {
+                    return found;
+                }
+            }
+        }
+        alone
+    }
+
+    /// The worlds in which a setting changes packets alone.
+    fn effective(&mut self, subject: &Subject, worlds: &[usize]) -> Vec<usize> {
+        let mut all = worlds.to_vec();
+        all.retain(|world| {
+            let found = self.look(subject, &Given::new(), &[Depth::Packets], &[*world]);
+            matches!(found, Found::Effect(..))
+        });
+        all
+    }
+
+    /// Looks for a world in which one value of a setting makes a difference beside `base`, in the order of `worlds`.
+    fn look(
+        &mut self,
+        subject: &Subject,
+        base: &Given,
+        depths: &[Depth],
+        worlds: &[usize],
+    ) -> Found {
+        let mut pairs: Vec<[Given; 2]> = Vec::new();
+        let mut admits = false;
+        for value in &subject.to {
+            let Some(mut to) = self.support(base, subject.key, value, 2) else {
+                continue;
+            };
+            let mut from = to.clone();
+            from.retain(|(key, _)| key != subject.key);
+            // Left out, the default is told once for all settings.
+            let plain = !subject.name.contains('.') && !Runs::worlds_give(subject.key);
+            if let Some(own) = subject.from.as_ref().filter(|_| !plain) {
+                from.push((subject.key.to_owned(), own.clone()));
+            }
+            from.sort();
+            to.sort();
+            if self.runs.accepts(&from).is_ok() {
+                pairs.push([from, to]);
+            } else {
+                admits = true;
+            }
+        }
+        if pairs.is_empty() {
+            return if admits {
+                Found::Admits
+            } else {
+                Found::Refused
+            };
+        }
+        for &depth in depths {
+            for &world in worlds {
+                for pair in &pairs {
+                    let [from, to] = [0, 1].map(|it| self.runs.digest(world, &pair[it], depth));
+                    if from.is_some() && to.is_some() && from != to {
+                        return Found::Effect(depth, world);
+                    }
+                }
+            }
+        }
+        Found::Nothing
+    }
+}
+
+fn kinds() -> Vec<&'static TransportKind> {
+    let all = Standard::default().transports.kinds();
+    let wanted = std::env::var("EFFECTS_OF").ok();
+    let is_wanted = |kind: &&TransportKind| wanted.as_deref().is_none_or(|it| it == kind.name);
+    all.into_iter().filter(is_wanted).collect()
+}
+
+/// Settings of which these worlds show no effect, and why. None of them is idle by what the code says.
+const UNSEEN: &[(&str, &str)] = &[
+    ("tcp time_wait", UNMET),
+    ("tcp retransmission_cancels_rtt", UNMET),
+    (
+        "tcp congestion = \"dctcp\"",
+        "the error does not name `ecn`",
+    ),
+    ("tcp l4s", "the same"),
+    ("sctp drain_timeout = \"off\"", UNMET),
+    ("sctp bundle_new_with_retransmissions", UNMET),
+    ("sctp answer_after_timeout_clears_errors", UNMET),
+    ("sctp loss_cancels_rtt", UNMET),
+    ("sctp rsctp_wireless_switch_needs_bandwidth", UNMET),
+    ("sctp cmt_cwnd_update", SEVERAL),
+    ("sctp accept_address_changes", SEVERAL),
+    ("sctp accept_stream_resets", PROGRAMS),
+    ("sctp accept_association_reset", PROGRAMS),
+    ("sctp accept_added_streams", PROGRAMS),
+];
+const UNMET: &str = "what it is about does not happen in these worlds";
+const SEVERAL: &str = "it needs more settings beside it than are looked for";
+const PROGRAMS: &str = "programs ask for that, and no flow does: specs may not have it";
+
+/// Each setting, and each word of one that takes words, at the values that its type suggests; beside what it needs, or what its text
+/// names. What it says of numbers is only that some other number has an effect. Whether a setting has one beside every other,
+/// the longer search below tells.
+#[test]
+fn each_setting_changes_something() {
+    let mut idle = Vec::new();
+    for kind in kinds() {
+        let subjects = all_subjects(kind);
+        let mut search = Search::new(kind, &subjects);
+        if search.runs.places.is_empty() {
+            continue; // it was not compiled in
+        }
+        for subject in &subjects {
+            let name = format!("{} {}", kind.name, subject.name);
+            if UNSEEN.iter().any(|(unseen, _)| *unseen == name) {
+                continue;
+            }
+            let found = search.anywhere(subject);
+            if !matches!(found, Found::Effect(..) | Found::Admits) {
+                idle.push(format!("{name}: {found:?}"));
+            }
+        }
+        println!(
+            "{}: {} subjects, {} runs",
+            kind.name,
+            subjects.len(),
+            search.runs.count
+        );
+    }
+    assert_eq!(idle, Vec::<String>::new());
+}
+
+/// Every setting beside every value of every other: what changes nothing there, though it does alone.
+#[test]
+#[ignore = "takes many minutes; `EFFECTS_OF=tcp` for one transport alone"]
+fn each_setting_changes_something_beside_each_other() {
+    for kind in kinds() {
+        let subjects = all_subjects(kind);
+        let mut search = Search::new(kind, &subjects);
+        let all = search.runs.places.clone();
+        let mut alone = Vec::new();
+        for subject in by_key(&subjects) {
+            let worlds = search.effective(&subject, &all);
+            let names: Vec<&str> = worlds.iter().map(|it| WORLDS[*it].name).collect();
+            println!("{} {}: {}", kind.name, subject.name, names.join("; "));
+            alone.push((subject, worlds));
+        }
+        let (mut pairs, mut refused) = (0, 0);
+        for other in &subjects {
+            let few = if other.to.len() > 1 {
+                &other.to[..2]
+            } else {
+                &other.to[..]
+            };
+            for value in few
+                .iter()
+                .take(if other.name.contains('.') { 1 } else { 2 })
+            {
+                let Some(base) = search.support(&Given::new(), other.key, value, 2) else {
+                    continue;
+                };
+                let mut idle = Vec::new();
+                for (subject, worlds) in &alone {
+                    let is_given = base.iter().any(|(key, _)| key == subject.key);
+                    if is_given || worlds.is_empty() {
+                        continue;
+                    }
+                    pairs += 1;
+                    match search.look(subject, &base, &[Depth::Packets], worlds) {
+                        Found::Nothing => idle.push(subject.name.as_str()),
+                        Found::Refused => refused += 1,
+                        Found::Admits | Found::Effect(..) => {}
+                    }
+                }
+                search.runs.forget();
+                println!("{} {base:?}: {}", kind.name, idle.join(", "));
+            }
+        }
+        println!(
+            "{}: {pairs} pairs, {refused} refused, {} runs",
+            kind.name, search.runs.count
+        );
+    }
+}
+
+/// The subjects of one key in one, with a few values.
+fn by_key(subjects: &[Subject]) -> Vec<Subject> {
+    let mut all: Vec<Subject> = Vec::new();
+    for subject in subjects.iter().filter(|it| !it.name.contains('.')) {
+        match all.iter_mut().find(|it| it.key == subject.key) {
+            Some(known) => known.to.extend(subject.to.iter().cloned()),
+            None => all.push(Subject {
+                name: subject.key.to_owned(),
+                ..subject.clone()
+            }),
+        }
+    }
+    all.iter_mut().for_each(|it| it.to.truncate(4));
+    all
+}
+
+/// Papers, examples and benches ask for nothing that has no effect.
+#[test]
+fn the_specs_of_this_project_have_no_setting_without_effect() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut folders: Vec<_> = ["papers", "examples", "bench", "docs", "yardsticks"]
+        .map(|it| root.join(it))
+        .into();
+    let mut planned = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "toml") {
+                let text = std::fs::read_to_string(&path).expect("a file");
+                if !text.lines().any(|line| line == "anabranch = 1") {
+                    continue;
+                }
+                match worlds::plan(text) {
+                    Ok(_) => planned += 1,
+                    // What needs files beside it, or a stack that was not compiled in, is planned elsewhere.
+                    Err(error) => {
+                        assert!(
+                            !error.contains("it has no effect"),
+                            "{}: {error}",
+                            path.display()
+                        );
+                        println!("{}: {error}", path.display());
+                    }
+                }
+            }
+        }
+    }
+    assert!(planned > 20, "only {planned}");
+}
