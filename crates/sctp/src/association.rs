@@ -522,6 +522,6 @@ mod tests {
         // With its first path and without what sends or receives, and an endpoint with the place of its first association.
         assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
-        assert!(size_of::<Endpoint>() <= 624);
+        assert!(size_of::<Endpoint>() <= 632);
     }
 }

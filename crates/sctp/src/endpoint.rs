@@ -11,9 +11,11 @@ mod init;
 mod init_ack;
 mod keyed;
 mod line;
+mod one_of_many;
 mod out_of_the_blue;
 mod racing;
 mod rooms;
+mod siblings;
 mod table;
 
 use std::net::IpAddr;
@@ -23,7 +25,6 @@ use std::sync::Arc;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::checksum;
 use anabranch_wire::chunk::kind;
-use anabranch_wire::encode::Encode;
 use anabranch_wire::packet::{
     COMMON_HEADER, Checksum, CommonHeader, Packet, PacketBuilder, PacketError,
 };
@@ -41,12 +42,13 @@ use crate::extensions::AUTH;
 use crate::random::Random;
 use crate::seldom::Seldom;
 use crate::timer::Timers;
-use answers::{Answer, Answers};
+use answers::{Answer, Answers, DynEncode};
 use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};
 use racing::Racers;
 use retired::RetiredTags;
 use rooms::Rooms;
+pub use siblings::Siblings;
 use table::{Table, Way};
 
 mod outgoing;
@@ -229,8 +231,11 @@ impl Endpoint {
             [] => Vec::new(),
             _ => self.paths_to(others, port)?,
         };
+        if !self.table.reserve(port, remote) {
+            return Err(ConnectError::ExistsElsewhere);
+        }
         let tag = loop {
-            let tag = self.random.tag();
+            let tag = self.draw_tag();
             if !self.table.tag_in_use(tag) {
                 break tag;
             }
@@ -416,24 +421,6 @@ impl Arrival {
             destination_port: self.header.source_port,
             verification_tag,
         }
-    }
-}
-
-/// A chunk to be pushed whatever its type.
-trait DynEncode {
-    /// Bytes with padding.
-    fn len(&self) -> usize;
-
-    fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full>;
-}
-
-impl<T: Encode> DynEncode for T {
-    fn len(&self) -> usize {
-        self.encoded_len()
-    }
-
-    fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full> {
-        packet.push(self)
     }
 }
 

@@ -61,7 +61,7 @@ pub use association_id::AssociationId;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 pub use discard::{Discard, Discards};
-pub use endpoint::{Endpoint, Gone, Incoming, Refusal};
+pub use endpoint::{Endpoint, Gone, Incoming, Refusal, Siblings};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, Violation};
 pub use icmp::Icmp;

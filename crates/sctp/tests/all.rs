@@ -64,6 +64,7 @@ mod schedulers;
 mod security;
 mod sending;
 mod shutdown;
+mod siblings;
 mod signed_plays;
 mod small_buffers;
 mod streams;

@@ -519,9 +519,21 @@ impl Association {
     /// Another association's peer has shown that `address` is its own: the path there is given up. A path that is verified
     /// stays.
     pub(crate) fn disown(&mut self, address: IpAddr) {
-        let Some(path) = self.paths.disown(address) else {
-            return;
-        };
+        if let Some(path) = self.paths.disown(address) {
+            self.leave_path(path);
+        }
+    }
+
+    /// As [`Self::disown`], where the peer has shown it here as well, but later.
+    #[cold]
+    pub(crate) fn lose(&mut self, address: IpAddr) {
+        if let Some(path) = self.paths.lose(address) {
+            self.leave_path(path);
+        }
+    }
+
+    /// A path is out of use.
+    fn leave_path(&mut self, path: PathId) {
         if self.cookie_ack == Some(path) {
             self.cookie_ack = Some(self.paths.choose_for_new_data());
         }

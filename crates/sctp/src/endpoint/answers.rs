@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::Path;
+use anabranch_wire::encode::Encode;
+use anabranch_wire::packet::PacketBuilder;
 use bytes::Bytes;
 
 use crate::seldom::Seldom;
@@ -13,6 +15,24 @@ pub(super) struct Answer {
     pub(super) path: Path,
     pub(super) udp_port: u16,
     pub(super) packet: Bytes,
+}
+
+/// A chunk to be pushed whatever its type.
+pub(super) trait DynEncode {
+    /// Bytes with padding.
+    fn len(&self) -> usize;
+
+    fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full>;
+}
+
+impl<T: Encode> DynEncode for T {
+    fn len(&self) -> usize {
+        self.encoded_len()
+    }
+
+    fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full> {
+        packet.push(self)
+    }
 }
 
 /// Those that wait, in their order. Mostly it is one, which takes no block of a queue.

@@ -67,10 +67,13 @@ impl Endpoint {
         let Some(cookie) = self.jar.open(sealed).filter(fits) else {
             return self.discards.count(Discard::ForgedCookie);
         };
-        let existing = cookie
-            .peer_addresses
-            .iter()
-            .find_map(|&address| self.live(cookie.remote_port, address));
+        let (port, addresses) = (cookie.remote_port, &cookie.peer_addresses);
+        let existing = match self.sibling_with(port, addresses) {
+            None => addresses
+                .iter()
+                .find_map(|&address| self.live(port, address)),
+            Some(_) => None,
+        };
         let action = existing
             .and_then(|slot| self.table.get(slot))
             .map(|it| Action::of(it, &cookie));
@@ -131,6 +134,10 @@ impl Endpoint {
         if self.retired.has_any() && self.comes_late(arrival, cookie) {
             return None;
         }
+        if self.is_siblings_peer(cookie.remote_port, &cookie.peer_addresses) {
+            self.discards.count(Discard::LateCookie);
+            return None;
+        }
         let decided = if self.undecided.is_some() {
             self.decide(arrival, cookie)?
         } else {
@@ -142,6 +149,14 @@ impl Endpoint {
         }
         if self.table.len() >= self.max_associations {
             self.refuse_cookie(arrival, cookie, &[Cause::OutOfResource]);
+            return None;
+        }
+        if !self
+            .table
+            .reserve(cookie.remote_port, &cookie.peer_addresses)
+        {
+            // A sibling took it in at the same time.
+            self.discards.count(Discard::LateCookie);
             return None;
         }
         let seed = self.random.key();
@@ -234,7 +249,7 @@ impl Endpoint {
                         false,
                     );
                 }
-                self.table.detach(slot);
+                self.table.detach_to_index(slot);
                 let association = self.table.get_mut(slot)?;
                 association.restart(
                     arrival.now,

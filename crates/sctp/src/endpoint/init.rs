@@ -55,6 +55,9 @@ impl Endpoint {
             return self.refuse_offer(arrival, init.initiate_tag, &error);
         }
         let port = arrival.header.source_port;
+        if let Some(sibling) = self.sibling_with(port, &offer.addresses) {
+            return self.misdirected(sibling);
+        }
         let Some(slot) = offer
             .addresses
             .iter()
@@ -160,7 +163,7 @@ impl Endpoint {
     fn draw_own(&mut self, offer: &Offer, ours: Extensions) -> Own {
         let both = offer.extensions.and(ours);
         Own {
-            tag: self.random.tag(),
+            tag: self.draw_tag(),
             initial_tsn: Tsn(self.random.next_u32()),
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,

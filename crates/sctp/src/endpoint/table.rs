@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::keyed::{Keyed, Secret};
 use super::line::{Line, Place};
+use super::siblings::Member;
 use super::slots::Slots;
 use crate::association::Association;
 use crate::association_id::AssociationId;
@@ -85,6 +86,7 @@ pub(super) struct Table {
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
     by_tag: Keyed<u32>,
+    siblings: Member,
     to_transmit: Line,
     to_tell: Line,
 }
@@ -101,6 +103,7 @@ impl Table {
             last: None,
             way: None,
             by_tag: Keyed::default(),
+            siblings: Member::default(),
             to_transmit: Line::default(),
             to_tell: Line::default(),
         }
@@ -126,6 +129,13 @@ impl Table {
     /// Makes the association findable by all its addresses, as they stand now. One that it has verified is its own from now
     /// on, and no longer of others that list it; one that another association has verified it does not get.
     pub(super) fn index(&mut self, slot: u32) {
+        self.index_all(slot);
+        let by_peer = &self.by_peer;
+        let owned = |port, address| by_peer.get(&Key { port, address }).is_some();
+        self.siblings.settle(owned);
+    }
+
+    fn index_all(&mut self, slot: u32) {
         self.way = None;
         self.withdraw_claims(slot);
         let Some(association) = self.get_mut(slot) else {
@@ -142,9 +152,7 @@ impl Table {
         let (address, settled) = (first.path.remote, first.verified && !first.disowned);
         if paths == 1 && settled && self.slots.of(slot).keys.is_empty() {
             // Most begin so.
-            let own = self.own(slot, Key { port, address });
-            debug_assert!(own, "two have verified {address}");
-            return;
+            return self.own_verified(slot, Key { port, address });
         }
         self.forget_lost_keys(slot);
         for path in (0..paths).filter_map(|path| u8::try_from(path).ok()) {
@@ -158,9 +166,8 @@ impl Table {
                 continue;
             }
             if verified {
-                let own = self.own(slot, key);
-                debug_assert!(own, "two have verified {address}");
-            } else if self.owner(key).is_some() {
+                self.own_verified(slot, key);
+            } else if self.owner(key).is_some() || self.siblings.other(port, address).is_some() {
                 self.disown(slot, address);
             } else {
                 self.claim(slot, key, tags);
@@ -182,6 +189,7 @@ impl Table {
                 entries.any(|(_, it)| it.path.remote == key.address && it.verified && !it.disowned);
             if !kept {
                 self.by_peer.remove(&key);
+                self.siblings.release(key.port, key.address);
                 self.last = None;
             }
             kept
@@ -211,6 +219,10 @@ impl Table {
             }
             self.by_peer.insert(key, slot, self.secret);
         }
+        if !self.siblings.take(key.port, key.address) {
+            self.by_peer.remove(&key);
+            return false;
+        }
         self.slots.of_mut(slot).keys.push(key);
         // Its packets come next.
         self.last = Some((key, slot));
@@ -226,9 +238,21 @@ impl Table {
         true
     }
 
+    /// The association has verified the address. Of siblings another may have done so at the same time; it stays that one's.
+    fn own_verified(&mut self, slot: u32, key: Key) {
+        if !self.own(slot, key) {
+            let Key { address, .. } = key;
+            debug_assert!(self.siblings.has_any(), "two have verified {address}");
+            if let Some(association) = self.get_mut(slot) {
+                association.lose(address);
+            }
+        }
+    }
+
     fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
         for tag in tags {
             if self.claims.make().insert((key, tag, slot)) {
+                self.siblings.claim(key.port, key.address, tag, slot);
                 let claims = self.slots.of_mut(slot).claims.make();
                 claims.push((key, tag));
             }
@@ -241,6 +265,7 @@ impl Table {
         let claimed = |claim: &mut (Key, u32)| claim.0.address == address;
         let gone = (entry.claims).change(|it| it.extract_if(.., claimed).collect::<Vec<_>>());
         for (key, tag) in gone.into_iter().flatten() {
+            self.siblings.withdraw(key.port, key.address, tag, slot);
             self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
         if let Some(association) = self.get_mut(slot) {
@@ -253,6 +278,7 @@ impl Table {
             return;
         };
         for (key, tag) in entry.claims.take() {
+            self.siblings.withdraw(key.port, key.address, tag, slot);
             self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
     }
@@ -346,6 +372,7 @@ impl Table {
         };
         for key in entry.keys.drain(..) {
             self.by_peer.remove(&key);
+            self.siblings.release(key.port, key.address);
         }
         self.last = None;
         if let Some(association) = &entry.association
@@ -353,6 +380,28 @@ impl Table {
         {
             self.by_tag.remove(&association.local_tag());
         }
+    }
+
+    /// The same, for one that is indexed again: no sibling gets a peer of its addresses meanwhile.
+    pub(super) fn detach_to_index(&mut self, slot: u32) {
+        self.siblings.hold();
+        self.detach(slot);
+    }
+
+    /// Has the endpoint among siblings, or alone.
+    pub(super) fn join(&mut self, member: Member) {
+        self.siblings = member;
+    }
+
+    /// What it is among them.
+    #[inline]
+    pub(super) fn siblings(&mut self) -> &mut Member {
+        &mut self.siblings
+    }
+
+    /// Takes the peer of these addresses for an association that is taken in next; not if a sibling has one with it.
+    pub(super) fn reserve(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
+        self.siblings.take_all(port, addresses.iter().copied())
     }
 
     /// Forgets the association whole.

@@ -28,6 +28,13 @@ impl Paths {
         Some(id)
     }
 
+    /// As [`Paths::disown`], of a path that was verified lately.
+    pub(crate) fn lose(&mut self, remote: IpAddr) -> Option<PathId> {
+        let id = self.find(remote)?;
+        self.give_up(id);
+        Some(id)
+    }
+
     /// Whether the peer has shown that one of its addresses is its own.
     pub(crate) fn has_verified(&self) -> bool {
         self.iter().any(|(_, entry)| entry.verified)
