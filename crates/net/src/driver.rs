@@ -12,6 +12,7 @@ use anabranch_transport::Nanos;
 use crate::alarm::Alarm;
 use crate::failures::Doing;
 use crate::ground::Ground;
+use crate::group::Taken;
 use crate::inbox::Inbox;
 use crate::io::Io;
 use crate::members::Members;
@@ -63,6 +64,8 @@ struct Work {
     members: Members,
     inbox: Inbox,
     turns: Turns,
+    /// What others of its group received for it.
+    mail: Taken,
     /// Sockets that give errors.
     rests: Rests,
     /// Since when the sockets take nothing of what is to be sent, and how many calls they had done before; `None`: they do.
@@ -87,6 +90,7 @@ impl Driver {
             members: Members::default(),
             inbox: Inbox::new(),
             turns: Turns::default(),
+            mail: Taken::default(),
             rests: Rests::default(),
             stuck: None,
             patience: 0,
@@ -116,7 +120,8 @@ impl Work {
 
     /// Receives from each socket, as far as a round goes. Whether more may be there: where not, each socket wakes this task when something comes.
     fn receive(&mut self, ground: &Ground, cx: &mut Context<'_>, io: &mut Io) -> bool {
-        let mut more = false;
+        let seat = ground.seat.as_ref();
+        let mut more = seat.is_some_and(|seat| seat.take(&mut self.mail, &mut self.turns));
         for (number, socket) in io.sockets.iter().enumerate() {
             if !self.rests.are_none() && self.rests.rests(number, ground.clock.now()) {
                 continue;
@@ -127,7 +132,10 @@ impl Work {
                 if !self.turns.has_room() {
                     break;
                 }
-                let put = |arrival| self.turns.push(arrival);
+                let put = |arrival| match seat {
+                    None => self.turns.push(arrival),
+                    Some(seat) => io.handed |= seat.sort(arrival, &mut self.turns),
+                };
                 match self.inbox.poll_receive(cx, socket, put) {
                     Poll::Ready(Ok(came)) => {
                         io.receive_calls += 1;
@@ -157,7 +165,8 @@ impl Work {
             }
             more |= !empty;
         }
-        io.dropped = self.turns.dropped();
+        io.dropped = self.turns.dropped() + self.mail.dropped;
+        io.handed_over = self.mail.came;
         more
     }
 
@@ -333,17 +342,28 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = self.run(cx);
+        if let Some(seat) = &self.ground.seat {
+            seat.wake_others();
+        }
+        polled
+    }
+}
+
+impl Driver {
+    fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
             ground,
             joining,
             waker,
             work: this,
-        } = &mut *self;
+        } = self;
         let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
         if !is_known {
             // What is cloned or dropped may run anything: not while the sockets are held.
             drop(this.alarm.wakes(cx.waker().clone()));
             this.members.wakes(cx.waker().clone());
+            drop((ground.seat.as_ref()).and_then(|seat| seat.wakes(cx.waker().clone())));
             *waker = Some(cx.waker().clone());
         }
         let mut held = ground.io();
@@ -367,6 +387,10 @@ impl Future for Driver {
             if !blocked && this.members.is_empty() && ground.close_unless_held() {
                 return Poll::Ready(());
             }
+            if std::mem::take(&mut io.handed) {
+                // Those who have got mail are woken before more is done here.
+                break;
+            }
             let settled = round.settled || (blocked && round.drained);
             if settled && !more && !this.poll_alarm(ground, round.timeout, blocked) {
                 return Poll::Pending;
@@ -381,6 +405,7 @@ impl Drop for Driver {
     /// The runtime goes down, or nothing is left to do: nobody may join any more.
     fn drop(&mut self) {
         self.ground.stop();
+        self.ground.seat.as_ref().inspect(|seat| seat.close());
         // Their end tells those who wait.
         drop(self.joining.take());
         self.ground.io().sockets.close();

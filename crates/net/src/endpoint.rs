@@ -113,7 +113,11 @@ impl Endpoint {
         let decides = config.undecided > 0;
         let max_message_size = config.max_message_size;
         let (backlog, accepts) = (config.backlog, config.accept);
-        let endpoint = protocol(config, port, secret).inspect_err(|_| ground.release(&claim))?;
+        let mut endpoint =
+            protocol(config, port, secret).inspect_err(|_| ground.release(&claim))?;
+        if let Some(seat) = &ground.seat {
+            endpoint.join(seat.siblings(), seat.number());
+        }
         let mut state = State {
             backlog,
             accepts,

@@ -10,6 +10,7 @@ use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
+use crate::group::Seat;
 use crate::io::Io;
 use crate::random::any_port;
 use crate::runtime::Runtime;
@@ -27,6 +28,8 @@ pub(crate) struct Ground {
     pub addresses: Vec<IpAddr>,
     /// What sockets are opened by.
     config: Config,
+    /// The driver's place among others that have sockets at the same port; mostly there are none.
+    pub seat: Option<Seat>,
     /// The sockets are the caller's: none is opened beside them.
     given: bool,
     /// The sockets, which the driver holds while it runs. Whoever holds this may wait for the state of an endpoint; nobody who holds that
@@ -63,6 +66,7 @@ impl Ground {
             carrier: config.carrier,
             addresses: config.addresses.clone(),
             config: config.clone(),
+            seat: None,
             given: false,
             io: Mutex::new(Io::new(sockets)),
             state: Mutex::new(GroundState {
@@ -79,6 +83,11 @@ impl Ground {
             given: true,
             ..Self::new(config, runtime, sockets)
         }
+    }
+
+    /// The same, of one driver among others where there is a seat.
+    pub fn among(self, seat: Option<Seat>) -> Self {
+        Self { seat, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, GroundState> {
@@ -214,7 +223,10 @@ impl Ground {
     pub fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
         if self.begins_to_open(address)? {
             let port = self.local.first().map_or(0, SocketAddr::port);
-            let opened = Socket::open(address, port, &self.config, &**self.clock.runtime());
+            let opened = {
+                let shares = self.seat.is_some();
+                Socket::open(address, port, &self.config, shares, &**self.clock.runtime())
+            };
             let mut state = self.lock();
             state.opening.retain(|it| *it != address);
             state.opened.push(opened?);

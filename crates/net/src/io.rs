@@ -20,6 +20,10 @@ pub(crate) struct Io {
     pub broken: u64,
     /// Packets dropped since too many waited.
     pub dropped: u64,
+    /// Packets that another driver of the group has received for this one.
+    pub handed_over: u64,
+    /// Something was put into the mail of another, who may have to be woken.
+    pub handed: bool,
 }
 
 impl Io {
@@ -34,6 +38,8 @@ impl Io {
             receive_errors: 0,
             broken: 0,
             dropped: 0,
+            handed_over: 0,
+            handed: false,
         }
     }
 
@@ -42,6 +48,7 @@ impl Io {
         self.sent.publish(statistics);
         statistics.receive_calls = self.receive_calls;
         statistics.packets_dropped = self.dropped;
+        statistics.packets_handed_over = self.handed_over;
         statistics.foreign = foreign + self.broken;
     }
 

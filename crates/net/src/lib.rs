@@ -63,7 +63,7 @@
 //! # Speed
 //!
 //! On tokio, send and receive in tasks. What a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread of its own, each message changes
-//! threads there, and an association carries half as much. A program that has no other use for an async runtime is fastest on a `ThreadRuntime`.
+//! threads there, and an association carries half as much. An endpoint has one task for its sockets, and uses one core; several [`Shard`]s use several. A program that has no other use for an async runtime is fastest on a `ThreadRuntime`.
 //!
 //! # Carriers
 //!
@@ -88,6 +88,7 @@ mod error;
 mod event;
 mod failures;
 mod ground;
+mod group;
 mod inbox;
 mod io;
 mod later;
@@ -103,6 +104,7 @@ mod receipt;
 mod redirect;
 mod rest;
 mod runtime;
+mod shard;
 mod shared;
 mod shared_sockets;
 mod socket;
@@ -136,6 +138,7 @@ pub use runtime::TokioRuntime;
 pub use runtime::{AsyncSocket, Left, Readiness, Runtime, Timer};
 #[cfg(all(feature = "thread", target_os = "linux"))]
 pub use runtime::{Spawned, SpawnedLost, ThreadRuntime, ThreadSpawner};
+pub use shard::Shard;
 pub use shared_sockets::SharedSockets;
 pub use socket::{Packet, PacketSocket, Received};
 pub use status::{EndpointStatistics, PathStatus, Status};

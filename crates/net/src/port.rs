@@ -1,19 +1,20 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
 use std::net::{IpAddr, SocketAddr};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::task::Waker;
 
 use anabranch_sctp::{AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
 use anabranch_transport::time::SECOND;
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::checksum;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use crate::claim::Claim;
 use crate::config::Carrier;
 use crate::event::{log, translate};
+use crate::inbox::Arrival;
 use crate::io::Io;
 use crate::later::{PHASE, WRITERS};
 use crate::observer::{Direction, Seen};
@@ -227,14 +228,24 @@ impl Own {
                 });
             }
             let path = Path::new(local, from.ip());
-            let packet = (turns.block(), packet);
-            let taken = state
-                .endpoint
-                .handle_within(now, path, from.port(), ecn, packet);
-            if stranger
-                && taken
-                && let Some(id) = state.endpoint.taken_by()
-            {
+            let taken = state.endpoint.handle_within(
+                now,
+                path,
+                from.port(),
+                ecn,
+                (turns.block(), packet.clone()),
+            );
+            if !taken {
+                if let Some(other) = state.endpoint.take_misdirected() {
+                    hand_over(
+                        shared,
+                        other,
+                        (turns.block(), packet),
+                        (local, from, ecn),
+                        io,
+                    );
+                }
+            } else if stranger && let Some(id) = state.endpoint.taken_by() {
                 self.newcomers.push((id, from));
             }
             // What is left when the round ends is drained by the caller.
@@ -405,6 +416,7 @@ impl Drop for Port {
         let state: &mut State = &mut guard;
         own.tell_ends(state);
         state.stopped = true;
+        state.endpoint.leave_siblings();
         for entry in state.entries.values_mut() {
             match &entry.phase {
                 Phase::Closed(_) => state.later.wake_all(&entry.signals),
@@ -414,6 +426,29 @@ impl Drop for Port {
         state.later.tell_acceptable();
         state.later.tell_idle();
     }
+}
+
+/// Puts a packet into the mail of another driver, whose association it is for. If that is gone, so is the packet: its sender repeats an INIT.
+#[cold]
+fn hand_over(
+    shared: &Shared,
+    to: u32,
+    (block, packet): (&Bytes, Range<usize>),
+    (local, from, ecn): (IpAddr, SocketAddr, Ecn),
+    io: &mut Io,
+) {
+    let Some(seat) = &shared.ground.seat else {
+        return;
+    };
+    let arrival = Arrival {
+        local,
+        from,
+        ecn,
+        stride: packet.len(),
+        packets: block.slice(packet),
+        taken: 0,
+    };
+    io.handed |= seat.hand(to, arrival).is_ok();
 }
 
 /// An association that a peer began.

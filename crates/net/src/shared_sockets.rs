@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::driver::{Driver, Joining};
 use crate::error::BindError;
 use crate::ground::Ground;
+use crate::group::Seat;
 use crate::port::Port;
 use crate::runtime::{self, Runtime};
 use crate::socket::{PacketSocket, Sockets};
@@ -41,9 +42,28 @@ impl SharedSockets {
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
     pub fn open(config: &Config) -> Result<Self, BindError> {
+        Self::among(config, None, |runtime| Sockets::open(config, &**runtime))
+    }
+
+    /// As [`SharedSockets::open`], on sockets that `open` gives, and with others beside them where there is a seat.
+    pub(crate) fn among(
+        config: &Config,
+        seat: Option<Seat>,
+        open: impl FnOnce(&Arc<dyn Runtime>) -> Result<Sockets, BindError>,
+    ) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
-        let sockets = Sockets::open(config, &*runtime)?;
-        Ok(Self::start(Ground::new(config, runtime, sockets)))
+        let sockets = open(&runtime)?;
+        Ok(Self::start(Ground::new(config, runtime, sockets), seat))
+    }
+
+    /// As [`SharedSockets::on_packets`], with others beside them where there is a seat.
+    pub(crate) fn given_among(
+        config: &Config,
+        seat: Option<Seat>,
+        sockets: Vec<Box<dyn PacketSocket>>,
+    ) -> Result<Self, BindError> {
+        let runtime = Self::checked(config)?;
+        Self::start_given(runtime, config, seat, Sockets::given(sockets, config))
     }
 
     /// As [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its own, inherited, or passed by another process.
@@ -57,7 +77,7 @@ impl SharedSockets {
     pub fn on_udp(config: &Config, sockets: Vec<std::net::UdpSocket>) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
         let sockets = Sockets::adopt(sockets, config, &*runtime)?;
-        Self::start_given(runtime, config, sockets)
+        Self::start_given(runtime, config, None, sockets)
     }
 
     /// As [`SharedSockets::open`], on what the caller carries packets by. `config`'s addresses, `socket_buffer`, `offload` and `dscp` are not
@@ -69,8 +89,7 @@ impl SharedSockets {
         config: &Config,
         sockets: Vec<Box<dyn PacketSocket>>,
     ) -> Result<Self, BindError> {
-        let runtime = Self::checked(config)?;
-        Self::start_given(runtime, config, Sockets::given(sockets, config))
+        Self::given_among(config, None, sockets)
     }
 
     fn checked(config: &Config) -> Result<Arc<dyn Runtime>, BindError> {
@@ -81,6 +100,7 @@ impl SharedSockets {
     fn start_given(
         runtime: Arc<dyn Runtime>,
         config: &Config,
+        seat: Option<Seat>,
         sockets: Sockets,
     ) -> Result<Self, BindError> {
         let local = sockets.locals();
@@ -95,11 +115,11 @@ impl SharedSockets {
         }
         let config = config.clone().with(|it| it.addresses = addresses);
         config.check_sockets()?;
-        Ok(Self::start(Ground::given(&config, runtime, sockets)))
+        Ok(Self::start(Ground::given(&config, runtime, sockets), seat))
     }
 
-    fn start(ground: Ground) -> Self {
-        let ground = Arc::new(ground);
+    fn start(ground: Ground, seat: Option<Seat>) -> Self {
+        let ground = Arc::new(ground.among(seat));
         let joining = Joining::default();
         let driver = Driver::new(Arc::clone(&ground), joining.clone());
         ground.clock.runtime().spawn(Box::pin(driver));

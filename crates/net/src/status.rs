@@ -184,6 +184,8 @@ pub struct EndpointStatistics {
     pub receive_calls: u64,
     /// Packets received and dropped since too many waited to be handled: only those of the sender with the most waiting.
     pub packets_dropped: u64,
+    /// Packets that another shard has received for this one: see [`Shard`](crate::Shard).
+    pub packets_handed_over: u64,
     /// Datagrams thrown away before the protocol saw them: of another UDP port than the fixed one, or cut short.
     pub foreign: u64,
     /// What the protocol threw away, by reason.
@@ -203,6 +205,7 @@ impl fmt::Display for EndpointStatistics {
             ("packets_received", self.packets_received),
             ("receive_calls", self.receive_calls),
             ("packets_dropped", self.packets_dropped),
+            ("packets_handed_over", self.packets_handed_over),
             ("foreign", self.foreign),
         ];
         for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {

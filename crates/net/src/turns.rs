@@ -170,6 +170,16 @@ impl Turns {
 
     /// Takes what was received. After what came by one call follows [`Turns::drop_too_many`].
     pub fn push(&mut self, arrival: Arrival) {
+        self.push_as(arrival, None);
+    }
+
+    /// The same, of a sender of whom it is found out otherwise whether it is a peer's or a stranger's.
+    pub fn push_of(&mut self, arrival: Arrival, is_peer: bool) {
+        self.push_as(arrival, Some(is_peer));
+    }
+
+    #[inline(always)]
+    fn push_as(&mut self, arrival: Arrival, is_peer: Option<bool>) {
         if is_init(&arrival.packets) {
             return self.push_stranger(arrival);
         }
@@ -182,7 +192,7 @@ impl Turns {
             sender.arrivals.push_back(arrival);
             return;
         }
-        if !self.known.contains(&arrival.from) {
+        if !is_peer.unwrap_or_else(|| self.known.contains(&arrival.from)) {
             return self.push_stranger(arrival);
         }
         self.bytes += cost;
@@ -204,6 +214,28 @@ impl Turns {
         }
         self.stranger_bytes += cost;
         self.strangers.push_back(arrival);
+    }
+
+    /// Moves what waits here to where it waits on, as far as that has room. What the senders are is found out there.
+    pub fn move_to(&mut self, other: &mut Self) {
+        while other.has_room()
+            && let Some(mut sender) = self.senders.pop_front()
+        {
+            self.bytes -= sender.bytes;
+            sender.arrivals.drain(..).for_each(|it| other.push(it));
+            other.drop_too_many();
+            if self.spare.len() < MAX_SPARE {
+                self.spare.push(sender.arrivals);
+            }
+        }
+        self.strangers.drain(..).for_each(|it| other.push(it));
+        self.stranger_bytes = 0;
+        other.drop_too_many();
+    }
+
+    /// Packets dropped since this was last asked.
+    pub fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Whether the next packet is a stranger's; `None`: there is no next packet in this round.

@@ -21,5 +21,6 @@ mod names;
 mod receipts;
 mod runtimes;
 mod settings;
+mod shards;
 mod shared;
 mod streams;

@@ -5,6 +5,8 @@ mod icmp;
 mod ip;
 #[cfg(target_os = "linux")]
 mod marked;
+#[cfg(target_os = "linux")]
+mod steering;
 mod system;
 
 use std::io::{self, IoSliceMut};
@@ -20,6 +22,7 @@ use crate::runtime::Runtime;
 use given::Given;
 pub use given::{Packet, PacketSocket, Received};
 pub(crate) use icmp::IcmpSocket;
+pub(crate) use system::Bound;
 use system::SystemSocket;
 
 /// IP protocol number of SCTP.
@@ -35,7 +38,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Opens and binds one of the system's.
+    /// Opens and binds one of the system's. `shares`: others have the same address and port.
     ///
     /// # Errors
     /// What the system says.
@@ -43,10 +46,11 @@ impl Socket {
         address: IpAddr,
         port: u16,
         config: &Config,
+        shares: bool,
         runtime: &dyn Runtime,
     ) -> Result<Self, BindError> {
-        let opened = SystemSocket::open(address, port, config, runtime)?;
-        Ok(Self::System(Box::new(opened)))
+        let bound = Bound::open(address, port, config, shares)?;
+        bound.watched(config, runtime)
     }
 
     /// The address it is bound to.
@@ -139,6 +143,63 @@ impl Socket {
     }
 }
 
+/// Opens and binds the sockets that `config` asks for.
+fn bind_all(config: &Config) -> Result<Vec<Bound>, BindError> {
+    let any_port = config.carrier != Carrier::Ip && config.carrier.port() == 0;
+    let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
+    let mut result = try_bind_all(config, config.carrier.port(), false);
+    for _ in 1..attempts {
+        // The port that the system chose for the first address may be taken on another.
+        match &result {
+            Err(BindError::Socket { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
+                result = try_bind_all(config, config.carrier.port(), false);
+            }
+            _ => break,
+        }
+    }
+    result
+}
+
+fn try_bind_all(config: &Config, mut port: u16, shares: bool) -> Result<Vec<Bound>, BindError> {
+    let mut all = Vec::new();
+    if config.addresses.is_empty() {
+        let v4 = Bound::open(Ipv4Addr::UNSPECIFIED.into(), port, config, shares)?;
+        port = v4.port();
+        all.push(v4);
+        // A host may have no IPv6.
+        match Bound::open(Ipv6Addr::UNSPECIFIED.into(), port, config, shares) {
+            Ok(v6) => all.push(v6),
+            Err(BindError::Socket { source, .. }) if source.kind() != io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error),
+        }
+    }
+    for &address in &config.addresses {
+        let socket = Bound::open(address, port, config, shares)?;
+        port = socket.port();
+        all.push(socket);
+    }
+    Ok(all)
+}
+
+/// Opens and binds what `config` asks for so many times, each at the same addresses and UDP port. The first are bound as if they were alone, so
+/// that nobody else has the port, and is mistaken for one of them.
+pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>, BindError> {
+    let first = bind_all(config)?;
+    let port = first.first().map_or(0, Bound::port);
+    for socket in &first {
+        socket.share()?;
+    }
+    let mut all = vec![first];
+    for _ in 1..count {
+        all.push(try_bind_all(config, port, true)?);
+    }
+    #[cfg(target_os = "linux")]
+    for socket in &all[0] {
+        steering::steer(socket.socket(), count);
+    }
+    Ok(all)
+}
+
 /// The address with the zone that a link-local one needs (RFC 4007 §6).
 fn in_zone(address: SocketAddr, zone: Option<u32>) -> SocketAddr {
     match (address, zone) {
@@ -162,43 +223,17 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Opens and binds what `config` asks for.
     pub fn open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
-        let any_port = config.carrier != Carrier::Ip && config.carrier.port() == 0;
-        let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
-        let mut result = Self::try_open(config, runtime);
-        for _ in 1..attempts {
-            // The port that the system chose for the first address may be taken on another.
-            match &result {
-                Err(BindError::Socket { source, .. })
-                    if source.kind() == io::ErrorKind::AddrInUse =>
-                {
-                    result = Self::try_open(config, runtime);
-                }
-                _ => break,
-            }
-        }
-        result
+        Self::watched(bind_all(config)?, config, runtime)
     }
 
-    fn try_open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
-        let mut port = config.carrier.port();
-        let mut all = Vec::new();
-        if config.addresses.is_empty() {
-            let v4 = Socket::open(Ipv4Addr::UNSPECIFIED.into(), port, config, runtime)?;
-            port = v4.local().port();
-            all.push(v4);
-            // A host may have no IPv6.
-            match Socket::open(Ipv6Addr::UNSPECIFIED.into(), port, config, runtime) {
-                Ok(v6) => all.push(v6),
-                Err(BindError::Socket { source, .. })
-                    if source.kind() != io::ErrorKind::AddrInUse => {}
-                Err(error) => return Err(error),
-            }
-        }
-        for &address in &config.addresses {
-            let socket = Socket::open(address, port, config, runtime)?;
-            port = socket.local().port();
-            all.push(socket);
-        }
+    /// Sockets that were bound as `config` asks, watched by a runtime.
+    pub fn watched(
+        bound: Vec<Bound>,
+        config: &Config,
+        runtime: &dyn Runtime,
+    ) -> Result<Self, BindError> {
+        let watched = bound.into_iter().map(|it| it.watched(config, runtime));
+        let all: Vec<Socket> = watched.collect::<Result<_, _>>()?;
         let mut icmp = Vec::new();
         for v6 in [false, true] {
             let used = all.iter().any(|socket| socket.local().is_ipv6() == v6);

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 #[cfg(target_os = "linux")]
 use super::marked;
-use super::{SCTP, in_zone, ip};
+use super::{SCTP, Socket, in_zone, ip};
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::runtime::{AsSystemSocket, AsyncSocket, Left, Readiness, Runtime};
@@ -36,8 +36,17 @@ pub(crate) struct SystemSocket {
     dscp: u8,
 }
 
-impl SystemSocket {
-    /// Opens and binds one.
+/// A socket that is bound, and that no runtime watches yet.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    socket: RawSocket,
+    address: IpAddr,
+    /// Its UDP port; 0 for raw IP.
+    port: u16,
+}
+
+impl Bound {
+    /// Opens and binds one. `shares`: others have the same address and port.
     ///
     /// # Errors
     /// What the system says.
@@ -45,7 +54,7 @@ impl SystemSocket {
         address: IpAddr,
         port: u16,
         config: &Config,
-        runtime: &dyn Runtime,
+        shares: bool,
     ) -> Result<Self, BindError> {
         let raw = config.carrier == Carrier::Ip;
         let failed = |source: io::Error| {
@@ -77,17 +86,84 @@ impl SystemSocket {
         // What the system does not grant is done without.
         let _ = socket.set_recv_buffer_size(config.socket_buffer);
         let _ = socket.set_send_buffer_size(config.socket_buffer);
+        if shares {
+            share(&socket).map_err(failed)?;
+        }
         socket
             .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
             .map_err(failed)?;
-        let opened = Self::adopt(socket, address, config, runtime).map_err(failed)?;
-        without_destinations(&opened.io, address);
+        let bound = socket.local_addr().map_err(failed)?.as_socket();
         Ok(Self {
-            own: true,
-            ..opened
+            socket,
+            address,
+            port: bound.filter(|_| !raw).map_or(0, |it| it.port()),
         })
     }
 
+    /// Its UDP port; 0 for raw IP.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address it is bound to.
+    pub fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+
+    /// The socket.
+    #[cfg(target_os = "linux")]
+    pub fn socket(&self) -> &RawSocket {
+        &self.socket
+    }
+
+    /// Lets others be bound to its address and port from now on.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn share(&self) -> Result<(), BindError> {
+        share(&self.socket).map_err(|source| self.failed(source))
+    }
+
+    /// Has it watched by a runtime.
+    ///
+    /// # Errors
+    /// What the system or the runtime says.
+    pub fn watched(self, config: &Config, runtime: &dyn Runtime) -> Result<Socket, BindError> {
+        let (address, port) = (self.address, self.port);
+        let opened = SystemSocket::adopt(self.socket, address, config, runtime);
+        let opened = opened.map_err(|source| BindError::Socket {
+            address,
+            port,
+            source,
+        })?;
+        without_destinations(&opened.io, address);
+        Ok(Socket::System(Box::new(SystemSocket {
+            own: true,
+            ..opened
+        })))
+    }
+
+    fn failed(&self, source: io::Error) -> BindError {
+        BindError::Socket {
+            address: self.address,
+            port: self.port,
+            source,
+        }
+    }
+}
+
+/// Lets several sockets have one address and port. They are this process's, or at least this user's.
+fn share(socket: &RawSocket) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return socket.set_reuse_port(true);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = socket;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl SystemSocket {
     /// Takes a socket that is bound to `address`.
     ///
     /// # Errors
@@ -285,13 +361,22 @@ mod tests {
 
     use super::*;
 
+    fn open(address: IpAddr) -> SystemSocket {
+        let config = Config::default();
+        let runtime = crate::runtime::current().expect("tokio");
+        let bound = Bound::open(address, 0, &config, false).expect("loopback");
+        match bound.watched(&config, &*runtime).expect("loopback") {
+            Socket::System(socket) => *socket,
+            Socket::Given(_) => unreachable!("it is the system's"),
+        }
+    }
+
     /// A call that leaves buffers empty has found nothing more, unless an error may have ended it: then the socket is asked again.
     #[tokio::test]
     async fn a_call_tells_that_nothing_is_left_where_that_is_certain() {
         let config = Config::default();
         let runtime = crate::runtime::current().expect("tokio");
-        let own = SystemSocket::open(Ipv4Addr::LOCALHOST.into(), 0, &config, &*runtime);
-        let own = own.expect("loopback");
+        let own = open(Ipv4Addr::LOCALHOST.into());
         assert_eq!(own.left_by(3, 4), Left::Nothing);
         assert_eq!(own.left_by(4, 4), Left::Perhaps);
         let given = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
@@ -303,10 +388,6 @@ mod tests {
     /// has only one.
     #[tokio::test]
     async fn plain_packets_arrive_as_others_do() {
-        let config = Config::default();
-        let runtime = crate::runtime::current().expect("tokio");
-        let open =
-            |address: IpAddr| SystemSocket::open(address, 0, &config, &*runtime).expect("loopback");
         for (all, one) in [("0.0.0.0", "127.0.0.1"), ("::", "::1")] {
             let [all, one]: [IpAddr; 2] = [all, one].map(|it| it.parse().expect("an address"));
             let (sender, bound, anywhere) = (open(one), open(one), open(all));
@@ -338,10 +419,7 @@ mod tests {
 
     #[tokio::test]
     async fn ip_fragments_only_where_it_is_let() {
-        let config = Config::default();
-        let runtime = crate::runtime::current().expect("tokio");
-        let socket = SystemSocket::open(Ipv4Addr::LOCALHOST.into(), 0, &config, &*runtime);
-        let socket = socket.expect("loopback");
+        let socket = open(Ipv4Addr::LOCALHOST.into());
         let setting = || ip_mtu_discover(&socket.io).expect("a setting");
         assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
         socket.let_fragment(true);

@@ -1,0 +1,242 @@
+//! Drivers that are one to the network: each has sockets of its own at the same addresses and UDP port, and associations of its own.
+//!
+//! The system gives a packet to one of the sockets. Where it is another driver's, as its verification tag tells, it is put into that one's
+//! mail. The mail is bounded and fair as [`Turns`] are, since anybody may fill it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use anabranch_sctp::Siblings;
+
+use crate::inbox::Arrival;
+use crate::turns::Turns;
+
+/// Where the verification tag stands in the common header, and where the ports do (RFC 9260 §3.1).
+const TAG: std::ops::Range<usize> = 4..8;
+const SOURCE_PORT: std::ops::Range<usize> = 0..2;
+const DESTINATION_PORT: std::ops::Range<usize> = 2..4;
+
+/// All of them.
+#[derive(Debug)]
+struct Group {
+    siblings: Siblings,
+    boxes: Vec<MailBox>,
+}
+
+/// What others have received for one of them.
+#[derive(Debug, Default)]
+struct MailBox {
+    mail: Mutex<Mail>,
+    /// There is some. Changed under the lock.
+    has_some: AtomicBool,
+    /// The driver is to be woken, by whoever comes to it first: not while anything is locked, since a waker may run anything.
+    to_wake: AtomicBool,
+    waker: Mutex<Option<Arc<Waker>>>,
+}
+
+#[derive(Debug, Default)]
+struct Mail {
+    turns: Turns,
+    /// Packets that came so far, and those of them that found no room.
+    came: u64,
+    dropped: u64,
+    /// The driver is gone.
+    closed: bool,
+}
+
+/// One driver's place in its group. It is given up when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    group: Arc<Group>,
+    number: u32,
+}
+
+/// What a driver has of its mail.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    turns: Turns,
+    pub came: u64,
+    pub dropped: u64,
+}
+
+impl Seat {
+    /// The places of a group of so many.
+    pub fn all(count: u32) -> Vec<Self> {
+        let siblings = Siblings::new(count);
+        let boxes = (0..count).map(|_| MailBox::default()).collect();
+        let group = Arc::new(Group { siblings, boxes });
+        let seat = |number| Self {
+            group: Arc::clone(&group),
+            number,
+        };
+        (0..count).map(seat).collect()
+    }
+
+    /// Which it is, counted from 0.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What their endpoints have in common.
+    pub fn siblings(&self) -> &Siblings {
+        &self.group.siblings
+    }
+
+    fn own(&self) -> &MailBox {
+        &self.group.boxes[self.number as usize]
+    }
+
+    /// This waker wakes the driver from now on. What it was woken by before is given back, to be dropped where nothing is locked.
+    pub fn wakes(&self, waker: Waker) -> Option<Arc<Waker>> {
+        self.own().waker().replace(Arc::new(waker))
+    }
+
+    /// Takes the packets that are the driver's own out of what one of its sockets received, and puts those of others into their mail. Whether
+    /// there were such.
+    pub fn sort(&self, mut arrival: Arrival, turns: &mut Turns) -> bool {
+        let mut handed = false;
+        while let Some(end) = self.end_of_first(&arrival) {
+            let first = Arrival {
+                packets: arrival.packets.split_to(end),
+                ..arrival
+            };
+            handed |= self.give(first, turns);
+        }
+        handed | self.give(arrival, turns)
+    }
+
+    /// Where the packets of the first one's owner end; `None`: they are all of one.
+    fn end_of_first(&self, arrival: &Arrival) -> Option<usize> {
+        debug_assert_eq!(arrival.taken, 0, "it has just come");
+        let mut packets = arrival.packets.chunks(arrival.stride.max(1));
+        let first = self.owner(packets.next()?);
+        let same = packets.take_while(|it| self.owner(it) == first).count() + 1;
+        let end = same * arrival.stride.max(1);
+        (end < arrival.packets.len()).then_some(end)
+    }
+
+    /// Whose a packet is. One that names nobody is for whoever has received it.
+    fn owner(&self, packet: &[u8]) -> u32 {
+        match packet.get(TAG).map(number) {
+            None | Some(0) => self.number,
+            Some(tag) => self.group.siblings.of_tag(tag),
+        }
+    }
+
+    /// Packets of one owner's. Whether that is another.
+    fn give(&self, arrival: Arrival, turns: &mut Turns) -> bool {
+        let owner = self.owner(arrival.left());
+        if owner == self.number {
+            turns.push(arrival);
+            return false;
+        }
+        match self.hand(owner, arrival) {
+            Ok(()) => true,
+            // Its associations are gone: the packets are out of the blue.
+            Err(arrival) => {
+                turns.push(arrival);
+                false
+            }
+        }
+    }
+
+    /// Puts packets into the mail of another; gives them back where that is gone. Afterwards [`Seat::wake_others`], where nothing is locked.
+    pub fn hand(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
+        let Some(to_box) = self.group.boxes.get(to as usize) else {
+            return Err(arrival);
+        };
+        let is_peer = self.is_peer_of(to, &arrival);
+        let count = arrival.left().len().div_ceil(arrival.stride.max(1)) as u64;
+        let mut mail = to_box.lock();
+        if mail.closed {
+            return Err(arrival);
+        }
+        mail.came += count;
+        if mail.turns.has_room() {
+            mail.turns.push_of(arrival, is_peer);
+            mail.turns.drop_too_many();
+        } else {
+            mail.dropped += count;
+        }
+        if !to_box.has_some.swap(true, Ordering::Relaxed) {
+            to_box.to_wake.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Whether the sender of packets has an association with an endpoint of that one.
+    fn is_peer_of(&self, of: u32, arrival: &Arrival) -> bool {
+        let port = |range| arrival.left().get(range).map(number).unwrap_or_default() as u16;
+        let ports = (port(DESTINATION_PORT), port(SOURCE_PORT));
+        let owner = (self.group.siblings).owner(ports.0, ports.1, arrival.from.ip());
+        owner == Some(of)
+    }
+
+    /// Wakes those who have got mail. Nothing may be locked.
+    pub fn wake_others(&self) {
+        for to_box in &self.group.boxes {
+            if to_box.to_wake.load(Ordering::Relaxed)
+                && to_box.to_wake.swap(false, Ordering::Acquire)
+            {
+                let waker = to_box.waker().clone();
+                if let Some(waker) = waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+    }
+
+    /// Takes the mail, as far as `turns` has room. Whether some is left.
+    pub fn take(&self, taken: &mut Taken, turns: &mut Turns) -> bool {
+        let own = self.own();
+        if taken.turns.is_empty() && own.has_some.load(Ordering::Relaxed) {
+            let mut mail = own.lock();
+            own.has_some.store(false, Ordering::Relaxed);
+            std::mem::swap(&mut mail.turns, &mut taken.turns);
+            taken.came = mail.came;
+            mail.dropped += taken.turns.take_dropped();
+            taken.dropped = mail.dropped;
+        }
+        if !taken.turns.is_empty() {
+            taken.turns.move_to(turns);
+        }
+        !taken.turns.is_empty() || own.has_some.load(Ordering::Relaxed)
+    }
+
+    /// The driver is gone: what comes is for nobody.
+    pub fn close(&self) {
+        let mut mail = self.own().lock();
+        mail.closed = true;
+        mail.turns = Turns::default();
+        drop(mail);
+        let waker = self.own().waker().take();
+        drop(waker);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl MailBox {
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Arc<Waker>>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number in network byte order.
+fn number(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(0, |number, &byte| number << 8 | u32::from(byte))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Wake;
+
+use anabranch_transport::Ecn;
+use bytes::Bytes;
+
+use super::*;
+
+const SIZE: usize = 100;
+
+fn packet(tag: u32, number: u8) -> Vec<u8> {
+    let mut packet = vec![number; SIZE];
+    packet[..4].copy_from_slice(&[0, 5, 0, 7]);
+    packet[TAG].copy_from_slice(&tag.to_be_bytes());
+    packet
+}
+
+/// Packets with these tags that came by one call; each is filled with its place.
+fn arrival(from: u8, tags: &[u32]) -> Arrival {
+    let packets = (0..)
+        .zip(tags)
+        .flat_map(|(number, &tag)| packet(tag, number));
+    Arrival {
+        local: [10, 0, 0, 1].into(),
+        from: SocketAddr::from(([10, 0, 0, from], 9_899)),
+        ecn: Ecn::Ect0,
+        packets: packets.collect::<Bytes>(),
+        stride: SIZE,
+        taken: 0,
+    }
+}
+
+/// What waits, in its order: each packet's tag and filling.
+fn all_of(turns: &mut Turns) -> Vec<(u32, u8)> {
+    let mut all = Vec::new();
+    loop {
+        turns.begin_round();
+        let before = all.len();
+        while let Some(turn) = turns.pop() {
+            assert_eq!(turn.ecn, Ecn::Ect0);
+            let packet = &turns.block()[turn.packet];
+            assert_eq!(packet.len(), SIZE);
+            all.push((number(&packet[TAG]), packet[SIZE - 1]));
+        }
+        if all.len() == before {
+            assert!(turns.is_empty());
+            return all;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Counted(AtomicU32);
+
+impl Wake for Counted {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
+    let seats = Seat::all(3);
+    let wakes: Vec<Arc<Counted>> = (0..3).map(|_| Arc::default()).collect();
+    for (seat, counted) in seats.iter().zip(&wakes) {
+        assert!(seat.wakes(Arc::clone(counted).into()).is_none());
+    }
+    let woken = || [0, 1, 2].map(|at: usize| wakes[at].0.load(Ordering::Relaxed));
+    let mut own = Turns::default();
+    // The second has received it. An INIT stays where it came.
+    let tags = [1, 4, 3, 2, 0, 7, 5, 5, 6, 1];
+    assert!(seats[1].sort(arrival(9, &tags), &mut own));
+    assert_eq!(all_of(&mut own), [(1, 0), (4, 1), (0, 4), (7, 5), (1, 9)]);
+    assert_eq!(woken(), [0; 3], "not while anything is locked");
+    seats[1].wake_others();
+    seats[1].wake_others();
+    assert_eq!(woken(), [1, 0, 1]);
+    for (seat, expected) in [
+        (0, [(3, 2), (6, 8)].as_slice()),
+        (2, &[(2, 3), (5, 6), (5, 7)]),
+    ] {
+        let (mut taken, mut turns) = (Taken::default(), Turns::default());
+        assert!(!seats[seat].take(&mut taken, &mut turns), "nothing is left");
+        assert_eq!(all_of(&mut turns), expected);
+        assert_eq!((taken.came, taken.dropped), (expected.len() as u64, 0));
+    }
+    assert!(!seats[1].sort(arrival(9, &[1, 4, 7]), &mut own));
+    assert!(!seats[1].sort(arrival(9, &[0]), &mut own));
+    let short = Arrival {
+        packets: Bytes::from_static(&[1; 7]),
+        ..arrival(9, &[])
+    };
+    assert!(!seats[1].sort(short, &mut own), "no packet of anybody's");
+}
+
+/// Strangers' packets have a bound of their own, and so have all; and what one sends too much is lost to that one.
+#[test]
+fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
+    let seats = Seat::all(2);
+    let mut turns = Turns::default();
+    // Client 8 is a peer of the first, as far as its address and ports tell.
+    let mut endpoint =
+        anabranch_sctp::Endpoint::new(anabranch_sctp::Config::default(), 7, [1; 32]).expect("fine");
+    endpoint.join(seats[0].siblings(), 0);
+    endpoint
+        .connect(0, &[[10, 0, 0, 8].into()], 5)
+        .expect("free");
+    for _ in 0..200 {
+        // Strangers of any address, and the peer among them.
+        for stranger in 100..200 {
+            let even = [2; 20];
+            assert!(seats[1].sort(arrival(stranger, &even), &mut turns));
+        }
+        assert!(seats[1].sort(arrival(8, &[4]), &mut turns));
+    }
+    assert!(turns.is_empty());
+    let (mut taken, mut turns) = (Taken::default(), Turns::default());
+    seats[0].take(&mut taken, &mut turns);
+    let all = 200 * 100 * 20 + 200;
+    assert_eq!(taken.came, all);
+    assert!(taken.dropped > all / 2, "{}", taken.dropped);
+    let came = all_of(&mut turns);
+    assert_eq!(came.len() as u64 + taken.dropped + turns.dropped(), all);
+    let of_peer = came.iter().filter(|it| it.0 == 4).count();
+    assert_eq!(of_peer, 200, "none of the peer's is lost");
+}
+
+#[test]
+fn what_is_for_one_that_is_gone_stays_where_it_came() {
+    let mut seats = Seat::all(2);
+    let mut turns = Turns::default();
+    assert!(seats[1].sort(arrival(9, &[2]), &mut turns));
+    drop(seats.remove(0));
+    assert!(!seats[0].sort(arrival(9, &[2, 3, 4]), &mut turns));
+    assert_eq!(all_of(&mut turns), [(2, 0), (3, 1), (4, 2)]);
+    assert!(seats[0].hand(0, arrival(9, &[2])).is_err());
+    assert!(seats[0].hand(2, arrival(9, &[2])).is_err(), "nobody");
+}

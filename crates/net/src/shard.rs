@@ -1,0 +1,198 @@
+//! Endpoints that are one to their peers, each on a core of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::config::{Carrier, Config};
+use crate::endpoint::Endpoint;
+use crate::error::BindError;
+use crate::group::Seat;
+use crate::random::any_port;
+use crate::runtime::Runtime;
+use crate::shared_sockets::SharedSockets;
+use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
+
+/// The most shards of a group: more than that many cores would mostly hand packets to each other.
+const MOST: usize = 256;
+
+/// One of several endpoints that are one to their peers, before it lives anywhere: they have the same SCTP port at the same addresses and UDP
+/// port, and each has sockets, a task and associations of its own. An endpoint alone has one task, and so uses one core; a group uses as
+/// many as it has shards, each association wholly on one.
+///
+/// A shard is moved to the thread that it is to live on, and bound there. Peers see one endpoint, which has one association with each
+/// (RFC 9260 §1.2), on whichever shard its INIT came to; each shard accepts its own. So the application accepts on all of them, and
+/// `max_associations`, `backlog`, `undecided` and statistics are those of one shard. [`Endpoint::connect`] begins an association on its own
+/// shard. Addresses ([`Endpoint::add_address`]) are changed on each shard. Where one shard is closed or its runtime goes down, the
+/// others live on, but peers that the system still sends to it are refused as long as it has associations: close all together.
+///
+/// Each shard draws verification tags of a class of its own, so that the system (Linux) can give packets to its socket: at least
+/// 2^32 / count - 1 different ones, which is less to guess than RFC 9260 §5.3.1 has by a factor of `count`. What comes to another's socket all
+/// the same is handed over ([`EndpointStatistics::packets_handed_over`](crate::EndpointStatistics::packets_handed_over)): it costs more, and
+/// nothing else.
+///
+/// ```no_run
+/// # #[cfg(all(feature = "thread", target_os = "linux"))]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use anabranch_net::{Config, Shard, ThreadRuntime};
+///
+/// let shards = Shard::open(&Config::server(5001), 4)?;
+/// let threads = shards.into_iter().map(|shard| {
+///     std::thread::spawn(move || {
+///         let runtime = ThreadRuntime::new().expect("a runtime");
+///         runtime.block_on(async {
+///             let server = shard.bind().expect("a port");
+///             while let Ok(association) = server.accept().await {
+///                 // ...
+/// #               drop(association);
+///             }
+///         });
+///     })
+/// });
+/// for thread in threads.collect::<Vec<_>>() {
+///     thread.join().expect("no panic");
+/// }
+/// # Ok(())
+/// # }
+/// # #[cfg(not(all(feature = "thread", target_os = "linux")))]
+/// # fn main() {}
+/// ```
+#[derive(Debug)]
+pub struct Shard {
+    config: Config,
+    carries: Carries,
+    local: Vec<SocketAddr>,
+    /// None: it is alone.
+    seat: Option<Seat>,
+}
+
+/// What it has packets from.
+enum Carries {
+    Bound(Vec<Bound>),
+    Given(Vec<Box<dyn PacketSocket>>),
+}
+
+impl std::fmt::Debug for Carries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Carries::Bound(_) => "Bound",
+            Carries::Given(_) => "Given",
+        })
+    }
+}
+
+impl Shard {
+    /// Opens the sockets of `count` shards, as `config` says. One shard alone is as [`Endpoint::bind`] without.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, or a socket that cannot be opened or bound. Several shards are inside UDP, since each raw socket gets
+    /// every packet, and on Linux.
+    pub fn open(config: &Config, count: usize) -> Result<Vec<Self>, BindError> {
+        if count > 1 && config.carrier == Carrier::Ip {
+            return Err(BindError::Config(format!(
+                "found {count} shards directly over IP, where each of their sockets gets every packet; allowed there: 1, or inside UDP 1 to {MOST}"
+            )));
+        }
+        if count > 1 && !cfg!(target_os = "linux") {
+            return Err(BindError::Config(format!(
+                "found {count} shards; only Linux spreads packets over them: allowed here: 1"
+            )));
+        }
+        let config = with_port(config, count)?;
+        let all = bind_shared(&config, count as u32)?;
+        let all = all.into_iter().map(Carries::Bound);
+        Ok(Self::with_seats(&config, all.collect()))
+    }
+
+    /// As [`Shard::open`], on what the caller carries packets by: as many shards as there are lists of such. Which shard a packet comes to does
+    /// not matter. See [`SharedSockets::on_packets`].
+    ///
+    /// # Errors
+    /// No list, or a setting that cannot be used.
+    pub fn on_packets(
+        config: &Config,
+        sockets: Vec<Vec<Box<dyn PacketSocket>>>,
+    ) -> Result<Vec<Self>, BindError> {
+        let config = with_port(config, sockets.len())?;
+        let all = sockets.into_iter().map(Carries::Given);
+        Ok(Self::with_seats(&config, all.collect()))
+    }
+
+    fn with_seats(config: &Config, all: Vec<Carries>) -> Vec<Self> {
+        let mut seats = Seat::all(all.len() as u32);
+        // One alone has nobody to hand anything to.
+        let several = seats.len() > 1;
+        let seats = seats.drain(..).map(|seat| several.then_some(seat));
+        let shard = |(carries, seat): (Carries, Option<Seat>)| Self {
+            config: config.clone(),
+            local: match &carries {
+                Carries::Bound(bound) => bound.iter().map(Bound::local).collect(),
+                Carries::Given(given) => given.iter().map(|it| it.local_addr()).collect(),
+            },
+            carries,
+            seat,
+        };
+        all.into_iter().zip(seats).map(shard).collect()
+    }
+
+    /// Which of the group it is, counted from 0.
+    pub fn number(&self) -> usize {
+        self.seat.as_ref().map_or(0, |seat| seat.number() as usize)
+    }
+
+    /// The SCTP port.
+    pub fn port(&self) -> u16 {
+        self.config.port
+    }
+
+    /// The local addresses with their UDP ports; an unspecified address stands for all of its family.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        &self.local
+    }
+
+    /// Binds the endpoint, on the runtime that the settings name, or else on the current one.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, or no runtime.
+    pub fn bind(self) -> Result<Endpoint, BindError> {
+        let config = self.config.clone();
+        Endpoint::bind_on(&self.start()?, config)
+    }
+
+    /// Starts the task of the sockets, for endpoints with several SCTP ports: see [`Endpoint::bind_on`]. Each port is bound on every shard of
+    /// the group, with the same settings. Until then packets wait in the sockets.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, or no runtime.
+    pub fn start(self) -> Result<SharedSockets, BindError> {
+        let Self {
+            config,
+            carries,
+            seat,
+            ..
+        } = self;
+        match carries {
+            Carries::Bound(bound) => {
+                let watched =
+                    |runtime: &Arc<dyn Runtime>| Sockets::watched(bound, &config, &**runtime);
+                SharedSockets::among(&config, seat, watched)
+            }
+            Carries::Given(given) => SharedSockets::given_among(&config, seat, given),
+        }
+    }
+}
+
+/// The settings with an SCTP port, which all shards have.
+fn with_port(config: &Config, count: usize) -> Result<Config, BindError> {
+    if !(1..=MOST).contains(&count) {
+        return Err(BindError::Config(format!(
+            "found {count} shards; allowed: 1 to {MOST}"
+        )));
+    }
+    config.check()?;
+    config.check_sockets()?;
+    let port = match config.port {
+        0 => any_port()?,
+        port => port,
+    };
+    Ok(config.clone().with(|it| it.port = port))
+}
