@@ -163,6 +163,9 @@ pub struct Serve {
     /// SCTP port (repeatable: all share the UDP port).
     #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = number::port())]
     pub port: Vec<u16>,
+    /// Threads that serve, each with sockets and associations of its own (Linux, inside UDP); a peer is served by one of them.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u16>(1..=256))]
+    pub threads: u16,
     /// Exit after the first association.
     #[arg(short = '1', long)]
     pub once: bool,

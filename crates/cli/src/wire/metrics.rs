@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_net::sctp::PathState;
 use anabranch_net::sctp::stats::AssociationStatistics;
-use anabranch_net::{Association, Endpoint, Status};
+use anabranch_net::{Association, Endpoint, EndpointStatistics, Status};
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
@@ -172,13 +172,14 @@ impl Metrics {
         &self,
         at: SocketAddr,
         endpoints: Vec<Endpoint>,
+        ports: usize,
     ) -> Result<SocketAddr, Failure> {
         let cannot = |error| Failure::Wire(format!("cannot serve metrics at {at}: {error}"));
         let listener = TcpListener::bind(at).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
         let kept = self.clone();
         let text = "text/plain; version=0.0.4; charset=utf-8";
-        let page = move || async move { ([(CONTENT_TYPE, text)], kept.text(&endpoints)) };
+        let page = move || async move { ([(CONTENT_TYPE, text)], kept.text(&endpoints, ports)) };
         let router = Router::new().route("/metrics", get(page));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(address)
@@ -211,14 +212,14 @@ impl Metrics {
     }
 
     /// All of it in the text format.
-    fn text(&self, endpoints: &[Endpoint]) -> String {
+    fn text(&self, endpoints: &[Endpoint], ports: usize) -> String {
         let recorder: PrometheusRecorder = PrometheusBuilder::new().build_recorder();
         let kept = self.lock();
         let open: Vec<Status> = kept.open.values().filter_map(Association::status).collect();
         metrics::with_local_recorder(&recorder, || {
             associations(&kept, &open);
             paths(&open);
-            sockets(endpoints);
+            sockets(endpoints, ports);
         });
         recorder.handle().render()
     }
@@ -260,32 +261,38 @@ fn paths(open: &[Status]) {
     }
 }
 
-/// Packets of the sockets, which all endpoints share, and what each endpoint threw away.
-fn sockets(endpoints: &[Endpoint]) {
+/// Packets of the sockets, which the endpoints of a thread share, a port each, and what each endpoint threw away.
+fn sockets(endpoints: &[Endpoint], ports: usize) {
     let all: Vec<_> = endpoints.iter().map(Endpoint::statistics).collect();
-    let Some(first) = all.first() else { return };
     let received: u64 = all.iter().map(|it| it.packets_received).sum();
+    let sum =
+        |of: fn(&EndpointStatistics) -> u64| -> u64 { all.iter().step_by(ports).map(of).sum() };
     for (name, help, count) in [
         (
             "sctp_packets_sent_total",
             "Packets handed to the sockets",
-            first.packets_sent,
+            sum(|it| it.packets_sent),
         ),
         (
             "sctp_send_errors_total",
             "Packets that the system refused to send",
-            first.send_errors,
+            sum(|it| it.send_errors),
         ),
         ("sctp_packets_received_total", "Packets received", received),
         (
             "sctp_packets_dropped_total",
             "Received packets dropped because too many were queued",
-            first.packets_dropped,
+            sum(|it| it.packets_dropped),
         ),
         (
             "sctp_datagrams_foreign_total",
             "Datagrams without an SCTP packet for this endpoint",
-            first.foreign,
+            sum(|it| it.foreign),
+        ),
+        (
+            "sctp_packets_handed_over_total",
+            "Received packets that another thread's socket got (--threads)",
+            sum(|it| it.packets_handed_over),
         ),
     ] {
         describe_counter!(name, help);

@@ -3,6 +3,7 @@
 mod address;
 pub mod arguments;
 mod cat;
+mod crew;
 mod data_channels;
 mod emulate;
 mod keys;
@@ -30,7 +31,7 @@ use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
 use anabranch_net::sctp::Authentication;
 use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, ENCAPSULATION_PORT,
-    Endpoint, Lost, Peer, SharedSockets, Status,
+    Endpoint, Lost, Peer, Status,
 };
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,6 +39,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use address::{Zoned, one_zone, zone};
 use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
+use crew::Crew;
 use moves::Moves;
 use watch::{Watch, Watched};
 
@@ -181,9 +183,13 @@ fn pmtu(text: &str) -> Result<Pmtu, String> {
     }
 }
 
-/// Bound endpoints, all on the same sockets, and what was asked of them.
+/// Bound endpoints, and what was asked of them. Those of a thread are on the same sockets; with several threads, each has its own.
 struct Bound {
+    /// Those of the first thread, a port each, then those of the next.
     endpoints: Vec<Endpoint>,
+    /// Ports.
+    ports: usize,
+    crew: Crew,
     sctp: Sctp,
     watched: Watched,
     moves: Moves,
@@ -192,11 +198,8 @@ struct Bound {
 impl Bound {
     /// Where it can be reached.
     fn place(&self) -> String {
-        let ports: Vec<String> = self
-            .endpoints
-            .iter()
-            .map(|it| it.port().to_string())
-            .collect();
+        let ports = self.endpoints.iter().take(self.ports);
+        let ports: Vec<String> = ports.map(|it| it.port().to_string()).collect();
         let word = if ports.len() > 1 { "ports" } else { "port" };
         let first = &self.endpoints[0];
         let carrier = match first.udp_port() {
@@ -206,13 +209,18 @@ impl Bound {
         let addresses = first.local_addresses().iter();
         let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
         let (ports, addresses) = (ports.join(", "), addresses.join(", "));
-        format!("SCTP {word} {ports}, {carrier}, at {addresses}")
+        let threads = match self.crew.len() {
+            1 => String::new(),
+            several => format!(", on {several} threads"),
+        };
+        format!("SCTP {word} {ports}, {carrier}, at {addresses}{threads}")
     }
 
     /// The same for programs; `udp_port` is `null` directly over IP.
     fn place_json(&self) -> serde_json::Value {
         let first = &self.endpoints[0];
-        let ports: Vec<u16> = self.endpoints.iter().map(Endpoint::port).collect();
+        let ports = self.endpoints.iter().take(self.ports);
+        let ports: Vec<u16> = ports.map(Endpoint::port).collect();
         let addresses = first.local_addresses().iter();
         let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
         let udp_port = Some(first.udp_port()).filter(|&port| port != 0);
@@ -221,6 +229,7 @@ impl Bound {
             "ports": ports,
             "udp_port": udp_port,
             "addresses": addresses,
+            "threads": self.crew.len(),
         })
     }
 }
@@ -302,8 +311,9 @@ impl Wire {
         }
     }
 
-    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
-    fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>) -> Result<Bound, Failure> {
+    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1). With several threads
+    /// that is done for each, and a peer is served by one of them.
+    fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>, crew: Crew) -> Result<Bound, Failure> {
         let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
         let mut sctp = self.sctp()?;
         let (numbers, accept) = match ports {
@@ -327,18 +337,24 @@ impl Wire {
         let moves = Moves::of(self, &sctp.config)?;
         let (watch, watched) = Watch::new(self)?;
         let bind_all = || {
-            let sockets = SharedSockets::open(&config)?;
-            let bind = |(index, &port): (usize, &u16)| {
+            let sockets = crew.open(&config)?;
+            let bind = |(index, (sockets, &port))| {
                 let config = config.clone().with(|it| it.port = port);
                 match &watch {
                     Some(watch) => {
                         let watch = Box::new(watch.of_endpoint(index));
-                        Endpoint::bind_on_observed(&sockets, config, watch)
+                        Endpoint::bind_on_observed(sockets, config, watch)
                     }
-                    None => Endpoint::bind_on(&sockets, config),
+                    None => Endpoint::bind_on(sockets, config),
                 }
             };
-            numbers.iter().enumerate().map(bind).collect()
+            let each = |sockets| numbers.iter().map(move |port| (sockets, port));
+            sockets
+                .iter()
+                .flat_map(each)
+                .enumerate()
+                .map(bind)
+                .collect()
         };
         let endpoints: Result<Vec<Endpoint>, BindError> = bind_all();
         let endpoints = endpoints.map_err(|error| match error {
@@ -349,6 +365,8 @@ impl Wire {
         })?;
         Ok(Bound {
             endpoints,
+            ports: numbers.len(),
+            crew,
             sctp,
             watched,
             moves,

@@ -1,6 +1,6 @@
 //! `anabranch serve`: echo, sink, source.
 
-use anabranch_net::{Association, CloseReason, Endpoint, Lost, MessagePart, SendOptions};
+use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
 use anabranch_scenario::quantity::Size;
 use anabranch_settings::counted;
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::arguments::{Serve, Service};
+use super::crew::Crew;
 use super::metrics::Metrics;
 use super::pace::Pace;
 use super::print::Printer;
@@ -62,7 +63,8 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         Service::Echo => Ports::Echoed(&arguments.port),
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
-    let bound = arguments.wire.bind(ports, None)?;
+    let crew = Crew::of(arguments.threads)?;
+    let bound = arguments.wire.bind(ports, None, crew)?;
     let (printer, written) = Printer::stdout();
     // Whoever started it may begin.
     printer.line(if arguments.json {
@@ -77,8 +79,8 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         unordered: arguments.unordered,
         rate: None,
     };
-    let mut accepted = accept(&bound.endpoints);
-    let several = bound.endpoints.len() > 1;
+    let mut accepted = accept(&bound);
+    let several = bound.ports > 1;
     bound.moves.begin(&bound.endpoints);
     let mut failed = None;
     loop {
@@ -102,7 +104,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
             sends: bound.watched.sends(endpoint, association.id()),
         };
         let metrics = metrics.clone();
-        let serving = tokio::spawn(async move {
+        let serving = bound.crew.spawn(endpoint / bound.ports, async move {
             let number = metrics.as_ref().map(|it| it.begin(&association));
             let lost = attend(log, association, service, job, at_once).await;
             if let (Some(metrics), Some(number)) = (metrics, number) {
@@ -138,7 +140,8 @@ async fn tell_metrics(
         return Ok(None);
     };
     let metrics = Metrics::default();
-    let at = metrics.serve(at, bound.endpoints.clone()).await?;
+    let endpoints = bound.endpoints.clone();
+    let at = metrics.serve(at, endpoints, bound.ports).await?;
     let url = format!("http://{at}/metrics");
     printer.line(if arguments.json {
         json!({ "event": "metrics", "url": url }).to_string()
@@ -151,12 +154,12 @@ async fn tell_metrics(
 /// An association that was accepted; at which of the endpoints, and at its port.
 type Accepted = ((usize, u16), Association);
 
-/// What any of these endpoints accepts, one after the other.
-fn accept(endpoints: &[Endpoint]) -> tokio::sync::mpsc::Receiver<Accepted> {
+/// What any of the endpoints accepts, one after the other.
+fn accept(bound: &Bound) -> tokio::sync::mpsc::Receiver<Accepted> {
     let (sender, accepted) = tokio::sync::mpsc::channel(1);
-    for (index, endpoint) in endpoints.iter().enumerate() {
+    for (index, endpoint) in bound.endpoints.iter().enumerate() {
         let (endpoint, sender) = (endpoint.clone(), sender.clone());
-        tokio::spawn(async move {
+        bound.crew.spawn(index / bound.ports, async move {
             while let Ok(association) = endpoint.accept().await {
                 let at = (index, endpoint.port());
                 if sender.send((at, association)).await.is_err() {

@@ -62,6 +62,76 @@ fn an_echo_comes_back_on_its_stream() {
     });
 }
 
+fn scrape(at: &str) -> String {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{at}")).expect("it listens");
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("room");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+fn value(page: &str, name: &str) -> f64 {
+    let named = |line: &&str| line.split(' ').next() == Some(name);
+    let text = page
+        .lines()
+        .find(named)
+        .and_then(|line| line.split(' ').nth(1));
+    let text = text.unwrap_or_else(|| panic!("no {name} in {page}"));
+    text.parse().expect("a number")
+}
+
+/// Clients find one server, whose metrics are of all its threads, and which ends whole.
+#[test]
+fn threads_are_one_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let serve = ["serve", "sink", "-p", "7", "-p", "5001", "--udp-port", "0"];
+    let more = ["--threads", "3", "--metrics", "127.0.0.1:0"];
+    let mut sink = Beside::start(here, &[&serve[..], &more].concat());
+    let port = sink.port("UDP port");
+    assert!(sink.first.contains("SCTP ports 7, 5001,"), "{}", sink.first);
+    assert!(
+        sink.first.trim_end().ends_with(", on 3 threads"),
+        "{}",
+        sink.first
+    );
+    let at = number_after(&sink.line(), "http://127.0.0.1:");
+    for sctp_port in ["7", "5001"] {
+        let perf = [
+            "perf",
+            "127.0.0.1",
+            "-p",
+            sctp_port,
+            "--peer-udp-port",
+            &port,
+        ];
+        let output = run(
+            here,
+            &[&perf[..], &["-P", "8", "-n", "1M", "-i", "0"]].concat(),
+        );
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let mut page = scrape(&at);
+    while value(&page, "sctp_associations") > 0.0 {
+        page = scrape(&at);
+    }
+    assert_eq!(value(&page, "sctp_associations_begun_total"), 16.0);
+    assert_eq!(value(&page, "sctp_associations_failed_total"), 0.0);
+    let received = value(&page, "sctp_packets_received_total");
+    assert!(value(&page, "sctp_packets_handed_over_total") < received);
+    signal(&sink.child, "TERM");
+    let (status, _) = sink.end();
+    assert_eq!(status, 0);
+    let refused = run(
+        here,
+        &["serve", "sink", "--threads", "2", "--carrier", "ip"],
+    );
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("directly over IP"));
+}
+
 /// What a scraper reads: totals over open and ended associations, and what was thrown away.
 #[test]
 fn metrics_count_open_and_ended_associations() {
