@@ -5,6 +5,7 @@
 //! apart: what gives messages up walks those that go, and no other.
 
 pub(super) mod delivery;
+mod gone;
 mod index;
 mod message;
 
@@ -18,6 +19,7 @@ use anabranch_wire::extension::IData;
 use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
+use gone::Gone;
 use index::Index;
 use message::Pieces;
 
@@ -62,6 +64,8 @@ pub(super) struct Interleaved {
     index: Option<Box<Index>>,
     /// The peer may give messages up.
     gives_up: bool,
+    /// Unordered messages that it has given up.
+    gone: Gone,
     /// Nothing came or went since it was found that no more can be delivered.
     stuck: bool,
 }
@@ -118,6 +122,9 @@ impl Interleaved {
             } else {
                 Taken::Contradiction
             };
+        }
+        if data.unordered && self.gone.has(data.stream_id, data.mid.0) {
+            return Taken::Late;
         }
         let data = match self.add(key, data) {
             Ok(taken) => return taken,
@@ -222,6 +229,7 @@ impl Interleaved {
     fn give_up(&mut self, stream: u16, unordered: bool, mid: u32) -> Option<Vec<GivenUp>> {
         self.stuck = false;
         let from = if unordered {
+            self.gone.note(stream, mid);
             mid.wrapping_sub(u32::MAX / 2)
         } else {
             let next = self.next(stream);

@@ -8,6 +8,7 @@ use super::super::message::{ReceivedMessage, ReceivedPart};
 use super::super::order::Whole;
 use super::super::tsn_tracker::Arrival;
 use super::super::{Abandoned, DataOutcome, Forwarded, Receiver};
+use super::gone::Gone;
 use super::message::Pieces;
 use super::{GivenUp, Interleaved, Key, Name, Taken};
 use crate::path::PathId;
@@ -268,6 +269,7 @@ impl Receiver {
             let Some(interleaved) = self.interleaved.as_deref_mut() else {
                 return;
             };
+            interleaved.gone.begin_anew(stream);
             // A peer lists hundreds of streams in a packet.
             if interleaved.is_as_at_first(stream) {
                 continue;
@@ -285,6 +287,7 @@ impl Receiver {
         }
         if let (None, Some(interleaved)) = (streams, self.interleaved.as_deref_mut()) {
             interleaved.next = crate::stream_table::StreamTable::default();
+            interleaved.gone = Gone::default();
         }
     }
 
