@@ -422,26 +422,28 @@ fn unknown_parameters_stop_no_handshake() {
         init.parameters = Parameters::of(std::slice::from_ref(&unknown));
         world.inject(Z, packet(A, 0, &[&Chunk::Init(init)]));
         world.shot(Z, "INIT ACK");
-        let (mut world, a, to_a) = at(StateName::CookieWait);
-        // Those of the first two kinds end the list, so the cookie comes before it.
+        // Those of the first two kinds end the list; the cookie is echoed wherever it stands.
         let cookie = Parameter::StateCookie(Bytes::from_static(b"a cookie"));
-        let ack = Chunk::InitAck(InitAck(Init {
-            initiate_tag: 0xAC4,
-            a_rwnd: 1_500,
-            outbound_streams: 1,
-            inbound_streams: 1,
-            initial_tsn: Tsn(1),
-            parameters: Parameters::of(&[cookie, unknown]),
-        }));
-        world.inject(A, packet(Z, to_a, &[&ack]));
-        assert_eq!(world.state(A, a), StateName::CookieEchoed);
-        let sent = &sent_by_a(&world)[0].chunks;
-        let expected = if kind & 0x4000 != 0 {
-            "COOKIE ECHO, ERROR"
-        } else {
-            "COOKIE ECHO"
-        };
-        assert_eq!(sent, expected, "{kind:#x}");
+        for parameters in [[&cookie, &unknown], [&unknown, &cookie]] {
+            let (mut world, a, to_a) = at(StateName::CookieWait);
+            let ack = Chunk::InitAck(InitAck(Init {
+                initiate_tag: 0xAC4,
+                a_rwnd: 1_500,
+                outbound_streams: 1,
+                inbound_streams: 1,
+                initial_tsn: Tsn(1),
+                parameters: Parameters::of(&parameters.map(Parameter::clone)),
+            }));
+            world.inject(A, packet(Z, to_a, &[&ack]));
+            assert_eq!(world.state(A, a), StateName::CookieEchoed, "{kind:#x}");
+            let sent = &sent_by_a(&world)[0].chunks;
+            let expected = if kind & 0x4000 != 0 {
+                "COOKIE ECHO, ERROR"
+            } else {
+                "COOKIE ECHO"
+            };
+            assert_eq!(sent, expected, "{kind:#x}");
+        }
     }
 }
 

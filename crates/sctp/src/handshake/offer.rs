@@ -6,7 +6,7 @@ use anabranch_wire::cause::Cause;
 use anabranch_wire::chunk::Init;
 use anabranch_wire::parameter::{Parameter, kind};
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::{Tlv, U16List};
+use anabranch_wire::tlv::{Tlv, TlvError, U16List};
 use bytes::Bytes;
 
 use crate::address::{Addresses, MAX_PEER_ADDRESSES, is_unicast};
@@ -130,9 +130,11 @@ impl Offer {
         let source = self.addresses[0];
         let mut reported = 0;
         let mut auth = None;
-        for parameter in &init.parameters {
+        let mut parameters = init.parameters.iter();
+        while let Some(parameter) = parameters.next() {
             let parameter = parameter.map_err(|_| OfferError::Malformed)?;
             if !self.take(parameter, source, ours, &mut auth, &mut reported)? {
+                self.find_cookie(parameters);
                 break;
             }
         }
@@ -142,6 +144,20 @@ impl Offer {
         self.auth = auth.and_then(|it: Box<Collected>| it.finish());
         self.extensions.set(&AUTH, self.auth.is_some());
         Ok(())
+    }
+
+    /// An unknown parameter ends the list, and yet a COOKIE ECHO answers the INIT ACK (RFC 9260 §3.2.1): of the `rest` the cookie is
+    /// taken, which may stand anywhere.
+    #[cold]
+    #[inline(never)]
+    fn find_cookie(&mut self, rest: impl Iterator<Item = Result<Parameter, TlvError>>) {
+        let cookie = |parameter| match parameter {
+            Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        };
+        if self.cookie.is_none() {
+            self.cookie = rest.map_while(Result::ok).find_map(cookie);
+        }
     }
 
     /// Takes out what the peer says of AUTH, with this end's `random` number where it offers that, too; `unsigned`: addresses may be changed without.
