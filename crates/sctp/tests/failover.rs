@@ -429,6 +429,26 @@ fn addresses_are_verified_a_few_at_a_time() {
     }
 }
 
+/// An address that does not answer is probed again with a longer timeout each time, and keeps those behind it in the list from nothing: who
+/// was probed longest ago is next, and waits no longer than its own timeout.
+#[test]
+fn addresses_that_do_not_answer_keep_no_other_from_being_verified() {
+    let config = Config::default().with(|it| it.hb_interval = None);
+    let mut world = World::with_configs(with_homes(A, 1, &config), with_homes(Z, 4, &config));
+    let dead = |shot: &Shot| shot.path.remote == address(Z, 1) || shot.path.remote == address(Z, 2);
+    world.fate = Box::new(move |shot| match dead(shot) {
+        true => Fate::Drop,
+        false => Fate::Deliver,
+    });
+    let a = world.connect();
+    let up = world.now + 40 * MILLISECOND;
+    world.run_for(5 * SECOND);
+    assert_eq!(heartbeats(&world, A, 3, up), [2_000]);
+    let paths = world.endpoints[A].association(a).expect("known").paths();
+    assert_eq!(paths.get(PathId(3)).state(), PathState::Active);
+    assert_eq!(paths.get(PathId(1)).state(), PathState::Unconfirmed);
+}
+
 /// But for HEARTBEAT and its answer an address that is not verified gets nothing (RFC 9260 §5.4): the SACK for data that
 /// came from there takes another way.
 #[test]

@@ -15,7 +15,17 @@ use crate::rsctp::{Claim, Report};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Verifying {
     sent: u32,
-    until: Nanos,
+    /// The RTO of the first of them, microseconds.
+    span: u32,
+    since: Nanos,
+}
+
+impl Verifying {
+    /// When the current RTO is over for a path whose own is `rto`: it does not wait for a longer one, of a path that does not answer.
+    fn until(&self, rto: Nanos) -> Nanos {
+        let span = Nanos::from(self.span) * 1_000;
+        self.since.saturating_add(span.min(rto))
+    }
 }
 
 const OWN_LEN: usize = 9;
@@ -93,7 +103,7 @@ impl Association {
         for (_, entry) in self.paths.iter() {
             earliest = earliest.min(entry.heartbeat.deadline());
             if entry.heartbeat.is_due() {
-                earliest = earliest.min(self.verifying.until);
+                earliest = earliest.min(self.verifying.until(entry.rto.rto()));
             }
         }
         (earliest != Nanos::MAX).then_some(earliest)
@@ -134,15 +144,31 @@ impl Association {
         if !self.state.probes_paths() {
             return None;
         }
-        let spent =
-            self.verifying.sent >= self.config.profile.hb_max_burst && now < self.verifying.until;
-        self.paths
-            .iter()
-            .find(|(_, entry)| {
-                let held_back = spent && entry.state == PathState::Unconfirmed;
-                entry.heartbeat.is_due() && !held_back
-            })
-            .map(|(path, _)| path)
+        let most = self.config.profile.hb_max_burst;
+        let is_unconfirmed = |entry: &PathEntry| entry.state == PathState::Unconfirmed;
+        let held_back = |entry: &PathEntry| {
+            let spent = self.verifying.sent >= most && now < self.verifying.until(entry.rto.rto());
+            spent && is_unconfirmed(entry)
+        };
+        let goes =
+            |(_, entry): &(PathId, &PathEntry)| entry.heartbeat.is_due() && !held_back(entry);
+        let mut due = self.paths.iter().filter(goes);
+        let (first, entry) = due.next()?;
+        if !is_unconfirmed(entry) {
+            return Some(first);
+        }
+        // Where not all may go: one that does not answer does not keep those behind it from being verified.
+        let waiting = || {
+            self.paths
+                .iter()
+                .filter(goes)
+                .filter(|(_, it)| is_unconfirmed(it))
+        };
+        if waiting().count() <= most as usize {
+            return Some(first);
+        }
+        let longest = waiting().min_by_key(|(_, it)| it.heartbeat.last_sent());
+        longest.map(|(path, _)| path)
     }
 
     /// The info of the HEARTBEAT now being sent to `path`.
@@ -165,10 +191,11 @@ impl Association {
     }
 
     fn count_verification(&mut self, now: Nanos, rto: Nanos) {
-        if now >= self.verifying.until {
+        if now >= self.verifying.until(rto) {
             self.verifying = Verifying {
                 sent: 0,
-                until: now.saturating_add(rto),
+                since: now,
+                span: u32::try_from(rto / 1_000).unwrap_or(u32::MAX),
             };
         }
         self.verifying.sent += 1;

@@ -37,7 +37,7 @@ pub(crate) struct Heartbeat {
     second_due: bool,
     /// What was sent and not answered, oldest first.
     unanswered: Seldom<VecDeque<Sent>>,
-    /// When the one before was sent, and how many bytes of DATA the path had carried by the last one answered.
+    /// When the last one was sent, and how many bytes of DATA the path had carried by the last one answered.
     last_sent: Nanos,
     bytes_at_answer: u64,
 }
@@ -88,6 +88,11 @@ impl Heartbeat {
     /// Whether the second of a pair must be sent.
     pub(crate) fn is_second_due(&self) -> bool {
         self.second_due
+    }
+
+    /// When the last one was sent; 0 if none was.
+    pub(crate) fn last_sent(&self) -> Nanos {
+        self.last_sent
     }
 
     /// To be sent without waiting for its time, which stays.
