@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use anabranch_sctp::config::BufferSplit;
 use anabranch_sctp::profile::RetransmissionPath;
-use anabranch_sctp::{AssociationId, Config, Message, PathId, PathState, Profile, StateName};
+use anabranch_sctp::{
+    AssociationId, Config, Message, PathId, PathState, Profile, SendOptions, StateName,
+};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, BytesMut};
@@ -348,5 +350,48 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
             .map(|it| it.bytes[13])
             .collect();
         assert_eq!((told.len(), told), (sacks, flags), "{:#?}", world.story);
+    }
+}
+
+/// A chunk that is not to go again and is not the lowest of all is given up where its path's turn comes: it holds up neither what else
+/// goes there nor probes of paths, whose time would come again and again.
+#[test]
+fn what_is_not_to_go_again_holds_up_no_path() {
+    for seed in 0..300 {
+        let mut draws = Draws::new(seed);
+        let config = Config::default().with(|it| {
+            it.cmt = true;
+            it.partial_reliability = true;
+            it.path_mtu_discovery = true;
+            it.association_max_retrans = 60;
+        });
+        let homes = |host: usize| {
+            let addresses = (0..3).map(|it| address(host, it));
+            config.clone().with(|it| it.addresses = addresses.collect())
+        };
+        let mut world = World::with_configs(homes(A), homes(Z));
+        world.narrate = false;
+        let (a, z) = world.established();
+        world.run_for(5 * SECOND);
+        let mut fates = draws.clone();
+        world.fate = Box::new(move |_| match fates.below(4) {
+            0 => Fate::Drop,
+            1 => Fate::Late((1 + fates.below(400)) * MILLISECOND),
+            _ => Fate::Deliver,
+        });
+        for _ in 0..60 {
+            let most = (draws.below(2) == 0).then(|| draws.below(2) as u32);
+            let options = SendOptions::new().with_max_retransmits(most);
+            let length = [10, 500, 3_000, 9_000][draws.below(4) as usize];
+            let now = world.now;
+            let association = world.endpoints[A].association_mut(a).expect("known");
+            let _ = association.send_with(now, Some(0), vec![0; length].into(), &options);
+            world.drain(A);
+            let until = world.now + draws.below(300) * MILLISECOND;
+            let steps = std::iter::from_fn(|| world.step(until).then_some(()));
+            assert!(steps.take(20_000).count() < 20_000, "seed {seed}");
+            world.run_until(until);
+            world.receive_all(Z, z);
+        }
     }
 }

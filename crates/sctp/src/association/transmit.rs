@@ -88,10 +88,10 @@ impl Association {
                 });
             }
             // An answer larger than the path's packets was dropped: is there anything else? But DATA that does not come
-            // although it was announced would not come the next time either. If a tail loss probe was to carry it, what it was for
-            // has been given up since.
-            if !self.tx.drops_probe() {
-                self.next_control_destination()?;
+            // although it was announced would not come the next time either, and keeps no path from being probed. If a tail loss probe
+            // was to carry it, what it was for has been given up since.
+            if !self.tx.drops_probe() && self.next_control_destination().is_none() {
+                return self.write_probe(now, out);
             }
         }
     }

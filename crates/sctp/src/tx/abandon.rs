@@ -176,12 +176,19 @@ impl Sender {
         }
     }
 
+    /// A chunk that would be next to go again, and why it is not to.
+    fn next_forbidden(&self, now: Nanos, paths: &Paths) -> Option<(Tsn, AbandonPolicy)> {
+        let forbidden = |tsn| Some((tsn, self.forbids(now, tsn)?));
+        match self.uses_paths_at_once() {
+            false => self.outstanding.first_marked().and_then(forbidden),
+            true => self.next_on_each(paths).find_map(forbidden),
+        }
+    }
+
     #[cold]
     fn abandon_all_due(&mut self, now: Nanos, paths: &mut Paths) {
         let mut any = false;
-        while let Some(tsn) = self.outstanding.first_marked()
-            && let Some(policy) = self.forbids(now, tsn)
-        {
+        while let Some((tsn, policy)) = self.next_forbidden(now, paths) {
             let Some(message) = self.outstanding.get(tsn).map(|it| it.fragment.message()) else {
                 break;
             };

@@ -81,14 +81,36 @@ impl Sender {
         waiting.min().map(|(_, to)| to)
     }
 
-    /// The lowest marked chunk of each path, by its distance from the first in the ring, and where it goes.
+    /// Whether all paths are used at once.
+    pub(super) fn uses_paths_at_once(&self) -> bool {
+        self.cmt.is_some()
+    }
+
+    /// The lowest marked chunk of each path.
+    pub(super) fn next_on_each(&self, paths: &Paths) -> impl Iterator<Item = Tsn> {
+        let first = self.outstanding.cumulative_point().next();
+        let lowest = move |(id, _)| self.outstanding.next_marked_on(id, first);
+        paths.iter().filter_map(lowest)
+    }
+
+    /// The same, by its distance from the first in the ring, and where it goes.
     fn waiting_to_go_again(&self, paths: &Paths) -> impl Iterator<Item = (u32, PathId)> {
         let first = self.outstanding.cumulative_point().next();
-        paths.iter().filter_map(move |(id, _)| {
-            let tsn = self.outstanding.next_marked_on(id, first)?;
+        self.next_on_each(paths).filter_map(move |tsn| {
             let to = self.retransmission_path(tsn, paths)?;
             Some((tsn.distance_from(first), to))
         })
+    }
+
+    /// The chunk that goes again to `id` first. However many are marked that go elsewhere, they do not hide it.
+    pub(super) fn first_to_go_again(&self, id: PathId, paths: &Paths) -> Option<Tsn> {
+        if !self.uses_paths_at_once() {
+            return self.outstanding.first_marked();
+        }
+        let first = self.outstanding.cumulative_point().next();
+        let waiting = self.waiting_to_go_again(paths);
+        let lowest = waiting.filter(|(_, to)| *to == id).min();
+        lowest.map(|(distance, _)| first.add(distance))
     }
 
     /// Whether, where paths are used at once, nothing that waits to be sent again goes to `id`.

@@ -126,7 +126,7 @@ impl Sender {
     ) -> usize {
         let mut count = 0;
         let mut passed_over = 0;
-        let mut next = self.outstanding.first_marked();
+        let mut next = self.first_to_go_again(id, paths);
         while let Some(tsn) = next {
             if self.forbids(now, tsn).is_some() {
                 // It is given up once it is the lowest.
