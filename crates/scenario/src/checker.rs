@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_settings::Misfit;
 
-use crate::limits::MAX_NAME;
+use crate::limits::{MAX_NAME, MAX_PROBLEMS};
 use crate::nearest::nearest;
 use crate::place::Place;
 use crate::problem::Problem;
@@ -13,7 +13,9 @@ use crate::tree::{Node, NodeValue};
 /// Collects problems and finds their places in the resolved tree.
 pub struct Checker<'a> {
     root: &'a Node,
+    /// The first of what was found: one more than are told, which tells that there are more.
     problems: Vec<Problem>,
+    found: usize,
 }
 
 impl<'a> Checker<'a> {
@@ -22,6 +24,7 @@ impl<'a> Checker<'a> {
         Self {
             root,
             problems: Vec::new(),
+            found: 0,
         }
     }
 
@@ -39,14 +42,22 @@ impl<'a> Checker<'a> {
     /// Notes a problem at a path of keys and indices: `link.2.between.1`. A path that the file does not have (a
     /// default) is placed at the nearest part that it has.
     pub fn problem(&mut self, path: &str, message: impl Into<String>) {
-        let problem = self.located(path, message);
-        self.problems.push(problem);
+        if self.is_kept() {
+            let problem = self.located(path, message);
+            self.problems.push(problem);
+        }
+    }
+
+    /// Counts a problem; whether it is among those that are kept.
+    fn is_kept(&mut self) -> bool {
+        self.found += 1;
+        self.found <= MAX_PROBLEMS + 1
     }
 
     /// The same, unless it stands there already: one value may be checked for each of two directions.
     pub(super) fn problem_once(&mut self, path: &str, message: impl Into<String>) {
         let problem = self.located(path, message);
-        if !self.problems.contains(&problem) {
+        if !self.problems.contains(&problem) && self.is_kept() {
             self.problems.push(problem);
         }
     }
@@ -59,6 +70,9 @@ impl<'a> Checker<'a> {
         found: &str,
         allowed: impl IntoIterator<Item = &'n str>,
     ) {
+        if !self.is_kept() {
+            return;
+        }
         let (place, key) = self.locate(path);
         self.problems
             .push(Problem::new(place, key, message).allowed(found, allowed));
@@ -71,6 +85,9 @@ impl<'a> Checker<'a> {
         key: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) {
+        if !self.is_kept() {
+            return;
+        }
         let (place, found) = self.locate(path);
         let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
         let entries = self.node(parent).0.entries();
@@ -99,12 +116,12 @@ impl<'a> Checker<'a> {
 
     /// How many problems were found.
     pub fn count(&self) -> usize {
-        self.problems.len()
+        self.found
     }
 
     /// Whether nothing was found.
     pub fn is_content(&self) -> bool {
-        self.problems.is_empty()
+        self.found == 0
     }
 
     /// Whether anything at a path, or in it, was set by an argument.

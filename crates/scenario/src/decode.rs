@@ -14,6 +14,7 @@ use serde::de::{
 };
 
 use self::words::{array_length, plainly, sections};
+use crate::limits::MAX_PROBLEMS;
 use crate::place::Place;
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, NodeValue};
@@ -48,7 +49,7 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Pro
         // A node that fails again after it was taken out cannot be passed over; the error is all that is left to say.
         let again = context.out.borrow().contains(&failed);
         context.take_out(&error, failed);
-        if again || failed == address(root) {
+        if again || failed == address(root) || context.is_full() {
             return Err(context.problems.into_inner());
         }
     }
@@ -65,9 +66,16 @@ struct Context {
 impl Context {
     fn note(&self, problem: Problem) {
         let mut problems = self.problems.borrow_mut();
-        if !problems.contains(&problem) {
+        // One more than are told tells that there are more.
+        if problems.len() <= MAX_PROBLEMS && !problems.contains(&problem) {
             problems.push(problem);
         }
+    }
+
+    /// Whether there is enough to tell: each further fault is found by decoding all of it again.
+    fn is_full(&self) -> bool {
+        let (problems, out) = (self.problems.borrow(), self.out.borrow());
+        problems.len().max(out.len()) > MAX_PROBLEMS
     }
 
     fn is_out(&self, node: &Node) -> bool {
@@ -486,6 +494,9 @@ impl<'de> MapAccess<'de> for Entries<'_> {
                 .fields
                 .filter(|fields| !fields.contains(&entry.key.as_str()))
             {
+                if context.is_full() {
+                    continue;
+                }
                 let known = fields.iter().copied().chain(self.skip);
                 let problem = Problem::new(
                     entry.key_place.clone(),

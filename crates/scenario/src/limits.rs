@@ -18,3 +18,15 @@ pub const MAX_MESSAGES: u128 = 1_000_000_000;
 
 /// Members of all nodes of a world together.
 pub const MAX_NODES: u64 = 100_000;
+
+/// Parameters that may name each other in a row: each is computed within the one that names it.
+pub const MAX_CHAIN: usize = 128;
+
+/// Values within one another, those of parameters put in. A file alone has fewer, or is no TOML to its reader.
+pub const MAX_DEPTH: usize = 256;
+
+/// What parameters put into a spec, bytes of text and 16 for each value: one that names another twice doubles it.
+pub const MAX_PUT_IN: usize = 16 << 20;
+
+/// Faults of a spec that are told. Who has more begins with these.
+pub const MAX_PROBLEMS: usize = 100;

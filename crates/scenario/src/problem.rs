@@ -1,13 +1,21 @@
 //! What is wrong with a spec, said so that it can be put right: file, line, key, what was found, what is allowed.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
 use anabranch_settings::counted;
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
+use crate::limits::MAX_PROBLEMS;
 use crate::nearest::nearest;
 use crate::place::Place;
+
+/// Words of a list of what is allowed. Of more, these are named and the rest counted.
+const MOST_ALLOWED: usize = 500;
+
+/// Characters of a message that are shown: it may quote what was found, of any length.
+const MOST_SHOWN: usize = 1_000;
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +47,20 @@ impl Problem {
     /// Adds what is allowed, and which of it is nearest to what was found.
     #[must_use]
     pub fn allowed<'a>(mut self, found: &str, allowed: impl IntoIterator<Item = &'a str>) -> Self {
-        for word in allowed {
-            if !self.allowed.iter().any(|known| known == word) {
-                self.allowed.push(word.to_owned());
-            }
+        let mut known: BTreeSet<&str> = self.allowed.iter().map(String::as_str).collect();
+        let new: Vec<&str> = allowed
+            .into_iter()
+            .filter(|word| known.insert(word))
+            .collect();
+        let all = self.allowed.iter().map(String::as_str);
+        let all: Vec<&str> = all.chain(new).collect();
+        self.nearest = nearest(found, all.iter().copied()).map(str::to_owned);
+        let shown = all.iter().take(MOST_ALLOWED);
+        let mut shown: Vec<String> = shown.map(|&word| word.to_owned()).collect();
+        if all.len() > MOST_ALLOWED {
+            shown.push(format!("and {} more", all.len() - MOST_ALLOWED));
         }
-        self.nearest = nearest(found, self.allowed.iter().map(String::as_str)).map(str::to_owned);
+        self.allowed = shown;
         self
     }
 }
@@ -56,6 +72,8 @@ pub struct SpecError {
     text: String,
     arguments: Vec<String>,
     problems: Vec<Problem>,
+    /// Whether there are more than are told.
+    more: bool,
 }
 
 impl SpecError {
@@ -74,16 +92,22 @@ impl SpecError {
             {
                 distinct.push(problem);
             }
+            if distinct.len() > MAX_PROBLEMS {
+                break;
+            }
         }
+        let more = distinct.len() > MAX_PROBLEMS;
+        distinct.truncate(MAX_PROBLEMS);
         Self {
             file: file.to_owned(),
             text: text.to_owned(),
             arguments: arguments.to_vec(),
             problems: distinct,
+            more,
         }
     }
 
-    /// The faults, in the order of the file.
+    /// The faults, in the order of the file; of very many the first.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -104,6 +128,7 @@ impl SpecError {
             "" => problem.message.clone(),
             key => format!("`{key}`: {}", problem.message),
         };
+        let title = shortened(title);
         let argument = match problem.place {
             Place::Argument(number) => self.arguments.get(number),
             _ => None,
@@ -157,8 +182,26 @@ fn snippet<'a>(
         .find('\n')
         .map_or(text.len(), |end| begin + end);
     let end = boundary(span.end).unwrap_or(begin).clamp(begin, line);
+    // Of a long file the renderer would read all for each of its faults.
+    let before = &text[..begin];
+    let from = before.rfind('\n').map_or(0, |at| at + 1);
+    let shown = &text[from..line];
+    let shown = shown.strip_suffix('\r').unwrap_or(shown);
+    let [begin, end] = [begin, end].map(|at| (at - from).min(shown.len()));
     let annotation = AnnotationKind::Primary.span(begin..end);
-    Snippet::source(text).path(file).annotation(annotation)
+    Snippet::source(shown)
+        .line_start(before.matches('\n').count() + 1)
+        .path(file)
+        .annotation(annotation)
+}
+
+/// As much of a message as a reader looks at.
+fn shortened(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MOST_SHOWN) {
+        message.truncate(end);
+        message.push_str(" ...");
+    }
+    message
 }
 
 /// Breaks a text into lines of at most so many characters, where it has blanks.
@@ -183,7 +226,8 @@ impl fmt::Display for SpecError {
             writeln!(f, "{}\n", self.render(problem))?;
         }
         let count = counted(self.problems.len(), "error");
-        write!(f, "{}: {count}; nothing was run", self.file)
+        let more = if self.more { " and more" } else { "" };
+        write!(f, "{}: {count}{more}; nothing was run", self.file)
     }
 }
 

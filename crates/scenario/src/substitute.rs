@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use anabranch_settings::expression::{self, Fault, Ratio, Shown, Value};
 
+use crate::limits::{MAX_CHAIN, MAX_DEPTH, MAX_PUT_IN};
 use crate::problem::Problem;
 use crate::profiles;
 use crate::tree::{Entry, Node, NodeValue};
@@ -22,6 +23,9 @@ pub fn substitute(root: &Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<
     let mut walk = Walk {
         parameters,
         known: BTreeMap::new(),
+        open: 0,
+        depth: 0,
+        put_in: 0,
         problems: Vec::new(),
     };
     let mut resolved = root.clone();
@@ -66,20 +70,59 @@ enum Known {
     /// It is being computed: who meets it again stands in a ring.
     Open,
     /// Its value.
-    Is(Node),
+    Is(Node, Extent),
     /// It has none, which was told.
     Wrong,
+}
+
+/// How much a value is.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// As [`MAX_PUT_IN`] counts.
+    size: usize,
+    /// Values within one another.
+    depth: usize,
+}
+
+impl Extent {
+    fn of(node: &Node) -> Self {
+        let own = 16 + node.text().map_or(0, str::len);
+        let within = node.entries().iter().map(|entry| &entry.node);
+        let within = within.chain(node.items()).map(Extent::of);
+        within.fold(
+            Extent {
+                size: own,
+                depth: 0,
+            },
+            |all, one| Extent {
+                size: all.size + one.size,
+                depth: all.depth.max(one.depth + 1),
+            },
+        )
+    }
 }
 
 struct Walk<'a> {
     parameters: &'a [Entry],
     /// Each parameter is computed once.
     known: BTreeMap<String, Known>,
+    /// Parameters that are being computed, each within the one before.
+    open: usize,
+    /// Values within one another, down to the one that is looked at.
+    depth: usize,
+    /// What was put in, as [`MAX_PUT_IN`] counts.
+    put_in: usize,
     problems: Vec<Problem>,
 }
 
 impl Walk<'_> {
     fn put_in(&mut self, node: &mut Node, path: &str) {
+        self.depth += 1;
+        self.put_in_value(node, path);
+        self.depth -= 1;
+    }
+
+    fn put_in_value(&mut self, node: &mut Node, path: &str) {
         match &mut node.value {
             NodeValue::Text(text) if text.contains('$') => {
                 let text = text.clone();
@@ -108,6 +151,7 @@ impl Walk<'_> {
                 Err(problem) => self.problems.push(problem.at(node, path)),
             }
         } else if expression::names_parameter(text) {
+            self.compute_named(text);
             let result = expression::evaluate(text, &mut |name, at| self.value(name, at));
             let whole = || 0..text.len();
             let shown = result.and_then(|value| {
@@ -126,6 +170,19 @@ impl Walk<'_> {
         }
     }
 
+    /// Computes what an expression names before the expression itself: within its parentheses the stack would grow with both.
+    fn compute_named(&mut self, text: &str) {
+        for rest in text.split('$').skip(1) {
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+            let name = &rest[..end.unwrap_or(rest.len())];
+            let known = self.known.contains_key(name);
+            if !known && self.parameters.iter().any(|entry| entry.key == name) {
+                // What is wrong with it is told where the expression names it.
+                let _ = self.parameter(name);
+            }
+        }
+    }
+
     /// The parameter that a text consists of: `"$name"`, where the name may be any that a parameter has.
     fn whole_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         let name = text.strip_prefix('$')?;
@@ -138,13 +195,18 @@ impl Walk<'_> {
     /// The value of a parameter; none where that is wrong and was told.
     fn parameter(&mut self, name: &str) -> Result<Option<Node>, Missing> {
         match self.known.get(name) {
-            Some(Known::Is(node)) => return Ok(Some(node.clone())),
+            Some(&Known::Is(_, extent)) => {
+                self.within_bounds(name, extent)?;
+                let Some(Known::Is(node, _)) = self.known.get(name) else {
+                    return Ok(None);
+                };
+                return Ok(Some(node.clone()));
+            }
             Some(Known::Wrong) => return Ok(None),
             Some(Known::Open) => {
-                return Err(Missing {
-                    message: format!("found \"${name}\", a parameter that depends on itself"),
-                    found: None,
-                });
+                return Err(Missing::of(format!(
+                    "found \"${name}\", a parameter that depends on itself"
+                )));
             }
             None => {}
         }
@@ -156,17 +218,42 @@ impl Walk<'_> {
                 found: Some((name.to_owned(), known.collect())),
             });
         };
+        if self.open == MAX_CHAIN {
+            return Err(Missing::of(format!(
+                "found \"${name}\" behind {MAX_CHAIN} parameters that name each other in a row; no more are followed"
+            )));
+        }
         self.known.insert(name.to_owned(), Known::Open);
         let before = self.problems.len();
         let mut node = entry.node.clone();
+        self.open += 1;
         self.put_in(&mut node, &Node::key_path(SECTION, name));
-        let known = match self.problems.len() == before {
-            true => Known::Is(node.clone()),
-            false => Known::Wrong,
-        };
-        let fine = matches!(known, Known::Is(_));
+        self.open -= 1;
+        if self.problems.len() > before {
+            self.known.insert(name.to_owned(), Known::Wrong);
+            return Ok(None);
+        }
+        let extent = Extent::of(&node);
+        let known = Known::Is(node.clone(), extent);
         self.known.insert(name.to_owned(), known);
-        Ok(fine.then_some(node))
+        self.within_bounds(name, extent).map(|()| Some(node))
+    }
+
+    /// Counts a value that is put in here.
+    fn within_bounds(&mut self, name: &str, extent: Extent) -> Result<(), Missing> {
+        self.put_in = self.put_in.saturating_add(extent.size);
+        if self.depth + extent.depth > MAX_DEPTH {
+            return Err(Missing::of(format!(
+                "found \"${name}\", with which there are more than {MAX_DEPTH} lists and tables within one another"
+            )));
+        }
+        if self.put_in > MAX_PUT_IN {
+            return Err(Missing::of(format!(
+                "found \"${name}\", with which parameters put in more than {} MiB",
+                MAX_PUT_IN >> 20
+            )));
+        }
+        Ok(())
     }
 
     /// The value of a parameter in an expression, which names it at some bytes.
@@ -204,6 +291,13 @@ struct Missing {
 }
 
 impl Missing {
+    fn of(message: String) -> Self {
+        Self {
+            message,
+            found: None,
+        }
+    }
+
     fn at(self, node: &Node, path: &str) -> Problem {
         let problem = Problem::new(node.place.clone(), path, self.message);
         match self.found {

@@ -3,6 +3,10 @@
 /// The shortest beginning of a name, letters, by which the only candidate that begins so is known.
 const LEAST_BEGIN: usize = 3;
 
+/// Bytes of a word that is compared, and words that it is compared with: the work grows with the product of all three.
+const MOST_BYTES: usize = 256;
+const MOST_CANDIDATES: usize = 1_000;
+
 /// What other programs, and papers, call a thing, and what it is called here: the first of these that is allowed at the place is meant. Where
 /// none is, no word that is only spelt alike is: a round-trip time is neither a `rate` nor a delay of one way.
 const FOREIGN: &[(&[&str], &[&str])] = &[
@@ -89,8 +93,13 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
 /// The candidate that is called `found` elsewhere, or nearest to it, if one is near enough to be meant, or the only one that begins with it
 /// or has it as one of its words.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if found.len() > MOST_BYTES {
+        return None;
+    }
     let wanted = found.to_lowercase();
-    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let short = |it: &&str| it.len() <= MOST_BYTES;
+    let candidates = candidates.into_iter().filter(short);
+    let candidates: Vec<&str> = candidates.take(MOST_CANDIDATES).collect();
     let meant = foreign(&wanted);
     let word = meant.and_then(|meant| {
         let mut meant = meant.iter();
