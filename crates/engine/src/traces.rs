@@ -117,10 +117,7 @@ fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Re
     };
     let steps = steps.map_err(|message| problem(format!("{file:?}: {message}")))?;
     if steps.len() > MAX_STEPS {
-        let message = format!(
-            "{file:?} has {} steps; the most is {MAX_STEPS}",
-            steps.len()
-        );
+        let message = format!("{file:?} has more than {MAX_STEPS} steps");
         return Err(problem(message));
     }
     let steps = value(NodeValue::Array(steps.into_iter().map(pair).collect()));
@@ -175,6 +172,10 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
             _ => NodeValue::Text(with(is, unit)),
         };
         steps.push((with(at, time), value));
+        // What the file has beyond that is not kept, and is refused.
+        if steps.len() > MAX_STEPS {
+            break;
+        }
     }
     if steps.is_empty() {
         return Err("no line has a time and a value".to_owned());

@@ -9,7 +9,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, MAX_FILE, too_large};
 
 /// The files that a spec in this folder may name: by paths below it, or, where the folder is on the disk, absolute ones. A Parquet
 /// file (`.parquet`) is read as the lines of its rows, under a line of its columns' names.
@@ -48,6 +48,10 @@ fn lines(file: Bytes) -> Result<String, ParquetError> {
                 Field::Str(string) => write!(text, "{string}"),
                 other => write!(text, "{other}"),
             };
+        }
+        // A few bytes of a Parquet file can stand for a row as often as it likes.
+        if text.len() as u64 > MAX_FILE {
+            return Err(too_large().into());
         }
     }
     text.push('\n');
@@ -91,5 +95,32 @@ mod tests {
         let error = files.text("cut.parquet").expect_err("no whole file");
         assert!(error.contains("Parquet"), "{error}");
         assert!(files.text("none.parquet").is_err());
+    }
+
+    /// 300 MB of a hundred thousand equal rows are some thousand bytes of Parquet.
+    #[test]
+    fn a_small_file_does_not_stand_for_more_than_a_large_one_may_have() {
+        let text = "1".repeat(3_000);
+        let column: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(); 100_000]));
+        let batch = RecordBatch::try_from_iter([("time", column)]).expect("a column");
+        let mut file = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), None).expect("a schema");
+        writer.write(&batch).expect("a batch");
+        writer.close().expect("closed");
+        assert!(file.len() < 50_000, "{} bytes", file.len());
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("bomb.parquet"), &file).expect("written");
+        let files = files(&Folder::Disk(folder.path().to_owned()));
+        let error = files.text("bomb.parquet").expect_err("too large");
+        assert!(error.contains("more than 256 MiB"), "{error}");
+    }
+
+    /// Reading ends, though this file does not.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let files = files(&Folder::Disk("/".into()));
+        let error = files.text("/dev/zero").expect_err("too large");
+        assert!(error.contains("more than 256 MiB"), "{error}");
     }
 }

@@ -1,11 +1,14 @@
 //! Where a spec and the files beside it stand: a folder on the disk, or one that the program carries.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use include_dir::Dir;
+
+/// Bytes of a file. A spec of somebody else's may name one that never ends.
+pub const MAX_FILE: u64 = 256 << 20;
 
 /// A folder of text files.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ impl Folder {
     /// What the file system said.
     pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
         match self {
-            Folder::Disk(folder) => fs::read(folder.join(name)),
+            Folder::Disk(folder) => bounded(&folder.join(name)),
             Folder::Carried(folder) => {
                 let file = folder.get_file(folder.path().join(name));
                 let file = file.ok_or(io::ErrorKind::NotFound)?;
@@ -59,6 +62,24 @@ impl Folder {
             io::Error::new(io::ErrorKind::InvalidData, what)
         })
     }
+}
+
+/// What a file holds, if that is not more than it may be.
+fn bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_FILE {
+        true => Err(too_large()),
+        false => Ok(bytes),
+    }
+}
+
+/// That a file has more than [`MAX_FILE`].
+pub fn too_large() -> io::Error {
+    let what = format!("it has more than {} MiB", MAX_FILE >> 20);
+    io::Error::new(io::ErrorKind::FileTooLarge, what)
 }
 
 impl fmt::Display for Folder {

@@ -52,10 +52,7 @@ fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Problem
     let messages =
         lines(&text, &name.place).map_err(|message| problem(format!("{file:?}: {message}")))?;
     if messages.len() > MAX_STEPS {
-        let message = format!(
-            "{file:?} has {} messages; the most is {MAX_STEPS}",
-            messages.len()
-        );
+        let message = format!("{file:?} has more than {MAX_STEPS} messages");
         return Err(problem(message));
     }
     if let NodeValue::Table(entries) = &mut workload.value {
@@ -118,6 +115,10 @@ fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
             place: place.clone(),
             value: NodeValue::Table(entries),
         });
+        // What the file has beyond that is not kept, and is refused.
+        if messages.len() > MAX_STEPS {
+            break;
+        }
     }
     if messages.is_empty() {
         return Err("no line has a time and a size".to_owned());
