@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod door;
 mod knobs;
 mod ladder;
 mod outlet;
@@ -16,5 +17,6 @@ mod subject;
 mod thin;
 
 pub use access::Token;
+pub use door::{Door, Visitor};
 pub use server::Server;
 pub use subject::{Source, Subject};

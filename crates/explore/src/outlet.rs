@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use anabranch_engine::sink::SinkError;
 use anabranch_engine::world::WorldError;
@@ -10,6 +12,12 @@ use anabranch_scenario::records::Measure;
 use axum::body::Bytes;
 use serde::Serialize;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
+
+/// How long a full queue is left alone: a slow page has taken something by then, and nobody notices so short a wait.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How many of them the last word waits: a second together.
+const PAUSES: u32 = 500;
 
 /// A line of the answer.
 #[derive(Serialize)]
@@ -127,19 +135,33 @@ impl Outlet {
         }
     }
 
-    /// Sends more, and waits while the listener is slow.
+    /// Sends more, and waits while the listener is slow. Who takes its place does not wait for one that reads nothing.
     ///
     /// # Errors
     /// The answer is no longer wanted.
     pub fn put(&self, bytes: Vec<u8>) -> Result<(), SinkError> {
-        self.check()?;
-        let sent = self.sender.blocking_send(bytes.into());
-        sent.map_err(|_| Ended::Unheard.into())
+        let mut bytes = Bytes::from(bytes);
+        loop {
+            self.check()?;
+            bytes = match self.sender.try_send(bytes) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(bytes)) => bytes,
+                Err(TrySendError::Closed(_)) => return Err(Ended::Unheard.into()),
+            };
+            thread::sleep(PAUSE);
+        }
     }
 
-    /// Says how it ended, if anybody listens.
+    /// Says how it ended, if anybody listens: whoever takes its place waits for that, but not long.
     pub fn say(&self, line: &Line<'_>) {
-        let _ = self.sender.blocking_send(line.bytes().into());
+        let mut bytes = Bytes::from(line.bytes());
+        for _ in 0..PAUSES {
+            bytes = match self.sender.try_send(bytes) {
+                Err(TrySendError::Full(bytes)) => bytes,
+                Ok(()) | Err(TrySendError::Closed(_)) => return,
+            };
+            thread::sleep(PAUSE);
+        }
     }
 
     /// Says that a run did not come to its end.

@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::access::{self, Token};
+use crate::door::Door;
 use crate::knobs::{self, Knob};
 use crate::ladder;
 use crate::outlet::{Line, Outlet};
@@ -149,7 +150,7 @@ impl Server {
             .with_state(self.shared)
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(from_fn_with_state((self.token, self.port), guard));
-        axum::serve(self.listener, app).await
+        axum::serve(Door::new(self.listener), app).await
     }
 }
 

@@ -401,3 +401,30 @@ async fn a_new_run_of_a_pane_ends_the_one_before_it() {
     let ended = String::from_utf8(rest.await.expect("the rest")).expect("text");
     assert_eq!(lines(&ended).last().expect("a line")["is"], "superseded");
 }
+
+/// A page may be there and read nothing, as one that a browser has put to sleep.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_nothing_keeps_nobody_waiting() {
+    let page = served().await;
+    let long = choice(&[("world.duration", "100000 s"), ("loss", "0.0")]);
+    let body = json!({ "pane": 0, "choice": long }).to_string();
+    let (host, path, length) = (&page.host, &page.path, body.len());
+    let mut asleep = TcpStream::connect(host).await.expect("a server");
+    let request = format!(
+        "POST {path}samples.csv HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    asleep.write_all(request.as_bytes()).await.expect("sent");
+    // All that the system keeps for it is full some time after this.
+    let mut begun = [0; 1 << 16];
+    asleep.read_exact(&mut begun).await.expect("samples");
+    for _ in 0..3 {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let short = json!({ "pane": 0, "choice": choice(&[]) });
+        let asked = page.post("samples.csv", &short);
+        let minutes = std::time::Duration::from_secs(300);
+        let (status, answer) = tokio::time::timeout(minutes, asked).await.expect("an end");
+        assert_eq!(status, 200);
+        assert!(answer.contains("sctp,0,cumulative_ack,"));
+    }
+    drop(asleep);
+}
