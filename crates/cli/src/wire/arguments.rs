@@ -175,6 +175,9 @@ pub struct Serve {
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; port 0: any.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address::with_port)]
     pub metrics: Option<SocketAddr>,
+    /// Largest number of associations of a port at a time; with several threads each takes its share. Further ones are refused.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count())]
+    pub associations: u32,
     /// source: message size [default: 1 KiB].
     #[arg(long, value_name = "SIZE", value_parser = super::message_size)]
     pub message: Option<Size>,

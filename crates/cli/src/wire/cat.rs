@@ -8,7 +8,6 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
-use super::crew::Crew;
 use super::print::Printer;
 use super::{Interrupts, PATIENCE, Ports, connect, in_brackets, limit, peer};
 use crate::failure::Failure;
@@ -38,11 +37,8 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         Some(port) => Ports::Served(port),
         None => Ports::Any(1),
     };
-    let bound = arguments.wire.bind(
-        ports,
-        named.as_ref().and_then(|(_, zone)| *zone),
-        Crew::default(),
-    )?;
+    let zone = named.as_ref().and_then(|(_, zone)| *zone);
+    let bound = arguments.wire.bind(ports, zone)?;
     let endpoint = &bound.endpoints[0];
     let association = match (&arguments.host, &named) {
         (Some(host), Some((peer, _))) => {

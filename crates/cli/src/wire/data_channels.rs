@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anabranch_datachannel::{
     BindError, ChannelOptions, Config, DataChannel, Payload, PeerConnection, Reliability,
 };
+use anabranch_explore::Door;
 use anabranch_settings::counted;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -27,6 +28,8 @@ const PAGE: &str = include_str!("data_channels.html");
 const MAX_OFFER: usize = 256 << 10;
 /// The text that has this side close a channel.
 const CLOSE: &str = "/close";
+/// Characters of a label that are printed: the peer chooses up to 65,535 bytes of it, and a line of each.
+const MOST_LABEL: usize = 80;
 
 /// What all requests share.
 #[derive(Clone)]
@@ -56,7 +59,7 @@ pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
         .layer(DefaultBodyLimit::max(MAX_OFFER))
         .with_state(server);
     tokio::select! {
-        ended = axum::serve(listener, routes) => ended.map_err(failed)?,
+        ended = axum::serve(Door::new(listener), routes) => ended.map_err(failed)?,
         () = interrupts.next() => {}
     }
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
@@ -91,12 +94,24 @@ impl From<BindError> for Refusal {
     }
 }
 
+/// Whether a browser says that the page which asks is another server's. It could not read the answer, and each offer keeps a place
+/// until it is found out that nobody comes.
+fn is_of_another_page(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
+}
+
 /// An offer: makes the connection, and answers.
 async fn accept(
     State(server): State<Server>,
     Query(asked): Query<Asked>,
+    headers: HeaderMap,
     offer: String,
 ) -> Result<Response, Refusal> {
+    if is_of_another_page(&headers) {
+        let why = "the offer comes from a page of another server".to_owned();
+        return Err(Refusal(StatusCode::FORBIDDEN, why));
+    }
     let room = Arc::clone(&server.room).try_acquire_owned();
     let permit = room.map_err(|_| {
         let why = "there are as many connections as there may be".to_owned();
@@ -126,7 +141,15 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
     for number in 0..open {
         match peer.open(ChannelOptions::new(format!("from the server {number}"))) {
             Ok(channel) => drop(tokio::spawn(echo(log.clone(), channel))),
-            Err(error) => log.say(error),
+            Err(error) => {
+                // The others cannot be opened, either: a line for each would be up to 65,535.
+                let left = open - number;
+                log.say(format_args!(
+                    "not opened: {}: {error}",
+                    counted(left, "channel")
+                ));
+                break;
+            }
         }
     }
     if peer.connected().await.is_ok() {
@@ -149,10 +172,18 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
     }
 }
 
+/// A label as it is printed.
+fn shown(label: &str) -> String {
+    match label.char_indices().nth(MOST_LABEL) {
+        None => format!("{label:?}"),
+        Some((end, _)) => format!("{:?}...", &label[..end]),
+    }
+}
+
 /// Sends every message back, until either side closes.
 async fn echo(log: Log, channel: DataChannel) {
-    let (id, label) = (channel.id(), channel.label().to_owned());
-    log.say(format_args!("channel {id} {label:?} up"));
+    let (id, label) = (channel.id(), shown(channel.label()));
+    log.say(format_args!("channel {id} {label} up"));
     let (mut messages, mut bytes) = (0_u64, 0);
     while let Some(message) = channel.recv().await {
         if message == Payload::from(CLOSE) {
@@ -170,7 +201,7 @@ async fn echo(log: Log, channel: DataChannel) {
         _ => format!(", {} given up", channel.abandoned()),
     };
     log.say(format_args!(
-        "channel {id} {label:?} closed: {}, {}{given_up}",
+        "channel {id} {label} closed: {}, {}{given_up}",
         counted(messages, "message"),
         counted(bytes, "byte")
     ));

@@ -311,9 +311,20 @@ impl Wire {
         }
     }
 
-    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1). With several threads
-    /// that is done for each, and a peer is served by one of them.
-    fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>, crew: Crew) -> Result<Bound, Failure> {
+    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
+    fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>) -> Result<Bound, Failure> {
+        self.bind_for(ports, peer, Crew::default(), None)
+    }
+
+    /// The same for at most so many associations of a port at a time that peers begin. With several threads that is done for each, which
+    /// has its share of them, and a peer is served by one of them.
+    fn bind_for(
+        &self,
+        ports: Ports<'_>,
+        peer: Option<Zoned>,
+        crew: Crew,
+        most: Option<u32>,
+    ) -> Result<Bound, Failure> {
         let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
         let mut sctp = self.sctp()?;
         let (numbers, accept) = match ports {
@@ -333,6 +344,8 @@ impl Wire {
             it.dscp = self.dscp;
             it.accept = accept;
             it.max_message_size = MOST_MESSAGE as usize;
+            let share = |most: u32| (most as usize).div_ceil(crew.len());
+            it.max_associations = most.map_or(it.max_associations, share);
         });
         let moves = Moves::of(self, &sctp.config)?;
         let (watch, watched) = Watch::new(self)?;

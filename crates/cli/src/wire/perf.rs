@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::arguments::Perf;
-use super::crew::Crew;
 use super::print::{Printer, Written};
 use super::{Bound, Interrupts, NEVER, PATIENCE, Ports, connect, limit, peer};
 use crate::failure::Failure;
@@ -68,7 +67,7 @@ async fn open(arguments: &Perf) -> Result<(Bound, Vec<Association>), Failure> {
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
     let directions = if arguments.bidir { 2 } else { 1 };
     let ports = Ports::Any(usize::from(arguments.parallel) * directions);
-    let bound = arguments.wire.bind(ports, zone, Crew::default())?;
+    let bound = arguments.wire.bind(ports, zone)?;
     let timeout = limit(arguments.connect_timeout);
     let mut associations = Vec::new();
     for endpoint in &bound.endpoints {

@@ -64,7 +64,8 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
     let crew = Crew::of(arguments.threads)?;
-    let bound = arguments.wire.bind(ports, None, crew)?;
+    let most = Some(arguments.associations);
+    let bound = arguments.wire.bind_for(ports, None, crew, most)?;
     let (printer, written) = Printer::stdout();
     // Whoever started it may begin.
     printer.line(if arguments.json {

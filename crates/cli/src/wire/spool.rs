@@ -38,11 +38,14 @@ impl Spool {
         file.flush()?;
         let (end, ends) = channel();
         let thread = thread::spawn(move || {
+            let mut written = Ok(());
             loop {
                 let over = ends.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
-                write(&mut file, &take())?;
+                // What a full disk does not take is let go of all the same: nobody else takes it.
+                let samples = take();
+                written = written.and_then(|()| write(&mut file, &samples));
                 if over {
-                    return Ok(());
+                    return written;
                 }
             }
         });

@@ -5,6 +5,9 @@
 /// Identifier of these messages (a payload protocol identifier that nobody has registered).
 pub const PPID: u32 = 0x616e_6172;
 
+/// The longest text, bytes: all have fewer, and each number is looked for in all of it.
+const MOST_TEXT: usize = 512;
+
 /// What a source is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -93,6 +96,9 @@ impl Text {
     pub fn read(text: &[u8]) -> Option<Self> {
         // Asked of every message that arrives: most are no text, and as long as messages are.
         let text = text.strip_prefix(b"anabranch ")?;
+        if text.len() > MOST_TEXT {
+            return None;
+        }
         let text = std::str::from_utf8(text).ok()?;
         let mut words = text.split(' ');
         let (word, version) = (words.next()?, words.next()?);
@@ -189,6 +195,8 @@ mod tests {
         ] {
             assert_eq!(Text::read(wrong.as_bytes()), None, "{wrong}");
         }
+        let long = format!("anabranch count 1{} messages=7", " x".repeat(300));
+        assert_eq!(Text::read(long.as_bytes()), None);
         let later = b"anabranch count 1 colour=red messages=7";
         assert_eq!(Text::read(later), Some(Text::Count { messages: 7 }));
     }

@@ -19,7 +19,8 @@ use super::trace;
 use crate::failure::Failure;
 use crate::note::note;
 
-/// Samples kept of a run: 24 bytes each. A trace ends there, and says so.
+/// Samples kept of an association: 24 bytes each. A trace ends there, and says so. Of all others together as many are written to
+/// `samples.csv`.
 const MOST_SAMPLES: usize = 20_000_000;
 
 /// An association of an endpoint, by the endpoint's place.
@@ -29,13 +30,47 @@ type Key = (usize, AssociationId);
 #[derive(Default)]
 struct Kept {
     capture: Option<PacketFile<BufWriter<File>>>,
-    /// By endpoint and association, in the order in which those of an endpoint began.
-    associations: BTreeMap<Key, (u32, Observed)>,
+    /// The number of each association, in the order of their beginnings.
+    numbers: BTreeMap<Key, u32>,
+    /// The first by its key: the results directory is of that, and nothing else need be kept of others, of which there may be many.
+    first: Option<(Key, Observed)>,
     /// Those over which data goes out, where others receive: what comes in is only what the ends say to each other.
     senders: BTreeSet<Key>,
-    samples: usize,
+    /// Samples of others than the first.
+    others: usize,
     /// What is not in the spool yet.
     unwritten: Vec<Numbered>,
+}
+
+impl Kept {
+    /// Takes a sample of an association.
+    fn take(&mut self, key: Key, sample: Sample) {
+        let first = self.first.as_ref().map(|(first, _)| *first);
+        if first.is_none_or(|first| key < first) {
+            let start = sample.at;
+            let observed = Observed {
+                start,
+                ..Observed::default()
+            };
+            self.first = Some((key, observed));
+        }
+        match &mut self.first {
+            Some((first, observed)) if *first == key => {
+                if observed.samples.len() == MOST_SAMPLES {
+                    return;
+                }
+                if sample.probe == Probe::Delivered {
+                    observed.deliveries.push((sample.at, sample.value as u64));
+                }
+                observed.samples.push(sample);
+            }
+            _ if self.others == MOST_SAMPLES => return,
+            _ => self.others += 1,
+        }
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(key).or_insert(next);
+        self.unwritten.push((number, sample));
+    }
 }
 
 /// Tells that data goes out over an association whose service is to receive.
@@ -49,7 +84,7 @@ impl Sends {
     pub fn tell(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody asks where nothing is kept of an association.
-        if kept.associations.contains_key(&self.key) {
+        if kept.numbers.contains_key(&self.key) {
             kept.senders.insert(self.key);
         }
     }
@@ -163,27 +198,7 @@ impl Observer for Watch {
     }
 
     fn sample(&mut self, association: AssociationId, sample: Sample) {
-        let mut kept = self.lock();
-        if kept.samples == MOST_SAMPLES {
-            return;
-        }
-        kept.samples += 1;
-        let next = kept.associations.len() as u32;
-        let begin = || {
-            let observed = Observed {
-                start: sample.at,
-                ..Observed::default()
-            };
-            (next, observed)
-        };
-        let key = (self.endpoint, association);
-        let (number, observed) = kept.associations.entry(key).or_insert_with(begin);
-        let numbered = (*number, sample);
-        if sample.probe == Probe::Delivered {
-            observed.deliveries.push((sample.at, sample.value as u64));
-        }
-        observed.samples.push(sample);
-        kept.unwritten.push(numbered);
+        self.lock().take((self.endpoint, association), sample);
     }
 }
 
@@ -232,8 +247,7 @@ impl Watched {
         let Some((directory, mut spool)) = self.trace else {
             return Ok(());
         };
-        let full = kept.samples == MOST_SAMPLES;
-        let Some((key, (_, mut observed))) = kept.associations.pop_first() else {
+        let Some((key, mut observed)) = kept.first.take() else {
             return Err(Failure::Wire(format!(
                 "no association was established, so {} has no series",
                 directory.display()
@@ -241,6 +255,7 @@ impl Watched {
         };
         let sends = kept.senders.contains(&key);
         drop(kept);
+        let full = observed.samples.len() == MOST_SAMPLES;
         observed.failed = failed;
         if sends || !receives {
             observed.deliveries.clear();
@@ -256,5 +271,52 @@ impl Watched {
                 "cannot write the trace {directory}/samples.csv: {error}"
             ))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_net::sctp::{Config, Endpoint};
+
+    use super::*;
+
+    /// Names of associations, in their order.
+    fn ids(count: u8) -> Vec<AssociationId> {
+        let endpoint = Endpoint::new(Config::default(), 5001, [1; 32]);
+        let mut endpoint = endpoint.expect("an endpoint");
+        let peer = |last| [[192, 0, 2, last].into()];
+        let connect = |last| endpoint.connect(0, &peer(last), 5001);
+        (1..=count)
+            .map(connect)
+            .map(|id| id.expect("an association"))
+            .collect()
+    }
+
+    #[test]
+    fn only_of_the_first_association_more_is_kept_than_is_written() {
+        let ids = ids(9);
+        let mut kept = Kept::default();
+        let sample = |at| Sample {
+            at,
+            probe: Probe::Delivered,
+            index: 0,
+            value: 7.0,
+        };
+        // The second endpoint's first comes before the first endpoint's.
+        let order = [(1, 0), (0, 1), (0, 0), (0, 8), (1, 3), (0, 0)];
+        for (at, (endpoint, id)) in (0..).zip(order) {
+            kept.take((endpoint, ids[id]), sample(at));
+        }
+        for at in 100..1_000 {
+            kept.take((0, ids[2 + at as usize % 7]), sample(at));
+            let (key, observed) = kept.first.as_ref().expect("a first");
+            assert_eq!(*key, (0, ids[0]));
+            let times: Vec<Nanos> = observed.samples.iter().map(|it| it.at).collect();
+            assert_eq!((observed.start, times), (2, vec![2, 5]));
+            assert_eq!(observed.deliveries, [(2, 7), (5, 7)]);
+        }
+        let written: Vec<u32> = kept.unwritten.iter().map(|(number, _)| *number).collect();
+        assert_eq!(written[..7], [0, 1, 2, 3, 4, 2, 5]);
+        assert_eq!(written.len(), 906);
     }
 }

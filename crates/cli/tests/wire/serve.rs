@@ -196,6 +196,81 @@ fn metrics_count_open_and_ended_associations() {
     assert_eq!(value(&page, discards), Ok(1.0));
 }
 
+/// An offer of data channels.
+const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n\
+    c=IN IP4 0.0.0.0\r\na=mid:0\r\na=setup:actpass\r\na=sctp-port:5000\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n\
+    a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n";
+
+/// A page of another server cannot take up the places of a server of data channels, and no offer fills its log.
+#[test]
+fn offers_take_little_of_a_server_of_data_channels() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let arguments = [
+        "serve",
+        "data-channels",
+        "--http",
+        "127.0.0.1:0",
+        "--connections",
+        "1",
+    ];
+    let mut server = Beside::start(directory.path(), &arguments);
+    let at = server.port("http://127.0.0.1:");
+    let offer = |query: &str, more: &str| {
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{at}")).expect("it listens");
+        let length = OFFER.len();
+        let request = format!(
+            "POST /offer{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{more}\r\n{OFFER}"
+        );
+        stream.write_all(request.as_bytes()).expect("room");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer.split(' ').nth(1).expect("a status").to_owned()
+    };
+    for site in ["cross-site", "same-site"] {
+        let site = format!("Sec-Fetch-Site: {site}\r\n");
+        assert_eq!(offer("", &site), "403", "{site}");
+    }
+    assert_eq!(
+        offer("?open=65535", "Sec-Fetch-Site: same-origin\r\n"),
+        "200"
+    );
+    let mut line = server.line();
+    while line.starts_with("channel") {
+        line = server.line();
+    }
+    let refused = "not opened: 64511 channels: 1024 channels are open";
+    assert!(line.starts_with(refused), "{line}");
+    signal(&server.child, "TERM");
+    let (status, rest) = server.end();
+    assert_eq!(status, 0);
+    assert!(!rest.contains("not opened"), "{rest}");
+}
+
+/// Who comes beyond what the server is to have is refused, and is served once another has gone.
+#[test]
+fn a_port_has_so_many_associations_as_are_allowed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let arguments = ["serve", "sink", "--udp-port", "0", "--associations", "2"];
+    let server = Beside::start(directory.path(), &arguments);
+    let port = server.port("UDP port").parse().expect("a port");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let bind = || {
+            let config = Config::default().with(|it| it.carrier = Carrier::client());
+            Endpoint::bind(config).expect("a socket")
+        };
+        let peer = || Peer::from(([127, 0, 0, 1], 5_001)).over_udp(port);
+        let connect = async || bind().connect(peer()).await;
+        let first = connect().await.expect("the first");
+        let other = connect().await.expect("the second");
+        assert!(connect().await.is_err());
+        first.shutdown().await.expect("graceful");
+        // The server's side ends a moment later.
+        while connect().await.is_err() {}
+        drop(other);
+    });
+}
+
 /// The log is on standard error, where it is asked for; a filter that cannot be read is an error.
 #[test]
 fn rust_log_says_what_associations_do() {

@@ -52,12 +52,12 @@ impl Progress {
         }
     }
 
-    /// Both together; of the round-trip times the longer.
+    /// Both together; of the round-trip times the longer. The other end tells numbers as it likes.
     fn and(self, other: Self) -> Self {
-        let sum = |one: u64, two: u64| one + two;
+        let sum = u64::saturating_add;
         Self {
-            bytes: self.bytes + other.bytes,
-            messages: self.messages + other.messages,
+            bytes: sum(self.bytes, other.bytes),
+            messages: sum(self.messages, other.messages),
             retransmitted: both(self.retransmitted, other.retransmitted, sum),
             timeouts: both(self.timeouts, other.timeouts, sum),
             abandoned: both(self.abandoned, other.abandoned, sum),
@@ -555,6 +555,10 @@ mod tests {
         assert_eq!(sum.done.srtt, Some(0.1));
         assert_eq!(sum.bits_per_second(), Some(1_600.0));
         assert!(lines.sum(Direction::Receives).is_none());
+        let most = || line(0.0, 2.0, u64::MAX, None);
+        let most = Lines::of(vec![most(), most()]);
+        let sum = most.sum(Direction::Sends).expect("a sum");
+        assert_eq!(sum.done.bytes, u64::MAX);
         let text = lines.text(false, |_| String::new());
         assert_eq!(text.lines().count(), 3);
         assert!(
