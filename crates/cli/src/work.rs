@@ -434,8 +434,11 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A page of the manual by its name.
+type Page = (&'static str, fn() -> String);
+
 /// The pages that are no transport's.
-const PAGES: [(&str, fn() -> String); 2] = [("keys", manual::keys), ("metrics", manual::metrics)];
+const PAGES: [Page; 2] = [("keys", manual::keys), ("metrics", manual::metrics)];
 
 /// Prints the manual's page of settings, or the part about one transport, or the page of keys or of metrics.
 pub fn settings(transport: Option<&str>) -> Result<(), Failure> {

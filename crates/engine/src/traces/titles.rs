@@ -43,8 +43,8 @@ pub fn of_values(title: &str, unit_without: &'static str) -> Result<&'static str
 /// The unit that the last word of a title is, if it is one.
 fn unit(title: &str, known: &[(&[&str], &'static str)]) -> Result<Option<&'static str>, String> {
     let is_part = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '%');
-    let words = title.split(|c: char| !is_part(c));
-    let Some(last) = words.filter(|word| !word.is_empty()).next_back() else {
+    let mut words = title.split(|c: char| !is_part(c));
+    let Some(last) = words.rfind(|word| !word.is_empty()) else {
         return Ok(None);
     };
     let lower = last.to_ascii_lowercase();

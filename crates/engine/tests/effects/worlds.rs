@@ -1,7 +1,7 @@
 //! Small worlds in which as much as possible happens, and what happened in them as a number.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -388,7 +388,7 @@ pub type Given = Vec<(String, String)>;
 /// What happened, by world, depth and settings: each is run once.
 pub struct Runs<'a> {
     kind: &'a TransportKind,
-    known: HashMap<(usize, Depth, String), Option<u64>>,
+    known: BTreeMap<(usize, Depth, String), Option<u64>>,
     pub count: usize,
     /// The worlds that the transport can be in.
     pub places: Vec<usize>,
@@ -404,7 +404,7 @@ impl<'a> Runs<'a> {
     pub fn new(kind: &'a TransportKind) -> Self {
         let mut all = Self {
             kind,
-            known: HashMap::new(),
+            known: BTreeMap::new(),
             count: 0,
             places: Vec::new(),
         };

@@ -156,9 +156,9 @@ fn ns2_counts_a_retransmission_before_which_more_was_marked() {
     for highest in 1..=4 {
         rig.sack_and_drain(0, &[(1, highest)]);
     }
-    assert_eq!(rig.sack_and_drain(5, &[]), [], "the window is full");
+    assert!(rig.sack_and_drain(5, &[]).is_empty(), "the window is full");
     for highest in 7..=9 {
-        assert_eq!(rig.sack_and_drain(5, &[(7, highest)]), []);
+        assert!(rig.sack_and_drain(5, &[(7, highest)]).is_empty());
     }
     assert_eq!(rig.sack_and_drain(5, &[(7, 10)]), [5], "6 waits");
     // 6 was only late: nothing is marked any more, and new data has its turn, three packets of Max.Burst 4.
