@@ -404,6 +404,11 @@ impl Sender {
         } else {
             self.mark_path(id, earliest, paths);
         }
+        // What was sent later flies on, and is watched also where nothing that was marked goes again.
+        let entry = paths.get_mut(id);
+        if entry.flightsize > 0 {
+            entry.start_t3(now);
+        }
         self.forward_due |= self.forward_pending(); // RFC 3758 §3.5 A5
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
             self.recovery_until = None; // slow start begins anew; all that was lost is marked
