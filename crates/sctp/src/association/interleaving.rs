@@ -69,7 +69,8 @@ impl Association {
         forward: &IForwardTsn,
         discards: &mut Discards,
     ) {
-        if !self.state.receives_data() || !self.tx.is_interleaving() {
+        if !self.state.receives_data() || !self.tx.is_interleaving() || self.is_unsure_of_numbers()
+        {
             return discards.count(Discard::Unexpected);
         }
         let Some(rx) = &mut self.rx else {

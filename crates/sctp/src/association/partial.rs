@@ -142,7 +142,7 @@ impl Association {
         forward: &ForwardTsn,
         discards: &mut Discards,
     ) {
-        if !self.state.receives_data() {
+        if !self.state.receives_data() || self.is_unsure_of_numbers() {
             return discards.count(Discard::Unexpected);
         }
         let Some(rx) = &mut self.rx else {

@@ -434,6 +434,12 @@ impl Association {
         }
     }
 
+    /// Whether the peer may have let all numbers begin anew, or not: to which numbers a FORWARD TSN belongs is not known then. It counts as
+    /// not arrived, as DATA does, and comes again.
+    pub(in super::super) fn is_unsure_of_numbers(&self) -> bool {
+        self.reconfiguration().is_some_and(|it| it.is_unsure())
+    }
+
     /// Takes what was held, once nothing is.
     pub(super) fn release_held(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
         if let Some(reconfig) = self.reconfiguration_mut()
