@@ -54,6 +54,7 @@ bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback
 	$(BENCH) many -- --write
 	$(BENCH) many -- time 7 --write
 	$(BENCH) pings -- 5 --write
+	$(BENCH) crowds -- 3 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
 	$(BENCH) losses -- 3 --write

@@ -16,6 +16,7 @@ pub mod arrival;
 pub mod callgrind;
 pub mod contest;
 pub mod page;
+pub mod processors;
 pub mod raw;
 pub mod siege;
 pub mod standing;

@@ -4,14 +4,19 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::pin::pin;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_bench::contest::{Conditions, End};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
-use super::{Outcome, Score, WARM_UP, Watch, between, runtime};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
+
+use super::{BUSY, Outcome, Score, WARM_UP, Watch, between, runtime};
 
 /// How long an end of a plain loop listens before it looks at its timers, and how long who answers goes on when nobody asks.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -109,13 +114,36 @@ fn text(error: Box<dyn Error>) -> String {
 
 /// Both ends by a plain loop.
 pub fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
+    by_loops::<E>(pings, Duration::ZERO)
+}
+
+/// The same, and each end looks for a while before it sleeps.
+pub fn by_a_busy_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
+    by_loops::<E>(pings, BUSY)
+}
+
+fn by_loops<E: End<Packet: From<Vec<u8>>>>(pings: u32, busy: Duration) -> Outcome<Score> {
     between(
         |socket, to| {
-            let score = turn_by_turn(Turns::<E>::new(0, pings)?, &socket, to)?;
+            let score = turn_by_turn(Turns::<E>::new(0, pings)?, &socket, to, busy)?;
             Ok(score.ok_or("it ended without a score")?)
         },
-        move |socket, to| turn_by_turn(Turns::<E>::new(1, pings)?, &socket, to).map(|_| ()),
+        move |socket, to| turn_by_turn(Turns::<E>::new(1, pings)?, &socket, to, busy).map(|_| ()),
     )
+}
+
+/// The next packet; waits for it, after having looked for so long.
+fn receive(socket: &UdpSocket, buffer: &mut [u8], busy: Duration) -> std::io::Result<usize> {
+    if !busy.is_zero() {
+        let begin = Instant::now();
+        while begin.elapsed() < busy {
+            match recv(socket.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
+                Err(Errno::EAGAIN) => thread::yield_now(),
+                result => return Ok(result?),
+            }
+        }
+    }
+    socket.recv(buffer)
 }
 
 /// Receive, take, read, send. Gives the score, of who asks; who answers ends when nobody asks any more.
@@ -123,6 +151,7 @@ fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     mut turns: Turns<E>,
     socket: &UdpSocket,
     to: SocketAddr,
+    busy: Duration,
 ) -> Outcome<Option<Score>> {
     socket.set_read_timeout(Some(PATIENCE))?;
     let (mut buffer, mut quiet) = ([0; ROOM], Duration::ZERO);
@@ -131,7 +160,7 @@ fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
         for packet in turns.wire.drain(..) {
             socket.send_to(packet.as_ref(), to)?;
         }
-        match socket.recv(&mut buffer) {
+        match receive(socket, &mut buffer, busy) {
             Ok(length) => {
                 quiet = Duration::ZERO;
                 turns.take(&buffer[..length])?;

@@ -14,8 +14,10 @@ mod udp;
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::thread;
-use std::time::Instant;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anabranch_bench::callgrind;
 use anabranch_bench::contest::Conditions;
@@ -24,11 +26,12 @@ use anabranch_bench::contest::ours::Ours;
 use anabranch_bench::contest::rtc_sctp::RtcSctp;
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
+use anabranch_bench::processors;
 use anabranch_bench::standing::{self, Figure};
 use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions, ThreadRuntime};
 use bytes::Bytes;
 use cpu_time::ProcessTime;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::CpuSet;
 
 use self::loops::{by_a_loop, by_a_task};
 use self::udp::{Calls, udp_alone};
@@ -50,7 +53,7 @@ struct Score {
     processor: f64,
 }
 
-const CONTESTANTS: [(&str, Race); 12] = [
+const CONTESTANTS: [(&str, Race); 15] = [
     ("anabranch, its driver", |pings| {
         by_the_driver(pings, Home::Task)
     }),
@@ -79,6 +82,18 @@ const CONTESTANTS: [(&str, Race); 12] = [
     ("UDP alone, by the driver's calls", |pings| {
         udp_alone(pings, Calls::Driver)
     }),
+    (
+        "anabranch, its driver, a thread of its own, busy",
+        |pings| by_the_driver(pings, Home::BusyThread),
+    ),
+    (
+        "anabranch, plain loop, busy",
+        loops::by_a_busy_loop::<Ours<true>>,
+    ),
+    (
+        "dcsctp, no log, plain loop, busy",
+        loops::by_a_busy_loop::<Silent<true>>,
+    ),
 ];
 
 /// Places among them: this stack on a thread of its own, by the plain loop and in a plain task; dcsctp by the loop and in the task; and the
@@ -89,6 +104,17 @@ const DCSCTP: usize = 4;
 const TASK: usize = 6;
 const DCSCTP_TASK: usize = 7;
 const CALLS: usize = 11;
+/// The first of those that look for a while before they sleep.
+const BUSIES: usize = 12;
+/// Those that have a processor for each end.
+const APART: [usize; 7] = [THREAD, LOOP, DCSCTP, 9, BUSIES, BUSIES + 1, BUSIES + 2];
+
+/// How long they look.
+const BUSY: Duration = Duration::from_micros(50);
+
+/// The processors, and whether the ends have one each.
+static PROCESSORS: OnceLock<CpuSet> = OnceLock::new();
+static ARE_APART: AtomicBool = AtomicBool::new(false);
 
 fn main() -> Outcome<()> {
     let (arguments, write) = page::arguments();
@@ -97,81 +123,110 @@ fn main() -> Outcome<()> {
         return race(pings.parse()?).map(|_| ());
     }
     let rounds = arguments.first().map_or(Ok(5), |it| it.parse::<u32>())?;
-    stay_on_one_processor()?;
-    let mut scores: Vec<Vec<Score>> = CONTESTANTS.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds.max(1) {
-        for (scores, (name, race)) in scores.iter_mut().zip(CONTESTANTS) {
-            scores.push(race(MEASURED).map_err(|error| format!("{name}: {error}"))?);
-        }
-    }
+    let allowed = processors::allowed()?;
+    let all = PROCESSORS.get_or_init(|| allowed);
+    processors::stay_on(all, 1)?;
+    let scores = race_all(rounds, &Vec::from_iter(0..CONTESTANTS.len()))?;
     let mut page = Page::open("pings", write).map_err(|error| error.to_string())?;
     page.line(&format!("Median of {} rounds.", rounds.max(1)));
     page.line("");
     page.line("| stack | pings/s | least - most | processor, us a ping | instructions a ping | ours by it, pings/s | ours by it, processor |");
     page.line("|---|---|---|---|---|---|---|");
     for (number, ((name, _), score)) in CONTESTANTS.iter().zip(&scores).enumerate() {
-        let rates = || score.iter().map(|it| 1.0 / it.wall);
         let ours = || scores[0].iter().zip(score);
         page.line(&format!(
-            "| {name} | {:.0} | {:.0} - {:.0} | {:.1} | {:.0} | {:.2} | {:.2} |",
-            median(rates()),
-            rates().fold(f64::MAX, f64::min),
-            rates().fold(0.0, f64::max),
-            median(score.iter().map(|it| it.processor * 1e6)),
+            "| {name} | {} | {:.0} | {:.2} | {:.2} |",
+            in_cells(score),
             instructions(number)?,
             median(ours().map(|(ours, it)| it.wall / ours.wall)),
             median(ours().map(|(ours, it)| it.processor / ours.processor)),
         ));
     }
+    if all.count() > 1 {
+        ARE_APART.store(true, Ordering::Relaxed);
+        page.line("");
+        page.line(
+            "| stack, a processor for each end | pings/s | least - most | processor, us a ping |",
+        );
+        page.line("|---|---|---|---|");
+        for (number, score) in APART.into_iter().zip(race_all(rounds, &APART)?) {
+            page.line(&format!(
+                "| {} | {} |",
+                CONTESTANTS[number].0,
+                in_cells(&score)
+            ));
+        }
+    }
     page.close().map_err(|error| error.to_string())?;
     if write {
-        // Like with like: by our driver and in a task of tokio's, and by a plain loop.
-        let by_dcsctp = |place: usize, dcsctp: usize, of: fn(&Score) -> f64| {
-            let pairs = scores[place].iter().zip(&scores[dcsctp]);
-            median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
-        };
-        let pairs = [
-            ("by the driver, by dcsctp's in a task", 0, DCSCTP_TASK),
-            (
-                "by the driver on a thread, by dcsctp's in a task",
-                THREAD,
-                DCSCTP_TASK,
-            ),
-            ("by the driver, by dcsctp's plain loop", 0, DCSCTP),
-            (
-                "by the driver on a thread, by dcsctp's plain loop",
-                THREAD,
-                DCSCTP,
-            ),
-            ("by one loop for both, by dcsctp's", LOOP, DCSCTP),
-            ("by one task for both, by dcsctp's", TASK, DCSCTP_TASK),
-        ];
-        let wall: fn(&Score) -> f64 = |it| it.wall;
-        let processor: fn(&Score) -> f64 = |it| it.processor;
-        let ways = [("", wall), (", processor", processor)];
-        let figures = ways.into_iter().flat_map(|(way, of)| {
-            pairs.map(|(what, ours, theirs)| {
-                // What the driver's calls alone allow.
-                let limit = [0, THREAD]
-                    .contains(&ours)
-                    .then(|| by_dcsctp(CALLS, theirs, of));
-                let before = (way.is_empty() && (ours, theirs) == (0, DCSCTP)).then_some(0.90);
-                let ratio = Figure::ratio(by_dcsctp(ours, theirs, of), before, 1.0);
-                (format!("pings {what}{way}"), Figure { limit, ..ratio })
-            })
-        });
-        standing::note(figures.collect()).map_err(|error| error.to_string())?;
+        note(&scores)?;
     }
     Ok(())
 }
 
-/// Keeps this thread, and those that it will start, on the last of the processors that it may use.
-fn stay_on_one_processor() -> Outcome<()> {
-    let allowed = sched_getaffinity(None)?;
-    let last = (0..CpuSet::MAX_CPU).rev().find(|it| allowed.is_set(*it));
-    let mut one = CpuSet::new();
-    one.set(last.ok_or("no processor")?);
-    Ok(sched_setaffinity(None, &one)?)
+/// Puts the ratios to dcsctp into `bench/standing.json`.
+fn note(scores: &[Vec<Score>]) -> Outcome<()> {
+    // Like with like: by our driver and in a task of tokio's, and by a plain loop.
+    let by_dcsctp = |place: usize, dcsctp: usize, of: fn(&Score) -> f64| {
+        let pairs = scores[place].iter().zip(&scores[dcsctp]);
+        median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
+    };
+    let pairs = [
+        ("by the driver, by dcsctp's in a task", 0, DCSCTP_TASK),
+        (
+            "by the driver on a thread, by dcsctp's in a task",
+            THREAD,
+            DCSCTP_TASK,
+        ),
+        ("by the driver, by dcsctp's plain loop", 0, DCSCTP),
+        (
+            "by the driver on a thread, by dcsctp's plain loop",
+            THREAD,
+            DCSCTP,
+        ),
+        ("by one loop for both, by dcsctp's", LOOP, DCSCTP),
+        ("by one task for both, by dcsctp's", TASK, DCSCTP_TASK),
+    ];
+    let wall: fn(&Score) -> f64 = |it| it.wall;
+    let processor: fn(&Score) -> f64 = |it| it.processor;
+    let ways = [("", wall), (", processor", processor)];
+    let figures = ways.into_iter().flat_map(|(way, of)| {
+        pairs.map(|(what, ours, theirs)| {
+            // What the driver's calls alone allow.
+            let limit = [0, THREAD]
+                .contains(&ours)
+                .then(|| by_dcsctp(CALLS, theirs, of));
+            let before = (way.is_empty() && (ours, theirs) == (0, DCSCTP)).then_some(0.90);
+            let ratio = Figure::ratio(by_dcsctp(ours, theirs, of), before, 1.0);
+            (format!("pings {what}{way}"), Figure { limit, ..ratio })
+        })
+    });
+    standing::note(figures.collect()).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// What those of the contestants score, in turn in each round.
+fn race_all(rounds: u32, those: &[usize]) -> Outcome<Vec<Vec<Score>>> {
+    let mut scores: Vec<Vec<Score>> = those.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds.max(1) {
+        for (scores, number) in scores.iter_mut().zip(those) {
+            let (name, race) = CONTESTANTS[*number];
+            scores.push(race(MEASURED).map_err(|error| format!("{name}: {error}"))?);
+        }
+    }
+    Ok(scores)
+}
+
+/// The rates and the processor time of a contestant.
+fn in_cells(scores: &[Score]) -> String {
+    let rates = || scores.iter().map(|it| 1.0 / it.wall);
+    format!(
+        "{:.0} | {:.0} - {:.0} | {:.1}",
+        median(rates()),
+        rates().fold(f64::MAX, f64::min),
+        rates().fold(0.0, f64::max),
+        median(scores.iter().map(|it| it.processor * 1e6)),
+    )
 }
 
 /// Instructions of the process, without those of the system, a ping of the contestant of that number.
@@ -214,6 +269,20 @@ impl Watch {
     }
 }
 
+/// A thread for the end that answers.
+fn other_end<T: Send + 'static>(
+    end: impl FnOnce() -> Outcome<T> + Send + 'static,
+) -> JoinHandle<Outcome<T>> {
+    // Those that this thread may use are no more all that there are.
+    let all = PROCESSORS
+        .get()
+        .filter(|_| ARE_APART.load(Ordering::Relaxed));
+    thread::spawn(move || {
+        all.map_or(Ok(()), |all| processors::stay_on_those(all, 1..2))?;
+        end()
+    })
+}
+
 /// Two ends, `caller` here and `called` in a thread of its own, which are told their sockets and where the other is.
 fn between(
     caller: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<Score>,
@@ -221,7 +290,7 @@ fn between(
 ) -> Outcome<Score> {
     let [a, z] = [UdpSocket::bind((HERE, 0))?, UdpSocket::bind((HERE, 0))?];
     let (at_a, at_z) = (a.local_addr()?, z.local_addr()?);
-    let other = thread::spawn(move || called(z, at_a));
+    let other = other_end(move || called(z, at_a));
     let score = caller(a, at_z)?;
     other.join().map_err(|_| "the other end panicked")??;
     Ok(score)
@@ -253,6 +322,8 @@ enum Home {
     BlockOn,
     /// The thread itself, without an async runtime.
     Thread,
+    /// The same, which looks for a while before it sleeps.
+    BusyThread,
 }
 
 /// Runs an end in a runtime of its own.
@@ -267,6 +338,7 @@ fn run<T: Send + 'static>(
         }
         Home::BlockOn => runtime()?.block_on(end),
         Home::Thread => ThreadRuntime::new()?.block_on(end),
+        Home::BusyThread => ThreadRuntime::new()?.busy_poll(BUSY).block_on(end),
     }
 }
 
@@ -283,7 +355,7 @@ fn by_the_driver(pings: u32, home: Home) -> Outcome<Score> {
         server.close().await;
         Ok(())
     };
-    let other = thread::spawn(move || run(answering, home));
+    let other = other_end(move || run(answering, home));
     let asking = async move {
         let client = endpoint(Config::default())?;
         let peer = Peer::new([HERE], PORT).over_udp(told.recv()?);

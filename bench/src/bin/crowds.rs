@@ -1,0 +1,311 @@
+//! Many associations at once over UDP on the loopback interface, on one processor and on two: each sends a message of 100 bytes, waits
+//! until it is back, and sends the next. The server is one endpoint in tokio's threads, or has a shard for each processor, on a thread of its
+//! own. Clients are endpoints with an SCTP port each, and some of them share a UDP socket. Both ends are threads of this process.
+//!
+//! `crowds [ROUNDS] [--write]`, 3 unless told; `--write` also puts the table into `bench/README.md`, and what two processors give into
+//! `bench/standing.json`. `crowds one HOME PROCESSORS ASSOCIATIONS MESSAGES` is one of them alone, with about so many messages, for profiles.
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+#![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
+use std::error::Error;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anabranch_bench::page::{self, Page};
+use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::{median, processors};
+use anabranch_net::{
+    Association, Carrier, Config, Endpoint, Peer, SendOptions, Shard, SharedSockets, ThreadRuntime,
+    ThreadSpawner,
+};
+use bytes::Bytes;
+use cpu_time::ProcessTime;
+
+/// Associations at a time.
+const CROWDS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
+/// Processors.
+const PROCESSORS: [usize; 2] = [1, 2];
+/// Bytes of a message.
+const MESSAGE: usize = 100;
+/// How long all talk before anything is measured, and while it is.
+const WARM_UP: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(2);
+/// How long all may take to come up.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// UDP sockets of a thread of clients, at most.
+const SOCKETS: usize = 64;
+/// Handshakes of a thread at a time: the others wait for those before.
+const AT_ONCE: usize = 64;
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PORT: u16 = 5_001;
+/// The first port of a client.
+const CLIENTS: u16 = 10_000;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Where the ends live.
+#[derive(Clone, Copy, PartialEq)]
+enum Home {
+    /// One endpoint, in a runtime of tokio's with a thread for each processor.
+    Tokio,
+    /// A shard of it for each processor, on a thread of its own.
+    Shards,
+}
+
+const HOMES: [(Home, &str); 2] = [
+    (Home::Tokio, "one endpoint, tokio's threads"),
+    (Home::Shards, "a shard and a thread a processor"),
+];
+
+/// Messages that came back, and what they cost.
+#[derive(Clone, Copy)]
+struct Score {
+    /// Messages to and fro, a second.
+    rate: f64,
+    /// Of the processors, both ends, seconds a message to and fro.
+    processor: f64,
+}
+
+/// What all threads share.
+#[derive(Default)]
+struct Crowd {
+    up: AtomicUsize,
+    answered: AtomicU64,
+}
+
+fn main() -> Outcome<()> {
+    let (arguments, write) = page::arguments();
+    if let [_, home, count, many, messages] = &arguments[..] {
+        let (home, _) = HOMES[home.parse::<usize>()?];
+        processors::stay_on(&processors::allowed()?, count.parse()?)?;
+        let score = race(home, count.parse()?, many.parse()?, Some(messages.parse()?))?;
+        println!("{:.2} us of processor", score.processor * 1e6);
+        return Ok(());
+    }
+    let rounds = arguments.first().map_or(Ok(3), |it| it.parse::<u32>())?;
+    let allowed = processors::allowed()?;
+    let told = |error: Box<dyn Error>| error.to_string();
+    let mut page = Page::open("crowds", write).map_err(told)?;
+    page.line(&format!("Medians of {} rounds.", rounds.max(1)));
+    page.line("");
+    page.line("| associations | server | messages/s, 1 processor | us of processor | messages/s, 2 processors | us of processor | 2 by 1 |");
+    page.line("|---|---|---|---|---|---|---|");
+    let mut figures = Vec::new();
+    for many in CROWDS {
+        for (home, name) in HOMES {
+            let mut scores = PROCESSORS.map(|_| Vec::new());
+            for _ in 0..rounds.max(1) {
+                for (scores, count) in scores.iter_mut().zip(PROCESSORS) {
+                    processors::stay_on(&allowed, count)?;
+                    let score = race(home, count, many, None);
+                    scores.push(score.map_err(|it| format!("{many}, {name}: {it}"))?);
+                }
+            }
+            let [one, two] = &scores;
+            let of = |scores: &[Score], what: fn(&Score) -> f64| median(scores.iter().map(what));
+            let gain = median(one.iter().zip(two).map(|(one, two)| two.rate / one.rate));
+            page.line(&format!(
+                "| {many} | {name} | {:.0} | {:.2} | {:.0} | {:.2} | {gain:.2} |",
+                of(one, |it| it.rate),
+                of(one, |it| it.processor * 1e6),
+                of(two, |it| it.rate),
+                of(two, |it| it.processor * 1e6),
+            ));
+            if many == 10_000 {
+                let what = format!("crowd of {many}, {name}, 2 processors by 1");
+                figures.push((what, Figure::ratio(gain, None, 1.5)));
+            }
+        }
+    }
+    page.close().map_err(told)?;
+    if write {
+        standing::note(figures).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// So many associations on so many processors, for a while, or until so many messages came back.
+fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Outcome<Score> {
+    let threads = match home {
+        Home::Tokio => 1,
+        Home::Shards => processors.min(many),
+    };
+    let crowd = Arc::new(Crowd::default());
+    let mut ends = Vec::new();
+    let shards = Shard::open(&settings(Config::server(PORT)), threads)?;
+    let port = shards[0].local_addresses()[0].port();
+    for (number, shard) in shards.into_iter().enumerate() {
+        // The first ones have one more.
+        let share = (many + threads - 1 - number) / threads;
+        let (tell, told) = mpsc::channel();
+        let (over, is_over) = tokio::sync::oneshot::channel();
+        let server = on_a_thread(home, processors, move |spawn| {
+            serve(shard, tell, is_over, spawn)
+        });
+        told.recv()?;
+        let (stop, is_stopped) = tokio::sync::oneshot::channel();
+        let of_all = Arc::clone(&crowd);
+        let clients = on_a_thread(home, processors, move |spawn| {
+            ask(port, share, of_all, is_stopped, spawn)
+        });
+        ends.push((server, over, clients, stop));
+    }
+    let begin = Instant::now();
+    while crowd.up.load(Ordering::Relaxed) < many {
+        if begin.elapsed() > PATIENCE || ends.iter().any(|it| it.2.is_finished()) {
+            return Err(format!("{} came up", crowd.up.load(Ordering::Relaxed)).into());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    if messages.is_none() {
+        thread::sleep(WARM_UP);
+    }
+    let now = || {
+        (
+            crowd.answered.load(Ordering::Relaxed),
+            Instant::now(),
+            ProcessTime::now(),
+        )
+    };
+    let (before, begin, processor) = now();
+    match messages {
+        None => thread::sleep(LONG),
+        Some(messages) => {
+            while crowd.answered.load(Ordering::Relaxed) < before + messages {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    let answered = (crowd.answered.load(Ordering::Relaxed) - before) as f64;
+    let score = Score {
+        rate: answered / begin.elapsed().as_secs_f64(),
+        processor: processor.elapsed().as_secs_f64() / answered,
+    };
+    for (server, over, clients, stop) in ends {
+        drop(stop);
+        clients.join().map_err(|_| "a client's thread panicked")??;
+        drop(over);
+        server.join().map_err(|_| "a server's thread panicked")??;
+    }
+    Ok(score)
+}
+
+/// How an end starts a task of its runtime's.
+type Spawn = Box<dyn Fn(Task) + Send + Sync>;
+
+/// A thread with a runtime for what `end` makes of it.
+fn on_a_thread<F>(
+    home: Home,
+    processors: usize,
+    end: impl FnOnce(Spawn) -> F + Send + 'static,
+) -> JoinHandle<Outcome<()>>
+where
+    F: Future<Output = Outcome<()>> + Send + 'static,
+{
+    thread::spawn(move || match home {
+        Home::Tokio => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            let runtime = builder.worker_threads(processors).enable_all().build()?;
+            let handle = runtime.handle().clone();
+            let end = end(Box::new(move |task| drop(handle.spawn(task))));
+            runtime.block_on(runtime.spawn(end))?
+        }
+        Home::Shards => {
+            let runtime = ThreadRuntime::new()?;
+            let spawner: ThreadSpawner = runtime.spawner();
+            runtime.block_on(end(Box::new(move |task| drop(spawner.spawn(task)))))
+        }
+    })
+}
+
+/// Settings of an end: at a UDP port of its own.
+fn settings(config: Config) -> Config {
+    config.with(|it| {
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.addresses = vec![HERE];
+        it.backlog = 1_024;
+    })
+}
+
+/// A server that gives back what comes, until it is told that all is over.
+async fn serve(
+    shard: Shard,
+    tell: mpsc::Sender<()>,
+    mut is_over: tokio::sync::oneshot::Receiver<()>,
+    spawn: Spawn,
+) -> Outcome<()> {
+    let server = shard.bind()?;
+    tell.send(())?;
+    loop {
+        tokio::select! {
+            association = server.accept() => spawn(Box::pin(echo(association?))),
+            _ = &mut is_over => return Ok(()),
+        }
+    }
+}
+
+async fn echo(association: Association) {
+    while let Ok(Some(message)) = association.recv().await {
+        let answer = association.send(0, message.bytes, SendOptions::default());
+        if answer.await.is_err() {
+            return;
+        }
+    }
+}
+
+/// So many clients, which ask until they are told to stop.
+async fn ask(
+    port: u16,
+    share: usize,
+    crowd: Arc<Crowd>,
+    is_stopped: tokio::sync::oneshot::Receiver<()>,
+    spawn: Spawn,
+) -> Outcome<()> {
+    // The system spreads those who call by where they call from.
+    let config = settings(Config::default());
+    let sockets = (0..SOCKETS.min(share)).map(|_| SharedSockets::open(&config));
+    let sockets: Vec<SharedSockets> = sockets.collect::<Result<_, _>>()?;
+    let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
+    let (stopped, watch) = tokio::sync::watch::channel(false);
+    for number in 0..share {
+        let config = settings(Config::default()).with(|it| it.port = CLIENTS + number as u16);
+        let client = Endpoint::bind_on(&sockets[number % sockets.len()], config)?;
+        let (crowd, gate) = (Arc::clone(&crowd), Arc::clone(&gate));
+        let watch = watch.clone();
+        spawn(Box::pin(async move {
+            let Ok(place) = gate.acquire().await else {
+                return;
+            };
+            let peer = Peer::new([HERE], PORT).over_udp(port);
+            let Ok(association) = client.connect(peer).await else {
+                return;
+            };
+            drop(place);
+            crowd.up.fetch_add(1, Ordering::Relaxed);
+            while !*watch.borrow() && once(&association).await {
+                crowd.answered.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    drop(watch);
+    let _ = is_stopped.await;
+    stopped.send_replace(true);
+    stopped.closed().await;
+    Ok(())
+}
+
+/// A message to and fro; whether it came back.
+async fn once(association: &Association) -> bool {
+    let question = Bytes::from_static(&[0x5a; MESSAGE]);
+    let sent = association.send(0, question, SendOptions::default());
+    sent.await.is_ok() && matches!(association.recv().await, Ok(Some(_)))
+}
