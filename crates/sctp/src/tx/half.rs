@@ -220,6 +220,19 @@ impl SendingHalf {
         }
     }
 
+    /// As [`Sender::lose_path`].
+    pub(crate) fn lose_path(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        if let Some(sender) = self.get_mut() {
+            sender.lose_path(now, id, paths, trace);
+        }
+    }
+
     /// As [`Sender::drops_probe`].
     pub(crate) fn drops_probe(&mut self) -> bool {
         self.get_mut().is_some_and(Sender::drops_probe)

@@ -432,6 +432,23 @@ impl Sender {
         }
     }
 
+    /// Nothing can come any more of what is in flight on a path: a timeout, which where losses are found by time leaves what was sent of late,
+    /// and the rest is lost as well.
+    pub fn lose_path(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+        let entry = paths.get_mut(id);
+        if entry.t3_deadline.is_none() {
+            return;
+        }
+        entry.t3_deadline = Some(now);
+        self.handle_t3(now, id, paths, trace);
+        let rest = paths.get(id).earliest;
+        let rest = rest.and_then(|bound| self.outstanding.earliest_on(id, bound));
+        if let Some(earliest) = rest.filter(|_| self.finds_by_time()) {
+            self.mark_path(id, earliest, paths);
+            self.trace_flight(now, id, paths.get(id), trace);
+        }
+    }
+
     /// The peer's window has opened after it dropped a probe: that is sent again now, not when its timeout, which has doubled
     /// with every probe, is over. A probe not a round trip old may still be answered.
     pub(super) fn repeat_probe(&mut self, now: Nanos, paths: &mut Paths) {

@@ -210,12 +210,8 @@ impl Association {
         if self.paths.get(id).disowned {
             return;
         }
-        let entry = self.paths.get_mut(id);
-        let address = entry.path.remote;
-        if entry.t3_deadline.is_some() {
-            entry.t3_deadline = Some(now);
-            self.tx.handle_t3(now, id, &mut self.paths, &mut self.trace);
-        }
+        let address = self.paths.get(id).path.remote;
+        self.tx.lose_path(now, id, &mut self.paths, &mut self.trace);
         self.paths.get_mut(id).t3_deadline = None;
         self.paths.give_up(id);
         self.addresses_changed = true;

@@ -105,9 +105,8 @@ impl Association {
     /// lost: nothing was heard of it, and perhaps nothing could be.
     fn move_path(&mut self, now: Nanos, id: PathId, local: IpAddr, was_mute: bool) {
         let config = Arc::clone(&self.config);
-        if was_mute && self.paths.get(id).t3_deadline.is_some() {
-            self.paths.get_mut(id).t3_deadline = Some(now);
-            self.tx.handle_t3(now, id, &mut self.paths, &mut self.trace);
+        if was_mute {
+            self.tx.lose_path(now, id, &mut self.paths, &mut self.trace);
         }
         let entry = self.paths.get_mut(id);
         entry.move_to(&config, local);
