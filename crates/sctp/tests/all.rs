@@ -24,6 +24,7 @@ mod crowd;
 mod cves;
 mod cves_of_extensions;
 mod ecn;
+mod endurance;
 mod events;
 mod failover;
 mod formats;

@@ -1,0 +1,283 @@
+//! Any extensions together, both sides at work, over a path that loses, delays, repeats, bends and marks: once it is sound again, all that
+//! was sent reliably arrives, nothing stays in flight, the window is open, and the association ends as it should.
+
+use anabranch_sctp::{
+    AddressChange, AssociationId, Authentication, CloseReason, Config, SendOptions, StateName,
+    ZeroChecksum,
+};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::common::{A, Fate, World, Z, address, seeds};
+
+/// Plays of one run of the tests.
+const USUAL: u64 = 400;
+const STEPS: u64 = 150;
+const RECEIVE_BUFFER: u32 = 20_000;
+/// The last byte of what is sent reliably, and of nothing else.
+const RELIABLE: u8 = 0xEE;
+const HOSTS: [usize; 2] = [A, Z];
+
+/// Random numbers of a seed.
+struct Random(Pcg64Mcg);
+
+impl Random {
+    fn of(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.0.next_u64() % most
+    }
+
+    fn once_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+}
+
+/// What is on, a bit each.
+#[derive(Clone, Copy, Debug)]
+struct Mixture(u64);
+
+impl Mixture {
+    const PARTIAL_RELIABILITY: u64 = 0;
+    const SEVERAL_HOMES: u64 = 3;
+    const AUTHENTICATION: u64 = 4;
+    const ZERO_CHECKSUM: u64 = 7;
+
+    fn has(self, bit: u64) -> bool {
+        self.0 >> bit & 1 == 1
+    }
+
+    fn homes(self) -> u8 {
+        if self.has(Self::SEVERAL_HOMES) { 3 } else { 1 }
+    }
+
+    /// Addresses are changed.
+    fn moves(self) -> bool {
+        self.has(Self::AUTHENTICATION) && self.has(5)
+    }
+
+    fn config(self, host: usize) -> Config {
+        let mut config = Config::default();
+        config.partial_reliability = self.has(Self::PARTIAL_RELIABILITY);
+        config.interleaving = self.has(1);
+        config.reconfiguration = true;
+        config.partial_delivery_point = self.has(2).then_some(100);
+        config.receive_buffer = RECEIVE_BUFFER;
+        config.inbound_streams = 8;
+        if self.has(Self::AUTHENTICATION) {
+            config.authentication = Authentication::On;
+            config.address_changes = self.moves();
+        }
+        config.cmt = self.has(6) && self.has(Self::SEVERAL_HOMES);
+        if self.has(Self::ZERO_CHECKSUM) {
+            config.zero_checksum = ZeroChecksum::Dtls;
+        }
+        config.rack = self.has(8);
+        config.path_mtu_discovery = self.has(9);
+        config.profile.ecn = self.has(10);
+        config.profile.potentially_failed = self.has(11);
+        config.data_with_cookie_echo = self.has(12);
+        config.association_max_retrans = 60;
+        config.addresses = (0..self.homes()).map(|it| address(host, it)).collect();
+        config
+    }
+}
+
+/// An association with what both sides have done.
+struct Play {
+    world: World,
+    ids: [AssociationId; 2],
+    mixture: Mixture,
+    random: Random,
+    /// Messages that were sent reliably to each host, and those that it has read.
+    sent: [u64; 2],
+    read: [u64; 2],
+}
+
+impl Play {
+    /// `None`: the losses let no association come up in time.
+    fn begin(seed: u64) -> Option<Self> {
+        let mut random = Random::of(seed);
+        let mixture = Mixture(random.below(1 << 13));
+        let mut world = World::with_configs(mixture.config(A), mixture.config(Z));
+        world.narrate = false;
+        let mut fates = Random::of(!seed);
+        let bends = !mixture.has(Mixture::ZERO_CHECKSUM);
+        world.fate = Box::new(move |_| match fates.below(12) {
+            0 | 1 => Fate::Drop,
+            2..=4 => Fate::Late((1 + fates.below(400)) * MILLISECOND),
+            5 => Fate::Duplicate,
+            6 if bends => Fate::Corrupt,
+            7 => Fate::Mark,
+            _ => Fate::Deliver,
+        });
+        let a = world.connect();
+        world.run_for(20 * SECOND);
+        if world.endpoints[Z].associations().count() != 1 {
+            return None;
+        }
+        let z = world.only_association(Z);
+        Some(Self {
+            world,
+            ids: [a, z],
+            mixture,
+            random,
+            sent: [0; 2],
+            read: [0; 2],
+        })
+    }
+
+    fn read_all(&mut self) {
+        for host in HOSTS {
+            let Some(association) = self.world.endpoints[host].association_mut(self.ids[host])
+            else {
+                continue;
+            };
+            while let Some(part) = association.poll_part() {
+                let whole = part.ends;
+                let bytes = part.payload.into_bytes();
+                self.read[host] += u64::from(whole && bytes.last() == Some(&RELIABLE));
+            }
+            self.world.drain(host);
+        }
+    }
+
+    fn send(&mut self, host: usize, step: u64) {
+        let Self { random, world, .. } = self;
+        let now = world.now;
+        let mut options = SendOptions::new().with_unordered(random.once_in(2));
+        let may_be_lost = self.mixture.has(Mixture::PARTIAL_RELIABILITY) && random.once_in(2);
+        if may_be_lost && random.once_in(2) {
+            options = options.with_max_retransmits(Some(random.below(2) as u32));
+        } else if may_be_lost {
+            options = options.with_lifetime(Some((50 + random.below(800)) * MILLISECOND));
+        }
+        let length = [1, 10, 500, 3_000, 9_000][random.below(5) as usize];
+        let mut message = vec![step as u8 & 0x7F; length];
+        if !may_be_lost {
+            message[length - 1] = RELIABLE;
+        }
+        let Some(association) = world.endpoints[host].association_mut(self.ids[host]) else {
+            return;
+        };
+        let stream = random.below(u64::from(association.outbound_streams())) as u16;
+        let taken = association.send_with(now, Some(stream), message.into(), &options);
+        self.sent[1 - host] += u64::from(taken.is_ok() && !may_be_lost);
+    }
+
+    /// Refused or not, what is asked for here must not hurt.
+    fn ask(&mut self, host: usize) {
+        let (now, homes) = (self.world.now, self.mixture.homes());
+        let Self { random, world, .. } = self;
+        let Some(association) = world.endpoints[host].association_mut(self.ids[host]) else {
+            return;
+        };
+        if random.once_in(12) {
+            let _ = association.reset_streams(&[random.below(8) as u16]);
+        }
+        if random.once_in(30) {
+            let _ = association.reset_incoming(&[random.below(8) as u16]);
+        }
+        if random.once_in(40) {
+            let _ = association.reset_association(now);
+        }
+        if random.once_in(50) {
+            let _ = association.add_streams(random.below(3) as u16, random.below(3) as u16);
+        }
+        if self.mixture.moves() && random.once_in(15) {
+            let other = address(host, 10 + random.below(3) as u8);
+            let change = match random.below(4) {
+                0 => AddressChange::Add(other),
+                1 => AddressChange::Remove(other),
+                2 => AddressChange::PeerPrimary(other),
+                _ => AddressChange::Remove(address(host, random.below(homes.into()) as u8)),
+            };
+            let _ = association.change_addresses(now, &[change]);
+        }
+    }
+
+    /// Whether an end has given up.
+    fn is_over(&self) -> bool {
+        let closed = |host: usize| {
+            let association = self.world.endpoints[host].association(self.ids[host]);
+            association.is_none_or(|it| it.is_closed())
+        };
+        closed(A) || closed(Z)
+    }
+
+    fn run(&mut self) {
+        for step in 0..STEPS {
+            if self.is_over() {
+                return;
+            }
+            let host = HOSTS[self.random.below(2) as usize];
+            self.send(host, step);
+            self.ask(host);
+            self.world.drain(host);
+            let pause = self.random.below(300) * MILLISECOND;
+            self.world.run_for(pause);
+            if self.random.once_in(3) {
+                self.read_all();
+            }
+        }
+        self.world.fate = Box::new(|_| Fate::Deliver);
+        for _ in 0..90 {
+            self.world.run_for(10 * SECOND);
+            self.read_all();
+        }
+    }
+
+    fn check(&mut self) {
+        for host in HOSTS {
+            let association = self.world.endpoints[host].association(self.ids[host]);
+            let association = association.expect("up");
+            assert_eq!(association.state(), StateName::Established, "{host}");
+            let left = (association.outstanding_chunks(), association.buffered());
+            assert_eq!(left, (0, 0), "{host}: in flight, waiting");
+        }
+        assert_eq!(self.read, self.sent, "messages that were sent reliably");
+        for host in HOSTS {
+            for word in ["ping", "pong"] {
+                self.world.send(host, self.ids[host], 0, word);
+                self.world.run_for(SECOND);
+                self.read_all();
+                self.world.run_for(SECOND);
+            }
+            let association = self.world.endpoints[host].association(self.ids[host]);
+            let window = association.expect("up").peer_rwnd();
+            assert!(window + 4 >= u64::from(RECEIVE_BUFFER), "{host}: {window}");
+        }
+        self.world.shutdown(A, self.ids[A]);
+        self.world.run_for(10 * SECOND);
+        for host in HOSTS {
+            let reason = self.world.close_reason(host, self.ids[host]);
+            assert_eq!(reason, Some(CloseReason::Shutdown), "{host}");
+        }
+    }
+}
+
+#[test]
+fn whatever_is_on_all_that_is_reliable_arrives_and_nothing_stays() {
+    let results = seeds::each(USUAL, |seed| {
+        let Some(mut play) = Play::begin(seed) else {
+            return (1, 0);
+        };
+        play.run();
+        // Two sides that both give up addresses, over such losses, may lose each other.
+        if play.mixture.moves() && play.is_over() {
+            return (0, 1);
+        }
+        play.check();
+        (0, 0)
+    });
+    let down: u64 = results.iter().map(|it| it.0).sum();
+    let lost: u64 = results.iter().map(|it| it.1).sum();
+    let all = results.len() as u64;
+    assert!(
+        10 * down <= all && 100 * lost <= all,
+        "{down}, {lost} of {all}"
+    );
+}
