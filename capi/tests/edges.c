@@ -573,6 +573,9 @@ static void shut(void)
     VALUE(status.sstat_state);
     CALL(close(s[1]));
     take(s[0], 0);
+    /* Nothing tells of the end where nothing is read any more. */
+    while (get(s[0], SCTP_STATUS, &status, sizeof status) == 0)
+        usleep(1000);
     CALL(get(s[0], SCTP_STATUS, &status, sizeof status));
     PEER_NAME(s[0]);
     PEERS(s[0], 0);

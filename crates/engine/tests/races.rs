@@ -73,9 +73,11 @@ fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
 fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
     let controls = registry::all(protocol).into_iter();
     let both = controls.flat_map(|it| {
+        // It has no effect without the switch of its name.
+        let switch = if it.name == "rsctp" { ", rsctp = true" } else { "" };
         [false, true].map(|rack| {
             format!(
-                "{beginning}, congestion = \"{}\", rack = {rack}, proportional_rate_reduction = {rack}",
+                "{beginning}, congestion = \"{}\"{switch}, rack = {rack}, proportional_rate_reduction = {rack}",
                 it.name
             )
         })
@@ -83,12 +85,22 @@ fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
     both.collect()
 }
 
-/// What a message says where a spec may not ask for a pair: two disciplines need a setting, one control needs marks.
+/// Whether the control couples the paths of an association.
+fn is_of_several_paths(transport: &str) -> bool {
+    ["lia", "olia", "cmt-rp", "cmt_rp"]
+        .iter()
+        .any(|it| transport.contains(&format!("congestion = \"{it}\"")))
+}
+
+/// What a message says where a spec may not ask for a pair: two disciplines need a setting, one control needs marks, some need several paths.
 fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
     match queue {
         "token-bucket" => Some("the key `rate` is missing"),
         "priority" => Some("the key `order` is missing"),
         _ if transport.contains("congestion = \"dctcp\"") => Some("this control works by marks"),
+        _ if transport.contains("protocol = \"sctp\"") && is_of_several_paths(transport) => {
+            Some("it has no effect without `cmt`")
+        }
         _ => None,
     }
 }
