@@ -10,6 +10,7 @@
 use std::error::Error;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -36,7 +37,7 @@ const MESSAGE: usize = 100;
 const WARM_UP: Duration = Duration::from_millis(500);
 const LONG: Duration = Duration::from_secs(2);
 /// How long all may take to come up.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// UDP sockets of a thread of clients, at most.
 const SOCKETS: usize = 64;
 /// Handshakes of a thread at a time: the others wait for those before.
@@ -140,6 +141,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
     let mut ends = Vec::new();
     let shards = Shard::open(&settings(Config::server(PORT)), threads)?;
     let port = shards[0].local_addresses()[0].port();
+    let mut first = CLIENTS;
     for (number, shard) in shards.into_iter().enumerate() {
         // The first ones have one more.
         let share = (many + threads - 1 - number) / threads;
@@ -151,8 +153,11 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
         told.recv()?;
         let (stop, is_stopped) = tokio::sync::oneshot::channel();
         let of_all = Arc::clone(&crowd);
+        // A port for each: all call from one address.
+        let ports = first..first + share as u16;
+        first = ports.end;
         let clients = on_a_thread(home, processors, move |spawn| {
-            ask(port, share, of_all, is_stopped, spawn)
+            ask(port, ports, of_all, is_stopped, spawn)
         });
         ends.push((server, over, clients, stop));
     }
@@ -262,22 +267,22 @@ async fn echo(association: Association) {
     }
 }
 
-/// So many clients, which ask until they are told to stop.
+/// Clients at these ports, which ask until they are told to stop.
 async fn ask(
     port: u16,
-    share: usize,
+    ports: Range<u16>,
     crowd: Arc<Crowd>,
     is_stopped: tokio::sync::oneshot::Receiver<()>,
     spawn: Spawn,
 ) -> Outcome<()> {
     // The system spreads those who call by where they call from.
     let config = settings(Config::default());
-    let sockets = (0..SOCKETS.min(share)).map(|_| SharedSockets::open(&config));
+    let sockets = (0..SOCKETS.min(ports.len())).map(|_| SharedSockets::open(&config));
     let sockets: Vec<SharedSockets> = sockets.collect::<Result<_, _>>()?;
     let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
     let (stopped, watch) = tokio::sync::watch::channel(false);
-    for number in 0..share {
-        let config = settings(Config::default()).with(|it| it.port = CLIENTS + number as u16);
+    for (number, own) in ports.enumerate() {
+        let config = settings(Config::default()).with(|it| it.port = own);
         let client = Endpoint::bind_on(&sockets[number % sockets.len()], config)?;
         let (crowd, gate) = (Arc::clone(&crowd), Arc::clone(&gate));
         let watch = watch.clone();
