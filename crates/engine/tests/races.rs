@@ -87,7 +87,7 @@ fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
 
 /// Whether the control couples the paths of an association.
 fn is_of_several_paths(transport: &str) -> bool {
-    ["lia", "olia", "cmt-rp", "cmt_rp"]
+    ["lia", "olia", "cmt_rp"]
         .iter()
         .any(|it| transport.contains(&format!("congestion = \"{it}\"")))
 }
