@@ -361,11 +361,13 @@ async fn inwards(link: Arc<Link>, association: Association) {
     conclude(&link, &association, ended, streams).await;
 }
 
-/// Gives the program what the association tells and receives: an event before the messages that came after it.
+/// Gives the program what the association tells and receives: an event before the messages that came after it, and that the peer shuts down
+/// behind the messages that came before (RFC 9260 §9.2: all have come).
 async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<(), Option<Lost>> {
     // A message that has come in part, where nothing may come between its parts.
     let mut unfinished = None;
     let mut tells = true;
+    let mut shutdown = None;
     let outcome = loop {
         let part = async {
             match unfinished {
@@ -376,13 +378,21 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
         let part = tokio::select! {
             biased;
             event = association.next_event(), if tells => {
-                tells = match event {
-                    Some(event) => told(link, &event, port).await.is_ok(),
-                    None => false,
-                };
+                match event {
+                    Some(event @ AssociationEvent::PeerShutdown) => shutdown = Some(event),
+                    Some(event) => tells = told(link, &event, port).await.is_ok(),
+                    None => tells = false,
+                }
                 continue;
             }
             part = part => part,
+            // Nothing is left to read.
+            () = std::future::ready(()), if shutdown.is_some() => {
+                if let Some(event) = shutdown.take() {
+                    tells = told(link, &event, port).await.is_ok();
+                }
+                continue;
+            }
         };
         match part {
             Ok(Some(part)) => {
@@ -397,6 +407,9 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
             Err(lost) => break Err(Some(lost)),
         }
     };
+    if let Some(event) = shutdown.filter(|_| tells) {
+        tells = told(link, &event, port).await.is_ok();
+    }
     while tells {
         tells = match association.next_event().await {
             Some(event) => told(link, &event, port).await.is_ok(),
