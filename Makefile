@@ -18,7 +18,7 @@ check: lint ## the fast tier: format, lints, unit tests; no root, no packages
 test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace --no-run
 	scripts/together \
-		'$(CARGO) test --locked --workspace' \
+		'$(CARGO) test --locked --workspace --no-fail-fast' \
 		'scripts/check-python && scripts/check-packages && scripts/check-wasm' \
 		'scripts/check-command test && scripts/check-explore && scripts/check-browser && scripts/check-book'
 
