@@ -101,14 +101,8 @@ impl Sender {
         self.acknowledge(now, cumulative_tsn, None, paths, trace)
     }
 
-    fn acknowledge(
-        &mut self,
-        now: Nanos,
-        cumulative: Tsn,
-        report: Option<(&[Run], u32)>,
-        paths: &mut Paths,
-        trace: &mut Trace,
-    ) -> SackOutcome {
+    /// What a SACK comes to that is older than another (RFC 9260 §6.2.1 D i), or whose `highest` TSN was never sent.
+    fn refuse(&mut self, now: Nanos, cumulative: Tsn, highest: Tsn) -> Option<SackOutcome> {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
             self.statistics.seldom().stale_sacks += 1;
@@ -119,22 +113,36 @@ impl Sender {
                 self.burst.carried = carried;
                 self.timed_out = false;
             }
-            return SackOutcome {
+            return Some(SackOutcome {
                 stale: true,
                 ..SackOutcome::default()
-            };
+            });
         }
         let highest_sent = self.outstanding.next_tsn().prev();
-        let highest_reported = report
-            .and_then(|(blocks, _)| blocks.last())
-            .map_or(cumulative, |run| cumulative.add(run.end));
-        if highest_reported.distance_from(point) > highest_sent.distance_from(point) {
+        if highest.distance_from(point) > highest_sent.distance_from(point) {
             self.statistics.seldom().impossible_sacks += 1;
-            return SackOutcome {
+            return Some(SackOutcome {
                 stale: self.begun_anew,
                 protocol_violation: !self.begun_anew,
                 ..SackOutcome::default()
-            };
+            });
+        }
+        None
+    }
+
+    fn acknowledge(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        report: Option<(&[Run], u32)>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> SackOutcome {
+        let point = self.outstanding.cumulative_point();
+        let reported = report.and_then(|(blocks, _)| blocks.last());
+        let highest = reported.map_or(cumulative, |run| cumulative.add(run.end));
+        if let Some(refused) = self.refuse(now, cumulative, highest) {
+            return refused;
         }
         let advanced = cumulative != point;
         self.begin(now, paths);

@@ -409,6 +409,21 @@ impl Sender {
         if entry.flightsize > 0 {
             entry.start_t3(now);
         }
+        self.restart_after_timeout(now, id);
+        if is_loss && self.watch.is_some() {
+            self.begin_forward(now, id, earliest, windows, paths);
+        }
+        self.trace_flight(now, id, paths.get(id), trace);
+        if let Some(probe) = &mut self.probe {
+            probe.answered = false;
+        }
+        T3Outcome::Marked {
+            count_error: !answered,
+        }
+    }
+
+    /// Slow start begins anew after a timeout: what ruled the flight before holds no more.
+    fn restart_after_timeout(&mut self, now: Nanos, id: PathId) {
         self.forward_due |= self.forward_pending(); // RFC 3758 §3.5 A5
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
             self.recovery_until = None; // slow start begins anew; all that was lost is marked
@@ -420,16 +435,6 @@ impl Sender {
         self.burst.carried = false;
         self.burst.restart(now);
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
-        if is_loss && self.watch.is_some() {
-            self.begin_forward(now, id, earliest, windows, paths);
-        }
-        self.trace_flight(now, id, paths.get(id), trace);
-        if let Some(probe) = &mut self.probe {
-            probe.answered = false;
-        }
-        T3Outcome::Marked {
-            count_error: !answered,
-        }
     }
 
     /// Nothing can come any more of what is in flight on a path: a timeout, which where losses are found by time leaves what was sent of late,
