@@ -219,6 +219,15 @@ fn options_have_their_effects() {
     assert_eq!(text(&output), "effects\n");
 }
 
+/// Also what one reads late that does not keep up with its peer.
+#[test]
+fn notifications_stay_between_the_messages_that_they_came_between() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile("order", folder.path());
+    let output = run(Command::new(program).arg("5001"));
+    assert_eq!(text(&output), "order\n");
+}
+
 /// Programs that end their threads by `pthread_cancel` wait for them, and would wait for ever.
 #[test]
 fn threads_that_wait_can_be_cancelled() {

@@ -287,23 +287,43 @@ impl Association {
     ///
     /// Cancel-safe: if the future is dropped, no event is lost.
     pub async fn next_event(&self) -> Option<AssociationEvent> {
+        Some(self.next_event_and_tsn().await?.0)
+    }
+
+    /// As [`Association::next_event`], with the last TSN of the peer's before which none was missing when the event came; 0 with
+    /// [`AssociationEvent::Missed`]. Events do not wait until messages are read: this tells which came before. What the peer sent on a stream
+    /// before it reset that ([`AssociationEvent::StreamsReset`]) has a [`MessagePart::tsn`] up to this one, and what it sent since has a later one.
+    ///
+    /// Cancel-safe: if the future is dropped, no event is lost.
+    pub async fn next_event_and_tsn(&self) -> Option<(AssociationEvent, u32)> {
         loop {
             let mut notified = std::pin::pin!(self.signals.event.notified());
             notified.as_mut().enable();
-            {
-                let mut state = self.shared.lock();
-                let entry = state.entries.get_mut(&self.id)?;
-                if entry.missed > 0 {
-                    return Some(AssociationEvent::Missed(std::mem::take(&mut entry.missed)));
-                }
-                if let Some(event) = entry.events.pop_front() {
-                    return Some(event);
-                }
-                if matches!(entry.phase, Phase::Closed(_)) {
-                    return None;
-                }
+            if let Some(known) = self.poll_event() {
+                return known;
             }
             notified.await;
+        }
+    }
+
+    /// As [`Association::next_event_and_tsn`], if there is one now.
+    pub fn try_next_event_and_tsn(&self) -> Option<(AssociationEvent, u32)> {
+        self.poll_event().flatten()
+    }
+
+    /// The next event, or that none will come; `None`: there is none yet.
+    fn poll_event(&self) -> Option<Option<(AssociationEvent, u32)>> {
+        let mut state = self.shared.lock();
+        let Some(entry) = state.entries.get_mut(&self.id) else {
+            return Some(None);
+        };
+        if entry.missed > 0 {
+            let missed = std::mem::take(&mut entry.missed);
+            return Some(Some((AssociationEvent::Missed(missed), 0)));
+        }
+        match entry.events.pop_front() {
+            None if !matches!(entry.phase, Phase::Closed(_)) => None,
+            event => Some(event),
         }
     }
 

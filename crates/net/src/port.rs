@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::task::Waker;
 
-use anabranch_sctp::{AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
+use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::checksum;
@@ -332,7 +332,9 @@ impl Own {
                     }
                     if let Some(told) = translate(other) {
                         log(&entry.span, &told);
-                        entry.tell(told, &mut state.later);
+                        let association = state.endpoint.association(id);
+                        let cumulative = association.map_or(0, Association::cumulative_tsn);
+                        entry.tell(told, cumulative, &mut state.later);
                     }
                 }
             }

@@ -105,7 +105,8 @@ pub(crate) enum Phase {
 pub(crate) struct Entry {
     pub signals: Arc<Signals>,
     pub phase: Phase,
-    pub events: VecDeque<AssociationEvent>,
+    /// Each with the last TSN before which none was missing when it came.
+    pub events: VecDeque<(AssociationEvent, u32)>,
     pub missed: u64,
     pub handles: usize,
     /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`Turns`](crate::turns::Turns).
@@ -138,12 +139,12 @@ impl Entry {
         later.wake_all(&self.signals);
     }
 
-    pub fn tell(&mut self, event: AssociationEvent, later: &mut Later) {
+    pub fn tell(&mut self, event: AssociationEvent, cumulative_tsn: u32, later: &mut Later) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
             self.missed += 1;
         }
-        self.events.push_back(event);
+        self.events.push_back((event, cumulative_tsn));
         later.notify(&self.signals, EVENT);
     }
 }

@@ -1,5 +1,6 @@
 //! The process that runs SCTP for programs: it holds the other end of their descriptors.
 
+mod behind;
 mod bind;
 mod call;
 mod effects;

@@ -1,26 +1,22 @@
 //! A descriptor's traffic: messages of the program to its associations, and back.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{
-    Association, AssociationEvent, CloseReason, Lost, MessagePart, SendOptions, TrySendError,
-};
+use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions, TrySendError};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::behind::Told;
 use super::jobs::Job;
 use super::link::Link;
 use super::notification::{self, Change, KeyNews, Notification};
 use super::socket::{Phase, Socket, of_reason};
 use super::{Coming, Known, many};
 use crate::frame::{self, Frame, HEADER, Kind};
-use crate::options::{
-    CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM, EXPOSE_POTENTIALLY_FAILED, FRAGMENT_INTERLEAVE,
-};
+use crate::options::{CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM, FRAGMENT_INTERLEAVE};
 use crate::{Form, LARGEST_PIECE, Style};
 
 /// Time between two looks whether all that was sent has arrived.
@@ -361,13 +357,12 @@ async fn inwards(link: Arc<Link>, association: Association) {
     conclude(&link, &association, ended, streams).await;
 }
 
-/// Gives the program what the association tells and receives: an event before the messages that came after it, and that the peer shuts down
-/// behind the messages that came before (RFC 9260 §9.2: all have come).
+/// Gives the program what the association tells and receives: an event before the messages that came after it, and some behind those that came
+/// before it ([`Told`]).
 async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<(), Option<Lost>> {
     // A message that has come in part, where nothing may come between its parts.
     let mut unfinished = None;
-    let mut tells = true;
-    let mut shutdown = None;
+    let mut told = Told::new(link, port);
     let outcome = loop {
         let part = async {
             match unfinished {
@@ -375,22 +370,17 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
                 None => association.recv_part().await,
             }
         };
+        let waits = unfinished.is_none() && told.waits();
         let part = tokio::select! {
             biased;
-            event = association.next_event(), if tells => {
-                match event {
-                    Some(event @ AssociationEvent::PeerShutdown) => shutdown = Some(event),
-                    Some(event) => tells = told(link, &event, port).await.is_ok(),
-                    None => tells = false,
-                }
+            event = association.next_event_and_tsn(), if told.goes_on() => {
+                told.hear(event).await;
                 continue;
             }
             part = part => part,
             // Nothing is left to read.
-            () = std::future::ready(()), if shutdown.is_some() => {
-                if let Some(event) = shutdown.take() {
-                    tells = told(link, &event, port).await.is_ok();
-                }
+            () = std::future::ready(()), if waits => {
+                told.tell_all().await;
                 continue;
             }
         };
@@ -399,6 +389,7 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
                 link.activity.notify_one();
                 let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
                 unfinished = (whole && !part.ends).then_some(part.stream);
+                told.hear_before(&part, association).await;
                 if give(link, &part).await.is_err() {
                     break throw_away(association).await;
                 }
@@ -407,14 +398,10 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
             Err(lost) => break Err(Some(lost)),
         }
     };
-    if let Some(event) = shutdown.filter(|_| tells) {
-        tells = told(link, &event, port).await.is_ok();
-    }
-    while tells {
-        tells = match association.next_event().await {
-            Some(event) => told(link, &event, port).await.is_ok(),
-            None => false,
-        };
+    told.tell_all().await;
+    while told.goes_on() {
+        told.hear(association.next_event_and_tsn().await).await;
+        told.tell_all().await;
     }
     outcome
 }
@@ -506,34 +493,6 @@ async fn conclude(
     }
     link.end();
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
-}
-
-/// What an event of the association's means to its program.
-async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()> {
-    if let AssociationEvent::MessageAbandoned {
-        stream,
-        policy,
-        sent,
-        ..
-    } = event
-    {
-        link.count_given_up(stream.unwrap_or(0), *policy, *sent);
-    }
-    let confirms = link.confirms(event);
-    // SCTP_EXPOSE_POTENTIALLY_FAILED_STATE.
-    const TOLD: u32 = 2;
-    let exposed = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == TOLD;
-    if matches!(event, AssociationEvent::PathPotentiallyFailed(_)) && !exposed {
-        return Ok(());
-    }
-    let shown = |ip| link.shown(SocketAddr::new(ip, port));
-    if let (AssociationEvent::PathUp(address), true) = (event, confirms) {
-        return tell(link, notification::confirmed(shown(*address), link.number)).await;
-    }
-    for it in notification::of_event(event, shown, link.number) {
-        tell(link, it).await?;
-    }
-    Ok(())
 }
 
 /// A notification, if the program wants it.
