@@ -82,6 +82,10 @@ async fn carry_out(
     request: Request,
     passed: Option<OwnedFd>,
 ) -> Result<Answer, i32> {
+    if socket.state().phase == Phase::Connecting {
+        // The program may have read by now that this failed ([`fail`]): it asks of the socket that failed.
+        drop(socket.turn.lock().await);
+    }
     match request {
         Request::Bind(addresses) => bind(host, socket, addresses, false).await,
         Request::BindMore(addresses) => bind(host, socket, addresses, true).await,

@@ -541,12 +541,14 @@ async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
 
 /// A program that waits for a connection by `poll` finds its descriptor readable, and is told why.
 pub async fn fail(socket: &Socket, error: i32) {
+    // The error is there before the phase: who hears of this by whichever, and tries again, finds all of it done.
+    let _turn = socket.turn.lock().await;
     socket.state().error = error;
-    socket.enter(Phase::Failed);
     let frame = Frame {
         kind: Kind::Error,
         error,
         ..Frame::default()
     };
     let _ = socket.give(&frame, &[]).await;
+    socket.enter(Phase::Failed);
 }
