@@ -26,6 +26,9 @@ const HALF_COLUMN: usize = 21;
 /// What a legend's sample takes, and a letter.
 const SAMPLE: i32 = 46;
 const LETTER: f64 = 8.0;
+/// Left of the text along y, between it and the axis beside the texts of the ticks.
+const EDGE: i32 = 8;
+const LEFT: i32 = 30;
 /// Right of the axes, below them, and below them where names hang down from the axis.
 const RIGHT: i32 = 20;
 const BELOW: i32 = 52;
@@ -279,14 +282,15 @@ impl<C, DB: DrawingBackend> Drawable<DB> for Sign<C> {
 /// Axes, mesh and layers.
 fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
     let widest = plot.y.ticks.iter().map(|(_, text)| text.chars().count());
-    let left = 34 + (LETTER * widest.max().unwrap_or(1) as f64) as i32;
+    let left = LEFT + (LETTER * widest.max().unwrap_or(1) as f64) as i32;
     let names = plot.x.has_names();
     let mut x = plot.x.clone();
     if !names {
-        x = x.thinned(f64::from(WIDTH as i32 - left - RIGHT) / LETTER);
+        x = x.thinned(f64::from(WIDTH as i32 - EDGE - left - RIGHT) / LETTER);
     }
     let mut chart = ChartBuilder::on(body)
         .margin_top(8 * SCALE)
+        .margin_left(EDGE * SCALE)
         .margin_right(RIGHT * SCALE)
         .x_label_area_size((BELOW + hanging(&plot.x)) * SCALE)
         .y_label_area_size(left * SCALE)
@@ -493,6 +497,16 @@ mod tests {
                     it if it.contains("\"end\"") == turned => 0.0,
                     _ => length,
                 };
+                if turned {
+                    // A text that hangs from its upper edge, or one around its middle.
+                    let above = match attributes {
+                        it if it.contains("dy=\"0.76em\"") => 0.0,
+                        _ => size / 2.0,
+                    };
+                    let edge = at("x") - above;
+                    let room = edge.min(width - edge - size);
+                    assert!(room >= 5.0, "{text} is {room} from the edge");
+                }
                 let ends = [along - before, along - before + length];
                 assert!(
                     ends[0] >= -1.0 && ends[1] <= room + 1.0,
