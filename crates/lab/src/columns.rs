@@ -2,61 +2,13 @@
 
 use std::sync::Arc;
 
+use anabranch_scenario::axis::Kind;
 use anabranch_scenario::value::{Point, Value};
-use anabranch_settings::quantity::parse;
-use anabranch_settings::units::{PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow_schema::{DataType, Field, Metadata};
 
 /// What the metadata of a column with a unit calls it.
 pub const UNIT: &str = "unit";
-
-/// The quantities that an x may be, each with the unit of its column and how many of the family's base units that holds.
-const FAMILIES: &[(&[Unit], &str, f64)] = &[
-    (TIME, "s", 1e9),
-    (RATE, "bit/s", 1.0),
-    (SIZE, "B", 1.0),
-    (PACKETS, "packets", 1.0),
-    (SEGMENTS, "segments", 1.0),
-];
-
-/// What the values of a sweep have in common.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Integer,
-    Number,
-    /// Quantities of one family, by its place in [`FAMILIES`].
-    Quantity(usize),
-    Boolean,
-    Text,
-}
-
-impl Kind {
-    fn of(x: &Value) -> Self {
-        match x {
-            Value::Integer(_) => Kind::Integer,
-            Value::Float(_) => Kind::Number,
-            Value::Boolean(_) => Kind::Boolean,
-            Value::Text(text) => {
-                let family = FAMILIES.iter().position(|(units, ..)| is(text, units));
-                family.map_or(Kind::Text, Kind::Quantity)
-            }
-        }
-    }
-
-    /// What holds values of both kinds.
-    fn with(self, other: Self) -> Self {
-        match (self, other) {
-            (one, other) if one == other => one,
-            (Kind::Integer, Kind::Number) | (Kind::Number, Kind::Integer) => Kind::Number,
-            _ => Kind::Text,
-        }
-    }
-}
-
-fn is(text: &str, units: &[Unit]) -> bool {
-    parse(text, "", "", &[units]).is_ok()
-}
 
 /// The column of one sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +27,7 @@ impl Axis {
     /// The unit of the column's numbers, if they are quantities.
     pub fn unit(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::Quantity(family) => FAMILIES.get(family).map(|(_, unit, _)| *unit),
+            Kind::Quantity(family) => Some(family.unit),
             _ => None,
         }
     }
@@ -84,11 +36,7 @@ impl Axis {
     pub fn number(&self, x: &Value) -> Option<f64> {
         match (self.kind, x) {
             (Kind::Integer | Kind::Number, x) => x.as_f64(),
-            (Kind::Quantity(family), Value::Text(text)) => {
-                let (units, _, divisor) = FAMILIES.get(family)?;
-                let (number, _) = parse(text, "", "", &[units]).ok()?;
-                Some(number / divisor)
-            }
+            (Kind::Quantity(family), Value::Text(text)) => family.number(text),
             _ => None,
         }
     }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use anabranch_lab::outputs::write;
 use anabranch_report::compare::Verdict;
+use anabranch_report::figure::plot::{Axis, Mark};
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::table::Table;
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_report::{Outputs, Tally};
-use anabranch_scenario::records::{Results, SeriesQuery};
+use anabranch_scenario::records::{Measure, Results, SeriesQuery};
+use anabranch_scenario::value::Value;
 
 fn results(replications: u32) -> Results {
     fake::results(fake::spec(fake::PAPER), replications)
@@ -488,4 +490,66 @@ fn outputs_of_what_is_not_there_are_refused() {
         .map(|extra| format!("{extra}\n---\n{}", problems(extra).trim_end()))
         .collect();
     insta::assert_snapshot!("refused", told.join("\n\n"));
+}
+
+/// The horizontal axis of a figure over these values of a link's delay, and how its curve is drawn.
+fn swept(values: &[&str], keys: &str) -> (Axis, Vec<Mark>) {
+    let text = format!(
+        r#"
+        anabranch = 1
+        name = "delays"
+        world = {{ duration = "10 s" }}
+        node = [{{ name = "a" }}, {{ name = "b" }}]
+        link = [{{ name = "wire", between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }}]
+        flow = [{{ name = "f", from = "a", to = "b", workload = {{ kind = "bulk" }}, transport = {{ protocol = "sctp" }} }}]
+        measure = [{{ metric = "goodput", flow = "f" }}]
+        [[experiment]]
+        id = "delays"
+        sweep = [{{ name = "delay", parameter = "link.wire.delay", values = {values:?} }}]
+        [[figure]]
+        id = "delays"
+        title = "Delays"
+        kind = "sweep"
+        {keys}
+        curve = [{{ label = "f", series = "f", metric = "goodput" }}]
+        "#
+    );
+    let mut results = fake::results(fake::spec(&text), 1);
+    let record = results.records[0].clone();
+    let at = |x: &&str| {
+        let mut record = record.clone();
+        record.experiment = "delays".to_owned();
+        record.point = vec![("delay".to_owned(), Value::Text((*x).to_owned()))];
+        record.metrics = vec![Measure {
+            series: "f".to_owned(),
+            metric: "goodput".to_owned(),
+            value: 1e6,
+            unit: "bit/s".to_owned(),
+        }];
+        record
+    };
+    results.records = values.iter().map(at).collect();
+    match figure(&results, "delays").content {
+        Some(Content::Plot(plot)) => (plot.x, plot.layers.iter().map(|it| it.mark).collect()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn quantities_along_x_are_numbers_of_one_unit() {
+    let (x, marks) = swept(&["1 s", "50 ms", "10 ms"], "");
+    assert_eq!(x.label, "delay (ms)");
+    let ticks = [(10.0, "10"), (50.0, "50"), (1000.0, "1000")];
+    assert_eq!(x.ticks, ticks.map(|(at, text)| (at, text.to_owned())));
+    assert_eq!((marks, x.log), (vec![Mark::Means], false));
+    // A unit that is in the label already is not repeated.
+    let (x, _) = swept(
+        &["10 ms", "1 s"],
+        "x_label = \"one way (ms)\"\nx_scale = \"log\"",
+    );
+    assert_eq!((x.label.as_str(), x.log), ("one way (ms)", true));
+    assert!(x.low > 0.0 && x.low < 10.0 && x.high > 1000.0);
+    // Nothing has no logarithm.
+    let (x, _) = swept(&["0 s", "1 s"], "x_scale = \"log\"");
+    assert_eq!((x.label.as_str(), x.log), ("delay (s)", false));
 }

@@ -58,15 +58,10 @@ impl Dots {
     }
 
     fn place(&self, plot: &Plot, x: f64, y: f64) -> (i64, i64) {
-        let part = |value: f64, low: f64, high: f64, steps: usize| {
-            ((value - low) / (high - low) * (steps - 1) as f64).round() as i64
-        };
+        let step = |part: f64, steps: usize| (part * (steps - 1) as f64).round() as i64;
         let down = 4 * self.rows;
-        let right = part(x, plot.x.low, plot.x.high, 2 * self.columns);
-        (
-            right,
-            down as i64 - 1 - part(y, plot.y.low, plot.y.high, down),
-        )
+        let right = step(plot.x.part(x), 2 * self.columns);
+        (right, down as i64 - 1 - step(plot.y.part(y), down))
     }
 
     fn cell(&mut self, x: i64, y: i64) -> Option<&mut Cell> {

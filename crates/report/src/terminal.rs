@@ -357,10 +357,8 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
     let label = format!("{}{cut}", plot.y.label);
     writeln!(out, "  {}", terminal.paint(FAINT, &label))?;
     for (row, characters) in Dots::of(plot, columns, ROWS).rows().enumerate() {
-        let of_row = |at: f64| {
-            let part = (at - plot.y.low) / (plot.y.high - plot.y.low);
-            ROWS - 1 - ((part * ROWS as f64) as usize).min(ROWS - 1) == row
-        };
+        let of_row =
+            |at: f64| ROWS - 1 - ((plot.y.part(at) * ROWS as f64) as usize).min(ROWS - 1) == row;
         let label = plot
             .y
             .ticks
@@ -378,8 +376,7 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
     let mut line = vec![' '; columns + 2];
     let mut free = 0;
     for (at, text) in &plot.x.ticks {
-        let part = (at - plot.x.low) / (plot.x.high - plot.x.low);
-        let middle = (part * (columns - 1) as f64).round() as usize;
+        let middle = (plot.x.part(*at) * (columns - 1) as f64).round() as usize;
         let begin = middle.saturating_sub(text.chars().count() / 2);
         if begin >= free && begin + text.chars().count() <= line.len() {
             text.chars()

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod addresses;
+pub mod axis;
 pub mod checker;
 pub mod chosen;
 pub mod claim;

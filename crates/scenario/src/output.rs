@@ -213,6 +213,9 @@ pub struct Figure {
     /// Kind `sweep`: `%` where the sweep's x are shares, 0 to 1, and are to be shown in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit: Option<XUnit>,
+    /// Kind `sweep`: how the sweep's x stand along the axis.
+    #[serde(default, skip_serializing_if = "XScale::is_linear")]
+    pub x_scale: XScale,
     /// The text along y.
     #[serde(default)]
     pub y_label: Option<String>,
@@ -239,6 +242,23 @@ pub enum XUnit {
     /// Hundredths.
     #[serde(rename = "%")]
     Percent,
+}
+
+/// How numbers stand along x.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum XScale {
+    /// Equal differences are equally long.
+    #[default]
+    Linear,
+    /// Equal ratios are equally long: for `16 KiB`, `64 KiB`, `256 KiB`. Where an x is not above 0, the axis is linear.
+    Log,
+}
+
+impl XScale {
+    fn is_linear(&self) -> bool {
+        *self == XScale::Linear
+    }
 }
 
 /// How a figure is drawn.

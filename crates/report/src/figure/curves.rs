@@ -1,6 +1,7 @@
 //! Plots made of measures over a sweep, and of sequence numbers over time.
 
-use anabranch_scenario::output::{Curve, XUnit};
+use anabranch_scenario::axis::in_one_unit;
+use anabranch_scenario::output::{Curve, XScale, XUnit};
 use anabranch_scenario::records::{RunRecord, SeriesError};
 use anabranch_scenario::value::Point;
 
@@ -66,6 +67,53 @@ impl Swept {
     }
 }
 
+/// Where the x of a sweep stand along the axis.
+struct Along {
+    /// The place of each x: a number is its own place, a quantity its number of `unit`. Other texts stand at 0, 1, 2, ...
+    places: Vec<f64>,
+    unit: Option<&'static str>,
+    /// The x are numbers or quantities, so that a line through them means something.
+    ordered: bool,
+}
+
+impl Along {
+    fn of(xs: &[String]) -> Self {
+        let number = |x: &String| x.parse().ok().filter(|x: &f64| x.is_finite());
+        let plain: Option<Vec<f64>> = xs.iter().map(number).collect();
+        let quantities = || in_one_unit(xs.iter().map(String::as_str));
+        let known = match plain {
+            Some(numbers) => Some((numbers, None)),
+            None => quantities().map(|(numbers, unit)| (numbers, Some(unit))),
+        };
+        match known {
+            Some((places, unit)) => Self {
+                places,
+                unit,
+                ordered: true,
+            },
+            None => Self {
+                places: (0..xs.len()).map(|i| i as f64).collect(),
+                unit: None,
+                ordered: false,
+            },
+        }
+    }
+
+    /// The ends of an axis with some room beside the places, and whether it is logarithmic.
+    fn ends(&self, scale: XScale) -> (f64, f64, bool) {
+        let places = self.places.iter();
+        let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| {
+            (low.min(*at), high.max(*at))
+        });
+        if scale == XScale::Log && self.ordered && low > 0.0 && high > low {
+            let margin = (high / low).powf(0.08);
+            return (low / margin, high * margin, true);
+        }
+        let margin = if high > low { 0.08 * (high - low) } else { 1.0 };
+        (low - margin, high + margin, false)
+    }
+}
+
 /// The ranks of printed values among the runs, in the order of x.
 fn ranks(judged: &[Judgement]) -> String {
     let ranks: Vec<_> = judged.iter().filter_map(|it| it.rank).collect();
@@ -77,18 +125,17 @@ fn ranks(judged: &[Judgement]) -> String {
 }
 
 impl Maker<'_> {
-    /// Means of measures over the sweep's x. Texts stand at 0, 1, 2, ... in order of appearance.
+    /// Means of measures over the sweep's x.
     pub(super) fn sweep(&self) -> Option<Plot> {
         let (x_name, xs) = self.places();
-        let numbers: Option<Vec<f64>> = xs.iter().map(|x| x.parse().ok()).collect();
-        let mark = match numbers {
-            Some(_) => Mark::Means,
-            None => Mark::SeparateMeans,
+        let along = Along::of(&xs);
+        let mark = match along.ordered {
+            true => Mark::Means,
+            false => Mark::SeparateMeans,
         };
-        let places = numbers.unwrap_or_else(|| (0..xs.len()).map(|i| i as f64).collect());
         let place_of = |x: &str| {
             let index = xs.iter().position(|other| same_x(other, x))?;
-            places.get(index).copied()
+            along.places.get(index).copied()
         };
         let mut drawn = Drawn::default();
         for (index, curve) in self.spec.curves.iter().enumerate() {
@@ -106,7 +153,7 @@ impl Maker<'_> {
         let label = self.spec.y_label.clone().unwrap_or(label);
         let heights = drawn.points().flat_map(PlotPoint::reach);
         Some(Plot {
-            x: self.sweep_axis(&x_name, &xs, &places),
+            x: self.sweep_axis(&x_name, &xs, &along),
             y: Axis::around(label, heights, 7),
             layers: drawn.layers,
         })
@@ -215,7 +262,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    fn sweep_axis(&self, x_name: &str, xs: &[String], places: &[f64]) -> Axis {
+    fn sweep_axis(&self, x_name: &str, xs: &[String], along: &Along) -> Axis {
         let spec = &self.results.spec;
         let named = |id: &str| {
             spec.experiments
@@ -239,30 +286,36 @@ impl Maker<'_> {
                 sweep.label.clone()
             });
         let name = label.or((!x_name.is_empty()).then(|| x_name.to_owned()));
-        let tick = |x: &String| match (self.spec.x_unit, x.parse::<f64>()) {
-            (Some(XUnit::Percent), Ok(share)) => digits(share * 100.0, 6),
-            _ => x.clone(),
-        };
-        let unit = self.spec.x_unit.map_or("", |_| " (%)");
-        let (low, high) = places
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
-                (l.min(*p), h.max(*p))
-            });
-        let margin = if high > low { 0.08 * (high - low) } else { 1.0 };
+        let label = self.spec.x_label.clone().or(name);
+        let label = label.unwrap_or_else(|| "x".to_owned());
+        let unit = self.spec.x_unit.map(|_| "%").or(along.unit);
+        let unit = unit.map_or(String::new(), |unit| format!(" ({unit})"));
+        let (low, high, log) = along.ends(self.spec.x_scale);
         Axis {
-            label: self
-                .spec
-                .x_label
-                .clone()
-                .or(name)
-                .unwrap_or_else(|| "x".to_owned())
-                + unit,
-            low: low - margin,
-            high: high + margin,
-            ticks: places.iter().copied().zip(xs.iter().map(tick)).collect(),
+            // Who wrote the unit into the label need not read it twice.
+            label: label.strip_suffix(&unit).unwrap_or(&label).to_owned() + &unit,
+            low,
+            high,
+            ticks: self.sweep_ticks(xs, along),
             cut: false,
+            log,
         }
+    }
+
+    /// A tick at each place, from the lower end to the upper.
+    fn sweep_ticks(&self, xs: &[String], along: &Along) -> Vec<(f64, String)> {
+        let tick = |(at, x): (&f64, &String)| {
+            let text = match (self.spec.x_unit, along.unit, x.parse::<f64>()) {
+                (Some(XUnit::Percent), _, Ok(share)) => digits(share * 100.0, 6),
+                (_, Some(_), _) => digits(*at, 6),
+                _ => x.clone(),
+            };
+            (*at, text)
+        };
+        let mut ticks: Vec<(f64, String)> = along.places.iter().zip(xs).map(tick).collect();
+        ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        ticks.dedup_by(|one, other| one.0 == other.0);
+        ticks
     }
 
     /// Segments sent and acknowledgements received over time, numbers counted from 1 and shown modulo what is asked.

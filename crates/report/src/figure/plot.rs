@@ -31,6 +31,8 @@ pub struct Axis {
     pub ticks: Vec<(f64, String)>,
     /// Its values are all above 0, and it begins above 0, too: differences look larger than they are.
     pub cut: bool,
+    /// Equal ratios are equally long; `low` is above 0 then.
+    pub log: bool,
 }
 
 /// Points of one kind.
@@ -138,6 +140,7 @@ impl Axis {
             high,
             ticks: ticks.map(|at| (at, digits(at, 6))).collect(),
             cut: false,
+            log: false,
         }
     }
 
@@ -162,6 +165,16 @@ impl Axis {
         }
     }
 
+    /// Where a value lies, 0 at the lower end and 1 at the upper.
+    pub fn part(&self, value: f64) -> f64 {
+        let along = |value: f64| match self.log {
+            true => value.ln(),
+            false => value,
+        };
+        let low = along(self.low);
+        (along(value) - low) / (along(self.high) - low)
+    }
+
     /// Whether its ticks are names, which have no order, rather than numbers.
     pub fn has_names(&self) -> bool {
         self.ticks
@@ -172,11 +185,11 @@ impl Axis {
     /// The axis with the texts of those ticks alone that do not run into the one before, on a length of so many characters.
     #[must_use]
     pub fn thinned(mut self, length: f64) -> Axis {
-        let scale = length / (self.high - self.low);
+        let middles: Vec<f64> = self.ticks.iter().map(|(at, _)| self.part(*at)).collect();
         let mut free = f64::NEG_INFINITY;
-        for (at, text) in &mut self.ticks {
+        for ((_, text), part) in self.ticks.iter_mut().zip(middles) {
             let half = text.chars().count() as f64 / 2.0;
-            let middle = (*at - self.low) * scale;
+            let middle = part * length;
             match middle - half < free {
                 true => text.clear(),
                 false => free = middle + half + 0.7,
@@ -192,7 +205,10 @@ impl Ranged for Axis {
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        RangedCoordf64::from(self.low..self.high).map(value, limit)
+        match self.log {
+            true => RangedCoordf64::from(0.0..1.0).map(&self.part(*value), limit),
+            false => RangedCoordf64::from(self.low..self.high).map(value, limit),
+        }
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
@@ -264,6 +280,17 @@ mod tests {
         );
         assert_eq!(texts(&axis.clone().thinned(600.0)), texts(&axis));
         assert_eq!(axis.ticks.len(), axis.thinned(1.0).ticks.len());
+    }
+
+    #[test]
+    fn equal_ratios_are_equally_long_on_a_logarithmic_axis() {
+        let axis = Axis {
+            log: true,
+            ..Axis::between(String::new(), 1.0, 1000.0, 5)
+        };
+        let parts = [1.0, 10.0, 100.0, 1000.0].map(|at| (axis.part(at) * 3.0).round());
+        assert_eq!(parts, [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(axis.map(&10.0, (0, 300)), 100);
     }
 
     #[test]

@@ -1,0 +1,145 @@
+//! What the x of a sweep have in common: columns of results and axes of figures are made of it.
+
+use anabranch_settings::quantity::parse;
+use anabranch_settings::units::{
+    FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, Unit,
+};
+
+use crate::value::Value;
+
+/// Quantities that can be compared: times, rates, sizes.
+#[derive(Debug, PartialEq)]
+pub struct Family {
+    units: &'static [Unit],
+    /// The unit of a column of them.
+    pub unit: &'static str,
+    /// How many of the family's base units that holds.
+    base: f64,
+}
+
+const fn family(units: &'static [Unit], unit: &'static str, base: f64) -> Family {
+    Family { units, unit, base }
+}
+
+static FAMILIES: &[Family] = &[
+    family(TIME, "s", 1e9),
+    family(RATE, "bit/s", 1.0),
+    family(SIZE, "B", 1.0),
+    family(PACKETS, "packets", 1.0),
+    family(SEGMENTS, "segments", 1.0),
+    family(LENGTH, "m", 1.0),
+    family(POWER, "W", 1.0),
+    family(FREQUENCY, "Hz", 1.0),
+];
+
+impl Family {
+    /// The family of a quantity as a spec writes it: `10 ms`. `None` for all other text.
+    pub fn of(text: &str) -> Option<&'static Family> {
+        FAMILIES.iter().find(|family| family.read(text).is_some())
+    }
+
+    /// A quantity of the family as a number of [`Family::unit`].
+    pub fn number(&self, text: &str) -> Option<f64> {
+        self.read(text).map(|(number, _)| number / self.base)
+    }
+
+    /// A number of base units, and the first unit of the size of the one that is written.
+    fn read(&self, text: &str) -> Option<(f64, Unit)> {
+        let (number, found) = parse(text, "", "", &[self.units]).ok()?;
+        let (_, size) = self.units.iter().find(|(name, _)| *name == found)?;
+        let unit = self.units.iter().find(|(_, other)| other == size)?;
+        Some((number, *unit))
+    }
+}
+
+/// Quantities of one family as numbers of the smallest unit that one of them is written in, and that unit; `None` for all else.
+///
+/// `["500 ms", "1 s"]` are 500 and 1000 ms.
+pub fn in_one_unit<'t>(
+    texts: impl IntoIterator<Item = &'t str>,
+) -> Option<(Vec<f64>, &'static str)> {
+    let mut texts = texts.into_iter().peekable();
+    let family = Family::of(texts.peek()?)?;
+    let read: Option<Vec<(f64, Unit)>> = texts.map(|text| family.read(text)).collect();
+    let read = read?;
+    let units = read.iter().map(|(_, unit)| *unit);
+    let (unit, size) = units.min_by(|one, other| one.1.total_cmp(&other.1))?;
+    Some((read.iter().map(|(number, _)| number / size).collect(), unit))
+}
+
+/// What the values of a sweep have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Whole numbers.
+    Integer,
+    /// Numbers.
+    Number,
+    /// Quantities of one family.
+    Quantity(&'static Family),
+    /// Truth values.
+    Boolean,
+    /// Nothing but that they can be written.
+    Text,
+}
+
+impl Kind {
+    /// The kind of one value.
+    pub fn of(x: &Value) -> Self {
+        match x {
+            Value::Integer(_) => Kind::Integer,
+            Value::Float(_) => Kind::Number,
+            Value::Boolean(_) => Kind::Boolean,
+            Value::Text(text) => Family::of(text).map_or(Kind::Text, Kind::Quantity),
+        }
+    }
+
+    /// What holds values of both kinds.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Kind::Integer, Kind::Number) | (Kind::Number, Kind::Integer) => Kind::Number,
+            _ => Kind::Text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_share_the_smallest_unit_that_is_written() {
+        let of = |texts: &[&str]| in_one_unit(texts.iter().copied());
+        assert_eq!(of(&["10 ms", "50 ms"]), Some((vec![10.0, 50.0], "ms")));
+        assert_eq!(
+            of(&["0 s", "200 ms", "1 s"]),
+            Some((vec![0.0, 200.0, 1000.0], "ms"))
+        );
+        assert_eq!(of(&["64 KiB", "1 MiB"]), Some((vec![64.0, 1024.0], "KiB")));
+        // Two spellings of one unit are one unit.
+        assert_eq!(
+            of(&["3 Mbps", "5 Mbit/s"]),
+            Some((vec![3.0, 5.0], "Mbit/s"))
+        );
+        assert_eq!(
+            of(&["1 packet", "20 packets"]),
+            Some((vec![1.0, 20.0], "packets"))
+        );
+        assert_eq!(of(&["5 m", "2 km"]), Some((vec![5.0, 2000.0], "m")));
+    }
+
+    #[test]
+    fn what_has_no_unit_in_common_is_no_number() {
+        for texts in [
+            &["10 ms", "unlimited"] as &[&str],
+            &["10 packets", "15 kB"],
+            &["4 streams", "8 streams"],
+            &["10 ms, tcp"],
+            &["1"],
+            &[],
+        ] {
+            assert_eq!(in_one_unit(texts.iter().copied()), None, "{texts:?}");
+        }
+    }
+}
