@@ -68,9 +68,13 @@ impl Setting {
         if !self.key.contains('.') && root.get(&self.key).is_none() {
             let parameters = root.get(PARAMETERS).map(Node::entries).unwrap_or_default();
             let known: Vec<&str> = parameters.iter().map(|entry| entry.key.as_str()).collect();
-            let hint = match known.as_slice() {
-                [] => "; this spec has none; a key goes by its path, such as link.NAME.rate",
-                _ => "",
+            let hint = match (path_to(root, &self.key), known.as_slice()) {
+                (Some(path), _) => format!("; a key goes by its path, here `{path}`"),
+                (None, []) => {
+                    "; this spec has none; a key goes by its path, such as link.NAME.rate"
+                        .to_owned()
+                }
+                (None, _) => String::new(),
             };
             let message = format!("no parameter has this name{hint}");
             return Err(self.unknown(&self.key, &message, &known));
@@ -184,6 +188,26 @@ impl Setting {
         Problem::new(self.key_place.clone(), self.key.clone(), what)
             .allowed(found, known.iter().copied())
     }
+}
+
+/// The path of the first key of this name, not in the experiments, which only name what others have.
+fn path_to(node: &Node, key: &str) -> Option<String> {
+    let entries = || {
+        let entries = node.entries().iter();
+        entries.filter(|entry| entry.key != "experiment")
+    };
+    let own = entries().find(|entry| entry.key == key);
+    let own = own.map(|entry| entry.key.clone());
+    let below = || entries().find_map(|it| Some(format!("{}.{}", it.key, path_to(&it.node, key)?)));
+    let members = || {
+        let mut items = node.items().iter().enumerate();
+        items.find_map(|(index, item)| {
+            let path = path_to(item, key)?;
+            let name = item.own_name().map_or(index.to_string(), str::to_owned);
+            Some(format!("{name}.{path}"))
+        })
+    };
+    own.or_else(below).or_else(members)
 }
 
 /// Whether a text stands for a parameter as it is, and not for what is computed from some.

@@ -65,6 +65,11 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
         ),
         (
             "parameter = \"rate\"",
+            "parameter = \"delay\"",
+            &["a key goes by its path, here `link.wire.delay`"],
+        ),
+        (
+            "parameter = \"rate\"",
             "parameter = \"link.wire.raet\"",
             &["`link.wire.raet`", "did you mean `rate`?"],
         ),
