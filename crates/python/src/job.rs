@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_lab::beside;
 use anabranch_lab::reference::Loaded;
@@ -197,14 +196,7 @@ impl Job {
                 "the job was saved by another version of this package; install the same one everywhere",
             ));
         }
-        let mut plan = kinds::plan(Request::new("the job's spec", manifest.spec).with(|it| {
-            it.overrides = manifest.overrides;
-            it.only = manifest.only;
-            it.seed = manifest.seed;
-            it.record_all = manifest.record_all;
-            it.files = Files::of(manifest.files);
-        }))?;
-        plan.keep_experiments(&manifest.replications);
+        let plan = kinds::plan_of(manifest)?;
         Ok(Self {
             plan: Arc::new(plan),
             reference: Loaded::default(),

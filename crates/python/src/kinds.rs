@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anabranch_congestion::registry;
+use anabranch_engine::files::Files;
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
 use anabranch_engine::world::WorldError;
 use anabranch_lab::run::Simulator;
-use anabranch_scenario::records::RunRecord;
+use anabranch_scenario::records::{Manifest, RunRecord};
 use pyo3::prelude::*;
 
 use crate::background::State;
@@ -63,6 +64,23 @@ pub fn kinds() -> Standard {
 /// `SpecError`.
 pub fn plan(request: Request) -> PyResult<Plan> {
     Plan::with(request, &kinds()).map_err(|error| error::spec(&error))
+}
+
+/// The plan that a manifest tells of, with the kinds that are added now.
+///
+/// # Errors
+/// `SpecError`, where a kind is not among these.
+pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
+    let request = Request::new("the job's spec", manifest.spec).with(|it| {
+        it.overrides = manifest.overrides;
+        it.only = manifest.only;
+        it.seed = manifest.seed;
+        it.record_all = manifest.record_all;
+        it.files = Files::of(manifest.files);
+    });
+    let mut plan = plan(request)?;
+    plan.keep_experiments(&manifest.replications);
+    Ok(plan)
 }
 
 /// Those of the kinds added that runs of these texts may depend on: what the texts may name, and what took the place of a standing kind.

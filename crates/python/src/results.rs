@@ -16,6 +16,7 @@ use pyo3::types::{PyAny, PyDict};
 use tempfile::TempDir;
 
 use crate::error;
+use crate::kinds;
 use crate::table::{Table, table};
 
 /// The results of a spec.
@@ -206,6 +207,15 @@ impl Results {
     #[getter]
     fn failures(&self) -> Vec<String> {
         self.records.failures()
+    }
+
+    /// What may be meant otherwise, in a line each: what the command prints as `note:`. A spec that names a kind written in Python
+    /// needs its class, here too.
+    #[getter]
+    fn notes(&self) -> PyResult<Vec<String>> {
+        let mut notes = kinds::plan_of(self.records.manifest.clone())?.notes;
+        notes.extend(self.records.notes());
+        Ok(notes)
     }
 
     /// The report as one HTML page.

@@ -101,6 +101,20 @@ def test_settings_are_those_of_the_command(pair):
         anabranch.run(pair, set={"lost": 0.1})
 
 
+def test_notes_are_those_of_the_command(pair, tmp_path):
+    assert anabranch.run(pair, replications=1).notes == []
+    pair["link.wire.delay"] = "500 ms"
+    pair["parameters.loss"] = 0.0
+    pair["experiment.losses.sweep"] = []
+    results = anabranch.run(pair, out=tmp_path)
+    window, equal = results.notes
+    assert window.startswith("`flow.upload.transport.receive_buffer`: left out, so 64 KiB; with a round trip of 1 s")
+    assert equal.startswith("all 3 replications of losses are equal")
+    assert anabranch.Results.open(tmp_path).notes == results.notes
+    pair["flow.upload.transport.receive_buffer"] = "1 MiB"
+    assert len(anabranch.run(pair, replications=1).notes) == 0
+
+
 def test_two_results_are_compared_replication_by_replication(pair):
     slow = anabranch.run(pair)
     pair["link.wire.rate"] = "4 Mbit/s"
