@@ -213,7 +213,7 @@ pub struct Figure {
     /// Kind `sweep`: `%` where the sweep's x are shares, 0 to 1, and are to be shown in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit: Option<XUnit>,
-    /// Kind `sweep`: how the sweep's x stand along the axis.
+    /// Kind `sweep`: how the sweep's x stand along the axis; `linear` if left out.
     #[serde(default, skip_serializing_if = "XScale::is_linear")]
     pub x_scale: XScale,
     /// The text along y.
