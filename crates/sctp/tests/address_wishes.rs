@@ -137,6 +137,49 @@ fn the_only_address_is_replaced_with_data_under_way() {
     }
 }
 
+/// Z is up and replaces its only address while A still waits for COOKIE ACK: all that Z may send is the ASCONF (RFC 5061 §5.3 F1, F4),
+/// and A takes none before the COOKIE ACK (RFC 9260 §5.1 E). `gone`: the COOKIE ECHO does not reach the old address any more.
+fn renumbered_before_the_cookie_ack(gone: bool) {
+    let mut world = World::with_configs(settings(), settings());
+    let (old, new) = (address(Z, 0), address(Z, 9));
+    let mut lost = 0;
+    world.fate = Box::new(move |shot| {
+        let first = shot.chunks == "COOKIE ACK" && lost == 0;
+        lost += u32::from(first);
+        let unreached = gone && lost > 0 && shot.path.remote == old;
+        if first || unreached {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    let a = world.connect();
+    world.run_for(200 * MILLISECOND);
+    let z = world.only_association(Z);
+    let states = [world.state(A, a), world.state(Z, z)];
+    assert_eq!(states, [StateName::CookieEchoed, StateName::Established]);
+    let now = world.now;
+    let association = world.endpoints[Z].association_mut(z).expect("up");
+    let changes = [Add(new), Remove(old)];
+    association.change_addresses(now, &changes).expect("taken");
+    world.drain(Z);
+    world.run_for(60 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Established, "gone: {gone}");
+    let association = world.endpoints[A].association(a).expect("up");
+    assert_eq!(association.remote_addresses().collect::<Vec<_>>(), [new]);
+    world.send(A, a, 0, "to where Z is now");
+    world.send(Z, z, 0, "from where Z is now");
+    world.run_for(10 * SECOND);
+    assert_eq!(world.receive_all(A, a).len(), 1);
+    assert_eq!(world.receive_all(Z, z).len(), 1);
+}
+
+#[test]
+fn an_address_is_replaced_though_the_peer_waits_for_its_cookie_ack() {
+    renumbered_before_the_cookie_ack(false);
+    renumbered_before_the_cookie_ack(true);
+}
+
 #[test]
 fn an_asconf_is_sent_again_unchanged_over_another_path_and_counts_as_errors() {
     let z = settings().with(|it| it.addresses = vec![address(Z, 0), address(Z, 1)]);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anabranch_transport::{Ecn, Nanos, Transmit};
 use anabranch_wire::Encode;
 use anabranch_wire::cause::Cause;
-use anabranch_wire::chunk::kind;
+use anabranch_wire::chunk::{CookieAck, kind};
 use anabranch_wire::extension::{AsconfAck, ExtensionCause};
 use anabranch_wire::packet::PacketBuilder;
 use anabranch_wire::tlv::TlvList;
@@ -186,7 +186,9 @@ impl Association {
         let limit = self.paths.get(id).max_packet - self.room_for_auth();
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
         // Where packets are very small, IP fragments it.
-        packet.make_room(asconfs.iter().map(Encode::encoded_len).sum());
+        let all: usize = asconfs.iter().map(Encode::encoded_len).sum();
+        packet.make_room(CookieAck.encoded_len() + all);
+        self.push_cookie_ack_before(&mut packet);
         for asconf in &asconfs {
             let _ = packet.push(asconf);
         }
@@ -201,6 +203,21 @@ impl Association {
             ecn: Ecn::NotEct,
             may_fragment: len > self.paths.get(id).max_packet + self.paths.reserved(),
         })
+    }
+
+    /// A COOKIE ACK before an ASCONF where nothing else may be sent: the peer takes no ASCONF before it has one (RFC 9260 §5.1 E), and the
+    /// first may have been lost. It is sent unasked where the ASCONF was in vain and the peer has acknowledged nothing so far: its COOKIE
+    /// ECHO may go to an address that is gone. A peer that is up discards it (§5.2.5).
+    fn push_cookie_ack_before(&mut self, packet: &mut PacketBuilder<'_>) {
+        if !self.is_mute() {
+            return;
+        }
+        let asked = self.cookie_ack.take().is_some();
+        let retry = self.asking().and_then(Asking::retry);
+        let in_vain = retry.is_some_and(|it| it.retransmissions > 0);
+        if asked || (in_vain && self.tx.statistics().sacks == 0) {
+            let _ = packet.push(&CookieAck);
+        }
     }
 
     /// The answers to ASCONFs of the peer, which go from an address that is not agreed on only beside an ASCONF (RFC 5061 §5.3 F1):
