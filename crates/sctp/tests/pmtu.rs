@@ -212,6 +212,27 @@ fn a_path_below_the_base_size_works() {
     assert!(pipe.fragmented.get() > 0);
 }
 
+/// DATA with the COOKIE ECHO makes a packet that is too large for the path: it goes alone when that was in vain (RFC 9260 §5.1 C).
+#[test]
+fn a_cookie_echo_arrives_where_its_data_is_too_large() {
+    let config = discovering().with(|it| it.data_with_cookie_echo = true);
+    let mut world = World::new(config);
+    world.fate = Box::new(|shot| {
+        if shot.bytes.len() + IP <= 800 || shot.may_fragment {
+            Fate::Deliver
+        } else {
+            Fate::Drop
+        }
+    });
+    let a = world.connect();
+    world.send(A, a, 0, vec![1; 700]);
+    world.send(A, a, 0, vec![2; 700]);
+    world.run_for(120 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Established);
+    let z = world.only_association(Z);
+    assert_eq!(world.receive_all(Z, z).len(), 2);
+}
+
 /// Unanswered probes are lost for their size or otherwise, but no errors of the path; and an answer counts once.
 #[test]
 fn an_old_answer_to_a_probe_means_nothing() {

@@ -20,6 +20,9 @@ use crate::path::{PathId, mtu};
 use crate::rx::Receiver;
 use crate::state::{Known, Stage, State};
 
+/// COOKIE ECHOs that DATA goes with.
+const MOST_LADEN: u32 = 2;
+
 impl Association {
     /// Appends the next packet to `out`, whatever is to be sent; `None` when nothing may be sent now.
     #[inline(never)]
@@ -242,7 +245,7 @@ impl Association {
         if room > 0 {
             self.release_room(room, &mut packet);
         }
-        let data = if echoed && self.config.data_with_cookie_echo {
+        let data = if echoed && self.takes_data_along() {
             self.tx.wants_to_send(now, &self.paths)
         } else {
             data
@@ -252,6 +255,14 @@ impl Association {
             false => None,
         };
         self.seal_filled(key, packet, self.sums.wanted(echoed))
+    }
+
+    /// Whether DATA goes with the COOKIE ECHO that was just written (RFC 9260 §5.1 C). When two such packets were in vain, the next may have
+    /// been too large for the path, and what is alone in its packet arrives.
+    #[inline(never)]
+    fn takes_data_along(&self) -> bool {
+        let echo = self.state.retry();
+        self.config.data_with_cookie_echo && echo.is_none_or(|it| it.retransmissions < MOST_LADEN)
     }
 
     /// DATA behind control chunks, of which a handshake mostly has none.
