@@ -71,5 +71,6 @@ mod small_buffers;
 mod streams;
 mod together;
 mod trouble;
+mod turmoil;
 mod udp_port;
 mod zero_checksum;

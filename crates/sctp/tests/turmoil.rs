@@ -1,0 +1,519 @@
+//! All at once: hosts that lose their memory and set up anew, streams that are reset and added while messages are given up, windows that
+//! shrink, path MTUs that fall and rise, routers that lie, a NAT that forgets, keys and schedulers that change, clocks that jump, and
+//! numbers that wrap. Whatever happens, what is reliable arrives once and in order, what is given up is told, work and memory are
+//! bounded, no timer spins, and once the way is sound everything settles.
+
+mod ledger;
+mod wire;
+
+use anabranch_sctp::config::SchedulerKind;
+use anabranch_sctp::{
+    Association, AssociationId, Authentication, ChunkTypes, CloseReason, Config, Endpoint, Event,
+    SendOptions, SharedKeys, StateName, ZeroChecksum,
+};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::kind;
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::common::{A, PORT_A, PORT_Z, Z, address, seeds};
+use ledger::Ledger;
+use wire::{REGISTERED, Weather, Wire};
+
+/// Plays of one run of the tests.
+const USUAL: u64 = 500;
+const STEPS: u64 = 120;
+const HOSTS: [usize; 2] = [A, Z];
+const PORTS: [u16; 2] = [PORT_A, PORT_Z];
+const RECEIVE_BUFFER: u32 = 20_000;
+const SEND_BUFFER: usize = 40_000;
+/// Keys that both know.
+const KEYS: u16 = 4;
+const SCHEDULERS: [SchedulerKind; 6] = [
+    SchedulerKind::RoundRobin,
+    SchedulerKind::Fcfs,
+    SchedulerKind::RoundRobinPerPacket,
+    SchedulerKind::Priority,
+    SchedulerKind::FairCapacity,
+    SchedulerKind::WeightedFair,
+];
+
+/// Random numbers of a seed.
+struct Random(Pcg64Mcg);
+
+impl Random {
+    fn of(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.0.next_u64() % most
+    }
+
+    fn once_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
+    }
+}
+
+/// What is on, a bit each.
+#[derive(Clone, Copy, Debug)]
+struct Mixture(u32);
+
+impl Mixture {
+    const PARTIAL_RELIABILITY: u32 = 0;
+    const INTERLEAVING: u32 = 1;
+    const PARTS: u32 = 2;
+    const SEVERAL_HOMES: u32 = 3;
+    const AUTHENTICATION: u32 = 4;
+    const ZERO_CHECKSUM: u32 = 5;
+    const DISCOVERY: u32 = 6;
+    const NAT: u32 = 7;
+    const JUMPS: u32 = 8;
+    const RESTARTS: u32 = 9;
+    const RESETS: u32 = 10;
+    const ECN: u32 = 11;
+    const SHRINKING: u32 = 12;
+    const LIES: u32 = 13;
+    const RACK: u32 = 14;
+    const EARLY_DATA: u32 = 15;
+    const FULL_PACKETS: u32 = 16;
+    const POTENTIALLY_FAILED: u32 = 17;
+    const COUNT: u32 = 18;
+
+    fn has(self, bit: u32) -> bool {
+        self.0 >> bit & 1 == 1
+    }
+
+    fn homes(self) -> u8 {
+        // One NAT for each network is a matter of its own.
+        let several = self.has(Self::SEVERAL_HOMES) && !self.has(Self::NAT);
+        if several { 2 } else { 1 }
+    }
+
+    fn config(self, host: usize) -> Config {
+        let mut config = Config::default();
+        config.partial_reliability = self.has(Self::PARTIAL_RELIABILITY);
+        config.interleaving = self.has(Self::INTERLEAVING);
+        config.partial_delivery_point = self.has(Self::PARTS).then_some(1_000);
+        config.reconfiguration = true;
+        config.receive_buffer = RECEIVE_BUFFER;
+        config.send_buffer = SEND_BUFFER;
+        (config.outbound_streams, config.inbound_streams) = (5, 12);
+        if self.has(Self::AUTHENTICATION) {
+            self.authenticate(&mut config);
+        }
+        if self.has(Self::ZERO_CHECKSUM) {
+            config.zero_checksum = ZeroChecksum::Dtls;
+        }
+        config.path_mtu_discovery = self.has(Self::DISCOVERY);
+        config.encapsulation = if self.has(Self::NAT) { 8 } else { 0 };
+        config.profile.ecn = self.has(Self::ECN);
+        config.rack = self.has(Self::RACK);
+        config.data_with_cookie_echo = self.has(Self::EARLY_DATA);
+        config.fill_packets = self.has(Self::FULL_PACKETS);
+        config.profile.potentially_failed = self.has(Self::POTENTIALLY_FAILED);
+        config.association_max_retrans = 100;
+        config.max_init_retransmits = 100;
+        config.addresses = (0..self.homes()).map(|it| address(host, it)).collect();
+        config
+    }
+
+    fn authenticate(self, config: &mut Config) {
+        let mut keys = SharedKeys::only(0, b"first".to_vec());
+        for key in 1..KEYS {
+            keys.set(key, vec![b'k'; usize::from(key)]).expect("room");
+        }
+        config.auth_keys = keys;
+        config.authentication = Authentication::On;
+        let data = [kind::DATA, kind::I_DATA, kind::RE_CONFIG];
+        config.authenticated_chunks = self.has(Self::EARLY_DATA).then(|| ChunkTypes::of(&data));
+    }
+
+    fn weather(self) -> Weather {
+        let on = |bit: u32, value: u64| if self.has(bit) { value } else { 0 };
+        Weather {
+            lost: 10,
+            late: 20,
+            repeated: 8,
+            bent: 6,
+            marked: on(Self::ECN, 10),
+            shrunk: on(Self::SHRINKING, 20),
+            lies: on(Self::LIES, 30),
+            tells: self.has(Self::LIES),
+        }
+    }
+}
+
+/// Messages after which the numbers of a stream are about to wrap.
+const ALMOST_ALL: u32 = 65_525;
+/// Seeds with which the first TSNs of A, who calls, and of Z are just below the wrap.
+const WRAP_SEEDS: [u64; 2] = [339_831, 14_557_405];
+
+fn endpoint(mixture: Mixture, host: usize, seed: u64) -> Endpoint {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_be_bytes());
+    let config = mixture.config(host);
+    let mut endpoint = Endpoint::new(config, PORTS[host], bytes).expect("settings");
+    endpoint.listen(true);
+    endpoint
+}
+
+/// An association with what both sides have done.
+struct Play {
+    wire: Wire,
+    mixture: Mixture,
+    random: Random,
+    ids: [Option<AssociationId>; 2],
+    /// Of what each host sends.
+    ledgers: [Ledger; 2],
+    /// Lives of hosts that have ended.
+    epoch: u32,
+    ended: [Option<CloseReason>; 2],
+}
+
+impl Play {
+    fn new(seed: u64, mixture: Mixture) -> Self {
+        let mut random = Random::of(seed);
+        let wraps = random.once_in(2);
+        let endpoints = HOSTS.map(|host| {
+            let other = random.0.next_u64();
+            endpoint(mixture, host, if wraps { WRAP_SEEDS[host] } else { other })
+        });
+        let nat = mixture.has(Mixture::NAT);
+        let mut wire = Wire::new(endpoints, Random::of(!seed), nat);
+        wire.unsummed = mixture.has(Mixture::ZERO_CHECKSUM);
+        let mut play = Self {
+            wire,
+            mixture,
+            random,
+            ids: [None; 2],
+            ledgers: Default::default(),
+            epoch: 0,
+            ended: [None, None],
+        };
+        play.call(A);
+        play.wire.run_for(SECOND);
+        play.listen();
+        play
+    }
+
+    fn call(&mut self, host: usize) {
+        let wire = &mut self.wire;
+        let udp = wire.nat.map_or(0, |port| [REGISTERED, port][host]);
+        // All of them: what comes from another address while this one begins is out of the blue, and answered by an ABORT.
+        let peer: Vec<_> = (0..self.mixture.homes())
+            .map(|it| address(1 - host, it))
+            .collect();
+        let now = wire.time(host);
+        let id = wire.endpoints[host].connect_over_udp(now, &peer, PORTS[1 - host], udp);
+        self.ids[host] = Some(id.expect("free"));
+        self.wire.drain(host);
+    }
+
+    fn association(&mut self, host: usize) -> Option<&mut Association> {
+        self.wire.endpoints[host].association_mut(self.ids[host]?)
+    }
+
+    /// What the hosts were told.
+    fn listen(&mut self) {
+        for host in HOSTS {
+            for (id, event) in std::mem::take(&mut self.wire.events[host]) {
+                match event {
+                    Event::Established { .. } => self.ids[host] = Some(id),
+                    Event::Restarted { .. } => {
+                        self.ledgers[host].epoch = self.epoch;
+                    }
+                    Event::MessageAbandoned(message) => {
+                        self.ledgers[host].give_up(&message.payload);
+                    }
+                    Event::Missed { events } => panic!("{events} missed"),
+                    Event::Closed(reason) => self.ended[host] = Some(reason),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        let interleaved = self.mixture.has(Mixture::INTERLEAVING);
+        for host in HOSTS {
+            // A restart is told of before anything is read that is behind it.
+            while let Some(part) = self.association(host).and_then(Association::poll_part) {
+                self.ledgers[1 - host].read(part, |it| if interleaved { it.tsn.0 } else { 0 });
+            }
+            self.wire.drain(host);
+        }
+        self.listen();
+    }
+
+    fn send(&mut self, host: usize) {
+        let now = self.wire.time(host);
+        let (mut options, len) = ledger::draw(
+            &mut self.random,
+            self.mixture.has(Mixture::PARTIAL_RELIABILITY),
+        );
+        if self.mixture.has(Mixture::AUTHENTICATION) && self.random.once_in(4) {
+            options = options.with_key(Some(self.random.below(KEYS.into()) as u16));
+        }
+        let roll = self.random.0.next_u64();
+        let message = self.ledgers[host].write(len);
+        let Some(association) = self.association(host) else {
+            return;
+        };
+        let stream = (roll % u64::from(association.outbound_streams().max(1))) as u16;
+        let taken = association.send_with(now, Some(stream), message, &options);
+        let held = association.held_to_send();
+        let most = 2 * SEND_BUFFER + 2 * RECEIVE_BUFFER as usize + 20_000;
+        assert!(held <= most, "{held} bytes held");
+        if taken.is_ok() {
+            self.ledgers[host].accepted(stream, &options);
+        }
+        self.listen_to(host);
+    }
+
+    fn listen_to(&mut self, host: usize) {
+        self.wire.drain(host);
+        self.listen();
+    }
+
+    /// Refused or not, what is asked for here must not hurt.
+    fn ask(&mut self, host: usize) {
+        let (now, mixture) = (self.wire.time(host), self.mixture);
+        let mut random = Random::of(self.random.0.next_u64());
+        let Some(association) = self.association(host) else {
+            return;
+        };
+        if mixture.has(Mixture::RESETS) {
+            if random.once_in(6) {
+                let _ = association.reset_streams(&[random.below(8) as u16]);
+            }
+            if random.once_in(12) {
+                let _ = association.reset_incoming(&[random.below(8) as u16]);
+            }
+            if random.once_in(12) {
+                let _ = association.add_streams(random.below(3) as u16, random.below(3) as u16);
+            }
+            if random.once_in(30) {
+                let _ = association.reset_association(now);
+            }
+        }
+        if random.once_in(6) {
+            association.set_scheduler(SCHEDULERS[random.below(6) as usize]);
+            association.set_stream_value(random.below(5) as u16, 1 + random.below(9) as u16);
+        }
+        if mixture.has(Mixture::AUTHENTICATION) && random.once_in(4) {
+            let key = random.below(KEYS.into()) as u16;
+            let _ = association.change_auth_keys(|keys| keys.activate(key));
+        }
+        self.listen_to(host);
+    }
+
+    /// Both are up, and know of each other's life.
+    fn is_agreed(&mut self) -> bool {
+        HOSTS.into_iter().all(|host| {
+            let up = self.association(host);
+            let up = up.is_some_and(|it| it.state() == StateName::Established);
+            up && self.ledgers[host].epoch == self.epoch
+        })
+    }
+
+    /// The host loses its memory, and calls.
+    fn restart(&mut self, host: usize) {
+        self.epoch += 1;
+        let seed = self.random.0.next_u64();
+        self.wire.endpoints[host] = endpoint(self.mixture, host, seed);
+        self.ledgers[host].epoch = self.epoch;
+        let other = &mut self.ledgers[1 - host];
+        other.reader_since = self.epoch;
+        other.break_off();
+        self.call(host);
+    }
+
+    fn disturb(&mut self) {
+        let mixture = self.mixture;
+        let host = HOSTS[self.random.below(2) as usize];
+        if mixture.has(Mixture::DISCOVERY) && self.random.once_in(12) {
+            self.wire.mtu[host] = [576, 700, 1_000, 1_280, 1_500][self.random.below(5) as usize];
+        }
+        if mixture.has(Mixture::JUMPS) && self.random.once_in(20) {
+            let span = (1 + self.random.below(10_000)) * SECOND;
+            self.wire.jump(host, span);
+        }
+        if mixture.has(Mixture::RESTARTS) && self.random.once_in(25) && self.is_agreed() {
+            self.restart(host);
+        }
+        // A restart from another port is refused.
+        if !mixture.has(Mixture::RESTARTS) && self.random.once_in(20) {
+            self.wire.rebind();
+        }
+    }
+
+    /// A sends so many messages on stream 0 that their numbers are about to wrap.
+    fn wind_up(&mut self) {
+        let options = SendOptions::new();
+        let mut sent = 0;
+        for _ in 0..10_000 {
+            while sent < ALMOST_ALL {
+                let message = self.ledgers[A].write(5);
+                let now = self.wire.time(A);
+                let association = self.association(A).expect("up");
+                let taken = association.send_with(now, Some(0), message, &options);
+                if taken.is_err() {
+                    break;
+                }
+                self.ledgers[A].accepted(0, &options);
+                sent += 1;
+            }
+            self.listen_to(A);
+            self.wire.run_for(50 * MILLISECOND);
+            self.read();
+            if sent == ALMOST_ALL && self.left(A) == (0, 0) {
+                return;
+            }
+        }
+        panic!("{sent} messages were taken");
+    }
+
+    fn run(&mut self) {
+        self.wire.weather = self.mixture.weather();
+        for _ in 0..STEPS {
+            let host = HOSTS[self.random.below(2) as usize];
+            for _ in 0..self.random.below(3) {
+                self.send(host);
+            }
+            self.ask(host);
+            self.disturb();
+            let pause = self.random.below(300) * MILLISECOND;
+            self.wire.run_for(pause);
+            self.listen();
+            if self.random.once_in(3) {
+                self.read();
+            }
+            assert_eq!(self.ended, [None, None]);
+        }
+    }
+
+    /// The way is sound from now on: everything settles.
+    fn settle(&mut self) {
+        self.wire.weather = Weather::default();
+        for _ in 0..200 {
+            self.wire.run_for(10 * SECOND);
+            self.read();
+            if self.is_agreed() && HOSTS.into_iter().all(|host| self.left(host) == (0, 0)) {
+                break;
+            }
+        }
+        assert_eq!(self.ended, [None, None]);
+        for host in HOSTS {
+            assert_eq!(self.left(host), (0, 0), "{host}: in flight, waiting");
+        }
+        assert!(self.is_agreed());
+        for ledger in &self.ledgers {
+            ledger.check(self.epoch);
+        }
+    }
+
+    fn left(&mut self, host: usize) -> (usize, usize) {
+        let association = self.association(host);
+        association.map_or((0, 0), |it| (it.outstanding_chunks(), it.buffered()))
+    }
+
+    /// Both can still talk, and part in good order.
+    fn end(&mut self) {
+        for host in HOSTS {
+            for _ in 0..2 {
+                self.wire.run_for(SECOND);
+                let message = self.ledgers[host].write(5);
+                let options = SendOptions::new();
+                let now = self.wire.time(host);
+                let association = self.association(host).expect("up");
+                let taken = association.send_with(now, Some(0), message, &options);
+                taken.expect("taken");
+                self.ledgers[host].accepted(0, &options);
+                self.listen_to(host);
+                self.wire.run_for(10 * SECOND);
+                self.read();
+            }
+        }
+        for host in HOSTS {
+            self.ledgers[host].check(self.epoch);
+            let window = self.association(host).expect("up").peer_rwnd();
+            assert!(window + 10 >= u64::from(RECEIVE_BUFFER), "{host}: {window}");
+            if self.epoch == 0 {
+                self.check_counts(host);
+            }
+        }
+        let now = self.wire.time(A);
+        let association = self.association(A).expect("up");
+        association.shutdown(now).expect("open");
+        self.listen_to(A);
+        self.wire.run_for(20 * SECOND);
+        self.listen();
+        let ends = [Some(CloseReason::Shutdown), Some(CloseReason::Shutdown)];
+        assert_eq!(self.ended, ends);
+    }
+
+    /// What `host` has sent, and what the other has received, by their counts.
+    fn check_counts(&mut self, host: usize) {
+        let sent = self.association(host).expect("up").stats().sender;
+        let other = self.association(1 - host).expect("up").stats();
+        let came = other.receiver;
+        assert_eq!(
+            came.messages,
+            self.ledgers[host].count_read(),
+            "{host}: messages"
+        );
+        let kept = came.chunks - came.withdrawn;
+        if sent.abandoned_sent == 0 {
+            assert_eq!(kept, sent.chunks_sent, "{host}: chunks");
+            assert_eq!(sent.bytes_acknowledged, sent.bytes_sent, "{host}: bytes");
+        } else {
+            assert!(kept <= sent.chunks_sent, "{host}: chunks");
+            assert!(sent.bytes_acknowledged <= sent.bytes_sent, "{host}: bytes");
+        }
+        let all_came = came.chunks + came.duplicates + came.dropped_full + came.out_of_reach;
+        let all_sent = sent.chunks_sent + sent.chunks_retransmitted + self.wire.repeats;
+        assert!(
+            all_came <= all_sent,
+            "{host}: {all_came} came of {all_sent}"
+        );
+        let sacks = sent.sacks + sent.stale_sacks + sent.impossible_sacks;
+        assert!(
+            sacks <= came.sacks + self.wire.repeats,
+            "{host}: {sacks} SACKs"
+        );
+        // Where all numbers begin anew, those of before are of nothing.
+        let renumbered = self.mixture.has(Mixture::RESETS);
+        assert!(renumbered || sent.impossible_sacks == 0, "{host}");
+    }
+}
+
+#[test]
+fn whatever_happens_at_once_everything_settles() {
+    seeds::each(USUAL, |seed| {
+        let mixture = Random::of(seed ^ 0x0A11).below(1 << Mixture::COUNT) as u32;
+        let mut play = Play::new(seed, Mixture(mixture));
+        play.run();
+        play.settle();
+        play.end();
+    });
+}
+
+#[test]
+fn everything_settles_where_stream_sequence_numbers_wrap() {
+    seeds::each(3, |seed| {
+        let mixture = Random::of(seed ^ 0x0A11).below(1 << Mixture::COUNT) as u32;
+        // Messages have other numbers where they are interleaved; and all these are to come in one life.
+        let without = 1 << Mixture::INTERLEAVING | 1 << Mixture::RESTARTS | 1 << Mixture::RESETS;
+        let with = 1 << Mixture::PARTIAL_RELIABILITY;
+        let mut play = Play::new(seed, Mixture((mixture & !without) | with));
+        play.wind_up();
+        play.run();
+        play.run();
+        play.run();
+        play.settle();
+        let numbered = play.ledgers[A].count_ordered(0);
+        assert!(numbered > 1 << 16, "{numbered}");
+        play.end();
+    });
+}
