@@ -263,21 +263,12 @@ impl Play {
 fn whatever_is_on_all_that_is_reliable_arrives_and_nothing_stays() {
     let results = seeds::each(USUAL, |seed| {
         let Some(mut play) = Play::begin(seed) else {
-            return (1, 0);
+            return 1;
         };
         play.run();
-        // Two sides that both give up addresses, over such losses, may lose each other.
-        if play.mixture.moves() && play.is_over() {
-            return (0, 1);
-        }
         play.check();
-        (0, 0)
+        0
     });
-    let down: u64 = results.iter().map(|it| it.0).sum();
-    let lost: u64 = results.iter().map(|it| it.1).sum();
-    let all = results.len() as u64;
-    assert!(
-        10 * down <= all && 100 * lost <= all,
-        "{down}, {lost} of {all}"
-    );
+    let (down, all) = (results.iter().sum::<u64>(), results.len() as u64);
+    assert!(10 * down <= all, "{down} of {all}");
 }
