@@ -14,10 +14,11 @@ const TAG_REFLECTED: u8 = 1;
 
 /// Of several that are one to their peers.
 impl Endpoint {
-    /// Makes it the one of that number among `siblings`, counted from 0. They have the port and the addresses in common. It is called before
-    /// the endpoint has any association, or gets any packet.
+    /// Makes it the one of that number among `siblings`, counted from 0. They have the port and the addresses in common; others among them may
+    /// have the port at other addresses. It is called before the endpoint has any association, or gets any packet.
     pub fn join(&mut self, siblings: &Siblings, number: u32) {
-        self.table.join(Member::new(siblings, number, self.port));
+        let member = Member::new(siblings, number, self.port, &self.config.addresses);
+        self.table.join(member);
     }
 
     /// Leaves its siblings, who may then have associations with the peers of this one: it is driven no more.

@@ -7,7 +7,7 @@
 //! begins, ends or gets another address, and for packets that no association of one's own takes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Several endpoints that are one to their peers. Clones are handles of the same.
@@ -24,12 +24,14 @@ struct Shared {
     known: RwLock<Known>,
 }
 
-/// A peer's address and port, as the endpoint's own port knows it.
+/// A peer's address and port, as one of the endpoints of a sibling knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     local_port: u16,
     port: u16,
     address: IpAddr,
+    /// Which of the endpoints that have the port `local_port` it is, each at other addresses.
+    place: IpAddr,
 }
 
 #[derive(Debug, Default)]
@@ -59,14 +61,22 @@ impl Siblings {
         tag % self.0.count
     }
 
-    /// Which of them has an association, at the port `local_port`, with a peer that has verified this address and has this port.
+    /// Which of them has an association, at the port `local_port`, with a peer that has verified this address and has this port. Where they
+    /// have several endpoints with that port, each at other addresses, that of any.
     pub fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
-        let name = Name {
+        let name = |place: IpAddr| Name {
             local_port,
             port,
             address,
+            place,
         };
-        self.read().owners.get(&name).copied()
+        let (first, last) = (
+            Ipv4Addr::UNSPECIFIED.into(),
+            Ipv6Addr::from([0xff; 16]).into(),
+        );
+        let known = self.read();
+        let mut owners = known.owners.range(name(first)..=name(last));
+        owners.next().map(|(_, &owner)| owner)
     }
 
     /// Addresses that their associations' peers have verified, and those that are listed and nobody has verified.
@@ -92,8 +102,9 @@ pub(super) struct Member(Option<Box<Membership>>);
 struct Membership {
     siblings: Siblings,
     number: u32,
-    /// The endpoint's port.
+    /// The endpoint's port, and which of those with that port it is.
     port: u16,
+    place: IpAddr,
     /// What stays taken until [`Member::settle`], and whether what is given up meanwhile is.
     held: Vec<Name>,
     holds: bool,
@@ -107,17 +118,20 @@ impl Membership {
             local_port: self.port,
             port,
             address,
+            place: self.place,
         }
     }
 }
 
 impl Member {
-    /// That of `number` among `siblings`, of an endpoint at `port`.
-    pub(super) fn new(siblings: &Siblings, number: u32, port: u16) -> Self {
+    /// That of `number` among `siblings`, of an endpoint at `port` and these addresses (none: all). Others with that port have other addresses.
+    pub(super) fn new(siblings: &Siblings, number: u32, port: u16, addresses: &[IpAddr]) -> Self {
+        let place = addresses.iter().min().copied();
         Self(Some(Box::new(Membership {
             siblings: siblings.clone(),
             number: number % siblings.count(),
             port,
+            place: place.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
             held: Vec::new(),
             holds: false,
             misdirected: None,
@@ -265,9 +279,9 @@ impl Membership {
 impl Drop for Membership {
     /// Its associations are no more.
     fn drop(&mut self) {
-        let (number, port) = (self.number, self.port);
+        let (number, own) = (self.number, (self.port, self.place));
         let mut known = self.siblings.write();
-        let own = |name: &Name, owner: u32| name.local_port == port && owner == number;
+        let own = |name: &Name, owner: u32| (name.local_port, name.place) == own && owner == number;
         known.owners.retain(|name, owner| !own(name, *owner));
         (known.claims).retain(|(name, _, owner, _)| !own(name, *owner));
     }
@@ -287,7 +301,7 @@ mod tests {
         for count in [1, 2, 3, 7, 64, 255] {
             let siblings = Siblings::new(count);
             for number in 0..count {
-                let member = Member::new(&siblings, number, 7);
+                let member = Member::new(&siblings, number, 7, &[]);
                 // The ends of the range, and beyond what is whole.
                 for tag in (1..=2 * count).chain(u32::MAX - 2 * count..=u32::MAX) {
                     match member.own_tag(tag) {
@@ -304,7 +318,7 @@ mod tests {
                 }
             }
         }
-        let alone = Member::new(&Siblings::new(1), 0, 7);
+        let alone = Member::new(&Siblings::new(1), 0, 7, &[]);
         let none = Member::default();
         let mut draw = draws(1);
         for _ in 0..1_000 {
@@ -319,8 +333,8 @@ mod tests {
     #[test]
     fn an_address_has_one_owner_until_it_is_released() {
         let siblings = Siblings::new(3);
-        let [mut a, mut b] = [0, 1].map(|number| Member::new(&siblings, number, 7));
-        let other_port = Member::new(&siblings, 2, 8);
+        let [mut a, mut b] = [0, 1].map(|number| Member::new(&siblings, number, 7, &[]));
+        let other_port = Member::new(&siblings, 2, 8, &[]);
         assert!(a.take(5, address(1)) && a.take(5, address(1)));
         assert!(!b.take(5, address(1)) && b.take(6, address(1)));
         assert_eq!(
@@ -345,9 +359,31 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_of_one_port_at_other_addresses_know_nothing_of_each_other() {
+        let siblings = Siblings::new(2);
+        let [mut a, mut b] =
+            [0, 1].map(|at| Member::new(&siblings, at, 7, &[address(201), address(200)]));
+        let [mut c, d] = [0, 1].map(|at| Member::new(&siblings, at, 7, &[address(202)]));
+        assert!(a.take(5, address(1)) && c.take(5, address(1)));
+        assert!(!b.take(5, address(1)));
+        a.release(5, address(1));
+        assert!(b.take(5, address(1)));
+        assert_eq!(d.other(5, address(1)), Some(0));
+        assert!(siblings.owner(7, 5, address(1)).is_some());
+        b.claim(5, address(2), 77, 3);
+        assert_eq!(a.other_claimant(5, address(2), 77), Some(1));
+        assert_eq!(c.other_claimant(5, address(2), 77), None);
+        drop((a, b));
+        assert_eq!(siblings.known_addresses(), (1, 0));
+        assert_eq!(siblings.owner(7, 5, address(1)), Some(0));
+        drop((c, d));
+        assert_eq!(siblings.owner(7, 5, address(1)), None);
+    }
+
+    #[test]
     fn claims_are_found_by_others_alone() {
         let siblings = Siblings::new(3);
-        let mut members = [0, 1, 2].map(|number| Member::new(&siblings, number, 7));
+        let mut members = [0, 1, 2].map(|number| Member::new(&siblings, number, 7, &[]));
         members[1].claim(5, address(1), 77, 3);
         let found = |members: &[Member; 3]| {
             [0, 1, 2].map(|at: usize| members[at].other_claimant(5, address(1), 77))
