@@ -185,6 +185,9 @@ fn try_bind_all(config: &Config, mut port: u16, shares: bool) -> Result<Vec<Boun
 /// that nobody else has the port, and is mistaken for one of them.
 pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>, BindError> {
     let first = bind_all(config)?;
+    if count == 1 {
+        return Ok(vec![first]);
+    }
     let port = first.first().map_or(0, Bound::port);
     for socket in &first {
         socket.share()?;
