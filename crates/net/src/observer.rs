@@ -36,7 +36,7 @@ pub struct Seen<'a> {
 
 /// Whoever watches an endpoint. It is called from the endpoint's task, under the endpoint's lock: it must not block, nor call the endpoint.
 pub trait Observer: Send {
-    /// A packet was sent (handed to a socket) or received, before it is judged.
+    /// A packet was sent (handed to a socket) or received, whatever became of it. One that a shard has received for another is seen there.
     fn packet(&mut self, seen: &Seen<'_>) {
         let _ = seen;
     }

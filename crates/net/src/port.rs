@@ -215,37 +215,21 @@ impl Own {
                 state.foreign += 1;
                 continue;
             }
-            state.statistics.packets_received += 1;
-            if let Some(observer) = &mut state.observer {
-                observer.packet(&Seen {
-                    at: now,
-                    direction: Direction::In,
-                    local,
-                    remote: from.ip(),
-                    udp_port: from.port(),
-                    ecn,
-                    packet: &turns.block()[packet.clone()],
-                });
+            let (path, came) = (Path::new(local, from.ip()), (turns.block(), packet));
+            let endpoint = &mut state.endpoint;
+            let taken = endpoint.handle_within(now, path, from.port(), ecn, came.clone());
+            if !taken
+                && let Some(other) = state.endpoint.take_misdirected()
+                && hand_over(shared, other, came.clone(), (local, from, ecn), io)
+            {
+                // It is that one's to see and to count.
+                continue;
             }
-            let path = Path::new(local, from.ip());
-            let taken = state.endpoint.handle_within(
-                now,
-                path,
-                from.port(),
-                ecn,
-                (turns.block(), packet.clone()),
-            );
-            if !taken {
-                if let Some(other) = state.endpoint.take_misdirected() {
-                    hand_over(
-                        shared,
-                        other,
-                        (turns.block(), packet),
-                        (local, from, ecn),
-                        io,
-                    );
-                }
-            } else if stranger && let Some(id) = state.endpoint.taken_by() {
+            see(state, now, came, (local, from, ecn));
+            if taken
+                && stranger
+                && let Some(id) = state.endpoint.taken_by()
+            {
                 self.newcomers.push((id, from));
             }
             // What is left when the round ends is drained by the caller.
@@ -430,7 +414,29 @@ impl Drop for Port {
     }
 }
 
-/// Puts a packet into the mail of another driver, whose association it is for. If that is gone, so is the packet: its sender repeats an INIT.
+/// Counts a packet that came, and shows it to the observer.
+fn see(
+    state: &mut State,
+    now: Nanos,
+    (block, packet): (&Bytes, Range<usize>),
+    (local, from, ecn): (IpAddr, SocketAddr, Ecn),
+) {
+    state.statistics.packets_received += 1;
+    if let Some(observer) = &mut state.observer {
+        observer.packet(&Seen {
+            at: now,
+            direction: Direction::In,
+            local,
+            remote: from.ip(),
+            udp_port: from.port(),
+            ecn,
+            packet: &block[packet],
+        });
+    }
+}
+
+/// Puts a packet into the mail of another driver, whose association it is for. If that is gone (`false`), so is the packet: its sender repeats
+/// an INIT.
 #[cold]
 fn hand_over(
     shared: &Shared,
@@ -438,9 +444,9 @@ fn hand_over(
     (block, packet): (&Bytes, Range<usize>),
     (local, from, ecn): (IpAddr, SocketAddr, Ecn),
     io: &mut Io,
-) {
+) -> bool {
     let Some(seat) = &shared.ground.seat else {
-        return;
+        return false;
     };
     let arrival = Arrival {
         local,
@@ -450,7 +456,9 @@ fn hand_over(
         packets: block.slice(packet),
         taken: 0,
     };
-    io.handed |= seat.hand(to, arrival).is_ok();
+    let handed = seat.hand(to, arrival).is_ok();
+    io.handed |= handed;
+    handed
 }
 
 /// An association that a peer began.
