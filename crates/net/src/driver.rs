@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use crate::alarm::Alarm;
 use crate::failures::Doing;
 use crate::ground::Ground;
-use crate::group::Taken;
+use crate::group::{Seat, Taken};
 use crate::inbox::Inbox;
 use crate::io::Io;
 use crate::members::Members;
@@ -89,7 +89,7 @@ impl Driver {
         let work = Work {
             members: Members::default(),
             inbox: Inbox::new(),
-            turns: Turns::default(),
+            turns: Turns::that_show(ground.seat.as_ref().map(Seat::shown)),
             mail: Taken::default(),
             rests: Rests::default(),
             stuck: None,

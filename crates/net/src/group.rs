@@ -10,12 +10,10 @@ use std::task::Waker;
 use anabranch_sctp::Siblings;
 
 use crate::inbox::Arrival;
-use crate::turns::Turns;
+use crate::turns::{Shown, Turns};
 
-/// Where the verification tag stands in the common header, and where the ports do (RFC 9260 §3.1).
+/// Where the verification tag stands in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
-const SOURCE_PORT: std::ops::Range<usize> = 0..2;
-const DESTINATION_PORT: std::ops::Range<usize> = 2..4;
 
 /// All of them.
 #[derive(Debug)]
@@ -28,6 +26,8 @@ struct Group {
 #[derive(Debug, Default)]
 struct MailBox {
     mail: Mutex<Mail>,
+    /// Who is no stranger to the driver.
+    known: Shown,
     /// There is some. Changed under the lock.
     has_some: AtomicBool,
     /// The driver is to be woken, by whoever comes to it first: not while anything is locked, since a waker may run anything.
@@ -81,6 +81,11 @@ impl Seat {
     /// What their endpoints have in common.
     pub fn siblings(&self) -> &Siblings {
         &self.group.siblings
+    }
+
+    /// Where the driver shows who is no stranger to it.
+    pub fn shown(&self) -> Shown {
+        self.own().known.clone()
     }
 
     fn own(&self) -> &MailBox {
@@ -146,7 +151,7 @@ impl Seat {
         let Some(to_box) = self.group.boxes.get(to as usize) else {
             return Err(arrival);
         };
-        let is_peer = self.is_peer_of(to, &arrival);
+        let is_peer = to_box.known.contains(&arrival.from);
         let count = arrival.left().len().div_ceil(arrival.stride.max(1)) as u64;
         let mut mail = to_box.lock();
         if mail.closed {
@@ -163,14 +168,6 @@ impl Seat {
             to_box.to_wake.store(true, Ordering::Release);
         }
         Ok(())
-    }
-
-    /// Whether the sender of packets has an association with an endpoint of that one.
-    fn is_peer_of(&self, of: u32, arrival: &Arrival) -> bool {
-        let port = |range| arrival.left().get(range).map(number).unwrap_or_default() as u16;
-        let ports = (port(DESTINATION_PORT), port(SOURCE_PORT));
-        let owner = (self.group.siblings).owner(ports.0, ports.1, arrival.from.ip());
-        owner == Some(of)
     }
 
     /// Wakes those who have got mail. Nothing may be locked.

@@ -21,6 +21,7 @@ use bytes::Bytes;
 
 use crate::inbox::Arrival;
 use known::Known;
+pub(crate) use known::Shown;
 
 /// Packets of one sender that are handled before the next sender has its turn.
 const TURN_PACKETS: usize = 32;
@@ -119,6 +120,8 @@ pub(crate) struct Turns {
     dropped: u64,
     spare: Vec<VecDeque<Arrival>>,
     known: Known,
+    /// Who sees `known` beside this; mostly nobody.
+    shown: Option<Shown>,
     strangers: VecDeque<Arrival>,
     /// What they count, beside `bytes`.
     stranger_bytes: usize,
@@ -130,6 +133,14 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
+    /// Such that show whom they know.
+    pub fn that_show(shown: Option<Shown>) -> Self {
+        Self {
+            shown,
+            ..Self::default()
+        }
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.senders.is_empty() && self.strangers.is_empty()
@@ -143,11 +154,17 @@ impl Turns {
     /// An association took a packet of this sender's, which is no stranger until that is [forgotten](Self::forget).
     pub fn learn(&mut self, from: SocketAddr) {
         self.known.insert(from);
+        if let Some(shown) = &self.shown {
+            shown.insert(from);
+        }
     }
 
     /// An association that had learned of this sender is gone.
     pub fn forget(&mut self, from: &SocketAddr) {
         self.known.remove(from);
+        if let Some(shown) = &self.shown {
+            shown.remove(from);
+        }
     }
 
     /// Whether more should be received. Also where much waits: what is left in the system's buffers has no turns there, and
@@ -173,7 +190,7 @@ impl Turns {
         self.push_as(arrival, None);
     }
 
-    /// The same, of a sender of whom it is found out otherwise whether it is a peer's or a stranger's.
+    /// The same, of a sender of whom it is known otherwise whether it is a peer's or a stranger's.
     pub fn push_of(&mut self, arrival: Arrival, is_peer: bool) {
         self.push_as(arrival, Some(is_peer));
     }

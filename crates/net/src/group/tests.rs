@@ -100,31 +100,41 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
 fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let seats = Seat::all(2);
     let mut turns = Turns::default();
-    // Client 8 is a peer of the first, as far as its address and ports tell.
-    let mut endpoint =
-        anabranch_sctp::Endpoint::new(anabranch_sctp::Config::default(), 7, [1; 32]).expect("fine");
-    endpoint.join(seats[0].siblings(), 0);
-    endpoint
-        .connect(0, &[[10, 0, 0, 8].into()], 5)
-        .expect("free");
+    // Client 8 is a peer of the first, which shows that.
+    let mut own = Turns::that_show(Some(seats[0].shown()));
+    own.learn(arrival(8, &[]).from);
     for _ in 0..200 {
         // Strangers of any address, and the peer among them.
         for stranger in 100..200 {
             let even = [2; 20];
             assert!(seats[1].sort(arrival(stranger, &even), &mut turns));
         }
+        // So is whoever sends from the peer's address by other UDP ports: the peer itself, or one behind the same NAT.
+        for port in 1_000..1_400 {
+            let mut other = arrival(8, &[6]);
+            other.from.set_port(port);
+            assert!(seats[1].sort(other, &mut turns));
+        }
         assert!(seats[1].sort(arrival(8, &[4]), &mut turns));
     }
     assert!(turns.is_empty());
     let (mut taken, mut turns) = (Taken::default(), Turns::default());
     seats[0].take(&mut taken, &mut turns);
-    let all = 200 * 100 * 20 + 200;
+    let all = 200 * (100 * 20 + 400 + 1);
     assert_eq!(taken.came, all);
     assert!(taken.dropped > all / 2, "{}", taken.dropped);
     let came = all_of(&mut turns);
     assert_eq!(came.len() as u64 + taken.dropped + turns.dropped(), all);
     let of_peer = came.iter().filter(|it| it.0 == 4).count();
     assert_eq!(of_peer, 200, "none of the peer's is lost");
+    // Once its associations are gone it is a stranger, whose packets find no room.
+    own.forget(&arrival(8, &[]).from);
+    for _ in 0..300 {
+        assert!(seats[1].sort(arrival(9, &[2; 20]), &mut own));
+    }
+    assert!(seats[1].sort(arrival(8, &[4; 20]), &mut own));
+    seats[0].take(&mut taken, &mut turns);
+    assert!(all_of(&mut turns).iter().all(|it| it.0 == 2));
 }
 
 #[test]

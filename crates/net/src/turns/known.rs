@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many associations know of each. What lives is never forgotten, and what has ended is not remembered, so that this is as large as the
 /// associations are many.
@@ -26,6 +27,28 @@ impl Known {
                 self.0.remove(sender);
             }
         }
+    }
+}
+
+/// The same, for those who receive what is for others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown(Arc<Mutex<Known>>);
+
+impl Shown {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn contains(&self, sender: &SocketAddr) -> bool {
+        self.lock().contains(sender)
+    }
+
+    pub(super) fn insert(&self, sender: SocketAddr) {
+        self.lock().insert(sender);
+    }
+
+    pub(super) fn remove(&self, sender: &SocketAddr) {
+        self.lock().remove(sender);
     }
 }
 
