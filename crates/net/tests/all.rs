@@ -13,6 +13,7 @@ mod carriers;
 mod closing;
 mod concurrent;
 mod given;
+mod groups;
 mod hostile_wakers;
 mod icmp;
 mod incoming;

@@ -2,18 +2,14 @@
 
 use crate::common;
 
-use std::collections::BTreeMap;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::net::IpAddr;
 
 use anabranch_net::{
-    Association, AssociationEvent, BindError, Carrier, Config, ConnectError, Endpoint, Packet,
-    PacketSocket, Peer, Received, SendOptions, Shard, SharedSockets, ThreadRuntime,
+    Association, AssociationEvent, BindError, Carrier, Config, ConnectError, Endpoint, Peer,
+    SendOptions, Shard, SharedSockets, ThreadRuntime,
 };
-use common::lane::Lane;
-use common::{LOOPBACK, bounded, pattern, without_timers};
+use common::switch::{client, servers};
+use common::{LOOPBACK, bounded, pattern};
 use futures_util::FutureExt;
 
 fn settings() -> Config {
@@ -149,115 +145,6 @@ fn associations_of_one_flow_go_each_to_its_shard() {
         let all: Vec<_> = servers.iter().map(Endpoint::statistics).collect();
         assert!(all.iter().all(|it| it.packets_dropped == 0), "{all:?}");
     });
-}
-
-/// A network in memory, which gives packets to the shards in turn, whosever they are.
-#[derive(Default)]
-struct Switch {
-    shards: Vec<Arc<Lane>>,
-    clients: BTreeMap<SocketAddr, Arc<Lane>>,
-    turn: usize,
-}
-
-/// What is at one end of it: a client's address, or a shard's socket at the server's.
-struct Plug {
-    local: SocketAddr,
-    receives: Arc<Lane>,
-    switch: Arc<Mutex<Switch>>,
-}
-
-fn of_server(network: u8) -> SocketAddr {
-    ([10, 0, network, 1], 9_899).into()
-}
-
-impl PacketSocket for Plug {
-    fn local_addr(&self) -> SocketAddr {
-        self.local
-    }
-
-    fn poll_send(&mut self, _: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
-        let mut switch = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
-        let lane = match switch.clients.get(&packet.to) {
-            Some(client) => Arc::clone(client),
-            None => {
-                switch.turn += 1;
-                Arc::clone(&switch.shards[switch.turn % switch.shards.len()])
-            }
-        };
-        drop(switch);
-        // Who sent it, and where to, goes before it.
-        let ends = format!("{} {} ", self.local, packet.to);
-        lane.push(&[&[ends.len() as u8], ends.as_bytes(), packet.bytes].concat());
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<Received>> {
-        let Poll::Ready(Ok(received)) = self.receives.poll_pop(cx, buffer, self.local) else {
-            return Poll::Pending;
-        };
-        let begin = usize::from(buffer[0]) + 1;
-        let ends = String::from_utf8(buffer[1..begin].to_vec()).expect("text");
-        let (from, to) = ends.trim().split_once(' ').expect("two ends");
-        let to: SocketAddr = to.parse().expect("an address");
-        buffer.copy_within(begin..received.len, 0);
-        let mut came = Received::new(received.len - begin, from.parse().expect("an address"));
-        came.to = Some(to.ip());
-        Poll::Ready(Ok(came))
-    }
-}
-
-fn plug(switch: &Arc<Mutex<Switch>>, local: SocketAddr, lane: &Arc<Lane>) -> Box<dyn PacketSocket> {
-    Box::new(Plug {
-        local,
-        receives: Arc::clone(lane),
-        switch: Arc::clone(switch),
-    })
-}
-
-/// Servers that are one, on a network that gives each packet to any of them.
-fn servers(count: usize) -> (Arc<Mutex<Switch>>, Vec<Endpoint>) {
-    let switch = Arc::<Mutex<Switch>>::default();
-    let mut sockets = Vec::new();
-    for _ in 0..count {
-        // Of each shard one socket receives, at both addresses.
-        let lane = Arc::<Lane>::default();
-        switch.lock().expect("whole").shards.push(Arc::clone(&lane));
-        let other = Arc::default();
-        sockets.push(vec![
-            plug(&switch, of_server(0), &lane),
-            plug(&switch, of_server(1), &other),
-        ]);
-    }
-    let config = without_timers(Config::server(7));
-    let shards = Shard::on_packets(&config, sockets).expect("sockets");
-    (
-        switch,
-        shards
-            .into_iter()
-            .map(|it| it.bind().expect("bound"))
-            .collect(),
-    )
-}
-
-/// A client with an address in both networks.
-fn client(switch: &Arc<Mutex<Switch>>, host: u8, first: u8) -> Endpoint {
-    let at = |network: u8| SocketAddr::from(([10, 0, network, host], 9_899));
-    let lanes = [first, 1 - first].map(|network| {
-        let lane = Arc::<Lane>::default();
-        let mut switch = switch.lock().expect("whole");
-        switch.clients.insert(at(network), Arc::clone(&lane));
-        (network, lane)
-    });
-    let plugs = lanes
-        .iter()
-        .map(|(network, lane)| plug(switch, at(*network), lane));
-    let config = without_timers(Config::default()).with(|it| it.port = 5_000);
-    let sockets = SharedSockets::on_packets(&config, plugs.collect()).expect("sockets");
-    Endpoint::bind_on(&sockets, config).expect("free")
 }
 
 #[tokio::test(start_paused = true)]

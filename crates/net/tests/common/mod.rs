@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod lane;
+pub mod switch;
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
@@ -61,4 +62,23 @@ pub fn pattern(seed: u32, size: usize) -> Bytes {
     (0..size)
         .map(|at| (at as u32).wrapping_mul(31).wrapping_add(seed) as u8)
         .collect()
+}
+
+/// Numbers for a random play, the same for the same seed (SplitMix64).
+pub struct Draws(u64);
+
+impl Draws {
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// One below `end`.
+    pub fn below(&mut self, end: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let half = (mixed ^ (mixed >> 31)) >> 32;
+        ((half * u64::from(end)) >> 32) as u32
+    }
 }
