@@ -175,7 +175,7 @@ pub struct Serve {
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; port 0: any.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address::with_port)]
     pub metrics: Option<SocketAddr>,
-    /// Largest number of associations of a port at a time; with several threads each takes its share. Further ones are refused.
+    /// Largest number of associations of a port at a time; with several threads each takes its share, rounded up. Further ones are refused, also where another thread has room.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count())]
     pub associations: u32,
     /// source: message size [default: 1 KiB].
