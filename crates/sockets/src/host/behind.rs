@@ -24,6 +24,10 @@ pub struct Told<'a> {
     port: u16,
     /// There may be more to tell, and somebody who hears it.
     goes_on: bool,
+    /// The stream of a message that was given in part, where nothing may come between its parts.
+    pub unfinished: Option<u16>,
+    /// Told behind the part that was read and not given yet.
+    after: Vec<AssociationEvent>,
     behind: Behind,
 }
 
@@ -34,6 +38,8 @@ impl<'a> Told<'a> {
             link,
             port,
             goes_on: true,
+            unfinished: None,
+            after: Vec::new(),
             behind: Behind::default(),
         }
     }
@@ -45,7 +51,7 @@ impl<'a> Told<'a> {
 
     /// Whether something is to be told once nothing is left to read.
     pub fn waits(&self) -> bool {
-        !self.behind.0.is_empty()
+        self.unfinished.is_none() && !self.behind.0.is_empty()
     }
 
     /// The next event came, or there is none any more.
@@ -54,6 +60,7 @@ impl<'a> Told<'a> {
             self.goes_on = false;
             return;
         };
+        self.note_cut(&event);
         if let Some(event) = self.behind.keep(event, tsn) {
             self.tell(event).await;
         }
@@ -63,13 +70,32 @@ impl<'a> Told<'a> {
     pub async fn hear_before(&mut self, part: &MessagePart, association: &Association) {
         // An event may have come since the last look, and then this part.
         while self.goes_on
-            && let Some(event) = association.try_next_event_and_tsn()
+            && let Some((event, tsn)) = association.try_next_event_and_tsn()
         {
-            self.hear(Some(event)).await;
+            match event {
+                // It threw away what was not read.
+                AssociationEvent::PartialDeliveryAborted { .. } => {
+                    self.note_cut(&event);
+                    self.after.push(event);
+                }
+                _ => self.hear(Some((event, tsn))).await,
+            }
         }
         while let Some(event) = self.behind.next_before(part.stream, part.tsn) {
             self.tell(event).await;
         }
+    }
+
+    /// Tells what is to be told right behind the part that was given.
+    pub async fn tell_after(&mut self) {
+        for event in std::mem::take(&mut self.after) {
+            self.tell(event).await;
+        }
+    }
+
+    /// The other parts of the message never come.
+    fn note_cut(&mut self, event: &AssociationEvent) {
+        self.unfinished = self.unfinished.filter(|stream| !may_cut(event, *stream));
     }
 
     /// Tells what waits.
@@ -84,6 +110,15 @@ impl<'a> Told<'a> {
             self.goes_on = false;
             self.behind.0.clear();
         }
+    }
+}
+
+/// Whether an event says that a message of that stream ends without its end, or may have stood for one that said so.
+fn may_cut(event: &AssociationEvent, of: u16) -> bool {
+    match event {
+        AssociationEvent::PartialDeliveryAborted { stream, .. } => *stream == of,
+        AssociationEvent::Missed(_) => true,
+        _ => false,
     }
 }
 
@@ -190,6 +225,20 @@ mod tests {
         assert_eq!(behind.next_before(7, 10), None);
         assert_eq!(behind.next(), Some(AssociationEvent::PeerShutdown));
         assert!(behind.0.is_empty());
+    }
+
+    #[test]
+    fn a_message_is_cut_by_what_is_told_of_its_stream() {
+        let aborted = AssociationEvent::PartialDeliveryAborted {
+            stream: 3,
+            unordered: false,
+            ssn: 0,
+            first_tsn: 1,
+            ppid: 0,
+        };
+        assert!(may_cut(&aborted, 3) && !may_cut(&aborted, 4));
+        assert!(may_cut(&AssociationEvent::Missed(1), 3));
+        assert!(!may_cut(&AssociationEvent::PeerShutdown, 3));
     }
 
     #[test]

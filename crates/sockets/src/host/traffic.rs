@@ -360,17 +360,16 @@ async fn inwards(link: Arc<Link>, association: Association) {
 /// Gives the program what the association tells and receives: an event before the messages that came after it, and some behind those that came
 /// before it ([`Told`]).
 async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<(), Option<Lost>> {
-    // A message that has come in part, where nothing may come between its parts.
-    let mut unfinished = None;
     let mut told = Told::new(link, port);
     let outcome = loop {
+        let unfinished = told.unfinished;
         let part = async {
             match unfinished {
                 Some(stream) => association.recv_part_on(stream).await,
                 None => association.recv_part().await,
             }
         };
-        let waits = unfinished.is_none() && told.waits();
+        let waits = told.waits();
         let part = tokio::select! {
             biased;
             event = association.next_event_and_tsn(), if told.goes_on() => {
@@ -388,11 +387,12 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
             Ok(Some(part)) => {
                 link.activity.notify_one();
                 let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
-                unfinished = (whole && !part.ends).then_some(part.stream);
+                told.unfinished = (whole && !part.ends).then_some(part.stream);
                 told.hear_before(&part, association).await;
                 if give(link, &part).await.is_err() {
                     break throw_away(association).await;
                 }
+                told.tell_after().await;
             }
             Ok(None) => break Ok(()),
             Err(lost) => break Err(Some(lost)),
