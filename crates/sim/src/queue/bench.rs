@@ -22,6 +22,8 @@ pub(super) struct Bench {
     /// Of the packets that come next.
     pub protocol: u8,
     came: u64,
+    /// What is being sent.
+    pub in_service: Occupancy,
     /// Numbers of those that were dropped after they had waited, and of those that were marked.
     pub dropped: Vec<u64>,
     pub marked: Vec<u64>,
@@ -35,6 +37,7 @@ impl Bench {
             ecn,
             protocol: 17,
             came: 0,
+            in_service: Occupancy::default(),
             dropped: Vec::new(),
             marked: Vec::new(),
         }
@@ -101,7 +104,7 @@ impl Bench {
     ) -> T {
         let mut dropped = Vec::new();
         let mut transmitter = Transmitter {
-            in_service: Occupancy::default(),
+            in_service: self.in_service,
             rng: &mut self.rng,
             dropped: &mut dropped,
         };

@@ -86,8 +86,15 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "spare",
-                about: " Drop and mark nothing while at most one packet waits, whatever the average is. Off: the average alone decides, as in the paper.",
-                clause: "ns-2, red.cc (qlen > 1)",
+                about: " Drop and mark nothing while at most one packet waits, whatever the average is, nor the first packet behind that. Off: the average alone decides, as in the paper.",
+                clause: "ns-2, red.cc (qlen > 1, old)",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            Setting {
+                name: "waiting_only",
+                about: " The average counts the packets that wait. Off: the one in transmission, too, as `limit` does.",
+                clause: "ns-2, red.cc (estimator)",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),
             },
@@ -115,6 +122,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             gentle: parameters.get("gentle")?,
             wait: parameters.get("wait")?,
             spare: parameters.get("spare")?,
+            waiting_only: parameters.get("waiting_only")?,
             ecn: parameters.get("ecn")?,
             limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
         });
@@ -139,8 +147,10 @@ pub struct RedConfig {
     pub gentle: bool,
     /// Between two that go lie at least as many packets as the probability leaves between two of them on average.
     pub wait: bool,
-    /// While at most one packet waits, the one in transmission not counted, none goes.
+    /// While at most one packet waits, the one in transmission not counted, none goes, nor the first behind that.
     pub spare: bool,
+    /// The packet in transmission does not count in the average.
+    pub waiting_only: bool,
     /// Marks packets of senders that use ECN instead of dropping them.
     pub ecn: bool,
     /// What is dropped at the tail, the packet in transmission included.
@@ -148,7 +158,8 @@ pub struct RedConfig {
 }
 
 impl Default for RedConfig {
-    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no minimum distance, short queues not spared, no ECN, no limit.
+    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no minimum distance, short queues not spared, the packet in transmission
+    /// counted, no ECN, no limit.
     fn default() -> Self {
         Self {
             min: 5,
@@ -159,6 +170,7 @@ impl Default for RedConfig {
             gentle: true,
             wait: false,
             spare: false,
+            waiting_only: false,
             ecn: false,
             limit: Limit::Unlimited,
         }
@@ -242,6 +254,10 @@ impl Red {
             self.count = None;
             return None;
         }
+        if self.config.spare && self.count.is_none() {
+            self.count = Some(1); // it counts itself
+            return None;
+        }
         let count = self.count.map_or(0, |count| count + 1);
         let waited = count as f64 * base;
         if self.config.wait && waited < 1.0 {
@@ -278,7 +294,12 @@ impl QueueDiscipline for Red {
         transmitter: &mut Transmitter<'_>,
     ) -> Result<(), Refused> {
         let occupancy = self.waiting.with(transmitter.in_service);
-        self.sample(now, occupancy.packets);
+        let counted = if self.config.waiting_only {
+            self.waiting.occupancy()
+        } else {
+            occupancy
+        };
+        self.sample(now, counted.packets);
         if !self.config.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
             return Err(Refused { packet, reason });

@@ -37,20 +37,60 @@ fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
 }
 
-/// The average is above twice `max`, so that all go. A queue of at most one packet is spared: of three that come two join, and one more after one of
-/// them has gone.
+/// The average is above twice `max`, so that all go. A queue of at most one packet is spared, and the first packet behind that (`old` of ns-2):
+/// of four that come three join, and one more after two of them have gone.
 #[test]
 fn a_short_queue_is_spared() {
-    for (spare, refused, then) in [(true, 1, 0), (false, 3, 1)] {
+    for (spare, refused, then) in [(true, 1, 0), (false, 4, 1)] {
         let mut red = red(RedConfig {
             spare,
             ..RedConfig::default()
         });
         red.average = 100.0;
         let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
-        assert_eq!(bench.come(0, 3, 0), refused);
-        bench.go([0]);
+        assert_eq!(bench.come(0, 4, 0), refused);
+        bench.go([0, 0]);
         assert_eq!(bench.come(0, 1, 0), then);
+    }
+}
+
+/// p_b = 1/20 throughout. Two packets are spared; in ns-2 the third is the first of the count and joins, and the next goes with 1/18; with the
+/// 19th of the count one has gone.
+#[test]
+fn ns_2_counts_the_packet_behind_a_short_queue() {
+    let mut red = red(RedConfig {
+        spare: true,
+        weight: 1e-12,
+        ..RedConfig::default()
+    });
+    red.average = 10.0;
+    let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+    let joined: Vec<usize> = (0..300)
+        .map(|_| {
+            let joined = (0..40).take_while(|_| bench.come(0, 1, 0) == 0).count();
+            bench.go([0; 40]);
+            joined
+        })
+        .collect();
+    let bounds = (joined.iter().min(), joined.iter().max());
+    assert_eq!(bounds, (Some(&3), Some(&20)));
+}
+
+/// A weight of 1: three come while one is being sent, and the third, which finds two waiting, is over `max` if that one counts.
+#[test]
+fn the_packet_in_transmission_counts_or_not() {
+    for (waiting_only, refused) in [(false, 1), (true, 0)] {
+        let red = red(RedConfig {
+            min: 2,
+            max: 3,
+            weight: 1.0,
+            gentle: false,
+            waiting_only,
+            ..RedConfig::default()
+        });
+        let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
+        bench.in_service.packets = 1;
+        assert_eq!(bench.come(0, 3, 0), refused);
     }
 }
 
