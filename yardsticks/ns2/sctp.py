@@ -2,6 +2,8 @@
 
 import random
 
+import spread
+
 QUIET = 100_000  # HEARTBEAT beyond the end, s
 
 
@@ -78,9 +80,30 @@ def wires(c: dict) -> list[tuple]:
     ]
 
 
+def errors(way: str, lost: list[int], rate: float | None) -> list[str]:
+    """Lines of ns-2 that lose packets: those with these numbers, or so many at random."""
+    if not lost and not rate:
+        return []
+    return [
+        f"set errors [new ErrorModel{'/List' if lost else ''}]",
+        "$errors unit pkt",
+        "$errors drop-target [new Agent/Null]",
+        f"$errors droplist {{{' '.join(map(str, lost))}}}" if lost else f"$errors set rate_ {rate}",
+        f"$ns lossmodel $errors {way}",
+    ]
+
+
+def loss(lost: list[int], rate: float | None) -> str | None:
+    """The same as a model of ours."""
+    if lost:
+        return f'{{ model = "ordinals", packets = {lost} }}'
+    return f'{{ model = "bernoulli", probability = {rate} }}' if rate else None
+
+
 def tcl(c: dict) -> str:
     many = len(c["paths"]) > 1
     lines = ["Trace set show_sctphdr_ 1", "set ns [new Simulator]", "$ns use-scheduler Heap"]
+    lines.append(spread.SEED)
     for name, value in {
         "mtu_": c["mtu"],
         "dataChunkSize_": c["chunk"],
@@ -100,7 +123,9 @@ def tcl(c: dict) -> str:
         "associationMaxRetrans_": 1000,
     }.items():
         lines.append(f"Agent/SCTP set {name} {value}")
-    lines.append("$ns trace-all [open [lindex $argv 0] w]")
+    lines.append("set trace [open [lindex $argv 0] w]")
+    if not c.get("random"):
+        lines.append("$ns trace-all $trace")
     if many:
         lines += ["set a [$ns node]", "set z [$ns node]"]
     for i, p in enumerate(c["paths"]):
@@ -115,15 +140,10 @@ def tcl(c: dict) -> str:
             f"$ns queue-limit $r{i} $z{i} {p['queue']}",
             f"$ns queue-limit $z{i} $r{i} 100000",
         ]
-        for way, lost in ((f"$r{i} $z{i}", p["lost"]), (f"$z{i} $r{i}", p["lost_back"])):
-            if lost:
-                lines += [
-                    "set errors [new ErrorModel/List]",
-                    "$errors unit pkt",
-                    "$errors drop-target [new Agent/Null]",
-                    f"$errors droplist {{{' '.join(map(str, lost))}}}",
-                    f"$ns lossmodel $errors {way}",
-                ]
+        if c.get("random"):
+            lines.append(f"$ns trace-queue $r{i} $z{i} $trace")
+        lines += errors(f"$r{i} $z{i}", p["lost"], p.get("loss"))
+        lines += errors(f"$z{i} $r{i}", p["lost_back"], p.get("loss_back"))
     lines += ["set source [new Agent/SCTP]", "set sink [new Agent/SCTP]"]
     if many:
         lines += ["$ns multihome-attach-agent $a $source", "$ns multihome-attach-agent $z $sink"]
@@ -157,11 +177,10 @@ def spec(c: dict) -> str:
             f'rate = "{p["rate"]} Mbit/s"\ndelay = "{p["delay"]} ms"',
             f'queue = {{ forward = "{p["queue"]} packets", backward = "100000 packets" }}',
         ]
-        losses = [
-            f'{way} = {{ model = "ordinals", packets = {[n + (i > 0) for n in lost]} }}'
-            for way, lost in (("forward", p["lost"]), ("backward", p["lost_back"]))
-            if lost
-        ]
+        # The receiver's own HEARTBEAT, which ns-2 does not send, makes the numbers one higher.
+        forward = loss([n + (i > 0) for n in p["lost"]], p.get("loss"))
+        backward = loss([n + (i > 0) for n in p["lost_back"]], p.get("loss_back"))
+        losses = [f"{way} = {model}" for way, model in (("forward", forward), ("backward", backward)) if model]
         if losses:
             out.append(f"loss = {{ {', '.join(losses)} }}")
     heartbeat = f"{min(c['heartbeat'], 86400)} s"

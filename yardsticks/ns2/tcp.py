@@ -2,6 +2,9 @@
 
 import random
 
+import sctp
+import spread
+
 
 def draw(number: int) -> dict:
     """The condition with this number."""
@@ -44,7 +47,7 @@ def draw(number: int) -> dict:
 
 
 def tcl(c: dict) -> str:
-    lines = ["set ns [new Simulator]", "$ns use-scheduler Heap"]
+    lines = [spread.SEED, "set ns [new Simulator]", "$ns use-scheduler Heap"]
     for name, value in {
         "packetSize_": c["segment"],
         "window_": c["window"],
@@ -61,7 +64,8 @@ def tcl(c: dict) -> str:
         sink += "/DelAck"
         lines.append(f"Agent/{sink} set interval_ {int(c['ack_delay'] * 1000)}ms")
     lines += [
-        "$ns trace-all [open [lindex $argv 0] w]",
+        "set trace [open [lindex $argv 0] w]",
+        "" if c.get("random") else "$ns trace-all $trace",
         "set a [$ns node]",
         "set r [$ns node]",
         "set z [$ns node]",
@@ -73,16 +77,9 @@ def tcl(c: dict) -> str:
         "$ns queue-limit $r $a 100000",
         f"$ns queue-limit $r $z {c['queue']}",
         "$ns queue-limit $z $r 100000",
+        "$ns trace-queue $r $z $trace" if c.get("random") else "",
     ]
-    for way, lost in (("$r $z", c["lost"]), ("$z $r", c["lost_back"])):
-        if lost:
-            lines += [
-                "set errors [new ErrorModel/List]",
-                "$errors unit pkt",
-                "$errors drop-target [new Agent/Null]",
-                f"$errors droplist {{{' '.join(map(str, lost))}}}",
-                f"$ns lossmodel $errors {way}",
-            ]
+    lines += sctp.errors("$r $z", c["lost"], c.get("loss")) + sctp.errors("$z $r", c["lost_back"], c.get("loss_back"))
     lines += [
         f"set source [new Agent/TCP/{c['variant']}]",
         f"set sink [new Agent/{sink}]",
@@ -102,11 +99,8 @@ def spec(c: dict) -> str:
     out = ["anabranch = 1", 'name = "x"', "[world]", f'duration = "{c["duration"]} s"']
     for name in "arz":
         out.append(f'[[node]]\nname = "{name}"')
-    losses = [
-        f'{way} = {{ model = "ordinals", packets = {lost} }}'
-        for way, lost in (("forward", c["lost"]), ("backward", c["lost_back"]))
-        if lost
-    ]
+    forward, backward = sctp.loss(c["lost"], c.get("loss")), sctp.loss(c["lost_back"], c.get("loss_back"))
+    losses = [f"{way} = {model}" for way, model in (("forward", forward), ("backward", backward)) if model]
     out += [
         '[[link]]\nname = "access0"\nbetween = ["a", "r"]',
         f'rate = {{ forward = "{c["access"]} Mbit/s", backward = "10 Gbit/s" }}',
@@ -138,7 +132,7 @@ def spec(c: dict) -> str:
     if c["delayed"]:
         values["delayed_ack_timeout"] = f'"{c["ack_delay"]} s"'
     if c["variant"] == "Newreno":
-        values |= {"recovery": '"newreno"', "sack": "false"}
+        values["sack"] = "false"  # and so RFC 6582
     out += [f"{key} = {value}" for key, value in values.items()]
     out.append('[[measure]]\nmetric = "goodput"\nflow = "x"')
     return "\n".join(out) + "\n"

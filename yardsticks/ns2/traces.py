@@ -133,29 +133,99 @@ def ties(path: str, wires: list[tuple], sack_delay: float) -> list[float]:
     return sorted(found)
 
 
-def ns2_tcp(path: str) -> list[tuple]:
-    """(time, 0, number) of each segment when its transmission begins; number 0 is the first of data."""
+def ns2_tcp(path: str, sources: list[str]) -> list[tuple]:
+    """(time, which of the sources, number) of each segment when its transmission begins; number 0 is the first of data."""
     sent = []
     with open(path) as trace:
         for line in trace:
             words = line.split()
-            if words[0] == "-" and words[2] == "0" and words[4] == "tcp" and words[10] != "0":
-                sent.append((float(words[1]), 0, int(words[10]) - 1))
+            if words[0] == "-" and words[2] in sources and words[4] == "tcp" and words[10] != "0":
+                sent.append((float(words[1]), sources.index(words[2]), int(words[10]) - 1))
     return sent
 
 
-def ours_tcp(capture: str, segment: int) -> list[tuple]:
-    sent, first = [], None
-    with open(capture, "rb") as file:
-        data = file.read()
-    for interface, time, options, datagram in blocks(data):
-        if interface != 0 or not outbound(options):
-            continue
-        ip = (datagram[0] & 15) * 4
-        number = struct.unpack_from(">I", datagram, ip + 4)[0]
-        if len(datagram) <= ip + (datagram[ip + 12] >> 4) * 4:
-            continue
-        if first is None:
-            first = number
-        sent.append((time / 1e9, 0, (number - first) % 2**32 // segment))
-    return sent
+def ours_tcp(captures: list[str], segment: int) -> list[tuple]:
+    sent = []
+    for source, capture in enumerate(captures):
+        first = None
+        with open(capture, "rb") as file:
+            data = file.read()
+        for interface, time, options, datagram in blocks(data):
+            if interface != 0 or not outbound(options):
+                continue
+            ip = (datagram[0] & 15) * 4
+            number = struct.unpack_from(">I", datagram, ip + 4)[0]
+            if len(datagram) <= ip + (datagram[ip + 12] >> 4) * 4:
+                continue
+            if first is None:
+                first = number
+            sent.append((time / 1e9, source, (number - first) % 2**32 // segment))
+    return sorted(sent, key=lambda it: it[0])
+
+
+def meetings(path: str, wire: tuple[str, str]) -> list[float]:
+    """When a packet came to a queue as another left it."""
+    found, last = [], {"+": (-1.0, ""), "-": (-1.0, ""), "d": (-1.0, "")}
+    with open(path) as trace:
+        for line in trace:
+            words = line.split()
+            what, time = words[0], float(words[1])
+            if what not in last or (words[2], words[3]) != wire:
+                continue
+            others = [last["-"]] if what in "+d" else [last["+"], last["d"]]
+            if any(abs(time - then) < SIMULTANEOUS and words[11] != packet for then, packet in others):
+                found.append(time)
+            last[what] = (time, words[11])
+    return found
+
+
+def repeats_of_the_last(path: str) -> list[float]:
+    """When the last segment in order came to TCP's sink again."""
+    found, came, last = [], set(), 0
+    with open(path) as trace:
+        for line in trace:
+            words = line.split()
+            if words[0] != "r" or words[3] != "2" or words[4] != "tcp":
+                continue
+            number = int(words[10])
+            if number == last and number in came:
+                found.append(float(words[1]))
+            came.add(number)
+            while last + 1 in came:
+                last += 1
+    return found
+
+
+def arrivals(path: str, sinks: list[str]) -> tuple[dict[str, set], int, int]:
+    """Numbers of the segments or TSNs that came to the sinks, for each flow, and how many packets of data came there, and were dropped before."""
+    numbers: dict[str, set] = {}
+    came = dropped = 0
+    last = {}
+    with open(path) as trace:
+        for line in trace:
+            words = line.split()
+            what, sctp = words[0], words[4] == "sctp"
+            if what not in "rd" or words[3] not in sinks:
+                continue
+            if sctp and words[6][-1] == "D":
+                flow, number, identity = "", int(words[11]) - 1, words[12]
+            elif words[4] == "tcp" and words[10] != "0":
+                flow, number, identity = words[9], int(words[10]) - 1, words[11]
+            else:
+                continue
+            another = last.get(what) != identity  # and not another chunk of the same packet
+            last[what] = identity
+            if what == "d":
+                dropped += another
+            else:
+                came += another
+                numbers.setdefault(flow, set()).add(number)
+    return numbers, came, dropped
+
+
+def in_order(numbers: set) -> int:
+    """How many there are from 0 on, without a gap."""
+    count = 0
+    while count in numbers:
+        count += 1
+    return count
