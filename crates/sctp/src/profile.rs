@@ -57,8 +57,9 @@ with_rsctp! {
     /// cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a queue of one bandwidth-delay product) that burst is lost. Goodput was
     /// 86 instead of 878 Mbit/s.
     fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)";
-    /// After the first packet of a fast retransmit or timeout, further retransmissions and new data wait for the next SACK
-    /// (ns-2.35). Off: they are sent as cwnd permits.
+    /// After the first packet of a fast retransmit or timeout, further retransmissions and new data wait for the next SACK, whatever it
+    /// acknowledges, and then for cwnd alone (ns-2.35). Off: they are sent as cwnd permits, after a timeout one packet until something sent
+    /// on the path is acknowledged (RFC 9260 §7.2.3).
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
     /// Fill a packet that carries retransmissions with new data. ns-2.35 does not.
     bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C";
@@ -135,7 +136,7 @@ with_rsctp! {
     idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay, not with congestion = "bbr";
-    /// A TSN that a SACK no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
+    /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
     /// that arrives late over another path has the same effect; the TSN that is reported again then clears errors. Off: it is in flight
     /// again when T3-rtx expires, and a second report clears none.
     withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
@@ -180,7 +181,7 @@ with_rsctp! {
     sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack, not with sack_frequency = 1;
     /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK does. Off: the packet still
     /// counts, so that the next one is acknowledged as well; so does the first packet with DATA, if it holds several chunks, and a gap is
-    /// answered at once also if a later chunk of its packet fills it (ns-2.35).
+    /// answered at once also if a later chunk of its packet fills it. The first TSN is answered whenever it comes, and never counts (ns-2.35).
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack, not with sack_frequency = 1;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";

@@ -22,6 +22,8 @@ pub(super) struct SackPolicy {
     repeated: bool,
     /// The packet at hand began with the first DATA, and the profile counts what else it holds.
     began: bool,
+    /// And it holds nothing else so far.
+    first_alone: bool,
     duplicates_reset: bool,
     /// A gap that a later chunk of its packet fills is one, too.
     gaps_by_chunk: bool,
@@ -49,6 +51,7 @@ impl SackPolicy {
             at_once: false,
             repeated: false,
             began: false,
+            first_alone: false,
             duplicates_reset: config.profile.duplicates_reset_delayed_sack,
             gaps_by_chunk: gaps_at_once && !config.profile.duplicates_reset_delayed_sack,
             gaps_at_once,
@@ -66,23 +69,31 @@ impl SackPolicy {
     /// The packet at hand holds DATA that a SACK will answer.
     pub fn saw_data(&mut self) {
         self.saw_data = true;
+        self.first_alone = false;
         self.repeated |= self.began;
     }
 
     /// The packet at hand holds the first DATA, which is answered at once (RFC 9260 §5.1).
     pub fn saw_first(&mut self) {
+        let alone = !self.saw_data;
         self.at_once();
         self.began = !self.duplicates_reset;
+        self.first_alone = self.began && alone;
     }
 
     /// A SACK must go with the end of the packet at hand.
     pub fn at_once(&mut self) {
         self.saw_data = true;
+        self.first_alone = false;
         self.at_once = true;
     }
 
-    /// The packet at hand holds DATA that had arrived before (RFC 9260 §6.2).
-    pub fn saw_duplicate(&mut self) {
+    /// The packet at hand holds DATA that had arrived before (RFC 9260 §6.2). ns-2.35 answers the `first` DATA whenever it comes, and
+    /// never counts it.
+    pub fn saw_duplicate(&mut self, first: bool) {
+        if first && !self.duplicates_reset {
+            return self.saw_first();
+        }
         self.at_once();
         self.repeated = !self.duplicates_reset;
     }
@@ -99,10 +110,13 @@ impl SackPolicy {
         }
         let at_once = std::mem::take(&mut self.at_once);
         let has_gaps = has_gaps && self.gaps_at_once;
-        self.packets += 1;
+        let uncounted = std::mem::take(&mut self.first_alone);
+        self.packets += u32::from(!uncounted);
+        self.repeated |= uncounted;
         self.repeated &= !has_gaps && self.packets < self.frequency;
         self.due |= at_once || has_gaps || self.packets >= self.frequency;
-        if (!self.due || self.repeated) && self.deadline.is_none() {
+        let waits = self.packets > 0 && (!self.due || self.repeated);
+        if waits && self.deadline.is_none() {
             self.deadline = Maybe::some(now + self.delay);
         }
     }

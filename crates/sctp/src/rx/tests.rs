@@ -582,3 +582,14 @@ fn ns2_answers_packets_of_several_chunks_by_chunk() {
         assert_eq!(due(&mut rig, &[next, next + 1]), by_chunk, "{name}: filled");
     }
 }
+
+/// ns-2's module answers TSN 1 at once whenever it comes, and never counts it: `ProcessChunk` looks at the number alone.
+#[test]
+fn ns2_never_counts_the_first_data() {
+    let mut rig = Rig::new(&Config::new(Profile::ns2()));
+    let due = [1, 1, 2, 1, 3].map(|tsn| {
+        rig.arrive(tsn, 10);
+        rig.due_then_sack()
+    });
+    assert_eq!(due, [true, true, false, true, true]);
+}

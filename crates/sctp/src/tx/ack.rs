@@ -290,7 +290,9 @@ impl Sender {
         }
         self.gaps.clear();
         self.gaps.extend_from_slice(blocks);
-        if self.profile.withdrawn_at_once && self.any_withdrawn() {
+        // ns-2.35 looks at no chunk where there are no blocks: an older SACK without any takes nothing back.
+        let looks = self.profile.withdrawn_at_once && !blocks.is_empty();
+        if looks && self.any_withdrawn() {
             let first = self.withdrawn().take(MOST_WITHDRAWN_AT_ONCE).collect();
             self.take_back(now, first, paths);
         }

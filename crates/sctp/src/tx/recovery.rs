@@ -390,7 +390,13 @@ impl Sender {
         self.statistics.seldom().timeouts += 1;
         entry.decay_at = Maybe::NONE;
         if is_loss {
-            (entry.prr, entry.most_in_flight) = (None, Maybe::some(1));
+            let cwnd_alone = self.profile.retransmissions_wait_for_sack;
+            entry.most_in_flight = if cwnd_alone {
+                Maybe::NONE
+            } else {
+                Maybe::some(1)
+            };
+            entry.prr = None;
         }
         if self.profile.loss_cancels_rtt {
             entry.timed = None;

@@ -60,7 +60,7 @@ impl Receiver {
         match self.tracker.classify(data.tsn) {
             Arrival::Duplicate => {
                 self.tracker.note_duplicate(data.tsn);
-                self.sack.saw_duplicate();
+                self.sack.saw_duplicate(data.tsn == self.initial_tsn);
                 return DataOutcome::Duplicate;
             }
             Arrival::OutOfReach => {

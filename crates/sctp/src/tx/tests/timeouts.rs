@@ -155,3 +155,21 @@ fn errors_lead_from_state_to_state() {
     }
     assert_eq!(rig.paths.get(PathId(0)).error_count, 3);
 }
+
+/// RFC 9260 §7.2.3: one packet is in flight until something is acknowledged. ns-2's module lets any SACK fill cwnd, which is one segment
+/// (`RtxMarkedChunks`, `RTX_LIMIT_CWND`): here of 616 and 1232 bytes, and a third chunk beyond it.
+#[test]
+fn a_sack_that_acknowledges_nothing_fills_cwnd_after_a_timeout_under_ns2_alone() {
+    let rules = [(ns2_era(), vec![1, 2]), (Profile::rfc2960(), vec![])];
+    for (profile, then) in rules {
+        let name = profile.name;
+        let mut config = config(profile);
+        config.bundling = false;
+        let mut rig = Rig::new(&config, 1);
+        rig.offer(4, 600);
+        assert_eq!(rig.drain(), [0, 1, 2, 3], "{name}");
+        t3(&mut rig);
+        assert_eq!(rig.drain(), [0], "{name}");
+        assert_eq!(rig.sack_and_drain(0, &[]), then, "{name}");
+    }
+}
