@@ -56,13 +56,14 @@ with_rsctp! {
     /// congestion control computes a rate. `always`, `never`. Without pacing, waiting chunks go in one burst once the flightsize is below
     /// cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a queue of one bandwidth-delay product) that burst is lost. Goodput was
     /// 86 instead of 878 Mbit/s.
-    fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)";
+    fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)",
+        not with fast_retransmit_ignores_cwnd = false or fast_recovery = "none";
     /// After the first packet of a fast retransmit or timeout, further retransmissions and new data wait for the next SACK, whatever it
     /// acknowledges, and then for cwnd alone (ns-2.35). Off: they are sent as cwnd permits, after a timeout one packet until something sent
     /// on the path is acknowledged (RFC 9260 §7.2.3).
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
     /// Fill a packet that carries retransmissions with new data. ns-2.35 does not.
-    bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C";
+    bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C", needs bundling;
     /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: only if other data is in flight
     /// (ns-2.35).
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
@@ -83,7 +84,7 @@ with_rsctp! {
     dormant_path: DormantPath, "RFC 9260 §8.2";
     /// When an inactive path is probed. `interval`: as any idle path, with its RTO doubled each time. `at_once`: when it
     /// fails and after each missing answer (ns-2.35: after 1, 2, 4, ... seconds).
-    failed_path_probing: FailedPathProbing, "RFC 9260 §8.3";
+    failed_path_probing: FailedPathProbing, "RFC 9260 §8.3", not with heartbeat_interval = "off";
     /// Which errors count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and missing answers to
     /// HEARTBEATs on the path in use. `active_paths`: timeouts of both kinds on active paths only (ns-2.35); if all paths
     /// are inactive they count as well, so that an association without a peer ends.
@@ -135,7 +136,7 @@ with_rsctp! {
     /// the last transmission, outstanding or not, down to two units (ns-2.35). `off`: not at all.
     idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion = "bbr";
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
-    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay, not with congestion = "bbr";
+    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay = "drained", not with congestion = "bbr";
     /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
     /// that arrives late over another path has the same effect; the TSN that is reported again then clears errors. Off: it is in flight
     /// again when T3-rtx expires, and a second report clears none.
@@ -156,9 +157,9 @@ with_rsctp! {
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
     /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after it arrived (ns-2.35,
     /// after S. Baucke). With `retransmission_cancels_rtt` only where the retransmission has to wait.
-    loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
+    loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
     /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces cwnd does.
-    retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
+    retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
     /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is answered by SACKs only
     /// does not reduce cwnd. Off: one chunk is sent immediately, and its timeout reduces cwnd (RFC 2960, ns-2.35).
     window_probe_waits: bool, "RFC 9260 §6.1 A";

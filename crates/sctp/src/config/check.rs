@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use anabranch_congestion::Needs;
+use anabranch_congestion::{Needs, registry};
 use anabranch_settings::units::show_time;
-use anabranch_settings::{SettingError, look_up, without_effect};
+use anabranch_settings::{SettingError, Value, look_up, without_effect};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::{Config, SchedulerKind};
 use crate::authentication::Authentication;
 use crate::mtu::MOST_ENCAPSULATION;
-use crate::profile::Profile;
+use crate::profile::{DormantPath, Profile, RecoveryWaits};
 pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
 
 /// The receive buffer that RFC 9260 §6 asks for at least, bytes; peers refuse less (§3.3.3).
@@ -113,14 +113,49 @@ impl Config {
             Needs::SeveralPaths => (!self.cmt).then_some("without `cmt`"),
             Needs::Nothing => None,
         };
+        if let Some(why) = missing {
+            self.refuse_idle("congestion", why)?;
+        }
         // Streams that all have the value 0 take turns, as they do by default.
-        let takes_turns = self.scheduler == SchedulerKind::Priority && self.stream_values.is_none();
-        let (name, why) = match (missing, takes_turns) {
-            (Some(why), _) => ("congestion", why),
-            (None, true) => ("scheduler", "without `stream_values`"),
-            (None, false) => return Ok(()),
+        if self.scheduler == SchedulerKind::Priority && self.stream_values.is_none() {
+            self.refuse_idle("scheduler", "without `stream_values`")?;
+        }
+        // What each path finds missing, and recovers from, takes the place of what the association does.
+        if self.cmt && self.cmt_split_fast_retransmit {
+            let why = "with `cmt`, unless `cmt_split_fast_retransmit = false`";
+            self.refuse_idle("htna", why)?;
+            self.refuse_idle("fast_retransmit_in_recovery_waits", why)?;
+        }
+        if self.profile.potentially_failed && self.profile.dormant_path == DormantPath::FewestErrors
+        {
+            let why = "with `potentially_failed`, which chooses that path also by `last`";
+            self.refuse_same("dormant_path", &DormantPath::Last, why)?;
+        }
+        self.check_recovery_waits()
+    }
+
+    /// Without a pace chunks never wait where they wait if there is one, and with one they always do.
+    fn check_recovery_waits(&self) -> Result<(), SettingError> {
+        let own = registry::KINDS.iter().any(|it| **it == *self.congestion);
+        let computes_rate = self.congestion.name == "bbr" || !own;
+        let why = match self.profile.fast_retransmit_in_recovery_waits {
+            RecoveryWaits::Always if self.pacing.is_some() => "with `pacing`",
+            RecoveryWaits::Never if self.pacing.is_none() && !computes_rate => {
+                "without `pacing`, or a `congestion` that computes a rate"
+            }
+            _ => return Ok(()),
         };
-        self.refuse_idle(name, why)
+        let name = "fast_retransmit_in_recovery_waits";
+        self.refuse_same(name, &RecoveryWaits::Paced, why)
+    }
+
+    /// The error for a value that does no more than the default, if that is `same`.
+    fn refuse_same(&self, name: &str, same: &impl Value, why: &str) -> Result<(), SettingError> {
+        let own = Profile::by_name(self.profile.name).unwrap_or_default();
+        match own.get(name) == Some(same.to_datum()) {
+            true => self.refuse_idle(name, why),
+            false => Ok(()),
+        }
     }
 
     /// The error for a setting without effect, if it is not left at its default.
@@ -348,6 +383,26 @@ mod tests {
             (("unfilled_credit", "keep"), ("congestion", "cubic")),
             (("scheduler", "fcfs"), ("streams", "1")),
             (("sack_delay", "100 ms"), ("sack_frequency", "1")),
+            (
+                ("failed_path_probing", "at_once"),
+                ("heartbeat_interval", "off"),
+            ),
+            (
+                ("loss_cancels_rtt", "false"),
+                ("rtt_once_per_round_trip", "false"),
+            ),
+            (
+                ("retransmission_cancels_rtt", "false"),
+                ("rtt_once_per_round_trip", "false"),
+            ),
+            (
+                ("fast_retransmit_in_recovery_waits", "always"),
+                ("fast_retransmit_ignores_cwnd", "false"),
+            ),
+            (
+                ("fast_retransmit_in_recovery_waits", "always"),
+                ("fast_recovery", "none"),
+            ),
         ] {
             assert_eq!(with(&[given]).check_partners(), Ok(()), "{given:?}");
             assert_eq!(with(&[rival]).check_partners(), Ok(()), "{rival:?}");
@@ -357,6 +412,19 @@ mod tests {
             let text = error.to_string();
             let words = format!("it has no effect with `{}", rival.0);
             assert!(text.contains(&words), "{text}");
+        }
+        for (given, rival) in [
+            (
+                ("bundle_new_with_retransmissions", "false"),
+                ("bundling", "false"),
+            ),
+            (
+                ("idle_decay_sets_ssthresh", "false"),
+                ("idle_decay", "since_last_send"),
+            ),
+        ] {
+            let error = with(&[given, rival]).check_partners();
+            assert_eq!(error.expect_err(given.0).setting(), given.0);
         }
         let cwnd_update = ("cmt_cwnd_update", "false");
         let [grows, waits] = ["false", "true"].map(|it| ("growth_needs_cumulative_advance", it));
@@ -386,6 +454,42 @@ mod tests {
             let profile = Profile::by_name(name).expect("its own name");
             assert_eq!(Config::new(profile).check_effects(), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn a_word_that_comes_to_the_same_as_the_default_is_refused() {
+        let waits = "fast_retransmit_in_recovery_waits";
+        let paced = ("pacing", "1.25");
+        for (given, beside, effective) in [
+            ((waits, "never"), &[][..], &[paced][..]),
+            (
+                (waits, "never"),
+                &[("congestion", "cubic")],
+                &[("congestion", "bbr")],
+            ),
+            ((waits, "always"), &[paced], &[]),
+            (
+                (waits, "always"),
+                &[("cmt", "true")],
+                &[("cmt", "true"), ("cmt_split_fast_retransmit", "false")],
+            ),
+            (
+                ("htna", "off"),
+                &[("cmt", "true")],
+                &[("cmt", "true"), ("cmt_split_fast_retransmit", "false")],
+            ),
+            (
+                ("dormant_path", "fewest_errors"),
+                &[("potentially_failed", "true")],
+                &[],
+            ),
+        ] {
+            let check = |all: &[(&str, &str)]| with(&[all, &[given]].concat()).check_effects();
+            assert_eq!(check(beside).expect_err(given.0).setting(), given.0);
+            assert_eq!(check(effective), Ok(()), "{given:?} {effective:?}");
+        }
+        let primary = [("potentially_failed", "true"), ("dormant_path", "primary")];
+        assert_eq!(with(&primary).check_effects(), Ok(()));
     }
 
     #[test]
