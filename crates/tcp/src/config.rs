@@ -3,7 +3,9 @@
 use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, registry};
-use anabranch_settings::{Amount, Kind, Misfit, SettingError, Value, profiled, settings};
+use anabranch_settings::{
+    Amount, Datum, Kind, Misfit, SettingError, Value, look_up, profiled, settings, without_effect,
+};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
@@ -94,7 +96,7 @@ impl Config {
         let name = self.congestion.name;
         let wrong = |setting, found: bool, allowed: &str| {
             let misfit = Misfit {
-                found: format!("{found} with `congestion = {name:?}`"),
+                found: format!("`{setting} = {found}` with `congestion = {name:?}`"),
                 allowed: allowed.to_owned(),
                 range: (!found).to_string(),
                 words: Vec::new(),
@@ -103,14 +105,16 @@ impl Config {
             Err(SettingError::Value { setting, misfit })
         };
         if needs.marks && !self.profile.ecn {
-            return wrong("ecn", false, "true: this control works by marks (RFC 8257)");
+            let allowed = "`ecn = true` beside it: this control works by marks (RFC 8257)";
+            return wrong("ecn", false, allowed);
         }
         if self.profile.l4s && !needs.marks {
-            let allowed = "false, or a control that counts marks: `dctcp` (RFC 9331 §4.3)";
+            let allowed =
+                "false, or `congestion = \"dctcp\"`, a control that counts marks (RFC 9331 §4.3)";
             return wrong("l4s", true, allowed);
         }
         if needs.rates && !self.profile.sack {
-            let allowed = "true: without selective acknowledgements the rate of delivery, by which this control works, is not known";
+            let allowed = "`sack = true` beside it: without selective acknowledgements the rate of delivery, by which this control works, is not known";
             return wrong("sack", false, allowed);
         }
         Ok(())
@@ -136,6 +140,27 @@ impl Config {
             setting: "receive_window",
             misfit,
         })
+    }
+
+    /// Checks that each setting has an effect: it has [what it needs](Self::check_partners) beside it, and nothing that does the same.
+    ///
+    /// # Errors
+    /// The first that has none.
+    pub fn check_effects(&self) -> Result<(), SettingError> {
+        self.check_partners()?;
+        let own = Profile::by_name(self.profile.name).unwrap_or_default();
+        let halving = (self.profile.integer_halving, own.integer_halving);
+        // A half is used as ssthresh alone, and in whole segments.
+        if self.profile.whole_segments && self.profile.cwnd_floor && halving.0 != halving.1 {
+            let setting = look_up(Profile::SWITCHES, "integer_halving");
+            let why =
+                "with `whole_segments` and `cwnd_floor`, which round a half to whole segments";
+            let [found, default] = [halving.0, halving.1].map(Datum::Flag);
+            return setting.map_or(Ok(()), |it| {
+                Err(without_effect(it, [&found, &default], why))
+            });
+        }
+        Ok(())
     }
 
     /// The congestion control, to make controllers of.
@@ -249,6 +274,30 @@ mod tests {
             let known = |name| Config::all_settings().iter().any(|it| it.name == name);
             assert!(partners.iter().all(|it| known(it.setting)), "{partners:?}");
         }
+    }
+
+    /// A half is then ssthresh alone, in whole segments.
+    #[test]
+    fn a_half_that_is_rounded_anyway_is_not_rounded_by_a_switch() {
+        let check = |whole_segments, cwnd_floor, integer_halving| {
+            let mut config = Config::default();
+            let profile = &mut config.profile;
+            (profile.whole_segments, profile.cwnd_floor) = (whole_segments, cwnd_floor);
+            profile.integer_halving = integer_halving;
+            config.check_effects()
+        };
+        let error = check(true, true, true).expect_err("it is idle");
+        assert_eq!(error.setting(), "integer_halving");
+        assert!(
+            error
+                .to_string()
+                .contains("with `whole_segments` and `cwnd_floor`"),
+            "{error}"
+        );
+        for (whole_segments, cwnd_floor) in [(true, false), (false, true)] {
+            assert_eq!(check(whole_segments, cwnd_floor, true), Ok(()));
+        }
+        assert_eq!(check(true, true, false), Ok(()));
     }
 
     #[test]
