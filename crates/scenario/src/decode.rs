@@ -186,10 +186,7 @@ impl de::Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        let hint = match field {
-            "anabranch" => "; write `anabranch = 1` in the first line",
-            _ => "",
-        };
+        let hint = words::example(field);
         Fault {
             message: format!("the key `{field}` is missing{hint}"),
             missing: Some(field),

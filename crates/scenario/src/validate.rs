@@ -14,6 +14,7 @@ mod reference;
 mod routes;
 mod source;
 mod units;
+mod unread;
 mod wifi;
 
 use crate::checker::Checker;

@@ -10,6 +10,7 @@ pub(super) fn plainly(expected: &str, found: &Node) -> String {
         "u8" | "u16" | "u32" | "u64" | "usize" => {
             format!("a whole number{}", range(expected, found))
         }
+        "i64" => "a whole number".to_owned(),
         "a string" => "text in quotes".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a map" => "a table".to_owned(),
@@ -18,6 +19,25 @@ pub(super) fn plainly(expected: &str, found: &Node) -> String {
             None if other.starts_with("struct ") => "a table".to_owned(),
             None => other.to_owned(),
         },
+    }
+}
+
+/// What to write where a key is missing, of those that nearly every spec has.
+pub(super) fn example(missing: &str) -> &'static str {
+    match missing {
+        "anabranch" => "; write `anabranch = 1` in the first line",
+        "world" => "; write a section [world] with a `duration`",
+        "node" => "; write a section [[node]] for each host",
+        "flow" => "; write a section [[flow]] for each flow",
+        "duration" => "; write one such as `duration = \"60 s\"`",
+        "between" => "; write the two nodes, such as `between = [\"a\", \"b\"]`",
+        "rate" => "; write one such as `rate = \"2 Mbit/s\"`",
+        "delay" => "; write one such as `delay = \"5 ms\"`",
+        "transport" => "; write one such as `transport = { protocol = \"sctp\" }`",
+        "protocol" => "; write one such as `protocol = \"sctp\"`",
+        "workload" => "; write one such as `workload = { kind = \"bulk\" }`",
+        "probes" => "; write some such as `probes = [\"cwnd\"]`",
+        _ => "",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::value::Value;
 use crate::vocabulary::Vocabulary;
 
 use super::source::{Source, is_of, known_before, source_of};
-use super::units;
+use super::{units, unread};
 
 /// Checks every table and figure.
 pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
@@ -168,10 +168,12 @@ fn check_table(
             "only a table of kind \"difference\" subtracts an experiment",
         );
     }
+    unread::check_table(c, table, path);
     let source = source_of(spec, &table.id, table.experiment.as_ref());
     check_where(c, spec, source, &table.at_point, path);
     for (index, row) in table.rows.iter().enumerate() {
         let path = format!("{path}.row.{index}");
+        unread::check_row(c, table.kind, row, &path);
         match table.kind {
             TableKind::Metrics | TableKind::Difference => {
                 check_where(c, spec, source, &row.at_point, &path);
@@ -235,16 +237,6 @@ fn check_single_run(
             units::of_probe_shown(c, shown, unit, row.segment_size, path);
         }
         (_, _, unit) => units::of_probe_shown(c, probe, unit, row.segment_size, path),
-    }
-    let other = match kind {
-        TableKind::Steps => ("reads", row.reads.is_some(), "events"),
-        _ => ("elapsed", row.elapsed.is_some(), "steps"),
-    };
-    if let (key, true, owner) = other {
-        c.problem(
-            &format!("{path}.{key}"),
-            format!("only a row of a table of kind {owner:?} has `{key}`"),
-        );
     }
     if row.elapsed.is_some_and(|last| last < 2) {
         c.problem(
@@ -411,6 +403,7 @@ fn check_figure(
         figure.experiment.as_ref(),
         &format!("{path}.experiment"),
     );
+    unread::check_figure(c, figure, path);
     let source = source_of(spec, &figure.id, figure.experiment.as_ref());
     check_where(c, spec, source, &figure.at_point, path);
     match figure.kind {
@@ -430,6 +423,7 @@ fn check_figure(
         }
         FigureKind::Time | FigureKind::Sweep => {
             for (index, curve) in figure.curves.iter().enumerate() {
+                unread::check_curve(c, figure.kind, curve, &format!("{path}.curve.{index}"));
                 check_curve(
                     c,
                     spec,
