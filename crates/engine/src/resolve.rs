@@ -22,6 +22,7 @@ use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, 
 use anabranch_settings::counted;
 use sha2::{Digest, Sha256};
 
+use crate::idle;
 use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
 use crate::resolved::{Idle, Resolved};
@@ -143,6 +144,9 @@ fn build(
     let mut spec = Spec::clone(&first.spec);
     if problems.is_empty() {
         problems = idle_everywhere(&experiments);
+        let points = experiments.iter().flat_map(|it| &it.points);
+        let judged = points.map(|point| &*point.resolved.judged);
+        add_new(&mut problems, idle::everywhere(judged));
     }
     let mut notes = beyond::notes(&experiments);
     notes.extend(windows::notes(&experiments));

@@ -17,6 +17,7 @@ use anabranch_transport::{Nanos, Probe};
 use serde_json::Value;
 
 use crate::flows::{self, Known, Members};
+use crate::idle::{self, Judged};
 use crate::kinds::Standard;
 use crate::metric::{self, Alone, FlowFacts, Life, Measures};
 use crate::network::{self, Built, Layout, NetworkError, Parts, homes, routes};
@@ -43,8 +44,10 @@ pub struct Resolved {
     pub known: Known,
     /// The proxies, with the names of their nodes.
     pub proxies: Vec<(String, proxy::Made)>,
-    /// Settings that have no effect at this point.
+    /// Settings of transports that have no effect at this point.
     pub idle: Vec<Idle>,
+    /// Keys of links, cells and workloads that may have none.
+    pub judged: Vec<Judged>,
 }
 
 /// A setting of a flow's transport that has no effect beside the others.
@@ -101,7 +104,6 @@ impl Resolved {
         let Some(transports) = transports else {
             return Err(checker.into_problems());
         };
-        let idle = idle(&checker, spec, &transports);
         let known = flows::known(spec, &transports);
         let built = build(&mut checker, spec, kinds, &known, &transports);
         let (Some((built, layout, parts)), true) = (built, checker.is_content()) else {
@@ -121,6 +123,8 @@ impl Resolved {
         }
         match resolved {
             Ok((members, workloads)) => Ok(Self {
+                idle: idle_settings(&checker, spec, &transports, &members),
+                judged: idle::judge(&checker, spec, kinds),
                 transports,
                 workloads,
                 members,
@@ -129,7 +133,6 @@ impl Resolved {
                 parts,
                 known,
                 proxies,
-                idle,
             }),
             Err(error) => {
                 checker.problem("flow", error.to_string());
@@ -174,11 +177,24 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
 }
 
 /// The settings without effect, of all flows.
-fn idle(c: &Checker<'_>, spec: &Spec, transports: &[Made]) -> Vec<Idle> {
+fn idle_settings(
+    c: &Checker<'_>,
+    spec: &Spec,
+    transports: &[Made],
+    members: &[Member],
+) -> Vec<Idle> {
+    // Of a flow without members nothing is known.
+    let most = |flow: Option<usize>| {
+        let own = members
+            .iter()
+            .filter(|it| flow.is_none_or(|flow| it.flow == flow));
+        own.map(|it| it.paths.len()).max().unwrap_or(0)
+    };
     let flows = spec.flows.iter().zip(transports).enumerate();
     flows
         .filter_map(|(flow, (written, made))| {
-            let transport::Wrong { setting, message } = made.idle()?;
+            let transport::Wrong { setting, message } =
+                made.idle([most(Some(flow)), most(None)])?;
             let key = written.transport.key_of(&setting);
             let problem = c.located(&format!("flow.{flow}.transport.{key}"), message);
             Some(Idle {
@@ -255,6 +271,12 @@ fn measures(
 
 /// Checks that the flow of a record tells each of its probes.
 fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Record, path: &str) {
+    let in_bins =
+        |name: &String| Probe::from_name(name).is_none() && !["queue", "drop"].contains(&&**name);
+    if record.bin.is_some() && !record.probes.iter().any(in_bins) {
+        let message = "it has no effect on these probes, which are not counted in bins as `goodput` and `throughput` are; leave it out";
+        c.problem(&format!("{path}.bin"), message);
+    }
     let group = record
         .flow
         .as_deref()

@@ -116,8 +116,10 @@ pub trait Transport: Debug + Send + Sync {
     /// Its IP protocol number. All agents of a world with the same number share its ports.
     fn protocol(&self) -> u8;
 
-    /// A setting that has no effect beside the others, and what it needs.
-    fn idle(&self) -> Option<Wrong> {
+    /// A setting that has no effect beside the others, and what it needs. `paths`: the most that a member of its flow has, and one of
+    /// any flow.
+    fn idle(&self, paths: [usize; 2]) -> Option<Wrong> {
+        let _ = paths;
         None
     }
 

@@ -10,7 +10,7 @@ use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::workload::Facts;
 
 use crate::kinds::Standard;
-use crate::transport::Transport;
+use crate::transport::{Transport, sctp};
 
 /// What is known of a checked workload over a transport; `None` of one that cannot be made.
 pub fn facts(kinds: &Standard, flow: &Flow, transport: &dyn Transport) -> Option<Facts> {
@@ -33,6 +33,7 @@ pub fn check(
         return;
     };
     let path = format!("{path}.workload");
+    check_streams(c, kinds, flow, &path);
     check_count(c, &facts, spec, flow, &path);
     let buffer = transport.receive_buffer();
     check_largest(c, &facts, kind, buffer, flow, &path);
@@ -46,6 +47,36 @@ pub fn check(
         let message =
             format!("{name} has no window that could pace a bulk workload; use `cbr` or `on-off`");
         c.problem(&path, message);
+    }
+}
+
+/// Checks that an association has the streams that messages name: on others nothing can be sent, and what comes after would wait for ever.
+fn check_streams(c: &mut Checker<'_>, kinds: &Standard, flow: &Flow, path: &str) {
+    if !sctp::ENTRY.kind.is_of(&flow.transport) {
+        return;
+    }
+    let given = flow.workload.values(&kinds.workloads);
+    let of = |name: &str| given.iter().find(|(known, _)| known == name);
+    let (key, most) = match &*flow.workload.kind {
+        "mixed" => {
+            let large = of("large_streams").and_then(|(_, datum)| datum.whole());
+            ("large_streams", large.unwrap_or(1))
+        }
+        "trace" => {
+            let messages = of("messages").map_or(&[][..], |(_, datum)| datum.items());
+            let named = messages.iter().filter_map(|it| it.key("stream")?.whole());
+            ("messages", named.max().unwrap_or(0))
+        }
+        _ => return,
+    };
+    let streams = u64::from(sctp::config(&flow.transport).outbound_streams);
+    if most >= streams {
+        let message = format!(
+            "found messages on stream {most}; `streams` of the transport negotiates {streams}, which are 0 to {}; set `streams = {}`",
+            streams - 1,
+            most + 1
+        );
+        c.problem(&format!("{path}.{key}"), message);
     }
 }
 

@@ -193,6 +193,20 @@ wrong! {
     row_without_series: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ metric = \"mean_cwnd_samples\" }]")];
     unit_as_others_write_it: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\", unit = \"Mbps\" }]")];
     where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
+    choice_among_paths_where_there_is_one: [("profile = \"rfc9260\",", "retransmission_path = \"same_path\",")];
+    several_paths_over_one_link: [("profile = \"rfc9260\",", "multihomed = true,")];
+    marks_that_nobody_asked_for: [("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", congestion = \"dctcp\" }")];
+    keys_of_a_link_without_effect: [
+        ("delay = \"5 ms\"", "delay = { kind = \"deterministic\", delay = \"5 ms\", overtaking = true }\nimpairment = { reorder_delay = \"20 ms\" }"),
+        ("{ model = \"bernoulli\", probability = 0.01 }", "{ model = \"none\", place = \"after-queue\" }"),
+    ];
+    pauses_without_length: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"request-response\", request = { kind = \"fixed\", bytes = \"1 kB\" }, response = { kind = \"fixed\", bytes = \"1 kB\" }, exponential = true")];
+    messages_over_tcp: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"transfers\", every = \"1 s\", size = { kind = \"fixed\", bytes = \"10 kB\" }, message = \"500 B\""), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\" }")];
+    stream_that_is_not_negotiated: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"mixed\", small = \"100 B\", small_every = \"20 ms\", large = \"9 kB\", large_every = \"300 ms\""), ("profile = \"rfc9260\",", "streams = 1,")];
+    key_that_every_flow_has: [("workload = { kind = \"bulk\", message = \"1432 B\" }\n", ""), ("count = \"$pairs\"\nfrom", "count = 1.5\nfrom")];
+    clock_without_a_window: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"segments_delivered\", flow = \"sctp\", clock = \"flow\"")];
+    bins_of_what_is_not_counted: [("probes = [\"cwnd\"]", "probes = [\"cwnd\"], bin = \"1 s\"")];
+    keys_that_another_kind_reads: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\", occurrence = 2 }]\n\n[[figure]]\nid = \"f\"\ntitle = \"F\"\nkind = \"sweep\"\nwindow = [\"1 s\", \"2 s\"]\ncurve = [{ label = \"cwnd\", series = \"sctp\", metric = \"mean_cwnd_samples\", cumulative = true }]")];
 }
 
 #[test]
@@ -322,6 +336,25 @@ fn a_key_at_the_top_can_be_set() {
     let plan = Plan::new(request(GOOD, &["name=other"]));
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.spec.name, "other");
+}
+
+/// Who compares what has an effect with what has none may set it for all.
+#[test]
+fn a_key_may_be_idle_at_some_points_of_a_sweep() {
+    let loss = "loss = { forward = { model = \"bernoulli\", probability = 0.01 } }";
+    let plan = |jitters: &str| {
+        let delay =
+            "delay = { kind = \"jitter\", delay = \"5 ms\", jitter = \"2 ms\", overtaking = true }";
+        let text = GOOD
+            .replacen("delay = \"5 ms\"", delay, 1)
+            .replacen(loss, "", 1);
+        let sweep = format!("parameter = \"link.wire.delay.jitter\", values = [{jitters}]");
+        let rates = "parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]";
+        Plan::new(request(&text.replacen(rates, &sweep, 1), &[]))
+    };
+    assert!(plan("\"0 s\", \"2 ms\"").is_ok());
+    let error = plan("\"0 s\"").expect_err("it is idle at the only point");
+    assert!(error.to_string().contains("overtaking"), "{error}");
 }
 
 /// All ways of a flow count, at all times, but what a path MTU search finds and a link that is wide enough later do not.

@@ -54,10 +54,12 @@ impl Over {
     /// # Errors
     /// As [`Over::read`].
     pub fn with_clock(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        Ok(Self {
-            clock: parameters.get(CLOCK.name)?,
-            ..Self::read(parameters)?
-        })
+        let (clock, over) = (parameters.get(CLOCK.name)?, Self::read(parameters)?);
+        if clock == Clock::Flow && over.is_whole() {
+            let message = "`clock = \"flow\"` says where the times of `window` or `windows` start, and there are none; set one, or leave `clock` out";
+            return Err(Refusal::together(message));
+        }
+        Ok(Self { clock, ..over })
     }
 
     /// Whether it is the whole run.

@@ -92,10 +92,20 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
             return Err(Refusal::together(message));
         }
+        let from = parameters.get("from")?;
+        let counted = [
+            PacketTake::Sent,
+            PacketTake::Received,
+            PacketTake::ReceivedOverSent,
+        ];
+        if from == Since::Wire && takes.iter().all(|it| counted.contains(it)) {
+            let message = "`from` says where a delay starts, and `take` has none; leave `from` out, or take a delay such as `mean-delay`";
+            return Err(Refusal::together(message));
+        }
         Ok(Box::new(Packets {
             flow: parameters.get("flow")?,
             takes,
-            from: parameters.get("from")?,
+            from,
             first: first.unwrap_or(0) as usize,
         }))
     },

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anabranch_scenario::Transport as Written;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sctp::allocation::AllocationKind;
-use anabranch_sctp::{Config, Endpoint, Profile, ZeroChecksum};
+use anabranch_sctp::{Authentication, Config, Endpoint, Profile, ZeroChecksum};
 use anabranch_settings::{Kind, SettingError, settings};
 use anabranch_sim::workload::Facts;
 use anabranch_sim::{Agent, Rng};
@@ -47,6 +47,14 @@ const OFFERED: [&str; 7] = [
     "reconfiguration",
     "ecn",
     "rsctp",
+];
+
+/// What chooses among the paths of an association, or needs a second one.
+const OF_PATHS: [&str; 4] = [
+    "retransmission_path",
+    "dormant_path",
+    "ambiguous_answer_clears_errors",
+    "primary_switch_max_retrans",
 ];
 
 /// What its ends record: all but TCP's own.
@@ -171,8 +179,9 @@ struct Sctp {
 }
 
 impl Sctp {
-    /// Checks that each setting has an effect in a world, where applications do nothing but what their flow says.
-    fn check_effects(&self) -> Result<(), SettingError> {
+    /// Checks that each setting has an effect in a world, where applications do nothing but what their flow says. `most_paths`: of any
+    /// flow, since flows share profiles.
+    fn check_effects(&self, most_paths: usize) -> Result<(), SettingError> {
         self.config.check_effects()?;
         for name in ASKED_FOR {
             let why = "in a world, where no application asks for such a thing";
@@ -182,9 +191,17 @@ impl Sctp {
             let why = "with `bare_init`, whose INIT does not offer it";
             self.config.refuse_idle(name, why)?;
         }
+        if self.config.bare_init && self.config.authentication == Authentication::On {
+            let why = "with `bare_init`, whose INIT does not offer it";
+            self.config.refuse_idle("authentication", why)?;
+        }
         if self.application.follow_links.is_none() {
             let why = "without `follow_links`";
             self.config.refuse_idle("accept_address_changes", why)?;
+        }
+        for name in OF_PATHS.iter().filter(|_| most_paths == 1) {
+            let why = "over one path: `multihomed = true`, or `paths` of the flow, gives it several where there are links for them";
+            self.config.refuse_idle(name, why)?;
         }
         Ok(())
     }
@@ -195,8 +212,13 @@ impl Transport for Sctp {
         PROTOCOL
     }
 
-    fn idle(&self) -> Option<Wrong> {
-        let error = self.check_effects().err()?;
+    fn idle(&self, [paths, most_paths]: [usize; 2]) -> Option<Wrong> {
+        // Where its addresses change, a host's list has an effect even with one.
+        if self.application.multihomed && paths == 1 && !self.config.address_changes {
+            let what = "found true; expected false, the default: it has no effect between hosts that have one interface each";
+            return Some(Wrong::new("multihomed", what));
+        }
+        let error = self.check_effects(most_paths).err()?;
         Some(Wrong::new(error.setting(), error.what()))
     }
 

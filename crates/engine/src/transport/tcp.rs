@@ -81,7 +81,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
 /// The first that is wrong.
 pub(crate) fn check(config: &Config) -> Result<(), SettingError> {
     config.check()?;
-    config.check_partners()
+    config.check_effects()
 }
 
 /// The configuration of a checked transport of this kind over an IP version; the default one for any other.
@@ -114,8 +114,8 @@ impl Transport for Tcp {
         PROTOCOL
     }
 
-    fn idle(&self) -> Option<Wrong> {
-        let error = self.config.check_partners().err()?;
+    fn idle(&self, _: [usize; 2]) -> Option<Wrong> {
+        let error = self.config.check_effects().err()?;
         Some(Wrong::new(error.setting(), error.what()))
     }
 

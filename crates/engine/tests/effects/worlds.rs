@@ -327,6 +327,35 @@ loss = { forward = { model = "ordinals", packets = [0, 1, 3, 9] }, backward = { 
         given: &[],
     },
     World {
+        name: "an end whose acknowledgements are lost",
+        duration: "20 s",
+        links: r#"
+[[link]]
+name = "one"
+between = ["a", "b"]
+rate = "3 Mbit/s"
+delay = "20 ms"
+loss = { forward = { model = "ordinals", packets = [2] }, backward = { model = "none" } }
+"#,
+        flow: r#"workload = { kind = "bulk", message = "300 B", total = "300 B" }"#,
+        given: &[],
+    },
+    World {
+        name: "bursts of small messages, more than pass",
+        duration: "40 s",
+        links: r#"
+[[link]]
+name = "one"
+between = ["a", "b"]
+rate = "300 kbit/s"
+delay = "20 ms"
+queue = "12 packets"
+loss = { model = "bernoulli", probability = 0.05 }
+"#,
+        flow: r#"workload = { kind = "on-off", rate = "600 kbit/s", message = "200 B", on = "1 s", off = "2 s" }"#,
+        given: &[("receive_buffer", "\"256 KiB\"")],
+    },
+    World {
         name: "delays that jump",
         duration: "60 s",
         links: r#"
@@ -454,10 +483,20 @@ impl<'a> Runs<'a> {
         )
     }
 
-    /// Whether a spec may have these settings; `Err` says why not.
+    /// The name of the transport.
+    pub fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    /// Whether a spec may have these settings, over one path or over several; `Err` says why not over one.
     pub fn accepts(&self, given: &Given) -> Result<(), String> {
-        let first = self.places.first().copied().unwrap_or(0);
-        plan(self.spec(&WORLDS[first], given, Depth::Packets)).map(drop)
+        let is_several = |it: &&usize| WORLDS[**it].links == SEVERAL;
+        let [one, several] = [self.places.first(), self.places.iter().find(is_several)];
+        let of = |place: Option<&usize>| {
+            let world = &WORLDS[place.copied().unwrap_or(0)];
+            plan(self.spec(world, given, Depth::Packets)).map(drop)
+        };
+        of(one).or_else(|error| of(several).map_err(|_| error))
     }
 
     /// What happens in a world; `None` where it has no place for these settings.
