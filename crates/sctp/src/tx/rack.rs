@@ -314,6 +314,8 @@ impl Sender {
             self.one_packet = true;
         }
         self.burst.restart(now);
+        // One that is due on another path gives way: its data has T3-rtx.
+        self.forget_probe();
         if let Some(watch) = &mut self.watch {
             watch.due = Some(id);
             self.outstanding.look_closer();

@@ -6,15 +6,18 @@ const MS: u64 = MILLISECOND;
 
 /// A sender with RACK whose window is `units` segments, at time 0.
 fn rig(units: u32) -> Rig {
+    Rig::new(&with_rack(units), u32::MAX - 3)
+}
+
+fn with_rack(units: u32) -> Config {
     let mut profile = Profile::rfc9260();
     profile.initial_cwnd = crate::profile::InitialCwnd::Units(units.into());
     profile.growth_needs_cumulative_advance = true;
     profile.max_burst_applies = MaxBurst::Off;
-    let config = Config {
+    Config {
         rack: true,
         ..config(profile)
-    };
-    Rig::new(&config, u32::MAX - 3)
+    }
 }
 
 impl Rig {
@@ -204,4 +207,24 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     assert_eq!(rig.due(), Some(137));
     rig.at(120).sack_and_drain(9, &[]);
     assert_eq!(rig.sender.statistics().fast_retransmits, 0);
+}
+
+/// The probe timers of two paths expire at once (RFC 8985 §7.2), as they do for a host that was asleep: new data may follow over the one, and over
+/// the other the last chunk goes again. When all has arrived, new data goes on.
+#[test]
+fn two_tails_that_are_probed_at_once_leave_nothing_behind() {
+    let config = with_rack(1);
+    let mut rig = Rig::new(&config, u32::MAX - 3);
+    let other = rig
+        .paths
+        .add(&config, path(2), PathState::Active)
+        .expect("a second path");
+    rig.offer(3, MESSAGE);
+    assert_eq!(rig.drain(), [0]);
+    rig.paths.get_mut(PathId(0)).state = PathState::Inactive;
+    assert_eq!(rig.drain(), [1]);
+    rig.paths.get_mut(PathId(0)).state = PathState::Active;
+    assert_eq!(rig.sent, [(0, 0), (1, other.0)]);
+    assert_eq!(rig.at(1000).expire(), [1]);
+    assert_eq!(rig.at(1100).sack_and_drain(2, &[]), [2]);
 }
