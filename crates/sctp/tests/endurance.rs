@@ -6,9 +6,8 @@ use anabranch_sctp::{
     ZeroChecksum,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use rand_core::{RngCore, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 
+use crate::common::random::Random;
 use crate::common::{A, Fate, World, Z, address, seeds};
 
 /// Plays of one run of the tests.
@@ -18,23 +17,6 @@ const RECEIVE_BUFFER: u32 = 20_000;
 /// The last byte of what is sent reliably, and of nothing else.
 const RELIABLE: u8 = 0xEE;
 const HOSTS: [usize; 2] = [A, Z];
-
-/// Random numbers of a seed.
-struct Random(Pcg64Mcg);
-
-impl Random {
-    fn of(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.0.next_u64() % most
-    }
-
-    fn once_in(&mut self, many: u64) -> bool {
-        self.below(many) == 0
-    }
-}
 
 /// What is on, a bit each.
 #[derive(Clone, Copy, Debug)]

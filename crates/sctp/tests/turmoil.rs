@@ -13,9 +13,8 @@ use anabranch_sctp::{
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
-use rand_core::{RngCore, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 
+use crate::common::random::Random;
 use crate::common::{A, PORT_A, PORT_Z, Z, address, seeds};
 use ledger::Ledger;
 use wire::{REGISTERED, Weather, Wire};
@@ -37,23 +36,6 @@ const SCHEDULERS: [SchedulerKind; 6] = [
     SchedulerKind::FairCapacity,
     SchedulerKind::WeightedFair,
 ];
-
-/// Random numbers of a seed.
-struct Random(Pcg64Mcg);
-
-impl Random {
-    fn of(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.0.next_u64() % most
-    }
-
-    fn once_in(&mut self, many: u64) -> bool {
-        self.below(many) == 0
-    }
-}
 
 /// What is on, a bit each.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +158,7 @@ impl Play {
         let mut random = Random::of(seed);
         let wraps = random.once_in(2);
         let endpoints = HOSTS.map(|host| {
-            let other = random.0.next_u64();
+            let other = random.any();
             endpoint(mixture, host, if wraps { WRAP_SEEDS[host] } else { other })
         });
         let nat = mixture.has(Mixture::NAT);
@@ -255,7 +237,7 @@ impl Play {
         if self.mixture.has(Mixture::AUTHENTICATION) && self.random.once_in(4) {
             options = options.with_key(Some(self.random.below(KEYS.into()) as u16));
         }
-        let roll = self.random.0.next_u64();
+        let roll = self.random.any();
         let message = self.ledgers[host].write(len);
         let Some(association) = self.association(host) else {
             return;
@@ -279,7 +261,7 @@ impl Play {
     /// Refused or not, what is asked for here must not hurt.
     fn ask(&mut self, host: usize) {
         let (now, mixture) = (self.wire.time(host), self.mixture);
-        let mut random = Random::of(self.random.0.next_u64());
+        let mut random = Random::of(self.random.any());
         let Some(association) = self.association(host) else {
             return;
         };
@@ -320,7 +302,7 @@ impl Play {
     /// The host loses its memory, and calls.
     fn restart(&mut self, host: usize) {
         self.epoch += 1;
-        let seed = self.random.0.next_u64();
+        let seed = self.random.any();
         self.wire.endpoints[host] = endpoint(self.mixture, host, seed);
         self.ledgers[host].epoch = self.epoch;
         let other = &mut self.ledgers[1 - host];

@@ -3,6 +3,7 @@
 
 pub mod caller;
 pub mod pair;
+pub mod random;
 pub mod rig;
 pub mod seeds;
 pub mod signed;
