@@ -14,7 +14,7 @@ use super::notification;
 use super::traffic::tell;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
-/// So many events wait at most: a peer that never stops to send can reset as many streams as it likes.
+/// Events that wait at most: a peer that never stops to send can reset as many streams as it likes.
 const MOST: usize = 64;
 
 /// What an association tells its program.
@@ -24,8 +24,8 @@ pub struct Told<'a> {
     port: u16,
     /// There may be more to tell, and somebody who hears it.
     goes_on: bool,
-    /// The stream of a message that was given in part, where nothing may come between its parts.
-    pub unfinished: Option<u16>,
+    /// The stream of a message that was given in part, where nothing may come between its parts, and whether it is unordered.
+    pub unfinished: Option<(u16, bool)>,
     /// Told behind the part that was read and not given yet.
     after: Vec<AssociationEvent>,
     behind: Behind,
@@ -70,6 +70,7 @@ impl<'a> Told<'a> {
     pub async fn hear_before(&mut self, part: &MessagePart, association: &Association) {
         // An event may have come since the last look, and then this part.
         while self.goes_on
+            && self.after.len() < MOST
             && let Some((event, tsn)) = association.try_next_event_and_tsn()
         {
             match event {
@@ -95,7 +96,7 @@ impl<'a> Told<'a> {
 
     /// The other parts of the message never come.
     fn note_cut(&mut self, event: &AssociationEvent) {
-        self.unfinished = self.unfinished.filter(|stream| !may_cut(event, *stream));
+        self.unfinished = self.unfinished.filter(|it| !may_cut(event, *it));
     }
 
     /// Tells what waits.
@@ -113,10 +114,12 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Whether an event says that a message of that stream ends without its end, or may have stood for one that said so.
-fn may_cut(event: &AssociationEvent, of: u16) -> bool {
+/// Whether an event says that a message of that stream and kind has no end, or may have stood for one that said so.
+fn may_cut(event: &AssociationEvent, message: (u16, bool)) -> bool {
     match event {
-        AssociationEvent::PartialDeliveryAborted { stream, .. } => *stream == of,
+        AssociationEvent::PartialDeliveryAborted {
+            stream, unordered, ..
+        } => (*stream, *unordered) == message,
         AssociationEvent::Missed(_) => true,
         _ => false,
     }
@@ -236,9 +239,10 @@ mod tests {
             first_tsn: 1,
             ppid: 0,
         };
-        assert!(may_cut(&aborted, 3) && !may_cut(&aborted, 4));
-        assert!(may_cut(&AssociationEvent::Missed(1), 3));
-        assert!(!may_cut(&AssociationEvent::PeerShutdown, 3));
+        assert!(may_cut(&aborted, (3, false)));
+        assert!(!may_cut(&aborted, (4, false)) && !may_cut(&aborted, (3, true)));
+        assert!(may_cut(&AssociationEvent::Missed(1), (3, false)));
+        assert!(!may_cut(&AssociationEvent::PeerShutdown, (3, false)));
     }
 
     #[test]

@@ -365,7 +365,7 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
         let unfinished = told.unfinished;
         let part = async {
             match unfinished {
-                Some(stream) => association.recv_part_on(stream).await,
+                Some((stream, _)) => association.recv_part_on(stream).await,
                 None => association.recv_part().await,
             }
         };
@@ -387,7 +387,7 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
             Ok(Some(part)) => {
                 link.activity.notify_one();
                 let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
-                told.unfinished = (whole && !part.ends).then_some(part.stream);
+                told.unfinished = (whole && !part.ends).then_some((part.stream, part.unordered));
                 told.hear_before(&part, association).await;
                 if give(link, &part).await.is_err() {
                     break throw_away(association).await;
