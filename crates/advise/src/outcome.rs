@@ -2,13 +2,16 @@
 //! words, and a directory with all of it.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_lab::outputs::{WriteError, write};
+use anabranch_lab::plain;
 use anabranch_lab::run::{self, Progress};
 use anabranch_lab::store::{self, Store, StoreError};
+use anabranch_lab::whole::{self, Keep};
 use anabranch_report::reference::Reference;
 use anabranch_report::{Outputs, Words};
 use anabranch_scenario::document::Document;
@@ -116,7 +119,7 @@ pub fn advise(
 
 /// Takes away what an earlier question left in the place of a better sender. What is not an answer of this kind stays.
 fn remove_stale(directory: &Path) -> Result<(), AdviseError> {
-    let spec = fs::read_to_string(directory.join(SPEC));
+    let spec = plain::text(&directory.join(SPEC));
     if !spec.is_ok_and(|text| text.contains(ABOUT)) {
         return Ok(());
     }
@@ -126,6 +129,11 @@ fn remove_stale(directory: &Path) -> Result<(), AdviseError> {
 
 fn made(directory: &Path) -> Result<Store, AdviseError> {
     Ok(Store::create(directory).map_err(Box::new)?)
+}
+
+/// Writes a file that stands there whole or not at all.
+fn put(path: &Path, text: &str) -> std::io::Result<()> {
+    whole::write(path, Keep::Cheaply, |file| file.write_all(text.as_bytes()))
 }
 
 fn unwritten(path: PathBuf, source: std::io::Error) -> AdviseError {
@@ -151,7 +159,7 @@ impl Found {
         let failed = |error| AdviseError::Outputs(Box::new(error), directory.clone());
         write(&self.outputs()?, directory).map_err(failed)?;
         let path = directory.join(WORDS);
-        fs::write(&path, words).map_err(|source| failed(WriteError::Io { path, source }))
+        put(&path, words).map_err(|source| failed(WriteError::Io { path, source }))
     }
 }
 
@@ -223,7 +231,7 @@ impl Runs<'_> {
         };
         let directory = store.directory();
         let path = directory.join(SPEC);
-        fs::write(&path, &plan.request.text).map_err(|source| unwritten(path, source))?;
+        put(&path, &plan.request.text).map_err(|source| unwritten(path, source))?;
         let Work {
             jobs,
             runner,

@@ -1,15 +1,15 @@
 //! Directories that have results already.
 
-use std::fs;
 use std::path::Path;
 
+use anabranch_lab::plain;
 use anabranch_scenario::records::Manifest;
 
 use crate::note::note;
 
 /// Says that a directory has the results of another spec, which those of `name` replace.
 pub fn tell_replaced(directory: &Path, name: &str) {
-    let Ok(text) = fs::read_to_string(directory.join("manifest.json")) else {
+    let Ok(text) = plain::text(&directory.join("manifest.json")) else {
         return;
     };
     let manifest: Result<Manifest, _> = serde_json::from_str(&text);

@@ -14,6 +14,7 @@ use anabranch_lab::folder::Folder;
 use anabranch_lab::journal::Damage;
 use anabranch_lab::outputs::{self, WriteError};
 use anabranch_lab::papers::{PaperError, Shelves, example, examples};
+use anabranch_lab::plain;
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
@@ -59,7 +60,7 @@ pub fn papers() -> Result<(), Failure> {
         }
         writeln!(out)?;
         // A directory of the paper's name in this one is where its results go.
-        for tally in fs::read_to_string(Path::new(name).join(TALLIES))
+        for tally in plain::text(&Path::new(name).join(TALLIES))
             .iter()
             .flat_map(|it| it.lines())
         {

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fs4::{FileExt, TryLockError};
 
+use crate::plain;
 use crate::whole::Keep;
 
 /// The first line of a journal. Another form gets another number.
@@ -135,7 +136,7 @@ impl Journal {
                 path: path.clone(),
                 source,
             };
-            let bytes = fs::read(&path).map_err(failed)?;
+            let bytes = plain::read(&path, plain::MAX_JOURNAL).map_err(failed)?;
             let found = state.read(&path, &bytes)?;
             let damaged: usize = found.damaged.iter().map(Range::len).sum();
             if damaged > 0 {
@@ -216,13 +217,7 @@ impl Journal {
                 path: path.clone(),
                 source,
             };
-            let mut file = File::options()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .open(&path)
-                .map_err(failed)?;
+            let mut file = plain::update(&path).map_err(failed)?;
             if is_taken(FileExt::try_lock(&file)).map_err(failed)? {
                 continue;
             }

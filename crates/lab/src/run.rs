@@ -13,6 +13,7 @@ use anabranch_scenario::records::{Results, RunRecord};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+use crate::plain;
 use crate::series::{self, SeriesWriter};
 use crate::shard::Share;
 use crate::store::{self, Store, StoreError};
@@ -334,7 +335,7 @@ fn run_recorded(
     runner: &(impl Runner + ?Sized),
 ) -> Result<RunRecord, RunError> {
     let series_failed = |source| StoreError::Series(series::failed(part, source));
-    let file = File::create(part).map_err(|source| StoreError::Write {
+    let file = plain::create(part).map_err(|source| StoreError::Write {
         path: part.to_owned(),
         source,
     })?;

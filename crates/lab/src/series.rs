@@ -23,6 +23,8 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::plain;
+
 /// Rows held before they are written out as a row group.
 const ROW_GROUP: usize = 1 << 18;
 
@@ -287,7 +289,7 @@ fn columns(group: &dyn RowGroupReader) -> Result<Vec<Column>, ParquetError> {
 
 /// Whether a file of samples was written to its end: its footer can be read.
 pub fn is_whole(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| SerializedFileReader::new(file).is_ok())
+    plain::open(path).is_ok_and(|file| SerializedFileReader::new(file).is_ok())
 }
 
 /// All values of a column of a row group.
@@ -332,7 +334,7 @@ pub struct Directory(
 impl SeriesSource for Directory {
     fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
         let path = path(&self.0, query.experiment);
-        let file = match File::open(&path) {
+        let file = match plain::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(failed(&path, error)),

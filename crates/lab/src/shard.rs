@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,6 +14,7 @@ use anabranch_engine::runner::Runner;
 use anabranch_scenario::records::Manifest;
 use serde::{Deserialize, Serialize};
 
+use crate::plain;
 use crate::store::{self, Store, StoreError};
 use crate::whole::Keep;
 
@@ -164,7 +164,7 @@ impl Shard {
     /// A file that cannot be read, or is damaged.
     pub fn read(directory: &Path) -> Result<Option<Self>, ShardError> {
         let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
+        let text = match plain::text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StoreError::Read { path, source }.into()),

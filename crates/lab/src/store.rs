@@ -33,6 +33,7 @@ use serde::Serialize;
 use crate::build;
 use crate::journal::{Damage, Journal, JournalError};
 use crate::measures::Measures;
+use crate::plain;
 use crate::series::{self, Axes, SeriesWriter};
 use crate::whole::{self, Keep, Visit, part_path};
 
@@ -136,7 +137,8 @@ impl Store {
         let visit =
             Visit::begin(&lock, &[directory, &runs, &series, &measures]).map_err(failed(lock))?;
         let probe = part_path(&runs.join(".writable"));
-        fs::write(&probe, b"anabranch")
+        plain::create(&probe)
+            .and_then(|mut file| file.write_all(b"anabranch"))
             .and_then(|()| fs::remove_file(&probe))
             .map_err(failed(probe))?;
         Ok(Store {
@@ -311,7 +313,7 @@ impl Store {
         // The record comes last: it makes the run count.
         if unit.records() {
             let [from, to] = [other, self].map(|it| it.series_path(&key));
-            let mut source = File::open(&from).map_err(|source| StoreError::Read {
+            let mut source = plain::open(&from).map_err(|source| StoreError::Read {
                 path: from.clone(),
                 source,
             })?;
@@ -339,7 +341,7 @@ impl Store {
         }
         let part = part_path(&path);
         let failed = |source| StoreError::Series(series::failed(&part, source));
-        let sink = File::create(&part).map_err(|source| StoreError::Write {
+        let sink = plain::create(&part).map_err(|source| StoreError::Write {
             path: part.clone(),
             source,
         })?;
@@ -348,7 +350,7 @@ impl Store {
             .map_err(failed)
             .and_then(|mut writer| {
                 for path in files {
-                    let source = match File::open(&path) {
+                    let source = match plain::open(&path) {
                         Ok(file) => file,
                         Err(source) => return Err(StoreError::Read { path, source }),
                     };
@@ -373,7 +375,7 @@ impl Store {
     /// No manifest, a damaged one, or one whose spec this version does not understand.
     pub fn open(directory: &Path) -> Result<(Plan, Results), StoreError> {
         let path = directory.join("manifest.json");
-        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read {
+        let text = plain::text(&path).map_err(|source| StoreError::Read {
             path: path.clone(),
             source,
         })?;
@@ -384,7 +386,7 @@ impl Store {
             })?;
         let plan = plan_of(&manifest)?;
         let path = directory.join("records.json");
-        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read {
+        let text = plain::text(&path).map_err(|source| StoreError::Read {
             path: path.clone(),
             source,
         })?;

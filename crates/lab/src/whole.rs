@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fs4::FileExt;
 
+use crate::plain;
+
 /// What the name of a file ends in that is not whole yet.
 const PART: &str = ".part";
 
@@ -37,11 +39,7 @@ impl Visit {
     /// # Errors
     /// What the file system said.
     pub fn begin(lock: &Path, directories: &[&Path]) -> io::Result<Self> {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(lock)?;
+        let file = plain::update(lock)?;
         if FileExt::try_lock(&file).is_ok() {
             for directory in directories {
                 remove_parts(directory)?;
@@ -94,7 +92,7 @@ pub fn write(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let part = part_path(path);
-    let written = File::create(&part).and_then(|mut file| {
+    let written = plain::create(&part).and_then(|mut file| {
         fill(&mut file)?;
         match keep {
             Keep::Durably => file.sync_all(),

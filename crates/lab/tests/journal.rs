@@ -194,3 +194,33 @@ fn a_journal_of_another_form_is_refused() {
         .to_string();
     assert!(error.contains("1.journal: it is of form 2"), "{error}");
 }
+
+/// A file of the user's that a link leads to is no journal: it stays as it is.
+#[cfg(unix)]
+#[test]
+fn a_journal_is_not_written_through_a_link() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let victim = directory.path().join("victim.txt");
+    fs::write(&victim, "precious").expect("a file");
+    let runs = directory.path().join("runs");
+    fs::create_dir(&runs).expect("a directory");
+    std::os::unix::fs::symlink("../victim.txt", runs.join("1.journal")).expect("a link");
+    let journal = Journal::open(&runs).expect("journals");
+    let error = journal.add("a", b"{}", Keep::Cheaply);
+    let error = error.expect_err("a link").to_string();
+    assert!(
+        error.contains("1.journal") && error.contains("it is a link"),
+        "{error}"
+    );
+    assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
+}
+
+/// What never ends, or never begins, is not read.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_journals() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink("/dev/zero", directory.path().join("2.journal")).expect("a link");
+    let error = Journal::open(directory.path()).expect_err("no file");
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+}
