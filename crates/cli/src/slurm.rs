@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anabranch_lab::whole::{self, Keep};
 use anabranch_settings::counted;
 
 use crate::arguments::{Common, Slurm};
@@ -55,10 +56,12 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::Wire(format!("cannot write {}: {error}", path.display()))
     };
+    let texts = [script.array()?, script.merge()?];
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     let [array, merge] = ["array.sh", "merge.sh"].map(|name| folder.join(name));
-    for (path, text) in [(&array, script.array()?), (&merge, script.merge()?)] {
-        fs::write(path, text).map_err(|error| failed(path, error))?;
+    for (path, text) in [&array, &merge].into_iter().zip(texts) {
+        let written = whole::write(path, Keep::Cheaply, |file| file.write_all(text.as_bytes()));
+        written.map_err(|error| failed(path, error))?;
     }
     let mut said = io::stdout().lock();
     if arguments.dry_run {
@@ -132,21 +135,34 @@ struct Script<'a> {
     options: &'a [String],
 }
 
+/// A line that sbatch reads, and that the shell takes for a comment. Behind a line feed in it would come a command of the shell's, and the shell
+/// does not quote within a comment.
+fn directive(text: &str) -> Result<String, Failure> {
+    match text.find(char::is_control) {
+        None => Ok(format!("#SBATCH {text}")),
+        Some(at) => Err(Failure::Asked(format!(
+            "found {:?} in {text:?}; an option of sbatch, the name of the spec and the results directory have no control characters",
+            text[at..].chars().next().unwrap_or_default()
+        ))),
+    }
+}
+
 impl Script<'_> {
     /// The lines for sbatch that both scripts have.
     fn head(&self, log: &str) -> Result<String, Failure> {
-        let log = self.out.join(SCRIPTS).join(log);
+        let folder = format!("{}/", self.out.join(SCRIPTS).display());
+        // sbatch replaces what begins with %, and reads two of them as one.
+        let folder = folder.replace('%', "%%");
         let mut lines = vec![
             "#!/bin/sh".to_owned(),
-            format!("#SBATCH --job-name={}", quoted(self.name)?),
-            format!("#SBATCH --output={}", quoted(&log.display().to_string())?),
-            "#SBATCH --requeue --open-mode=append".to_owned(),
+            format!("--job-name={}", quoted(self.name)?),
+            format!("--output={}", quoted(&format!("{folder}{log}"))?),
+            "--requeue --open-mode=append".to_owned(),
         ];
-        lines.extend(
-            self.options
-                .iter()
-                .map(|option| format!("#SBATCH {option}")),
-        );
+        lines.extend(self.options.iter().cloned());
+        for line in &mut lines[1..] {
+            *line = directive(line)?;
+        }
         Ok(lines.join("\n"))
     }
 

@@ -284,6 +284,14 @@ fn a_job_array_that_cannot_be_is_refused() {
         (&["--array", "11"], "10 runs"),
         (&["--array", "2", "--shard", "1/2"], "--shard"),
         (&["--array", "2", "--set", "los=1"], "loss"),
+        (
+            &["--array", "2", "--out", "evil\ntouch pwned #"],
+            "control characters",
+        ),
+        (
+            &["--array", "2", "--sbatch=--partition=a\ntouch pwned"],
+            "control characters",
+        ),
     ];
     for (arguments, why) in refused {
         let all = [&["slurm", "my.toml", "--dry-run"], arguments].concat();
@@ -292,4 +300,20 @@ fn a_job_array_that_cannot_be_is_refused() {
         assert!(said.contains(why), "{said}");
     }
     assert!(!here.join("sweep").exists());
+    let left = fs::read_dir(here).expect("a directory").flatten();
+    let left: Vec<_> = left.map(|it| it.file_name()).collect();
+    assert_eq!(left, ["my.toml"], "nothing is made");
+    // A folder whose name sbatch would change.
+    let all = [
+        "slurm",
+        "my.toml",
+        "--dry-run",
+        "--array",
+        "2",
+        "--out",
+        "100%a",
+    ];
+    assert_eq!(says(here, &all).0, Some(0));
+    let array = fs::read_to_string(here.join("100%a/slurm/array.sh")).expect("a script");
+    assert!(array.contains("/100%%a/slurm/%a.log"), "{array}");
 }
