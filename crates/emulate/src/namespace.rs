@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -193,26 +194,41 @@ fn furnish(setup: &Setup) -> Result<Tun, NamespaceError> {
     Ok(tun)
 }
 
-/// Puts the names into this namespace's `/etc/hosts`: a file without a name, mounted over the other.
+/// Puts the names into this namespace's `/etc/hosts`: a file mounted over the other. It is in a file system of its own, which only this namespace ever
+/// sees: in a directory that other users write, they could put a link in its place.
 fn name_hosts(names: &str) -> io::Result<()> {
     let there = fs::read_to_string("/etc/hosts").unwrap_or_default();
-    let unique = format!(
-        "anabranch-hosts-{}-{:?}",
-        std::process::id(),
-        thread::current().id()
-    );
-    let path = std::env::temp_dir().join(unique);
-    fs::write(&path, format!("{there}\n{names}"))?;
+    let place = std::env::temp_dir();
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(
+        Some("hosts"),
+        &place,
+        Some("tmpfs"),
+        flags,
+        Some("mode=0755"),
+    )?;
+    let put = put_over_hosts(&place.join("hosts"), &format!("{there}\n{names}"));
+    // The file stays, since it is mounted.
+    let left = umount2(&place, MntFlags::MNT_DETACH);
+    put.and(left.map_err(io::Error::from))
+}
+
+/// Makes a file that every user may read, and mounts it over `/etc/hosts`.
+fn put_over_hosts(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(fs::Permissions::from_mode(0o644))?;
     let nothing: Option<&str> = None;
-    let mounted = mount(
-        Some(&path),
+    Ok(mount(
+        Some(path),
         "/etc/hosts",
         nothing,
         MsFlags::MS_BIND,
         nothing,
-    );
-    fs::remove_file(&path)?;
-    mounted.map_err(io::Error::from)
+    )?)
 }
 
 /// Mounts `/sys` anew, so that it shows the devices of this namespace. Programs that read it there are few; where it is refused, they see those
