@@ -36,6 +36,9 @@ use failure::Failure;
 use note::note;
 
 fn main() -> ExitCode {
+    if let Some(status) = wire::become_one() {
+        return status;
+    }
     let result = asked().and_then(|command| match command {
         Some(command) => logging::begin().and_then(|()| run(command)),
         None => Ok(()),

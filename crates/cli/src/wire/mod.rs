@@ -56,6 +56,14 @@ const NEVER: Duration = Duration::from_secs(365 * 86_400);
 /// Time between two looks at what is acknowledged.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// Becomes another program, where this one was begun to do so ([`shell`]).
+pub fn become_one() -> Option<std::process::ExitCode> {
+    #[cfg(target_os = "linux")]
+    return shell::become_one();
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Runs a command.
 pub fn run(command: WireCommand) -> Result<(), Failure> {
     match command {

@@ -353,3 +353,39 @@ fn the_status_is_that_of_the_command_where_nobody_reads_the_report() {
         assert_eq!(status.expect("it ends").code(), Some(7));
     }
 }
+
+/// The command is killed, and can end nothing itself.
+#[test]
+fn what_it_began_ends_with_it_however_it_ends() {
+    let Some(folder) = folder() else { return };
+    let arguments = [
+        "shell",
+        "link.toml",
+        "--run",
+        "server=exec sleep 321",
+        "--",
+        "sh",
+        "-c",
+        "echo up; exec sleep 322",
+    ];
+    let mut child = anabranch(folder.path(), &arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    output.read_line(&mut line).expect("a line");
+    assert_eq!(line, "up\n");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    // The pipe is closed when the last that has it has ended; left alone, they end after five minutes.
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut rest = String::new();
+        let read = std::io::Read::read_to_string(&mut output, &mut rest);
+        // Nobody waits any more where it took too long.
+        let _ = sender.send(read.map(|_| rest));
+    });
+    let rest = ended.recv_timeout(std::time::Duration::from_secs(120));
+    assert_eq!(rest.expect("they have ended").expect("text"), "");
+}

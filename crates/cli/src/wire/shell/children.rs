@@ -1,9 +1,9 @@
 //! The processes that the command line asks for, and what they start: all end with it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anabranch_emulate::namespace::Namespace;
@@ -13,6 +13,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::sync::{mpsc, oneshot};
 
+use super::tied;
 use crate::failure::Failure;
 
 /// How long the others may run on when the command that counts has ended, before they are asked to end.
@@ -95,7 +96,7 @@ impl Children {
         command: String,
     ) -> Result<(), Failure> {
         let spawn = move || {
-            Command::new("sh")
+            tied::command(OsStr::new("sh"))?
                 .arg("-c")
                 .arg(command)
                 .stdin(Stdio::null())
@@ -124,7 +125,7 @@ impl Children {
         let name = program.to_string_lossy().into_owned();
         let (program, rest) = (program.clone(), rest.to_vec());
         let child = begun(namespace, &name, move || {
-            Command::new(program).args(rest).spawn()
+            tied::command(&program)?.args(rest).spawn()
         })?;
         let (tell, ended) = oneshot::channel();
         on_end(&child, move || {

@@ -3,6 +3,7 @@
 mod children;
 mod plan;
 mod report;
+mod tied;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::note::note;
 use children::{Children, Started};
 use plan::Plan;
+pub use tied::become_one;
 
 /// How long a program may take until it listens.
 const LISTENING: Duration = Duration::from_secs(30);
