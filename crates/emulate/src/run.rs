@@ -239,6 +239,9 @@ fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
     datagram.freeze()
 }
 
+/// Errors in a row after which a socket is left alone for a while.
+const MAX_ERRORS: u32 = 16;
+
 /// Receives on one side, and notes when.
 fn read(
     sockets: &Sockets,
@@ -249,10 +252,27 @@ fn read(
     overrun: &AtomicU64,
 ) {
     let mut buffer = vec![0; 65_536];
+    let mut errors = 0_u32;
     while !stop.load(Ordering::Relaxed) {
         // A timeout, or the word of a packet that nobody took (ICMP).
-        let Ok((packet, from)) = sockets.receive(side, &mut buffer) else {
-            continue;
+        let (packet, from) = match sockets.receive(side, &mut buffer) {
+            Ok(received) => {
+                errors = 0;
+                received
+            }
+            Err(error) => {
+                // One that comes again and again, since the interface is gone or the system has no memory, is no reason to spin.
+                let waited = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+                errors = if waited.contains(&error.kind()) {
+                    0
+                } else {
+                    errors + 1
+                };
+                if errors > MAX_ERRORS {
+                    thread::sleep(LOOK);
+                }
+                continue;
+            }
         };
         let arrived = Arrived {
             side,

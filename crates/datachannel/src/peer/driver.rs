@@ -14,6 +14,9 @@ use super::shared::Shared;
 const MAX_DATAGRAM: usize = 65_535;
 /// Datagrams that are taken at a time, before anything else has its turn.
 const BURST: usize = 64;
+/// Errors in a row after which a socket is left alone for a while, and how long.
+const MAX_ERRORS: u32 = 16;
+const PAUSE: Duration = Duration::from_millis(100);
 /// Longer than anybody waits.
 const NEVER: Duration = Duration::from_secs(86_400);
 
@@ -21,13 +24,22 @@ const NEVER: Duration = Duration::from_secs(86_400);
 pub(super) async fn drive(socket: UdpSocket, shared: Arc<Shared>) {
     let wake = shared.wake();
     let mut buffer = vec![0; MAX_DATAGRAM];
+    let mut errors = 0;
     loop {
         let Some(deadline) = turn(&socket, &shared).await else {
             return;
         };
         tokio::select! {
             received = socket.recv_from(&mut buffer) => {
-                // An error tells of a datagram that was sent to nobody; timers see to that.
+                // An error tells of a datagram that was sent to nobody; timers see to that. A socket that gives nothing else, since its interface is gone
+                // or the system has no memory, is asked seldom.
+                errors = match received {
+                    Ok(_) => 0,
+                    Err(_) => errors + 1,
+                };
+                if errors > MAX_ERRORS {
+                    tokio::time::sleep(PAUSE.min(deadline.duration_since(Instant::now()))).await;
+                }
                 if let Ok((length, from)) = received {
                     take(&shared, &buffer[..length], from);
                     for _ in 1..BURST {
