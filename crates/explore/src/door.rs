@@ -1,16 +1,20 @@
-//! Connections of an HTTP server: so many at a time, and where one more comes, the oldest is closed.
+//! Connections of an HTTP server: so many at a time, and where one more comes, the oldest is closed: of those over which nothing was asked yet that may
+//! be asked ([`Admission`]), where there are such.
 //!
 //! hyper waits for a request as long as its sender likes, so that silent connections would take up every descriptor of the process.
-//! Whoever asks at once is served also while others open as many as they can.
+//! Whoever asks at once is served also while others open as many as they can, and an answer that takes long is not cut by them.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -22,9 +26,38 @@ const MOST: usize = 128;
 #[derive(Debug)]
 pub struct Door {
     listener: TcpListener,
-    /// Dropped, it closes its connection. The oldest is the first.
-    open: VecDeque<oneshot::Sender<()>>,
+    /// The oldest is the first.
+    open: VecDeque<Held>,
     most: usize,
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+struct Held {
+    /// Dropped, it closes the connection.
+    stays: oneshot::Sender<()>,
+    admission: Admission,
+}
+
+/// Whether something was asked over a connection that may be asked: it is closed after those where nothing was.
+#[derive(Clone, Debug, Default)]
+pub struct Admission(Arc<AtomicBool>);
+
+impl Admission {
+    /// It was.
+    pub fn admit(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_admitted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Connected<IncomingStream<'_, Door>> for Admission {
+    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
+        stream.io().admission.clone()
+    }
 }
 
 impl Door {
@@ -44,14 +77,24 @@ impl Listener for Door {
 
     async fn accept(&mut self) -> (Visitor, SocketAddr) {
         let (stream, from) = Listener::accept(&mut self.listener).await;
-        self.open.retain(|held| !held.is_closed());
+        self.open.retain(|held| !held.stays.is_closed());
         while self.open.len() >= self.most {
-            self.open.pop_front();
+            let waits = |held: &Held| !held.admission.is_admitted();
+            let leaves = self.open.iter().position(waits).unwrap_or(0);
+            self.open.remove(leaves);
         }
-        let (held, leave) = oneshot::channel();
-        self.open.push_back(held);
-        let leave = Some(leave);
-        (Visitor { stream, leave }, from)
+        let (stays, leave) = oneshot::channel();
+        let admission = Admission::default();
+        self.open.push_back(Held {
+            stays,
+            admission: admission.clone(),
+        });
+        let visitor = Visitor {
+            stream,
+            leave: Some(leave),
+            admission,
+        };
+        (visitor, from)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -65,6 +108,7 @@ pub struct Visitor {
     stream: TcpStream,
     /// `None`: it had to.
     leave: Option<oneshot::Receiver<()>>,
+    admission: Admission,
 }
 
 impl Visitor {
@@ -126,6 +170,7 @@ impl AsyncWrite for Visitor {
 #[cfg(test)]
 mod tests {
     use axum::Router;
+    use axum::extract::ConnectInfo;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -173,6 +218,41 @@ mod tests {
             let mut answer = String::new();
             one.read_to_string(&mut answer).await.expect("an answer");
             assert!(answer.ends_with("here"), "{answer}");
+        }
+    }
+
+    /// One that asked what may be asked stays open while others come and say nothing.
+    #[tokio::test]
+    async fn silent_connections_close_none_that_is_in_use() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let door = Door {
+            most: 4,
+            ..Door::new(listener)
+        };
+        let here = |ConnectInfo(admission): ConnectInfo<Admission>| async move {
+            admission.admit();
+            "here"
+        };
+        let router = Router::new().route("/", get(here));
+        let app = router.into_make_service_with_connect_info::<Admission>();
+        tokio::spawn(async move { axum::serve(door, app).await });
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let mut used = TcpStream::connect(at).await.expect("somebody listens");
+        let mut silent = Vec::new();
+        for count in 0..20_usize {
+            used.write_all(request).await.expect("it is open");
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"here") {
+                let read = used.read_buf(&mut answer).await;
+                assert!(
+                    read.is_ok_and(|read| read > 0),
+                    "closed by silent one {count}"
+                );
+            }
+            silent.push(TcpStream::connect(at).await.expect("somebody listens"));
+            // It was taken, and made room for itself, before this was answered.
+            assert!(ask(at).await.ends_with("here"), "{count}");
         }
     }
 }

@@ -17,6 +17,6 @@ mod subject;
 mod thin;
 
 pub use access::Token;
-pub use door::{Door, Visitor};
+pub use door::{Admission, Door, Visitor};
 pub use server::Server;
 pub use subject::{Source, Subject};

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use anabranch_scenario::problem::SpecError;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::access::{self, Token};
-use crate::door::Door;
+use crate::door::{Admission, Door};
 use crate::knobs::{self, Knob};
 use crate::ladder;
 use crate::outlet::{Line, Outlet};
@@ -150,6 +150,7 @@ impl Server {
             .with_state(self.shared)
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(from_fn_with_state((self.token, self.port), guard));
+        let app = app.into_make_service_with_connect_info::<Admission>();
         axum::serve(Door::new(self.listener), app).await
     }
 }
@@ -157,12 +158,16 @@ impl Server {
 /// Lets pass who may ask, and says what browsers are to hold to.
 async fn guard(
     State((token, port)): State<(Token, u16)>,
+    ConnectInfo(admission): ConnectInfo<Admission>,
     request: Request,
     next: Next,
 ) -> Response {
     let checked = access::check(&token, port, request.uri().path(), request.headers());
     let mut response = match checked {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            admission.admit();
+            next.run(request).await
+        }
         Err(refused) => (StatusCode::FORBIDDEN, refused.message()).into_response(),
     };
     for &(name, value) in HEADERS {
