@@ -29,7 +29,7 @@ const MOST_CALLS: usize = 32;
 const MOST_BYTES: usize = 1 << 20;
 /// ICMP messages taken in one round, and bytes of one that are looked at: routers quote 576 bytes (RFC 1812 §4.3.2.3), or of
 /// IPv6 what makes 1,280.
-const MOST_NEWS: usize = 32;
+const MAX_NEWS: usize = 32;
 const MOST_ICMP: usize = 1_500;
 
 /// Endpoints that were bound and that the driver has not taken yet. They come by [`Ground::join`] and go by [`Ground::take_new`], under its lock.
@@ -173,12 +173,15 @@ impl Work {
     /// Receives what the network says of packets from here, and tells the port that sent them. Whether anything came.
     fn receive_icmp(&mut self, cx: &mut Context<'_>, io: &Io) -> bool {
         let mut came = false;
+        for socket in io.sockets.iter() {
+            came |= socket.take_reported(MAX_NEWS, |message| self.members.handle_icmp(message));
+        }
         if io.sockets.icmp().next().is_none() {
             return came;
         }
         let mut buffer = [0; MOST_ICMP];
         for socket in io.sockets.icmp() {
-            for _ in 0..MOST_NEWS {
+            for _ in 0..MAX_NEWS {
                 let Poll::Ready(Ok(message)) = socket.poll_receive(cx, &mut buffer) else {
                     break;
                 };

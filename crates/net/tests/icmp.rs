@@ -88,3 +88,57 @@ fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
         assert!(ended, "{:?}", result.err());
     });
 }
+
+/// A peer whose process is killed says nothing, and its UDP port is closed.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_association_ends_when_the_peers_port_is_closed() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let home = |port| {
+        let carrier = Carrier::Encapsulated { port, peer_port: 0 };
+        Config::server(5_001).with(|it| {
+            it.addresses = vec![LOOPBACK];
+            it.carrier = carrier;
+        })
+    };
+    let server = {
+        let _there = runtime.enter();
+        Endpoint::bind(home(0)).expect("loopback")
+    };
+    let port = server.udp_port();
+    bounded(async move {
+        let client = Endpoint::bind(home(0).with(|it| it.port = 0)).expect("loopback");
+        let peer = || Peer::from((LOOPBACK, 5_001)).over_udp(port);
+        let association = client.connect(peer()).await.expect("it listens");
+        // Its sockets are closed, and it can say nothing any more.
+        tokio::task::spawn_blocking(move || {
+            runtime.shutdown_timeout(std::time::Duration::from_secs(60));
+            drop(server);
+        })
+        .await
+        .expect("it ends");
+        let sends = async {
+            loop {
+                // Refused once it is over.
+                let options = anabranch_net::SendOptions::default();
+                let sent = association.send(0, &b"who is there?"[..], options).await;
+                if sent.is_err() {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let reason = tokio::select! {
+            reason = association.closed() => reason,
+            () = sends => association.closed().await,
+        };
+        assert_eq!(reason, CloseReason::ProtocolUnreachable);
+        let refused = client.connect(peer()).await.expect_err("nobody is there");
+        let unreachable = ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable));
+        assert_eq!(refused, unreachable);
+    });
+}

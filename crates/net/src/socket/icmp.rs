@@ -1,7 +1,6 @@
 //! What the network says of packets of ours: ICMP, beside raw IP (RFC 9260 §10).
 //!
-//! Inside UDP the system tells a socket that was not connected of no ICMP error but by the error queue of `IP_RECVERR`, which
-//! takes calls that this crate does not make (`forbid(unsafe_code)`). A driver of one's own can hand messages to
+//! Inside UDP the system has a queue of such messages for each socket (Linux, `reported`). A driver of one's own can hand messages to
 //! [`anabranch_sctp::Endpoint::handle_icmp`].
 
 use std::io;

@@ -6,6 +6,8 @@ mod ip;
 #[cfg(target_os = "linux")]
 mod marked;
 #[cfg(target_os = "linux")]
+mod reported;
+#[cfg(target_os = "linux")]
 mod steering;
 mod system;
 
@@ -13,6 +15,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::task::{Context, Poll};
 
+use anabranch_sctp::Icmp;
 use quinn_udp::{RecvMeta, Transmit};
 use socket2::Socket as RawSocket;
 
@@ -124,6 +127,23 @@ impl Socket {
             Self::System(socket) => socket.poll_receive(cx, buffers, meta),
             Self::Given(socket) => socket.poll_receive(cx, buffers, meta),
         }
+    }
+
+    /// Gives `each` what the network says of datagrams from here, as far as `most` goes. Whether there was anything.
+    pub fn take_reported(&self, most: usize, mut each: impl FnMut(&Icmp<'_>)) -> bool {
+        let mut came = false;
+        #[cfg(target_os = "linux")]
+        if let Self::System(socket) = self {
+            for _ in 0..most {
+                let Some(reported) = socket.next_reported() else {
+                    break;
+                };
+                came = true;
+                each(&reported.icmp());
+            }
+        }
+        let _ = (most, &mut each);
+        came
     }
 
     /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
 #[cfg(target_os = "linux")]
@@ -13,10 +14,17 @@ use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 #[cfg(target_os = "linux")]
 use super::marked;
+#[cfg(target_os = "linux")]
+use super::reported::{self, Reported};
 use super::{SCTP, Socket, in_zone, ip};
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::runtime::{AsSystemSocket, AsyncSocket, Left, Readiness, Runtime};
+
+/// How often a call is made again that told of other datagrams.
+const MAX_REPORTED: usize = 4;
+/// Calls after one that did so which may have been ended by another such message.
+const MAX_UNSURE: u32 = 64;
 
 /// One socket of the system's.
 #[derive(Debug)]
@@ -29,8 +37,14 @@ pub(crate) struct SystemSocket {
     /// Its UDP port; 0 for raw IP.
     port: u16,
     raw: bool,
-    /// It was opened here: neither connected, nor told to report errors of the network.
+    /// It was opened here, and is not connected.
     own: bool,
+    /// It has a queue of what the network says of its datagrams; a call said that something may be in it.
+    #[cfg(target_os = "linux")]
+    reports: bool,
+    reported: AtomicBool,
+    /// So many calls more may have been ended by such a message.
+    unsure: AtomicU32,
     offload: bool,
     /// Above the ECN field of what is sent.
     dscp: u8,
@@ -139,6 +153,8 @@ impl Bound {
         without_destinations(&opened.io, address);
         Ok(Socket::System(Box::new(SystemSocket {
             own: true,
+            #[cfg(target_os = "linux")]
+            reports: !opened.raw && reported::ask(&opened.io, address),
             ..opened
         })))
     }
@@ -190,6 +206,10 @@ impl SystemSocket {
             port,
             raw,
             own: false,
+            #[cfg(target_os = "linux")]
+            reports: false,
+            reported: AtomicBool::new(false),
+            unsure: AtomicU32::new(0),
             offload: config.offload && !raw,
             dscp: config.dscp,
         })
@@ -228,6 +248,43 @@ impl SystemSocket {
     /// # Errors
     /// What the system says.
     pub fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let mut sent = self.send_once(transmit);
+        // Of each datagram before, a message may be told in place of what this call does.
+        for _ in 0..MAX_REPORTED {
+            match &sent {
+                Err(error) if self.is_reported(error) => sent = self.send_once(transmit),
+                _ => break,
+            }
+        }
+        sent
+    }
+
+    /// Whether an error of a call is of another datagram, so that the call did nothing.
+    fn is_reported(&self, error: &io::Error) -> bool {
+        #[cfg(target_os = "linux")]
+        if self.reports && reported::may_be(error) {
+            self.reported.store(true, Ordering::Relaxed);
+            self.unsure.store(MAX_UNSURE, Ordering::Relaxed);
+            return true;
+        }
+        let _ = error;
+        false
+    }
+
+    /// What the network says of datagrams from here, where a call said that there is something.
+    #[cfg(target_os = "linux")]
+    pub fn next_reported(&self) -> Option<Reported> {
+        if !self.reported.load(Ordering::Relaxed) {
+            return None;
+        }
+        let next = Reported::next(&self.io);
+        if next.is_none() {
+            self.reported.store(false, Ordering::Relaxed);
+        }
+        next
+    }
+
+    fn send_once(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.dscp != 0 {
             match marked::send(&self.io, transmit, self.dscp) {
@@ -290,19 +347,35 @@ impl SystemSocket {
     ) -> Poll<io::Result<usize>> {
         let mut count = 0;
         let mut call = || {
-            count = (self.state).recv(UdpSockRef::from(&self.io), buffers, meta)?;
+            let mut received = (self.state).recv(UdpSockRef::from(&self.io), buffers, meta);
+            for _ in 0..MAX_REPORTED {
+                match &received {
+                    Err(error) if self.is_reported(error) => {
+                        received = (self.state).recv(UdpSockRef::from(&self.io), buffers, meta);
+                    }
+                    _ => break,
+                }
+            }
+            count = received?;
             Ok(self.left_by(count, buffers.len()))
         };
         ready!(self.io.poll_io(cx, Readiness::Read, &mut call))?;
         Poll::Ready(Ok(count))
     }
 
-    /// What a call left that had `buffers` to fill and filled `count`. Less than all: it found no more, or an error that waited. The latter is
-    /// known only of a socket that may have such errors, which is the caller's (connected, or with `IP_RECVERR`).
+    /// What a call left that had `buffers` to fill and filled `count`. Less than all: it found no more, or an error that waited. The latter may be of a
+    /// socket that is the caller's (connected), and of one that had such errors lately.
     fn left_by(&self, count: usize, buffers: usize) -> Left {
-        match self.own && count < buffers.min(BATCH_SIZE) {
-            true => Left::Nothing,
-            false => Left::Perhaps,
+        if !self.own || count >= buffers.min(BATCH_SIZE) {
+            return Left::Perhaps;
+        }
+        match self.unsure.load(Ordering::Relaxed) {
+            0 => Left::Nothing,
+            left => {
+                // One task receives, so that no other counts meanwhile.
+                self.unsure.store(left - 1, Ordering::Relaxed);
+                Left::Perhaps
+            }
         }
     }
 
