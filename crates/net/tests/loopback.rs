@@ -273,6 +273,29 @@ fn a_dropped_attempt_is_given_up() {
     });
 }
 
+/// An address that the user gives is confirmed by that (RFC 9260 §5.4, rule 1), which is told once the peer has named it, too.
+#[test]
+fn an_address_that_the_user_gave_is_told_as_confirmed() {
+    bounded(async {
+        let home = |last| IpAddr::from([127, 0, 0, last]);
+        let mut server = Config::server(5_001);
+        server.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        server.addresses = vec![home(1), home(2)];
+        let mut client = server.clone();
+        client.addresses = vec![home(3)];
+        client.port = 0;
+        let server = Endpoint::bind(server).expect("loopback");
+        let client = Endpoint::bind(client).expect("loopback");
+        let peer = Peer::new(vec![home(1), home(2)], 5_001).over_udp(server.udp_port());
+        let association = client.connect(peer).await.expect("it listens");
+        let told = association.next_event().await;
+        assert_eq!(told, Some(AssociationEvent::PathUp(home(2))));
+    });
+}
+
 #[test]
 fn several_addresses_are_told_and_a_primary_can_be_chosen() {
     bounded(async {
@@ -298,6 +321,10 @@ fn several_addresses_are_told_and_a_primary_can_be_chosen() {
         );
         assert!(association.set_primary(home(2)));
         assert!(!association.set_primary(home(9)));
+        assert_eq!(
+            accepted.next_event().await,
+            Some(AssociationEvent::PathUp(home(4)))
+        );
         assert_eq!(
             association.next_event().await,
             Some(AssociationEvent::PrimaryChanged(home(2)))

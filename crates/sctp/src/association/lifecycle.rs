@@ -341,6 +341,7 @@ impl Association {
                 entry.state = PathState::Unconfirmed;
             }
         }
+        self.tell_confirmed();
         self.start_heartbeats(now);
         if shutdown == Some(true) {
             self.finish_data(now, Stage::ShutdownPending);
@@ -569,6 +570,21 @@ impl Association {
     /// Every path's number.
     pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.paths.len() as u8).map(PathId)
+    }
+
+    /// Tells of the addresses that the user gave beside the primary, which are confirmed by that (RFC 9260 §5.4, rule 1), where the peer has named
+    /// them, too. The other end knows one address by the handshake, its primary.
+    fn tell_confirmed(&mut self) {
+        if self.paths.len() == 1 {
+            return;
+        }
+        let primary = self.paths.primary();
+        for path in self.path_ids() {
+            let entry = self.paths.get(path);
+            if path != primary && entry.state == PathState::Active && !entry.disowned {
+                self.tell_path(path);
+            }
+        }
     }
 
     /// Tells the user the state of `path`.

@@ -145,6 +145,10 @@ async fn told(link: &Link, event: &AssociationEvent, port: u16) -> io::Result<()
     }
     let shown = |ip| link.shown(SocketAddr::new(ip, port));
     if let (AssociationEvent::PathUp(address), true) = (event, confirms) {
+        // Linux tells nothing of those that the program gave itself (`sctp_connectx`).
+        if link.was_called_at(*address) {
+            return Ok(());
+        }
         return tell(link, notification::confirmed(shown(*address), link.number)).await;
     }
     for it in notification::of_event(event, shown, link.number) {

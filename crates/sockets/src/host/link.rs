@@ -219,6 +219,13 @@ impl Link {
         shown(address, self.v6, &self.options())
     }
 
+    /// Whether the program named this address of the peer's to begin the association.
+    pub fn was_called_at(&self, address: IpAddr) -> bool {
+        self.called
+            .iter()
+            .any(|it| it.ip().to_canonical() == address)
+    }
+
     /// The peer's addresses, the primary first.
     pub fn peers(&self) -> Vec<SocketAddr> {
         let Some(status) = self.status() else {
