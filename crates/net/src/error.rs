@@ -34,6 +34,9 @@ pub enum BindError {
         "SCTP port {0} is taken by another endpoint on the same sockets; endpoints with one port have addresses of their own each"
     )]
     PortTaken(u16),
+    /// Endpoints on the same sockets have all SCTP ports of the dynamic range (RFC 6335 §6).
+    #[error("no SCTP port is free: endpoints on the same sockets have all from 49152 to 65535")]
+    NoFreePort,
     /// The task of the sockets is gone, with the runtime that it ran on.
     #[error("the task of these sockets is gone")]
     Stopped,
@@ -78,6 +81,13 @@ pub enum ConnectError {
     /// The attempt failed.
     #[error(transparent)]
     Lost(#[from] Lost),
+}
+
+impl ConnectError {
+    /// As [`CloseReason::is_port_collision`]: an endpoint with another SCTP port can connect.
+    pub fn is_port_collision(&self) -> bool {
+        matches!(self, Self::Lost(Lost(reason)) if reason.is_port_collision())
+    }
 }
 
 /// Why an association ended otherwise than by a graceful shutdown.

@@ -12,7 +12,7 @@ use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::group::Seat;
 use crate::io::Io;
-use crate::random::any_port;
+use crate::random::dynamic_port;
 use crate::runtime::Runtime;
 use crate::socket::{Socket, Sockets};
 
@@ -140,15 +140,10 @@ impl Ground {
     /// Takes `port` for an endpoint, or any that nobody has where it is 0, at these addresses (none: all).
     pub fn reserve(&self, port: u16, addresses: &[IpAddr]) -> Result<Arc<Claim>, BindError> {
         let mut state = self.lock();
-        let port = if port == 0 {
-            loop {
-                let port = any_port()?;
-                if !state.taken.contains_key(&port) {
-                    break port;
-                }
-            }
-        } else {
-            port
+        let port = match port {
+            0 => dynamic_port(|port| !state.taken.contains_key(&port))?
+                .ok_or(BindError::NoFreePort)?,
+            port => port,
         };
         let there = state.taken.entry(port).or_default();
         if there.iter().any(|it| it.overlaps(addresses)) {

@@ -130,6 +130,7 @@ pub use message::{Message, MessagePart};
 pub use names::{Answers, NamedPeer, Resolve, SystemResolver, Timing};
 pub use observer::{Direction, Observer, Seen};
 pub use peer::Peer;
+pub use random::dynamic_port;
 pub use receipt::{Receipt, Undelivered};
 #[cfg(feature = "smol")]
 pub use runtime::SmolRuntime;

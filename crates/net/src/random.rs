@@ -2,8 +2,9 @@
 
 use crate::error::BindError;
 
-/// The first dynamic port (RFC 6335 §6).
-const FIRST_FREE_PORT: u16 = 49_152;
+/// The first dynamic port (RFC 6335 §6), and how many there are.
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
+const DYNAMIC_PORTS: u16 = 16_384;
 
 /// 32 bytes that nobody can guess.
 pub(crate) fn secret() -> Result<[u8; 32], BindError> {
@@ -12,9 +13,36 @@ pub(crate) fn secret() -> Result<[u8; 32], BindError> {
     Ok(seed)
 }
 
-/// A port at random from the dynamic range (RFC 6335 §6): 49,152 to 65,535.
-pub(crate) fn any_port() -> Result<u16, BindError> {
+/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` where none is free: the first from one drawn at random on (RFC 6056 §3.3.1).
+/// Others that have this host's address cannot guess which one comes next, nor do two of them count through the same ones.
+///
+/// # Errors
+/// The system gives no random bytes.
+pub fn dynamic_port(is_free: impl Fn(u16) -> bool) -> Result<Option<u16>, BindError> {
     let [high, low, ..] = secret()?;
-    let free = u16::MAX - FIRST_FREE_PORT;
-    Ok(FIRST_FREE_PORT + u16::from_be_bytes([high, low]) % (free + 1))
+    let begin = u16::from_be_bytes([high, low]) % DYNAMIC_PORTS;
+    let mut ports = (0..DYNAMIC_PORTS).map(|it| FIRST_DYNAMIC_PORT + (begin + it) % DYNAMIC_PORTS);
+    Ok(ports.find(|&port| is_free(port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ports_are_drawn_from_all_that_are_free() {
+        let mut taken = BTreeSet::new();
+        let mut turns = 0;
+        let mut last = 0;
+        while let Some(port) = dynamic_port(|port| !taken.contains(&port)).expect("random bytes") {
+            assert!(port >= FIRST_DYNAMIC_PORT && taken.insert(port));
+            turns += usize::from(port < last);
+            last = port;
+        }
+        assert_eq!(taken.len(), usize::from(DYNAMIC_PORTS));
+        // Counted up, they would begin again once at most.
+        assert!(turns > 1_000, "{turns}");
+    }
 }

@@ -7,7 +7,7 @@ use crate::config::{Carrier, Config};
 use crate::endpoint::Endpoint;
 use crate::error::BindError;
 use crate::group::Seat;
-use crate::random::any_port;
+use crate::random::dynamic_port;
 use crate::runtime::Runtime;
 use crate::shared_sockets::SharedSockets;
 use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
@@ -191,7 +191,7 @@ fn with_port(config: &Config, count: usize) -> Result<Config, BindError> {
     config.check()?;
     config.check_sockets()?;
     let port = match config.port {
-        0 => any_port()?,
+        0 => dynamic_port(|_| true)?.ok_or(BindError::NoFreePort)?,
         port => port,
     };
     Ok(config.clone().with(|it| it.port = port))

@@ -221,6 +221,28 @@ impl CloseReason {
             _ => CloseReason::NoAnswer,
         }
     }
+
+    /// Whether the peer has an association with the same address and SCTP port already, that began at another UDP port of the address (Restart of an
+    /// Association with New Encapsulation Port, RFC 6951 §5.4) or with other addresses (RFC 9260 §3.3.10.11). Hosts that share an address draw their SCTP
+    /// ports without knowing of each other: an association from another port can be made.
+    pub fn is_port_collision(&self) -> bool {
+        use cause::code::{RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT};
+        let Self::AbortedByPeer { cause: Some(cause) } = self else {
+            return false;
+        };
+        [RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT].contains(cause)
+    }
+
+    /// Whether the peer has an association with the same address and SCTP port already, that began at another UDP port of the address (Restart of an
+    /// Association with New Encapsulation Port, RFC 6951 §5.4) or with other addresses (RFC 9260 §3.3.10.11). Hosts that share an address draw their SCTP
+    /// ports without knowing of each other: an association from another port can be made.
+    pub fn is_port_collision(&self) -> bool {
+        use cause::code::{RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT};
+        let Self::AbortedByPeer { cause: Some(cause) } = self else {
+            return false;
+        };
+        [RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT].contains(cause)
+    }
 }
 
 /// Why, in words that follow "the association ended: ".

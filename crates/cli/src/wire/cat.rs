@@ -38,18 +38,18 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         None => Ports::Any(1),
     };
     let zone = named.as_ref().and_then(|(_, zone)| *zone);
-    let bound = arguments.wire.bind(ports, zone)?;
-    let endpoint = &bound.endpoints[0];
+    let mut bound = arguments.wire.bind(ports, zone)?;
     let association = match (&arguments.host, &named) {
         (Some(host), Some((peer, _))) => {
-            connect(endpoint, host, peer, limit(arguments.connect_timeout)).await?
+            let limit = limit(arguments.connect_timeout);
+            connect(&mut bound, 0, host, peer, limit).await?
         }
         _ => {
             if arguments.verbose {
                 say(format!("listening: {}", bound.place()));
             }
             bound.moves.begin(&bound.endpoints);
-            let accepted = endpoint.accept().await;
+            let accepted = bound.endpoints[0].accept().await;
             accepted.map_err(|error| Failure::Wire(error.to_string()))?
         }
     };

@@ -3,6 +3,7 @@
 mod address;
 pub mod arguments;
 mod cat;
+mod connecting;
 mod crew;
 mod data_channels;
 mod emulate;
@@ -30,8 +31,8 @@ use std::time::Duration;
 use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
 use anabranch_net::sctp::Authentication;
 use anabranch_net::{
-    Association, BindError, Carrier, CloseReason, Config, ConnectError, ENCAPSULATION_PORT,
-    Endpoint, Lost, Peer, Status,
+    Association, BindError, Carrier, Config, ENCAPSULATION_PORT, Endpoint, Peer, SharedSockets,
+    Status,
 };
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -39,6 +40,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 use address::{Zoned, one_zone, zone};
 use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
+use connecting::connect;
 use crew::Crew;
 use moves::Moves;
 use watch::{Watch, Watched};
@@ -201,9 +203,21 @@ struct Bound {
     sctp: Sctp,
     watched: Watched,
     moves: Moves,
+    /// What they were bound on and by.
+    sockets: Vec<SharedSockets>,
+    config: Config,
+    watch: Option<Watch>,
 }
 
 impl Bound {
+    /// Binds an endpoint at another port, drawn again, in the place of the one of that number, which then has ended.
+    fn draw_again(&mut self, number: usize) -> Result<(), Failure> {
+        let sockets = &self.sockets[number / self.ports];
+        let another = bind_at(sockets, &self.config, 0, self.watch.as_ref(), number);
+        self.endpoints[number] = another.map_err(unbound)?;
+        Ok(())
+    }
+
     /// Where it can be reached.
     fn place(&self) -> String {
         let ports = self.endpoints.iter().take(self.ports);
@@ -357,41 +371,50 @@ impl Wire {
         });
         let moves = Moves::of(self, &sctp.config)?;
         let (watch, watched) = Watch::new(self)?;
-        let bind_all = || {
-            let sockets = crew.open(&config)?;
-            let bind = |(index, (sockets, &port))| {
-                let config = config.clone().with(|it| it.port = port);
-                match &watch {
-                    Some(watch) => {
-                        let watch = Box::new(watch.of_endpoint(index));
-                        Endpoint::bind_on_observed(sockets, config, watch)
-                    }
-                    None => Endpoint::bind_on(sockets, config),
-                }
-            };
-            let each = |sockets| numbers.iter().map(move |port| (sockets, port));
-            sockets
-                .iter()
-                .flat_map(each)
-                .enumerate()
-                .map(bind)
-                .collect()
-        };
-        let endpoints: Result<Vec<Endpoint>, BindError> = bind_all();
-        let endpoints = endpoints.map_err(|error| match error {
-            error @ (BindError::Config(_) | BindError::PortTaken(_)) => {
-                Failure::Asked(error.to_string())
-            }
-            error => Failure::Wire(error.to_string()),
-        })?;
+        let sockets = crew.open(&config).map_err(unbound)?;
+        let each = |sockets| numbers.iter().map(move |port| (sockets, port));
+        let all = sockets.iter().flat_map(each).enumerate();
+        let endpoints: Result<Vec<Endpoint>, BindError> = all
+            .map(|(index, (sockets, &port))| bind_at(sockets, &config, port, watch.as_ref(), index))
+            .collect();
         Ok(Bound {
-            endpoints,
+            endpoints: endpoints.map_err(unbound)?,
             ports: numbers.len(),
             crew,
             sctp,
             watched,
             moves,
+            sockets,
+            config,
+            watch,
         })
+    }
+}
+
+/// Binds an endpoint, which is the one of that number, at a port.
+fn bind_at(
+    sockets: &SharedSockets,
+    config: &Config,
+    port: u16,
+    watch: Option<&Watch>,
+    number: usize,
+) -> Result<Endpoint, BindError> {
+    let config = config.clone().with(|it| it.port = port);
+    match watch {
+        Some(watch) => {
+            let watch = Box::new(watch.of_endpoint(number));
+            Endpoint::bind_on_observed(sockets, config, watch)
+        }
+        None => Endpoint::bind_on(sockets, config),
+    }
+}
+
+fn unbound(error: BindError) -> Failure {
+    match error {
+        error @ (BindError::Config(_) | BindError::PortTaken(_)) => {
+            Failure::Asked(error.to_string())
+        }
+        error => Failure::Wire(error.to_string()),
     }
 }
 
@@ -460,41 +483,6 @@ fn limit(span: Span) -> Duration {
         Span(0) => NEVER,
         Span(nanoseconds) => Duration::from_nanos(nanoseconds),
     }
-}
-
-/// Begins an association with the peer that `host` named, within `limit`.
-async fn connect(
-    endpoint: &Endpoint,
-    host: &str,
-    peer: &Peer,
-    limit: Duration,
-) -> Result<Association, Failure> {
-    let error = match endpoint.connect_within(peer.clone(), limit).await {
-        Ok(association) => return Ok(association),
-        Err(error) => error,
-    };
-    let hint = match &error {
-        ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause: None })) => {
-            format!(
-                "; nobody accepts associations at SCTP port {} there",
-                peer.port
-            )
-        }
-        ConnectError::Lost(Lost(CloseReason::NoAnswer)) => {
-            let discards = endpoint.statistics().discards;
-            let heard = match discards.total() {
-                0 => String::new(),
-                _ => format!(" (packets came, and were discarded: {discards})"),
-            };
-            let place = match endpoint.udp_port() {
-                0 => "with --carrier ip",
-                _ => "at the UDP port of --peer-udp-port",
-            };
-            format!("{heard}; is a server there, {place}?")
-        }
-        _ => String::new(),
-    };
-    Err(Failure::Wire(format!("{host}: {error}{hint}")))
 }
 
 /// Names behind a word, where there are any.

@@ -9,6 +9,7 @@ mod work;
 use std::time::Duration;
 
 use anabranch_net::{Association, CloseReason, Endpoint, Lost};
+use anabranch_settings::counted;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -16,6 +17,7 @@ use super::arguments::Perf;
 use super::print::{Printer, Written};
 use super::{Bound, Interrupts, NEVER, PATIENCE, Ports, connect, limit, peer};
 use crate::failure::Failure;
+use crate::note::note;
 use flow::Flows;
 use processor::Processor;
 use report::{Peers, Report};
@@ -27,16 +29,24 @@ const WATCH: Duration = Duration::from_millis(100);
 /// Runs a measurement.
 pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
-    let (bound, associations) = tokio::select! {
+    let Opened {
+        bound,
+        begun,
+        missing,
+    } = tokio::select! {
         opened = open(&arguments) => opened?,
         () = interrupts.next() => return Err(Failure::Interrupted),
     };
+    let (plans, associations): (Vec<_>, Vec<_>) = begun.into_iter().unzip();
+    if let Some(missing) = &missing {
+        note(format_args!("anabranch: {missing}"));
+    }
     bound.moves.begin(&bound.endpoints);
     associations.iter().for_each(|it| bound.moves.tell(it));
     let (printer, written) = Printer::stdout();
     let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
     let processor = Processor::begin();
-    let mut flows = Flows::begin(Plan::each(&arguments), associations);
+    let mut flows = Flows::begin(plans, associations);
     let attended = attend(
         &arguments,
         &bound.endpoints,
@@ -45,6 +55,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
         &mut interrupts,
     );
     let (failed, interrupted) = attended.await?;
+    let failed = failed.or(missing);
     let last = flows.lines();
     // Nothing happened since the last line, most times; what did is not to be missing among the intervals.
     if last.seconds() > 0.05 || !last.is_empty() {
@@ -62,18 +73,50 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     }
 }
 
-/// Binds, and begins the associations.
-async fn open(arguments: &Perf) -> Result<(Bound, Vec<Association>), Failure> {
+/// What a measurement begins with.
+struct Opened {
+    bound: Bound,
+    /// Those associations that are up, and what each is to do.
+    begun: Vec<(Plan, Association)>,
+    /// That others are not, and why.
+    missing: Option<String>,
+}
+
+/// Binds, and begins the associations. One that the peer refuses leaves the others alone.
+async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
-    let directions = if arguments.bidir { 2 } else { 1 };
-    let ports = Ports::Any(usize::from(arguments.parallel) * directions);
-    let bound = arguments.wire.bind(ports, zone)?;
+    let plans = Plan::each(arguments);
+    let mut bound = arguments.wire.bind(Ports::Any(plans.len()), zone)?;
     let timeout = limit(arguments.connect_timeout);
-    let mut associations = Vec::new();
-    for endpoint in &bound.endpoints {
-        associations.push(connect(endpoint, &arguments.host, &peer, timeout).await?);
+    let (all, mut begun, mut why) = (plans.len(), Vec::new(), None);
+    for (number, plan) in plans.into_iter().enumerate() {
+        match connect(&mut bound, number, &arguments.host, &peer, timeout).await {
+            Ok(association) => begun.push((plan, association)),
+            // Where no answer came, none comes to the others: each would wait as long.
+            Err(error) if begun.is_empty() && !error.refused => return Err(error.into()),
+            Err(error) => {
+                let goes_on = error.refused;
+                why.get_or_insert(error.failure);
+                if !goes_on {
+                    break;
+                }
+            }
+        }
     }
-    Ok((bound, associations))
+    let missing = match why {
+        Some(why) if begun.is_empty() => return Err(why),
+        Some(why) => Some(format!(
+            "{} of {} did not come up; {why}",
+            all - begun.len(),
+            counted(all, "association")
+        )),
+        None => None,
+    };
+    Ok(Opened {
+        bound,
+        begun,
+        missing,
+    })
 }
 
 fn peers(associations: &[Association]) -> Peers {
