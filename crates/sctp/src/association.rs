@@ -460,6 +460,17 @@ impl Association {
         part
     }
 
+    /// Whether nothing came over it since the handshake that shows a peer: no DATA, no answer to a HEARTBEAT, no SACK of data.
+    pub(crate) fn is_silent(&self) -> bool {
+        let mut paths = (0..self.paths.len()).filter_map(|it| u8::try_from(it).ok());
+        self.rx.is_none() && paths.all(|it| self.paths.get(PathId(it)).rto.srtt().is_none())
+    }
+
+    /// The peer's primary address.
+    pub(crate) fn primary_remote(&self) -> IpAddr {
+        self.paths.get(self.paths.primary()).path.remote
+    }
+
     /// The last TSN of the peer's before which none is missing; 0 before the handshake has told one.
     pub fn cumulative_tsn(&self) -> u32 {
         match &self.state {

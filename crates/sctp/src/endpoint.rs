@@ -15,6 +15,7 @@ mod one_of_many;
 mod out_of_the_blue;
 mod racing;
 mod rooms;
+mod shares;
 mod siblings;
 mod table;
 
@@ -48,6 +49,7 @@ pub use incoming::{Gone, Incoming, Refusal};
 use racing::Racers;
 use retired::RetiredTags;
 use rooms::Rooms;
+use shares::Shares;
 pub use siblings::Siblings;
 use table::{Table, Way};
 
@@ -89,6 +91,8 @@ pub struct Endpoint {
     may_begin: usize,
     answers_for_other_ports: bool,
     max_associations: usize,
+    /// While there are as many.
+    shares: Option<Box<Shares>>,
     /// Present where the user decides who is accepted.
     undecided: Option<Box<Undecided>>,
     racers: Racers,
@@ -128,6 +132,7 @@ impl Endpoint {
             may_begin: 0,
             answers_for_other_ports: false,
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
+            shares: None,
             undecided: None,
             racers: Racers::default(),
             table: Table::new(peers),
@@ -188,7 +193,9 @@ impl Endpoint {
         self.answers_for_other_ports = answer;
     }
 
-    /// The most associations there may be at a time for peers to begin one more; 65,536 at first.
+    /// The most associations there may be at a time for peers to begin one more; 65,536 at first. Where there are as many, and an address (of IPv6, its
+    /// first 64 bits) has more than an eighth of them, one of these ends for another peer ([`CloseReason::Displaced`]): first such over which
+    /// nothing came since the handshake.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;
     }

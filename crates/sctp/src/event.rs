@@ -203,6 +203,9 @@ pub enum CloseReason {
         /// The longest that is put together, bytes.
         most: usize,
     },
+    /// There were as many associations as there may be, the peer's address had more than its share, and another peer needed the place
+    /// ([`Endpoint::set_max_associations`](crate::Endpoint::set_max_associations)). It was told so in an ABORT with Out of Resource.
+    Displaced,
     /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
     PeerUnreachable,
     /// An ICMP message said that nobody speaks SCTP at the peer's address, or nobody listens at its UDP port any more
@@ -220,17 +223,6 @@ impl CloseReason {
             StateName::CookieEchoed => CloseReason::NoCookieAck,
             _ => CloseReason::NoAnswer,
         }
-    }
-
-    /// Whether the peer has an association with the same address and SCTP port already, that began at another UDP port of the address (Restart of an
-    /// Association with New Encapsulation Port, RFC 6951 §5.4) or with other addresses (RFC 9260 §3.3.10.11). Hosts that share an address draw their SCTP
-    /// ports without knowing of each other: an association from another port can be made.
-    pub fn is_port_collision(&self) -> bool {
-        use cause::code::{RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT};
-        let Self::AbortedByPeer { cause: Some(cause) } = self else {
-            return false;
-        };
-        [RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT].contains(cause)
     }
 
     /// Whether the peer has an association with the same address and SCTP port already, that began at another UDP port of the address (Restart of an
@@ -268,6 +260,7 @@ impl fmt::Display for CloseReason {
             CloseReason::ReceiveBufferExhausted => {
                 "the peer filled the receive buffer with what cannot be delivered"
             }
+            CloseReason::Displaced => "its place was needed for another peer",
             CloseReason::MessageTooLong { most } => {
                 return write!(f, "a message of the peer's is larger than {most} bytes");
             }

@@ -64,6 +64,7 @@ mod sack_immediately;
 mod schedulers;
 mod security;
 mod sending;
+mod shares;
 mod shutdown;
 mod siblings;
 mod signed_plays;

@@ -8,6 +8,7 @@ use anabranch_wire::packet::Chunks;
 
 use super::authentication::Voucher;
 use super::retired::{Past, RetiredTags};
+use super::shares::Room;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
@@ -148,8 +149,18 @@ impl Endpoint {
             return None;
         }
         if self.table.len() >= self.max_associations {
-            self.refuse_cookie(arrival, cookie, &[Cause::OutOfResource]);
-            return None;
+            match self.make_room_for(arrival.now, arrival.path.remote) {
+                Room::Made => {}
+                // It comes again.
+                Room::Soon => {
+                    self.discards.count(Discard::Overload);
+                    return None;
+                }
+                Room::None => {
+                    self.refuse_cookie(arrival, cookie, &[Cause::OutOfResource]);
+                    return None;
+                }
+            }
         }
         if !self
             .table

@@ -140,7 +140,9 @@ impl Endpoint {
             self.discards.count(Discard::OutOfTheBlue);
             return self.refuse_init(arrival, offer.initiate_tag, &[]);
         }
-        if self.table.len() >= self.max_associations {
+        if self.table.len() >= self.max_associations
+            && !self.may_have_room_for(arrival.now, arrival.path.remote)
+        {
             self.discards.count(Discard::Overload);
             return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
         }

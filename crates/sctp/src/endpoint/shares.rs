@@ -1,0 +1,183 @@
+//! Room for a peer where there are as many associations as there may be.
+//!
+//! One address, which a cookie has verified, could take all places at the cost of a few packets each, and keep them. So nobody is refused for lack of room
+//! while an address has more than a share of the places: one of its associations goes, first such over which nothing came since the handshake, not even the
+//! answer to a HEARTBEAT that asks for it. Another peer at that address itself takes the place of such a silent one alone. Who has places at a time when
+//! nobody else wants them may have all.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
+use anabranch_wire::cause::Cause;
+
+use super::Endpoint;
+use crate::association::Association;
+use crate::event::CloseReason;
+
+/// One in so many places is the share of an address.
+const SHARES: usize = 8;
+/// Associations that are noted to go by one look at all, and the time between two looks: the work that peers can cause is bounded.
+const MAX_NOTED: usize = 64;
+const BETWEEN_LOOKS: Nanos = 100 * MILLISECOND;
+/// How long the answer to a HEARTBEAT may take. The COOKIE ECHO that waits for that comes again by T1-cookie, after RTO.Initial (1 s).
+const ANSWER: Nanos = 900 * MILLISECOND;
+
+/// Whether there is room for an association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It was made.
+    Made,
+    /// It may be known soon.
+    Soon,
+    /// There is none.
+    None,
+}
+
+/// An association that may go.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    slot: u32,
+    generation: u32,
+    of: IpAddr,
+    /// Nothing came over it: when it was asked.
+    asked: Option<Nanos>,
+}
+
+/// What is known of shares while there is no room.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    /// Associations that may go, in order.
+    may_go: VecDeque<Noted>,
+    /// Associations of addresses, as they were counted.
+    counts: BTreeMap<IpAddr, usize>,
+    looked: Option<Nanos>,
+    /// The next look begins behind this slot: places are filled in about this order, so that the oldest go first.
+    last: u32,
+}
+
+/// One address of a host: of IPv6, a host has 64 bits of its own.
+fn holder(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+    }
+}
+
+impl Endpoint {
+    /// Whether there is room for one more association, or may be for a peer at this address.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn may_have_room_for(&mut self, now: Nanos, address: IpAddr) -> bool {
+        let mut shares = self.shares.take().unwrap_or_default();
+        let found = self.one_to_go(&mut shares, now, holder(address));
+        self.shares = Some(shares);
+        found != Err(Room::None)
+    }
+
+    /// Makes room for an association with a peer at this address, which is verified.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room_for(&mut self, now: Nanos, address: IpAddr) -> Room {
+        let of = holder(address);
+        let mut shares = self.shares.take().unwrap_or_default();
+        let found = self.one_to_go(&mut shares, now, of);
+        let goes = found.map(|place| shares.may_go.remove(place));
+        if let Ok(Some(goes)) = goes {
+            let mut change = |of, more| {
+                let count: &mut usize = shares.counts.entry(of).or_default();
+                *count = count.saturating_add_signed(more);
+            };
+            change(goes.of, -1);
+            change(of, 1);
+            shares.last = goes.slot;
+            if let Some(association) = self.table.get_mut(goes.slot) {
+                association.abort_with(Cause::OutOfResource, CloseReason::Displaced);
+                self.table.touch(goes.slot);
+            }
+        }
+        self.shares = Some(shares);
+        match goes {
+            Ok(_) => Room::Made,
+            Err(room) => room,
+        }
+    }
+
+    /// The place in the list of the association that goes for one of this holder.
+    fn one_to_go(&mut self, shares: &mut Shares, now: Nanos, of: IpAddr) -> Result<usize, Room> {
+        let looked_lately = shares
+            .looked
+            .is_some_and(|at| now < at.saturating_add(BETWEEN_LOOKS));
+        // Those that ended meanwhile, or were heard of, are looked at with the next look.
+        shares.may_go.retain(|it| {
+            let same = self.table.id_of(it.slot).generation == it.generation;
+            let association = self.table.get(it.slot).filter(|it| same && !it.is_closed());
+            association.is_some_and(|association| it.asked.is_none() || association.is_silent())
+        });
+        if shares.may_go.is_empty() && !looked_lately {
+            self.look(shares, now);
+            shares.looked = Some(now);
+        }
+        let own = shares.counts.get(&of).copied().unwrap_or(0);
+        let below = own < self.share();
+        let fits = |it: &&Noted| below || it.asked.is_some() && it.of == of;
+        let may_answer = |it: &Noted| it.asked.is_some_and(|at| now < at.saturating_add(ANSWER));
+        let place = |which: &dyn Fn(&Noted) -> bool| {
+            let mut all = shares.may_go.iter();
+            all.position(|it| fits(&it) && which(it))
+        };
+        if let Some(silent) = place(&|it| it.asked.is_some() && !may_answer(it)) {
+            return Ok(silent);
+        }
+        match place(&may_answer) {
+            Some(_) => Err(Room::Soon),
+            None => place(&|it| it.asked.is_none()).ok_or(Room::None),
+        }
+    }
+
+    fn share(&self) -> usize {
+        (self.max_associations / SHARES).max(1)
+    }
+
+    /// Counts, and notes which may go: of those who have more than their share, silent ones first, which are asked whether they are there.
+    fn look(&mut self, shares: &mut Shares, now: Nanos) {
+        let of = |association: &Association| holder(association.primary_remote());
+        let all = || {
+            let ids = self.table.ids();
+            ids.filter_map(|id| Some((id, self.table.get(id.slot)?)))
+                .filter(|(_, it)| !it.is_closed())
+        };
+        shares.counts.clear();
+        for (_, association) in all() {
+            *shares.counts.entry(of(association)).or_default() += 1;
+        }
+        let mut left = shares.counts.clone();
+        let share = self.share();
+        let last = shares.last;
+        for silent in [true, false] {
+            let behind = all().filter(|(id, _)| id.slot > last);
+            let before = all().filter(|(id, _)| id.slot <= last);
+            for (id, association) in behind.chain(before) {
+                let of = of(association);
+                let count = left.entry(of).or_default();
+                let full = shares.may_go.len() == MAX_NOTED;
+                if association.is_silent() == silent && *count > share && !full {
+                    *count -= 1;
+                    shares.may_go.push_back(Noted {
+                        slot: id.slot,
+                        generation: id.generation,
+                        of,
+                        asked: silent.then_some(now),
+                    });
+                }
+            }
+        }
+        for asked in shares.may_go.iter().filter(|it| it.asked.is_some()) {
+            if let Some(association) = self.table.get_mut(asked.slot) {
+                association.request_heartbeat(association.paths().primary());
+                self.table.touch(asked.slot);
+            }
+        }
+    }
+}
