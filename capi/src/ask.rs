@@ -7,19 +7,30 @@ use anabranch_sockets::control::{Answer, Call, LONGEST, Request, decode, encode}
 use anabranch_sockets::frame::hello;
 use anabranch_sockets::{Form, control_address};
 
-use crate::descriptor::{host, remember};
-use crate::system;
+use crate::descriptor::{host, remember, secret};
+use crate::{again, system};
 
 /// A new socket of this form, which takes over the association `incoming` if that is not 0; `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
 pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::EPROTONOSUPPORT)?;
     let fd = system::unix_socket(flags & libc::SOCK_CLOEXEC)?;
     let address = anabranch_sockets::address(host, form);
+    let connect = || reach(fd, &address);
     let opened = system::bind_anywhere(fd)
-        .and_then(|_| system::connect(fd, &address))
-        // The host is gone: as a kernel without SCTP.
-        .map_err(|_| libc::EPROTONOSUPPORT)
-        .and_then(|_| system::send(fd, &[&hello(incoming)], libc::MSG_NOSIGNAL));
+        .and_then(|_| match connect() {
+            // What was taken over was the former host's.
+            Err(libc::ECONNREFUSED) if incoming == 0 => again::host(connect),
+            other => other,
+        })
+        .map_err(|error| match error {
+            // There is no host: as a kernel without SCTP.
+            libc::ECONNREFUSED | libc::EACCES => libc::EPROTONOSUPPORT,
+            error => error,
+        })
+        .and_then(|()| {
+            let hello = hello(incoming);
+            system::send(fd, &[&hello, secret().as_bytes()], libc::MSG_NOSIGNAL)
+        });
     if let Err(error) = opened {
         system::close(fd);
         return Err(error);
@@ -36,6 +47,28 @@ pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
         };
     }
     Ok(fd)
+}
+
+/// Connects to a host: to a process of this user, or of root. A name without a host could be another's.
+fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
+    system::connect(fd, address)?;
+    match system::is_trusted(system::peer(fd)?.uid) {
+        true => Ok(()),
+        false => Err(libc::EACCES),
+    }
+}
+
+/// Whether the host of a socket is gone, and its associations with it: what was not read of a socket then ends as if the peer had ended it well.
+pub fn is_lost(fd: c_int) -> bool {
+    let before = system::errno();
+    let answer = ask(fd, Request::Alive);
+    // Asking is no error of the program's.
+    system::answer(Err(before));
+    // No descriptor for the question is no sign of an end.
+    !matches!(
+        answer,
+        Ok(_) | Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+    )
 }
 
 /// Asks the host about a socket, and waits for its answer.
@@ -79,10 +112,21 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
         None => Vec::new(),
     };
     let line = system::unix_socket(libc::SOCK_CLOEXEC)?;
-    let call = encode(&Call { socket, request });
-    let sent = system::connect(line, &control_address(host))
-        .map_err(|_| libc::ENOTCONN)
-        .and_then(|_| match passed {
+    let secret = secret().to_owned();
+    let call = encode(&Call {
+        socket,
+        request,
+        secret,
+    });
+    let gone = fd.map_or(libc::ENOTCONN, |_| libc::ECONNRESET);
+    let sent = reach(line, &control_address(host))
+        .map_err(|_| gone)
+        // Another host may have come in its place, which knows nothing of the socket.
+        .and_then(|()| match fd {
+            Some(fd) if system::peer(fd)?.pid != system::peer(line)?.pid => Err(gone),
+            _ => Ok(()),
+        })
+        .and_then(|()| match passed {
             Some(passed) => system::send_with(line, &call, passed),
             None => system::send(line, &[&call], libc::MSG_NOSIGNAL),
         });
@@ -105,6 +149,10 @@ pub fn finish(line: c_int) -> Result<Answer, c_int> {
     let received = system::receive(line, &mut parts, 0);
     system::close(line);
     let (length, _) = received?;
+    if length == 0 {
+        // The host ended before it answered.
+        return Err(libc::ECONNRESET);
+    }
     match decode(&buffer[..length]).ok_or(libc::EIO)? {
         Answer::Failed(error) => Err(error),
         answer => Ok(answer),

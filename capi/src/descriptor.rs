@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use anabranch_sockets::{Form, HOST_VARIABLE};
+use anabranch_sockets::{Form, HOST_VARIABLE, SECRET_VARIABLE};
 
 use crate::{routes, system};
 
@@ -35,6 +35,12 @@ pub fn host() -> Option<&'static str> {
             .filter(|it| !it.is_empty())
     })
     .as_deref()
+}
+
+/// What the host knows programs of other users by.
+pub fn secret() -> &'static str {
+    static SECRET: OnceLock<String> = OnceLock::new();
+    SECRET.get_or_init(|| std::env::var(SECRET_VARIABLE).unwrap_or_default())
 }
 
 /// Whether the descriptor is an SCTP socket.

@@ -11,6 +11,7 @@
 //! All system calls are made directly ([`system`]), since libc's own names lead back here.
 
 mod address;
+mod again;
 mod ask;
 mod associations;
 mod calls;

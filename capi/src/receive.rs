@@ -114,7 +114,11 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         if there == 0 {
             routes::forget(fd);
-            return Ok(Received::default());
+            // Also where the program itself reads no more (`shutdown`).
+            return match ask::is_lost(fd) {
+                true => Err(libc::ECONNRESET),
+                false => Ok(Received::default()),
+            };
         }
         let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
         let left = there - read.min(there);
@@ -235,7 +239,10 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
         // Taken by one call: of several processes that wait one gets it.
         let (length, _) = system::receive(fd, &mut parts, libc::MSG_DONTWAIT)?;
         if length == 0 {
-            return Err(libc::EINVAL);
+            return Err(match ask::is_lost(fd) {
+                true => libc::ECONNRESET,
+                false => libc::EINVAL,
+            });
         }
         match Frame::decode(&header[..length.min(HEADER)]) {
             Some(frame) if frame.kind == Kind::Incoming => {

@@ -9,7 +9,7 @@ use anabranch_sockets::{Form, LARGEST_PIECE, Style};
 use libc::iovec;
 
 use crate::waiting::{self, PENDING};
-use crate::{routes, system};
+use crate::{ask, routes, system};
 
 /// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo, as Linux has them.
 pub mod flags {
@@ -142,13 +142,13 @@ pub fn answer(
             Err(libc::EAGAIN) if waits && !system::is_nonblocking(fd) => {
                 match waiting::for_room(fd) {
                     Ok(()) => (),
-                    Err(error) => break Err(gone(error)),
+                    Err(error) => break Err(gone(fd, error)),
                 }
             }
             // As with Linux, the cause of an abort does not count as sent.
             Ok(()) if ready.header.flags & frame::ABORT != 0 => break Ok(0),
             Ok(()) => break Ok(ready.length as isize),
-            Err(error) => break Err(gone(error)),
+            Err(error) => break Err(gone(fd, error)),
         }
     };
     if sent == Err(libc::EPIPE) && flags & libc::MSG_NOSIGNAL == 0 {
@@ -158,9 +158,14 @@ pub fn answer(
     system::answer(sent)
 }
 
-fn gone(error: c_int) -> c_int {
+fn gone(fd: c_int, error: c_int) -> c_int {
     match error {
-        libc::ECONNREFUSED | libc::ECONNRESET | libc::ENOTCONN => libc::EPIPE,
+        libc::EPIPE | libc::ECONNREFUSED | libc::ECONNRESET | libc::ENOTCONN => {
+            match ask::is_lost(fd) {
+                true => libc::ECONNRESET,
+                false => libc::EPIPE,
+            }
+        }
         error => error,
     }
 }

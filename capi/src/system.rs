@@ -124,6 +124,37 @@ pub fn name(number: c_long, fd: c_int) -> Option<Vec<u8>> {
     (unix && length > 2).then(|| address[2..length].to_vec())
 }
 
+/// Whose process is at the other end (SO_PEERCRED): of a connection to one that listens, the one that began to.
+pub fn peer(fd: c_int) -> Result<libc::ucred, c_int> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: libc::uid_t::MAX,
+        gid: libc::gid_t::MAX,
+    };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let arguments = [
+        fd as usize,
+        libc::SOL_SOCKET as usize,
+        libc::SO_PEERCRED as usize,
+        &raw mut peer as usize,
+        &raw mut length as usize,
+        0,
+    ];
+    // SAFETY: the kernel writes a `ucred`, and the length.
+    unsafe { call(libc::SYS_getsockopt, arguments) }?;
+    Ok(peer)
+}
+
+/// Whether a process of that user may be a host of this one: it is of the same user, or of root.
+pub fn is_trusted(uid: libc::uid_t) -> bool {
+    // SAFETY: no pointers.
+    let own = |number| unsafe { call(number, [0; 6]) }.map(|it| it as libc::uid_t);
+    uid == 0
+        || [libc::SYS_geteuid, libc::SYS_getuid]
+            .into_iter()
+            .any(|it| own(it) == Ok(uid))
+}
+
 /// `sendmsg` of these parts.
 pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
     let parts: Vec<libc::iovec> = parts

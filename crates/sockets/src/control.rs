@@ -11,6 +11,9 @@ pub struct Call {
     pub socket: Vec<u8>,
     /// What is asked.
     pub request: Request,
+    /// What a program of another user than the host's says.
+    #[serde(default)]
+    pub secret: String,
 }
 
 /// What can be asked.
@@ -83,6 +86,8 @@ pub enum Request {
     Peer(u32),
     /// `getpeername`.
     PeerName,
+    /// Of no socket: [`Answer::Done`], at once. Whoever gets no answer has no host any more.
+    Alive,
     /// Of no socket, and not answered: with it comes the descriptor that tells of SCTP sockets that a program asks the kernel for, past the
     /// library (`SECCOMP_RET_USER_NOTIF`); without one, an `errno` says why there is none.
     Watch(i32),

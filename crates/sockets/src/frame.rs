@@ -157,7 +157,7 @@ impl Frame {
     }
 }
 
-/// What a program says first: which association the socket takes over, of [`Kind::Incoming`] or one that was peeled off; 0: none.
+/// What a program says first, before the secret where there is one: which association the socket takes over, of [`Kind::Incoming`] or one that was peeled off; 0: none.
 pub fn hello(incoming: u32) -> [u8; HEADER] {
     let frame = Frame {
         kind: Kind::Hello,

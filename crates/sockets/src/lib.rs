@@ -38,6 +38,12 @@ pub const PREFIX: &[u8] = b"\0anabranch-sctp:";
 /// The variable of the environment that names the host.
 pub const HOST_VARIABLE: &str = "ANABRANCH_HOST";
 
+/// The variable of the environment that has the host's secret, by which it knows programs of other users.
+pub const SECRET_VARIABLE: &str = "ANABRANCH_HOST_SECRET";
+
+/// The variable of the environment that says how a host is begun where there is none any more: a program and its arguments, a line each.
+pub const COMMAND_VARIABLE: &str = "ANABRANCH_HOST_COMMAND";
+
 /// The variable of the environment that says, where it is set, that the host wants to know of calls past the library.
 pub const WATCH_VARIABLE: &str = "ANABRANCH_WATCH";
 

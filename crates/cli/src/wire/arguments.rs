@@ -396,12 +396,18 @@ pub struct Wrap {
     /// Program to run, with its arguments.
     #[arg(
         value_name = "COMMAND",
-        required = true,
+        required_unless_present_any = ["host", "again"],
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
     pub command: Vec<std::ffi::OsString>,
-    /// UDP port of this side; 0: any.
+    /// Run no program, only the host that further commands with the same options join, until interrupted.
+    #[arg(long, conflicts_with = "command")]
+    pub host: bool,
+    /// As programs begin a host in the place of one that has ended.
+    #[arg(long, hide = true, conflicts_with_all = ["command", "host"])]
+    pub again: bool,
+    /// UDP port of this side; 0: any. A port that another `wrap` of this user has is shared: the programs use that one's host.
     #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT, value_parser = number::port_or_any())]
     pub udp_port: u16,
     /// UDP port of peers.

@@ -1,5 +1,7 @@
 //! `anabranch wrap`: runs a program whose SCTP sockets are this stack's.
 
+mod serving;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -8,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anabranch_net::{Carrier, Config};
-use anabranch_sockets::host::{Host, Missed};
-use anabranch_sockets::{HOST_VARIABLE, WATCH_VARIABLE};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use anabranch_sockets::WATCH_VARIABLE;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
@@ -19,6 +19,7 @@ use super::Interrupts;
 use super::arguments::Wrap;
 use crate::failure::Failure;
 use crate::note::note;
+use serving::{Serving, raise_limit};
 
 /// What the program loads in front of libc.
 const LIBRARY: &str = "libanabranch_preload.so";
@@ -29,6 +30,13 @@ const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
 
 /// Runs the program, and SCTP for it until it ends.
 pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
+    let config = config(&arguments);
+    if arguments.again {
+        return serving::again(config).await;
+    }
+    if arguments.host {
+        return serving::alone(&config).await;
+    }
     let library = library()?;
     let [program, rest @ ..] = &arguments.command[..] else {
         return Err(Failure::Asked(
@@ -36,36 +44,10 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         ));
     };
     check(program)?;
-    let config = Config::default().with(|it| {
-        it.carrier = match arguments.ip {
-            true => Carrier::Ip,
-            false => Carrier::Encapsulated {
-                port: arguments.udp_port,
-                peer_port: arguments.peer_udp_port,
-            },
-        };
-        it.addresses.clone_from(&arguments.local);
-    });
-    let name = format!("wrap-{}", std::process::id());
-    let host = Host::start(&name, config)
-        .map_err(|error| Failure::Wire(format!("cannot open the sockets: {error}")))?;
-    let idle = host.idle();
-    let mut missed = host.missed();
-    let (end, mut ended) = tokio::sync::oneshot::channel::<()>();
-    let watch = tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                // What was seen is said, also where the program has ended meanwhile.
-                biased;
-                Ok(()) = missed.changed() => say(&missed.borrow_and_update()),
-                _ = &mut ended => return,
-            }
-        }
-    });
-    let host = tokio::spawn(host.serve());
+    let mut serving = Serving::begin(&config)?;
     let mut command = Command::new(program);
     command.args(rest).env("LD_PRELOAD", preload(library));
-    command.env(HOST_VARIABLE, &name);
+    serving.tell(&mut command, &arguments);
     match arguments.unwatched {
         true => command.env_remove(WATCH_VARIABLE),
         false => command.env(WATCH_VARIABLE, "1"),
@@ -75,24 +57,37 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         .map_err(|error| Failure::Asked(format!("cannot run {}: {error}", program.display())))?;
     raise_limit();
     let mut interrupts = Interrupts::new();
+    let mut failed = None;
     // The program decides when it ends, and SCTP is there until then.
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
             signal = interrupts.next_signal() => pass_on(&child, signal),
+            why = serving.failed(), if failed.is_none() => {
+                let why = format!("the host of the program's SCTP sockets ended: {why}");
+                note(format_args!("anabranch: {why}"));
+                failed = Some(why);
+            }
         }
     };
     // What it sent may still be on its way.
-    tokio::select! {
-        () = idle => (),
-        () = interrupts.next() => (),
-    }
-    drop(end);
-    // It ends by itself then.
-    let _ = watch.await;
-    host.abort();
+    serving.finish(&mut interrupts).await;
     let status = status.map_err(|error| Failure::Wire(format!("cannot wait: {error}")))?;
-    ended_as(status)
+    ended_as(status)?;
+    failed.map_or(Ok(()), |why| Err(Failure::Wire(why)))
+}
+
+fn config(arguments: &Wrap) -> Config {
+    Config::default().with(|it| {
+        it.carrier = match arguments.ip {
+            true => Carrier::Ip,
+            false => Carrier::Encapsulated {
+                port: arguments.udp_port,
+                peer_port: arguments.peer_udp_port,
+            },
+        };
+        it.addresses.clone_from(&arguments.local);
+    })
 }
 
 /// The program's exit status is the command's; as shells do, 128 and its number for a signal.
@@ -121,29 +116,6 @@ fn preload(library: PathBuf) -> OsString {
         preload.push(others);
     }
     preload
-}
-
-/// A program's calls that this stack does not see are not left to fail in silence.
-fn say(missed: &Missed) {
-    match missed {
-        Missed::Socket => note(format_args!(
-            "anabranch: a program asked the kernel itself for an SCTP socket, past the C library, and was refused (ENOSYS): only calls of libc's \
-             functions can be caught. Static programs, and those of Go, do so."
-        )),
-        Missed::Unseen(error) => note(format_args!(
-            "anabranch: cannot see whether programs ask the kernel itself for SCTP sockets (seccomp: {}); those that do get what the kernel has",
-            std::io::Error::from_raw_os_error(*error)
-        )),
-        _ => (),
-    }
-}
-
-/// The host holds two descriptors for each socket of the program: it may have as many as the system lets it, and the program as many as before.
-fn raise_limit() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // What is refused here is said when a socket finds no place.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
-    }
 }
 
 /// Asks the program what this process was asked. A terminal that interrupts asks both itself.

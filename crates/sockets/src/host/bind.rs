@@ -58,8 +58,8 @@ fn try_bind(
     if !socket.form.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
         return Err(libc::EINVAL);
     }
-    if !addresses.iter().all(|it| is_here(host, it.ip())) {
-        return Err(libc::EADDRNOTAVAIL);
+    for address in addresses {
+        is_here(host, address.ip())?;
     }
     let port = match had {
         Some(port) if beside(&host.table(), socket, only, port, addresses) => port,
@@ -90,16 +90,33 @@ fn try_bind(
     Ok(Answer::Done)
 }
 
-/// Whether this host has the address: sockets can be bound to it.
-fn is_here(host: &Known, address: IpAddr) -> bool {
+/// Whether this host has the address: sockets can be bound to it. Where the system has no descriptor to try that, it says so.
+fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
     let to_all = matches!(address, IpAddr::V4(it) if it.is_broadcast());
-    if to_all || address.is_multicast() {
-        return false;
-    }
     let of_carrier = &host.config.addresses;
-    match of_carrier.is_empty() {
-        true => address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok(),
-        false => address.is_unspecified() || of_carrier.contains(&address),
+    if to_all || address.is_multicast() {
+        return Err(libc::EADDRNOTAVAIL);
+    }
+    if address.is_unspecified() || of_carrier.contains(&address) {
+        return Ok(());
+    }
+    if !of_carrier.is_empty() {
+        return Err(libc::EADDRNOTAVAIL);
+    }
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            // The host's limit is not the program's own.
+            const SHORT: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
+            let code = error.raw_os_error().unwrap_or(libc::EADDRNOTAVAIL);
+            Err(match SHORT.contains(&code) {
+                true => {
+                    host.count_error(&error);
+                    libc::ENOBUFS
+                }
+                false => libc::EADDRNOTAVAIL,
+            })
+        }
     }
 }
 

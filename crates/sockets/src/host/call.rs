@@ -13,11 +13,12 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::bind::{bind, source, unbind};
+use super::doors::Caller;
 use super::link::Link;
 use super::listen::{Place, listen};
 use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
-use super::{Known, effects, many, passed, query, settings, watched};
+use super::{Known, drawn::from_any_port, effects, many, passed, query, settings, watched};
 use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
@@ -29,18 +30,24 @@ pub const FORMER: Duration = Duration::from_secs(5);
 pub const AGAIN: Duration = Duration::from_millis(5);
 
 /// Answers the one request of a connection.
-pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
+pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; LONGEST];
     let read = unix.async_io(Interest::READABLE, |unix: &Unix| {
         passed::receive(unix, &mut buffer)
     });
-    let Ok((length, passed)) = read.await else {
+    let Ok((length, passed)) = caller.hear(read).await else {
         return;
     };
+    if length == 0 {
+        return;
+    }
     let Some(call) = decode::<Call>(&buffer[..length]) else {
         tracing::warn!("a request that cannot be read");
         return;
     };
+    if !caller.is_welcome(&host, call.secret.as_bytes()) {
+        return;
+    }
     if let Request::Watch(error) = call.request {
         return watched::watch(&host, passed, error).await;
     }
@@ -51,11 +58,14 @@ pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
         Request::Room { .. } | Request::Route { room: true, .. }
     );
     let carried_out = async {
+        if let Request::Alive = call.request {
+            return Answer::Done;
+        }
         match host.socket(&call.socket).await {
-            Some(socket) => carry_out(&host, &socket, call.request, passed)
+            Ok(socket) => carry_out(&host, &socket, call.request, passed)
                 .await
                 .unwrap_or_else(Answer::Failed),
-            None => Answer::Failed(libc::ENOTCONN),
+            Err(error) => Answer::Failed(error),
         }
     };
     let answer = tokio::select! {
@@ -150,7 +160,7 @@ async fn carry_out(
             _ => Err(libc::EINVAL),
         },
         // Of no socket: see `answer`.
-        Request::Watch(_) => Err(libc::EINVAL),
+        Request::Watch(_) | Request::Alive => Err(libc::EINVAL),
         Request::PeerName => {
             let name = match socket.form.is_one_to_many() {
                 true => None,
@@ -174,6 +184,7 @@ pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result
         .ok_or(libc::EADDRINUSE)?;
     let mut state = socket.state();
     state.port = Some(port);
+    state.port_is_drawn |= had.is_none();
     let accept = backlog.is_some();
     let backlog = backlog.unwrap_or(BACKLOG);
     let config = settings::endpoint(&host.config, &state, port, accept, backlog);
@@ -318,7 +329,7 @@ async fn connect(
     let attempt = {
         let (host, socket) = (Arc::clone(host), Arc::clone(socket));
         tokio::spawn(async move {
-            match endpoint.connect(peer).await {
+            match from_any_port(&host, &socket, endpoint, peer).await {
                 Ok(association) => {
                     attach(&host, &socket, &link, association);
                     Ok(())

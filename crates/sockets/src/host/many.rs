@@ -5,9 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anabranch_net::{Association, Endpoint};
+use anabranch_net::{Association, ConnectError, Endpoint};
 
 use super::call::{self, peer};
+use super::drawn::{another, from_any_port};
 use super::jobs::Job;
 use super::link::Link;
 use super::listen::LOOK;
@@ -79,10 +80,17 @@ pub fn begin(
     socket.state().links.insert(link.number, Arc::clone(&link));
     let (host, socket, begun) = (Arc::clone(host), Arc::downgrade(socket), Arc::clone(&link));
     tokio::spawn(async move {
-        let connected = endpoint.connect(peer).await;
+        let mut connected = endpoint.connect(peer.clone()).await;
         let Some(socket) = socket.upgrade() else {
             return;
         };
+        if connected
+            .as_ref()
+            .is_err_and(ConnectError::is_port_collision)
+            && let Some(another) = another(&host, &socket)
+        {
+            connected = from_any_port(&host, &socket, another, peer).await;
+        }
         match connected {
             Ok(association) => attach(&host, &socket, &begun, association),
             Err(error) => {

@@ -3,8 +3,11 @@
 mod behind;
 mod bind;
 mod call;
+mod doors;
+mod drawn;
 mod effects;
 mod jobs;
+mod join;
 mod link;
 mod listen;
 mod many;
@@ -16,20 +19,23 @@ mod socket;
 mod traffic;
 mod watched;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anabranch_net::{Association, BacklogPlace, BindError, Config, SharedSockets};
+use anabranch_net::{Association, BacklogPlace, BindError, Config, SharedSockets, dynamic_port};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::Form;
 use crate::frame::Frame;
+pub use doors::Shortage;
+use doors::accept_all;
+pub use join::{Access, Joined, Membership, join};
 use link::Link;
 use listen::Place;
 use socket::Socket;
@@ -41,6 +47,8 @@ const ACQUAINTANCE: Duration = Duration::from_secs(5);
 const BACKLOG: i32 = 1024;
 /// The largest number of an association: `sctp_assoc_t` is signed.
 const FULL: u32 = i32::MAX as u32;
+/// Names of sockets that found no place, of which it is remembered.
+const MAX_REFUSED: usize = 4096;
 
 /// What a host knows.
 pub(crate) struct Known {
@@ -53,6 +61,13 @@ pub(crate) struct Known {
     ended: Notify,
     /// Calls past the library.
     missed: watch::Sender<Missed>,
+    name: String,
+    secret: Option<String>,
+    /// Programs of other users that did not say the secret yet.
+    strangers: Arc<Semaphore>,
+    shortage: watch::Sender<Shortage>,
+    /// Further commands whose programs use this host.
+    members: watch::Sender<usize>,
 }
 
 /// An association between two sockets.
@@ -78,7 +93,8 @@ struct Table {
     /// Where one-to-one sockets listen, or did and have associations: another socket can listen there meanwhile. Several places with one
     /// port have addresses of their own each.
     places: Vec<Place>,
-    last_port: u16,
+    /// Sockets that found no place, the newest last.
+    refused: VecDeque<Vec<u8>>,
     /// Associations that listening sockets were told of.
     announced: usize,
 }
@@ -110,38 +126,64 @@ impl Known {
     }
 
     /// The socket of a descriptor; waits for one that is not known yet.
-    async fn socket(&self, name: &[u8]) -> Option<Arc<Socket>> {
+    async fn socket(&self, name: &[u8]) -> Result<Arc<Socket>, i32> {
         let look = async {
             loop {
                 let appeared = self.appeared.notified();
                 tokio::pin!(appeared);
                 appeared.as_mut().enable();
-                if let Some(socket) = self.table().sockets.get(name) {
-                    return Arc::clone(socket);
+                {
+                    let table = self.table();
+                    if let Some(socket) = table.sockets.get(name) {
+                        return Ok(Arc::clone(socket));
+                    }
+                    if table.refused.iter().any(|it| it == name) {
+                        return Err(libc::ENFILE);
+                    }
                 }
                 appeared.await;
             }
         };
-        tokio::time::timeout(ACQUAINTANCE, look).await.ok()
+        let found = tokio::time::timeout(ACQUAINTANCE, look).await;
+        found.unwrap_or(Err(libc::ENOTCONN))
+    }
+
+    /// A socket finds no place: few descriptors are left. Its program is told when it asks, and an association that it was to take over is aborted.
+    fn refuse(&self, name: Vec<u8>, incoming: u32) {
+        let coming = {
+            let mut table = self.table();
+            if table.refused.len() == MAX_REFUSED {
+                table.refused.pop_front();
+            }
+            table.refused.push_back(name);
+            table.incoming.remove(&incoming)
+        };
+        if let Some(Coming { link, .. }) = coming {
+            link.with_association(|it| it.abort(""));
+            link.end();
+        }
+        self.appeared.notify_waiters();
+        self.count_refused();
     }
 
     /// Takes a port for a socket: `wanted`, or any if that is 0. One that another socket has is shared with it where `beside` says so.
     fn take_port(&self, wanted: u16, beside: impl Fn(&Table) -> bool) -> Option<u16> {
         let mut table = self.table();
         let port = match wanted {
-            0 => {
-                let from = table.last_port.max(49_151);
-                let mut order = (from..u16::MAX).chain(49_151..from).map(|it| it + 1);
-                order.find(|it| !table.ports.contains_key(it))?
-            }
+            0 => dynamic_port(|it| !table.ports.contains_key(&it)).ok()??,
             wanted if table.ports.contains_key(&wanted) && !beside(&table) => return None,
             wanted => wanted,
         };
-        if wanted == 0 {
-            table.last_port = port;
-        }
         *table.ports.entry(port).or_default() += 1;
         Some(port)
+    }
+
+    /// How programs find the host.
+    fn access(&self) -> Access {
+        Access {
+            name: self.name.clone(),
+            secret: self.secret.clone(),
+        }
     }
 
     /// One socket less that has this port: the one that took it, or one that was accepted at it.
@@ -166,6 +208,8 @@ pub struct Host {
     known: Arc<Known>,
     descriptors: Vec<(Form, AsyncFd<Unix>)>,
     control: AsyncFd<Unix>,
+    /// Where further commands ask to join.
+    place: Option<AsyncFd<Unix>>,
 }
 
 impl Host {
@@ -175,15 +219,41 @@ impl Host {
     /// # Errors
     /// The sockets cannot be opened, or the name is taken.
     pub fn start(name: &str, config: Config) -> io::Result<Self> {
-        let descriptors = Form::ALL
-            .into_iter()
-            .map(|form| Ok((form, listener(&crate::address(name, form))?)))
-            .collect::<io::Result<_>>()?;
-        let control = listener(&crate::control_address(name))?;
+        Self::open(&Access::named(name), config, None)
+    }
+
+    /// As [`Host::start`], found by `access`. Other commands of this user, and of root, that want the same UDP port at the same addresses can [`join`].
+    ///
+    /// # Errors
+    /// As [`Host::start`]. Where the port is taken, the kind is [`io::ErrorKind::AddrInUse`].
+    pub fn start_shared(access: &Access, config: Config) -> io::Result<Self> {
+        let place = match join::place(&config) {
+            None => None,
+            Some(place) => match listener(&place) {
+                Ok(place) => Some(place),
+                // Another user's process may have it, and not the port: this one is alone then.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    tracing::warn!("further commands cannot join this host");
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        Self::open(access, config, place)
+    }
+
+    fn open(access: &Access, config: Config, place: Option<AsyncFd<Unix>>) -> io::Result<Self> {
+        let name = &access.name;
         let sockets = SharedSockets::open(&config).map_err(|error| match error {
             BindError::Socket { source, .. } => source,
             other => io::Error::other(other.to_string()),
         })?;
+        // Last, since programs that find them take the host for one that lives.
+        let control = listener(&crate::control_address(name))?;
+        let descriptors = Form::ALL
+            .into_iter()
+            .map(|form| Ok((form, listener(&crate::address(name, form))?)))
+            .collect::<io::Result<_>>()?;
         let known = Arc::new(Known {
             sockets,
             config,
@@ -192,11 +262,17 @@ impl Host {
             alive: AtomicUsize::new(0),
             ended: Notify::new(),
             missed: watch::Sender::new(Missed::Nothing),
+            name: name.clone(),
+            secret: access.secret.clone(),
+            strangers: Arc::new(Semaphore::new(doors::MAX_STRANGERS)),
+            shortage: watch::Sender::new(Shortage::default()),
+            members: watch::Sender::new(0),
         });
         Ok(Self {
             known,
             descriptors,
             control,
+            place,
         })
     }
 
@@ -205,22 +281,16 @@ impl Host {
         self.known.sockets.udp_port()
     }
 
-    /// Gives when no program has a socket any more and every association has ended: what programs sent before they closed their sockets
-    /// still arrives, as with a kernel's SCTP.
+    /// Gives when no program has a socket any more, every association has ended and no further command has joined: what programs sent before they
+    /// closed their sockets still arrives, as with a kernel's SCTP.
     pub fn idle(&self) -> impl Future<Output = ()> + use<> {
-        let known = Arc::clone(&self.known);
-        async move {
-            loop {
-                let ended = known.ended.notified();
-                tokio::pin!(ended);
-                ended.as_mut().enable();
-                let none = known.table().sockets.is_empty();
-                if none && known.alive.load(Ordering::Acquire) == 0 {
-                    return;
-                }
-                ended.await;
-            }
-        }
+        let use_of = self.use_of();
+        async move { use_of.none().await }
+    }
+
+    /// What uses the host.
+    pub fn use_of(&self) -> Use {
+        Use(Arc::clone(&self.known))
     }
 
     /// Gives once a program's calls passed the library, or cannot be seen if they do; each such time what is known then.
@@ -228,54 +298,79 @@ impl Host {
         self.known.missed.subscribe()
     }
 
+    /// What the system did not give, each time that there is more: descriptors, mostly. The host goes on.
+    pub fn shortage(&self) -> watch::Receiver<Shortage> {
+        self.known.shortage()
+    }
+
+    /// Further commands whose programs use this host.
+    pub fn members(&self) -> watch::Receiver<usize> {
+        self.known.members.subscribe()
+    }
+
     /// Serves programs until the future is dropped.
     ///
     /// # Errors
-    /// The system takes no more connections.
+    /// The system takes no connections any more. An error that passes is not the end ([`Host::shortage`]).
     pub async fn serve(self) -> io::Result<()> {
         let mut opened = JoinSet::new();
         for (form, listener) in self.descriptors {
             let known = Arc::clone(&self.known);
             opened.spawn(async move {
-                let each = |unix, name| {
-                    tokio::spawn(traffic::serve(Arc::clone(&known), unix, name, form));
+                let each = |caller, unix, name| {
+                    let known = Arc::clone(&known);
+                    tokio::spawn(traffic::serve(known, caller, unix, name, form));
                 };
-                accept_all(&listener, each).await
+                accept_all(&known, &listener, each).await
             });
         }
-        let asked = accept_all(&self.control, |unix, _| {
-            tokio::spawn(call::answer(Arc::clone(&self.known), unix));
+        let asked = accept_all(&self.known, &self.control, |caller, unix, _| {
+            tokio::spawn(call::answer(Arc::clone(&self.known), caller, unix));
         });
+        let joined = async {
+            match &self.place {
+                None => std::future::pending().await,
+                Some(place) => {
+                    accept_all(&self.known, place, |caller, unix, _| {
+                        tokio::spawn(join::welcome(Arc::clone(&self.known), caller, unix));
+                    })
+                    .await
+                }
+            }
+        };
         tokio::select! {
-            Some(ended) = opened.join_next() => ended.unwrap_or(Ok(())),
+            Some(ended) = opened.join_next() => match ended {
+                Ok(ended) => ended,
+                Err(error) => Err(io::Error::other(error.to_string())),
+            },
             ended = asked => ended,
+            ended = joined => ended,
         }
     }
 }
 
-/// Takes every connection; `each` gets it with the name of its other end.
-async fn accept_all(
-    listener: &AsyncFd<Unix>,
-    each: impl Fn(AsyncFd<Unix>, Vec<u8>),
-) -> io::Result<()> {
-    loop {
-        let (unix, from) = listener
-            .async_io(tokio::io::Interest::READABLE, Unix::accept)
-            .await?;
-        if !may_ask(&unix) {
-            tracing::warn!("a program of another user was refused");
-            continue;
-        }
-        unix.set_nonblocking(true)?;
-        each(watched_by(unix)?, name_of(&from));
-    }
-}
+/// What uses a host: sockets, associations, further commands.
+pub struct Use(Arc<Known>);
 
-/// An abstract address has no permissions: only programs of this process's user, and of root, are served.
-fn may_ask(unix: &Unix) -> bool {
-    use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-    let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
-    peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
+impl Use {
+    /// As [`Host::idle`], to be waited for as often as is wanted.
+    pub async fn none(&self) {
+        loop {
+            let ended = self.0.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.is_none() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Whether nothing does.
+    pub fn is_none(&self) -> bool {
+        let none = self.0.table().sockets.is_empty() && *self.0.members.borrow() == 0;
+        none && self.0.alive.load(Ordering::Acquire) == 0
+    }
 }
 
 /// An abstract address without its first byte, which is 0.
@@ -283,10 +378,15 @@ fn name_of(address: &SockAddr) -> Vec<u8> {
     address.as_abstract_namespace().unwrap_or_default().to_vec()
 }
 
-fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
+/// A Unix address; abstract where its first byte is 0.
+fn address_of(bytes: &[u8]) -> io::Result<SockAddr> {
     use std::os::unix::ffi::OsStrExt;
+    SockAddr::unix(std::ffi::OsStr::from_bytes(bytes))
+}
+
+fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
     let unix = Unix::new(Domain::UNIX, Type::SEQPACKET, None)?;
-    unix.bind(&SockAddr::unix(std::ffi::OsStr::from_bytes(address))?)?;
+    unix.bind(&address_of(address)?)?;
     unix.listen(BACKLOG)?;
     unix.set_nonblocking(true)?;
     watched_by(unix)

@@ -65,6 +65,8 @@ pub struct State {
     pub backlog: usize,
     /// The port, once there is one.
     pub port: Option<u16>,
+    /// The host drew it: the program did not ask for it.
+    pub port_is_drawn: bool,
     /// How far it is.
     pub phase: Phase,
     /// SO_ERROR.
@@ -254,7 +256,6 @@ pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
         | CloseReason::PeerUnreachable
         | CloseReason::ShutdownTimeout => libc::ETIMEDOUT,
         CloseReason::ProtocolUnreachable if !was_up => libc::ECONNREFUSED,
-        CloseReason::ProtocolUnreachable => libc::EHOSTUNREACH,
         _ => libc::ECONNRESET,
     }
 }

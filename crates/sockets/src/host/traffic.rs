@@ -10,6 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::behind::Told;
+use super::doors::Caller;
 use super::jobs::Job;
 use super::link::Link;
 use super::notification::{self, Change, KeyNews, Notification};
@@ -25,16 +26,31 @@ const DRY_LOOK: Duration = Duration::from_millis(10);
 const USER_ABORT: u16 = 12;
 
 /// Serves a descriptor until its last copy is closed.
-pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>, form: Form) {
+pub async fn serve(
+    host: Arc<Known>,
+    mut caller: Caller,
+    unix: AsyncFd<Unix>,
+    name: Vec<u8>,
+    form: Form,
+) {
     let mut buffer = vec![0; HEADER + LARGEST_PIECE];
     let first = unix.async_io(Interest::READABLE, |mut unix: &Unix| {
         io::Read::read(&mut unix, &mut buffer)
     });
-    let Ok(length) = first.await else { return };
+    let Ok(length) = caller.hear(first).await else {
+        return;
+    };
     let Some(incoming) = frame::of_hello(&buffer[..length]) else {
         tracing::warn!("a connection that said no hello");
         return;
     };
+    if !caller.is_welcome(&host, &buffer[HEADER..length]) {
+        return;
+    }
+    if !caller.has_room {
+        host.refuse(name, incoming);
+        return;
+    }
     let socket = Arc::new(Socket::new(name.clone(), unix, form));
     if incoming != 0 && !adopt(&host, &socket, incoming).await {
         return;

@@ -1,0 +1,294 @@
+//! `anabranch wrap` as users meet it: several on one host, hosts that are short of descriptors, and hosts that die.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use common::{library, tied};
+
+/// The command, where it is built.
+fn anabranch() -> Option<PathBuf> {
+    // target/*/deps has the tests, and target/* the programs.
+    let command = library().parent()?.parent()?.join("anabranch");
+    if !command.is_file() {
+        eprintln!("left out: {} is not built", command.display());
+        return None;
+    }
+    let python = Command::new("python3").arg("--version").output();
+    if python.is_err() {
+        eprintln!("left out: python3 is not installed (scripts/setup)");
+        return None;
+    }
+    Some(command)
+}
+
+/// An address of loopback that no other test has, also of another process.
+fn own_address() -> String {
+    static COUNT: AtomicU8 = AtomicU8::new(1);
+    let [high, low] = ((std::process::id() % 65_000) as u16).to_be_bytes();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("127.{}.{high}.{low}", 100 + count)
+}
+
+/// What every program of these tests begins with.
+const HEAD: &str = "
+import errno, os, signal, socket, sys, time
+def tcp(kind=socket.SOCK_STREAM): return socket.socket(socket.AF_INET, kind, 132)
+def error(what):
+    try: return repr(what())
+    except OSError as e: return errno.errorcode[e.errno]
+def say(*words): print(*words, flush=True)
+def heard(): return sys.stdin.readline()
+AT = sys.argv[1]
+";
+
+/// A program under `wrap`, which is told lines and says lines.
+struct Program {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    /// `before` is of the shell: a limit, mostly. What outlives a command that is killed is ended with the shell.
+    fn start(before: &str, arguments: &[&str], at: &str, script: &str) -> Option<Self> {
+        let command = anabranch()?;
+        let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();
+        let line = format!(
+            "{before}'{}' wrap --unwatched {} -- python3 -c \"$SCRIPT\" {at}; s=$?; [ $s = 137 ] && sleep 300; exit $s",
+            command.display(),
+            quoted.join(" ")
+        );
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &line]);
+        let mut child = tied(&shell)
+            .env("SCRIPT", format!("{HEAD}{script}"))
+            .env("ANABRANCH_PRELOAD", library())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("bash is there");
+        let input = child.stdin.take().expect("a pipe");
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        Some(Self {
+            child,
+            input,
+            output,
+        })
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("text");
+        line.trim_end().to_owned()
+    }
+
+    fn tell(&mut self) {
+        self.input.write_all(b"go\n").expect("it reads");
+    }
+
+    /// What it says until its end, and its status.
+    fn end(mut self) -> (String, Option<i32>) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("text");
+        let status = self.child.wait().expect("it ends");
+        (rest.trim_end().to_owned(), status.code())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Accepts for ever, closes what the peer closed, and echoes.
+const SERVER: &str = "
+import select
+l = tcp(); l.bind((AT, 7200)); l.listen(128); say('listening')
+p = select.poll(); p.register(l, select.POLLIN); p.register(0, select.POLLIN)
+held, errors = {}, set()
+while True:
+    for fd, _ in p.poll():
+        if fd == 0: say(len(errors), 'errors'); sys.exit(0)
+        if fd == l.fileno():
+            try: c, _ = l.accept()
+            except OSError as e: errors.add(e.errno); time.sleep(0.01); continue
+            held[c.fileno()] = c; p.register(c, select.POLLIN); continue
+        try: b = held[fd].recv(100)
+        except OSError: b = b''
+        if b: held[fd].send(b); continue
+        p.unregister(fd); held.pop(fd).close()
+";
+
+/// Opens so many associations as it can, says so, and closes them when it is told to; then one that is echoed.
+const CLIENTS: &str = "
+all = []
+for i in range(int(os.environ.get('COUNT', '1'))):
+    c = tcp(); c.settimeout(10)
+    try: c.connect((AT, 7200))
+    except OSError: c.close(); continue
+    all.append(c)
+say('open')
+heard()
+for c in all: c.close()
+for attempt in range(200):
+    c = tcp(); c.settimeout(10)
+    try: c.connect((AT, 7200)); c.send(b'hello'); b = c.recv(10)
+    except OSError as e: b = b''
+    c.close()
+    if b == b'hello': break
+    time.sleep(0.05)
+say(b.decode())
+";
+
+/// A peer that opens more associations than the server's host may have descriptors is no end of `accept`.
+#[test]
+fn a_host_without_descriptors_goes_on() {
+    let at = own_address();
+    let port = ["--udp-port", "9899", "--local", &at];
+    let Some(mut server) = Program::start("ulimit -n 128; ", &port, &at, SERVER) else {
+        return;
+    };
+    assert_eq!(server.line(), "listening");
+    let own = own_address();
+    let other = ["--udp-port", "0", "--local", &own];
+    let mut clients =
+        Program::start("export COUNT=250; ", &other, &at, CLIENTS).expect("as before");
+    assert_eq!(clients.line(), "open");
+    clients.tell();
+    assert_eq!(clients.end().0, "hello");
+    server.tell();
+    let (said, status) = server.end();
+    assert!(said.ends_with("errors"), "{said}");
+    assert_eq!(status, Some(0));
+}
+
+/// The second command's programs use the host of the first, with ports of their own, as on one kernel; also when the first has ended.
+#[test]
+fn commands_with_one_port_share_a_host() {
+    let at = own_address();
+    let port = ["--udp-port", "9899", "--local", &at];
+    let serve = "
+l = tcp(); say(error(lambda: l.bind((AT, 7200)))); l.listen(5)
+heard()
+c, _ = l.accept(); say(c.recv(10).decode())
+";
+    let Some(mut first) = Program::start("", &port, &at, serve) else {
+        return;
+    };
+    assert_eq!(first.line(), "None");
+    let second = "
+l = tcp(); say(error(lambda: l.bind((AT, 7200)))); l = tcp(); l.bind((AT, 7201)); l.listen(5)
+c = tcp(); c.connect((AT, 7200)); c.send(b'hello'); say('sent')
+heard()
+c, _ = l.accept(); say(c.recv(10).decode())
+";
+    let mut second = Program::start("", &port, &at, second).expect("as before");
+    assert_eq!(second.line(), "EADDRINUSE");
+    assert_eq!(second.line(), "sent");
+    first.tell();
+    assert_eq!(first.line(), "hello");
+    let third = "
+c = tcp(); c.connect((AT, 7201)); c.send(b'again'); c.close()
+";
+    let third = Program::start("", &port, &at, third).expect("as before");
+    assert_eq!(third.end(), (String::new(), Some(0)));
+    second.tell();
+    assert_eq!(second.end(), ("again".to_owned(), Some(0)));
+    assert_eq!(first.end(), (String::new(), Some(0)));
+}
+
+#[test]
+fn a_port_that_cannot_be_shared_is_named_with_the_remedy() {
+    let at = own_address();
+    let Some(command) = anabranch() else { return };
+    let taken = std::net::UdpSocket::bind((at.as_str(), 0)).expect("loopback");
+    let port = taken.local_addr().expect("a port").port().to_string();
+    let output = Command::new(command)
+        .args(["wrap", "--udp-port", &port, "--local", &at, "--", "true"])
+        .env("ANABRANCH_PRELOAD", library())
+        .output()
+        .expect("it starts");
+    let said = common::text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains(&format!("UDP port {port} at {at} is in use")),
+        "{said}"
+    );
+    assert!(said.contains("--udp-port"), "{said}");
+}
+
+/// The process that runs SCTP is killed: every socket says so, and a fresh one works.
+#[test]
+fn a_host_that_dies_is_an_error_of_each_socket_and_another_is_begun() {
+    let at = own_address();
+    let port = ["--udp-port", "9899", "--local", &at];
+    let script = "
+import threading
+l = tcp(); l.bind((AT, 7200)); l.listen(5)
+c = tcp(); c.connect((AT, 7200)); d, _ = l.accept()
+c.send(b'hello'); d.recv(10)
+m = tcp(socket.SOCK_SEQPACKET); m.bind((AT, 7300)); m.listen(1)
+f = tcp()
+out = []
+blocked = threading.Thread(target=lambda: out.append(error(lambda: d.recv(10)))); blocked.start()
+time.sleep(0.2)
+os.kill(os.getppid(), signal.SIGKILL)
+blocked.join(); say('blocked', *out)
+say('recv', error(lambda: d.recv(10)), error(lambda: c.recv(10)))
+say('send', error(lambda: c.send(b'x')))
+say('accept', error(lambda: l.accept()))
+say('many', error(lambda: m.recv(10)))
+say('bind', error(lambda: f.bind((AT, 7400))))
+l = tcp(); l.bind((AT, 7200)); l.listen(5)
+c = tcp(); c.connect((AT, 7200)); d, _ = l.accept()
+c.send(b'again'); say(d.recv(10).decode())
+";
+    let Some(mut program) = Program::start("", &port, &at, script) else {
+        return;
+    };
+    for expected in [
+        "blocked ECONNRESET",
+        "recv ECONNRESET ECONNRESET",
+        "send ECONNRESET",
+        "accept ECONNRESET",
+        "many ECONNRESET",
+        "bind ECONNRESET",
+        "again",
+    ] {
+        assert_eq!(program.line(), expected);
+    }
+}
+
+/// A daemon that gives up root goes on with its sockets: the host knows it by what it was given.
+#[test]
+fn a_program_that_gives_up_root_accepts() {
+    let at = own_address();
+    let port = ["--udp-port", "9899", "--local", &at];
+    let script = "
+if os.getuid() != 0: say('left out'); sys.exit(0)
+l = tcp(); l.bind((AT, 7200)); l.listen(5)
+if os.fork() == 0:
+    c = tcp(); c.connect((AT, 7200)); c.send(b'x'); c.recv(10); os._exit(0)
+os.setgid(65534); os.setuid(65534)
+d, _ = l.accept(); say(d.recv(4).decode()); d.setsockopt(132, 3, 1)
+say(tcp().fileno() > 0)
+# Who does not know the secret is refused.
+";
+    let Some(program) = Program::start("", &port, &at, script) else {
+        return;
+    };
+    let (said, _) = program.end();
+    if said == "left out" {
+        eprintln!("left out: this is not root");
+        return;
+    }
+    assert_eq!(said, "x\nTrue");
+}
