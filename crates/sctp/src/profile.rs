@@ -169,6 +169,10 @@ with_rsctp! {
     /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip (ns-2.35). Off: send on
     /// confirmed paths.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
+    /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet does. A peer that did not receive the SHUTDOWN
+    /// and sends HEARTBEATs more often than T2-shutdown expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard
+    /// ends the association. Off in every profile but `ns2`.
+    t2_restarts_with_data_only: bool, "RFC 9260 §9.2";
     /// What the receiver does with new data that does not fit into its buffer. `answer`: send a SACK. `silent`: drop it
     /// without a SACK, as well as any chunk larger than the free space (ns-2.35).
     when_full: WhenFull, "RFC 9260 §6.2";
@@ -266,6 +270,7 @@ impl Profile {
             window_probe_waits: true,
             sack_immediately: true,
             confirm_paths_before_data: false,
+            t2_restarts_with_data_only: false,
             when_full: WhenFull::Answer,
             silly_window_avoidance: true,
             window_counts_deliverable: true,
@@ -374,6 +379,7 @@ impl Profile {
             window_probe_waits: false,
             sack_immediately: false,
             confirm_paths_before_data: true,
+            t2_restarts_with_data_only: true,
             when_full: WhenFull::Silent,
             silly_window_avoidance: false,
             window_counts_deliverable: false,

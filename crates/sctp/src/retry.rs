@@ -42,6 +42,13 @@ impl Retry {
         self.deadline = Some(now.saturating_add(rto));
     }
 
+    /// The timer starts again, without a transmission.
+    pub(crate) fn restart(&mut self, now: Nanos, rto: Nanos) {
+        if self.deadline.is_some() {
+            self.deadline = Some(now.saturating_add(rto));
+        }
+    }
+
     /// Whether the timer expired.
     pub(crate) fn expired(&self, now: Nanos) -> bool {
         !self.due && self.deadline.is_some_and(|deadline| deadline <= now)

@@ -120,11 +120,8 @@ pub(crate) struct CookieEchoed {
 pub(crate) struct Closing {
     /// SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
     pub(crate) retry: Retry,
-    /// T5-shutdown-guard: when patience ends. It belongs to the side that sent a SHUTDOWN (RFC 9260 §9.2); `None` on the
-    /// other, and once it is over.
+    /// When T5-shutdown-guard expires. Only the sender of a SHUTDOWN has it (RFC 9260 §9.2).
     pub(crate) guard: Option<Nanos>,
-    /// It is over, and the peer was silent then.
-    pub(crate) overdue: bool,
 }
 
 impl Stage {
@@ -205,14 +202,6 @@ impl State {
     /// The end that is under way: SHUTDOWN or SHUTDOWN ACK was sent.
     pub(crate) fn closing(&self) -> Option<&Closing> {
         match self.stage()? {
-            Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => Some(closing),
-            _ => None,
-        }
-    }
-
-    /// As [`Self::closing`], to change it.
-    pub(crate) fn closing_mut(&mut self) -> Option<&mut Closing> {
-        match self.stage_mut()? {
             Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => Some(closing),
             _ => None,
         }

@@ -365,7 +365,8 @@ fn a_sack_waits_half_a_second_at_most() {
     assert_eq!(sack.map(|shot| shot.at - sent), Some(510 * MILLISECOND));
 }
 
-/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer's shows that it lives: the count of retransmissions begins anew.
+/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer's shows that it lives: the count of retransmissions starts again. T2-shutdown does
+/// not where only DATA restarts it.
 #[test]
 fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
     let impatient = Config::default().with(|it| {
@@ -373,6 +374,7 @@ fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
         it.path_max_retrans = 3;
         it.rto_max = 10 * SECOND;
         it.hb_interval = None;
+        it.profile.t2_restarts_with_data_only = true;
     });
     let lively = Config::default().with(|it| it.hb_interval = Some(SECOND));
     let mut world = World::with_configs(impatient, lively);

@@ -149,7 +149,7 @@ impl Association {
             }
         }
         if !self.is_established() {
-            self.hear_of_peer();
+            self.hear_of_peer(now);
         }
         if (data || self.data_taken) && self.state.receives_data() {
             if let Some(rx) = &mut self.rx {

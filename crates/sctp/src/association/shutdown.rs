@@ -36,9 +36,9 @@ impl Association {
     }
 
     /// As [`Association::shutdown`], and the association is aborted if it has not ended `limit` later, in whatever state it
-    /// is then: [`CloseReason::ShutdownTimeout`]. Without a limit a silent peer is waited for until
-    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded: six minutes by default. A later call can only
-    /// shorten the time.
+    /// is then: [`CloseReason::ShutdownTimeout`]. Without a limit a peer that never answers the SHUTDOWN is waited for until
+    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded or T5-shutdown-guard expires, which is five
+    /// times [`Config::rto_max`](crate::Config::rto_max): five minutes by default. A later call can only shorten the time.
     ///
     /// # Errors
     /// The association is closed already.
@@ -77,19 +77,8 @@ impl Association {
         );
     }
 
-    /// T5-shutdown-guard expired (RFC 9260 §9.2). It is for a peer that goes on sending, which the count of retransmissions
-    /// never ends; a silent one is left to that count, whose last repeat is due later than T5 by default.
+    /// T5-shutdown-guard expired: the shutdown ends in an ABORT, however many retransmissions were left (RFC 9260 §9.2).
     pub(crate) fn on_guard_expired(&mut self) {
-        if self.error_count == 0 {
-            return self.abort_guarded();
-        }
-        if let Some(closing) = self.state.closing_mut() {
-            closing.guard = None;
-            closing.overdue = true;
-        }
-    }
-
-    fn abort_guarded(&mut self) {
         let information = Bytes::from_static(b"T5-shutdown-guard expired");
         self.abort_with(
             Cause::ProtocolViolation { information },
@@ -157,7 +146,6 @@ impl Association {
         let closing = Box::new(Closing {
             retry: Retry::new(path),
             guard: closes.then_some(guard),
-            overdue: false,
         });
         self.set_stage(if closes {
             Stage::ShutdownSent(closing)
@@ -232,16 +220,19 @@ impl Association {
         }
     }
 
-    /// A packet of the peer's arrived. In SHUTDOWN-SENT it may still be sending what it has: the count of retransmissions
-    /// begins anew (RFC 9260 §9.2). T2-shutdown does so only with DATA: HEARTBEATs oftener than it expires would else keep a
-    /// lost SHUTDOWN from being sent again.
-    pub(crate) fn hear_of_peer(&mut self) {
-        if let Some(Stage::ShutdownSent(closing)) = self.state.stage() {
-            self.error_count = 0;
-            if closing.overdue {
-                self.abort_guarded();
-            }
+    /// A packet of the peer's arrived. In SHUTDOWN-SENT the peer may still be sending the data that it has: the count of
+    /// retransmissions and T2-shutdown start again (RFC 9260 §9.2).
+    pub(crate) fn hear_of_peer(&mut self, now: Nanos) {
+        let restarts = !self.config.profile.t2_restarts_with_data_only;
+        let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() else {
+            return;
+        };
+        let path = closing.retry.path;
+        if restarts && !closing.retry.due {
+            let rto = self.paths.get(path).rto.rto();
+            closing.retry.restart(now, rto);
         }
+        self.error_count = 0;
     }
 
     /// DATA arrived in SHUTDOWN-SENT: the SHUTDOWN goes again, for it acknowledges, and T2-shutdown starts anew

@@ -169,10 +169,7 @@ impl Association {
     fn handle_state_timeout(&mut self, now: Nanos) {
         let guard = self.state.closing().and_then(|closing| closing.guard);
         if guard.is_some_and(|guard| guard <= now) {
-            self.on_guard_expired();
-            if self.is_closed() {
-                return;
-            }
+            return self.on_guard_expired();
         }
         let Some(retry) = self
             .state
