@@ -35,13 +35,12 @@ use std::sync::Arc;
 
 use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::chunk::Heartbeat;
+use anabranch_wire::chunk::HeartbeatCopy;
 use anabranch_wire::encode::{Encode, padded};
 use anabranch_wire::extension::{AsconfAck, ReConfigParameter};
 use anabranch_wire::packet::CHUNK_HEADER;
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::TlvList;
-use bytes::Bytes;
 
 pub(crate) use common_in::Common;
 use ecn::Marks;
@@ -146,7 +145,7 @@ pub struct Association {
 pub(crate) enum Reply {
     HeartbeatAck {
         to: PathId,
-        info: Bytes,
+        copy: HeartbeatCopy,
     },
     Error {
         to: PathId,
@@ -176,7 +175,7 @@ impl Reply {
     /// Bytes of its chunk.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Reply::HeartbeatAck { info, .. } => padded(Heartbeat::HEADER + info.len()),
+            Reply::HeartbeatAck { copy, .. } => copy.encoded_len(),
             Reply::Error { causes, .. } => padded(CHUNK_HEADER + causes.as_bytes().len()),
             Reply::AsconfAck { ack, .. } => ack.encoded_len(),
             Reply::ReConfig { parameters, .. } => {

@@ -32,7 +32,7 @@ pub use data::Data;
 pub use ecne::Ecne;
 pub use error::ErrorChunk;
 pub use heartbeat::Heartbeat;
-pub use heartbeat_ack::HeartbeatAck;
+pub use heartbeat_ack::{HeartbeatAck, HeartbeatCopy};
 pub use init::Init;
 pub use init_ack::InitAck;
 pub use pad::Pad;

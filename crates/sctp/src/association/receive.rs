@@ -2,7 +2,7 @@
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::chunk::{Chunk, InitAck, Sack, kind};
+use anabranch_wire::chunk::{Abort, Chunk, HeartbeatCopy, InitAck, Sack, kind};
 use anabranch_wire::packet::{Chunks, CommonHeader, Frame};
 use anabranch_wire::parameter;
 use anabranch_wire::serial::Tsn;
@@ -206,7 +206,9 @@ impl Association {
             Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
             Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(Discard::Unexpected),
-            Chunk::Heartbeat(heartbeat) => self.on_heartbeat(now, path, heartbeat.info, discards),
+            Chunk::Heartbeat(heartbeat) => {
+                self.on_heartbeat(now, path, heartbeat.info, frame.value(), discards);
+            }
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
             // To an address that is being removed: of what was sent from there before (RFC 5061 §5.3.1).
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
@@ -412,14 +414,25 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
-    fn on_heartbeat(&mut self, now: Nanos, path: Path, info: Bytes, discards: &mut Discards) {
+    /// HEARTBEAT: answered to where it came from, with all its `parameters` (RFC 9260 §8.3).
+    fn on_heartbeat(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        info: Bytes,
+        parameters: &[u8],
+        discards: &mut Discards,
+    ) {
         match self.paths.find(path.remote) {
             Some(_) if !self.may_reply() => discards.count(Discard::Overload),
             Some(to) if matches!(self.state, State::Known(_)) => {
                 // The answer may wait; the datagram it came in does not.
-                let info = self.answer_info(now, path, Bytes::copy_from_slice(&info));
-                self.reply(Reply::HeartbeatAck { to, info }, discards);
+                let parameters = match self.answer_info(now, path, info) {
+                    Some(answer) => answer,
+                    None => Bytes::copy_from_slice(parameters),
+                };
+                let copy = HeartbeatCopy { parameters };
+                self.reply(Reply::HeartbeatAck { to, copy }, discards);
             }
             _ => discards.count(Discard::Unexpected),
         }

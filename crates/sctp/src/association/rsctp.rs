@@ -4,6 +4,7 @@ use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_transport::time::MICROSECOND;
 use anabranch_transport::{Nanos, Path, Probe};
+use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, WHOLE};
 use bytes::Bytes;
 
@@ -82,8 +83,8 @@ impl Association {
         fields.encode()
     }
 
-    /// The info of the answer to a HEARTBEAT that came over `path`.
-    pub(crate) fn answer_info(&mut self, now: Nanos, path: Path, info: Bytes) -> Bytes {
+    /// The parameter of the answer to a HEARTBEAT that came over `path`, where it is no copy.
+    pub(crate) fn answer_info(&mut self, now: Nanos, path: Path, info: Bytes) -> Option<Bytes> {
         let chunk = (8 + info.len()).next_multiple_of(4);
         let size = match self.config.profile.rsctp_probe_size {
             ProbeSize::Chunk => chunk,
@@ -92,17 +93,16 @@ impl Association {
                 headers + COMMON_HEADER + chunk
             }
         };
-        let (Some(rsctp), Some(fields)) = (&mut self.rsctp, HeartbeatFields::decode(info.clone()))
-        else {
-            return info;
-        };
+        let rsctp = self.rsctp.as_mut()?;
+        let fields = HeartbeatFields::decode(info.clone())?;
         let report = rsctp.meter.heartbeat(now, path, &fields, size as u64);
         let fields = HeartbeatAckFields {
             available_bandwidth: report.available_bandwidth,
             chunk_loss_rate: report.chunk_loss_rate,
             echoed: info,
         };
-        fields.encode()
+        let parameters = Parameters::of(&[Parameter::HeartbeatInfo(fields.encode())]);
+        Some(parameters.as_bytes().clone())
     }
 
     /// Our own part of the HEARTBEAT that `info` answers, and what the receiver reports.

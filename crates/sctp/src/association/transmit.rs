@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use anabranch_transport::{Ecn, Nanos, Probe, Transmit};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{
-    Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck,
-    ShutdownComplete,
+    Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, Shutdown, ShutdownAck, ShutdownComplete,
 };
 use anabranch_wire::extension::ReConfig;
 use anabranch_wire::packet::{CommonHeader, PacketBuilder};
@@ -387,9 +386,7 @@ impl Association {
         while let Some(reply) = self.replies.front() {
             let alone = packet.is_empty();
             let pushed = match reply {
-                Reply::HeartbeatAck { to, info } if *to == path => {
-                    packet.push(&HeartbeatAck { info: info.clone() })
-                }
+                Reply::HeartbeatAck { to, copy } if *to == path => packet.push(copy),
                 Reply::Error { to, causes } if *to == path => packet.push(&ErrorChunk {
                     causes: causes.clone(),
                 }),
@@ -407,9 +404,9 @@ impl Association {
                 .change(VecDeque::pop_front)
                 .flatten()
                 .filter(|_| pushed.is_ok());
-            if let Some(Reply::HeartbeatAck { info, .. }) = sent {
+            if let Some(Reply::HeartbeatAck { copy, .. }) = sent {
                 let headers = if alone { self.headers(path) } else { 0 };
-                let bytes = headers + HeartbeatAck { info }.encoded_len();
+                let bytes = headers + copy.encoded_len();
                 self.control.heartbeat_acks += 1;
                 self.count_heartbeat_bytes(now, path, bytes);
             }

@@ -21,10 +21,15 @@ impl Heartbeat {
 
     pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let kind = raw.kind;
-        match Parameters::from_bytes(raw.into_value()).iter().next() {
-            Some(Ok(Parameter::HeartbeatInfo(info))) => Ok(Self { info }),
-            _ => Err(DecodeError::NoHeartbeatInfo { kind }),
-        }
+        // Other parameters may come before it, though none is defined (RFC 9260 §8.3).
+        let parameters = Parameters::from_bytes(raw.into_value());
+        let info =
+            (parameters.iter().map_while(Result::ok)).find_map(|parameter| match parameter {
+                Parameter::HeartbeatInfo(info) => Some(info),
+                _ => None,
+            });
+        info.map(|info| Self { info })
+            .ok_or(DecodeError::NoHeartbeatInfo { kind })
     }
 
     /// Writes it as a chunk of type `kind`: HEARTBEAT and HEARTBEAT ACK have one form.

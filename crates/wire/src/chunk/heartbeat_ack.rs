@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::chunk::{DecodeError, Heartbeat, kind};
-use crate::encode::Encode;
-use crate::packet::RawChunk;
+use crate::encode::{Encode, chunk_header, padded, put_padding};
+use crate::packet::{CHUNK_HEADER, RawChunk};
 
 /// Answers a HEARTBEAT.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,5 +32,25 @@ impl Encode for HeartbeatAck {
 
     fn encode(&self, out: &mut BytesMut) {
         self.as_heartbeat().encode_as(kind::HEARTBEAT_ACK, out);
+    }
+}
+
+/// A HEARTBEAT ACK with all parameters of the HEARTBEAT that it answers, copied unchanged (RFC 9260 §8.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeartbeatCopy {
+    /// The value of the HEARTBEAT as it came.
+    pub parameters: Bytes,
+}
+
+impl Encode for HeartbeatCopy {
+    fn encoded_len(&self) -> usize {
+        padded(CHUNK_HEADER + self.parameters.len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let length = CHUNK_HEADER + self.parameters.len();
+        out.extend_from_slice(&chunk_header(kind::HEARTBEAT_ACK, 0, length));
+        out.extend_from_slice(&self.parameters);
+        put_padding(out, length);
     }
 }
