@@ -535,6 +535,9 @@ impl Endpoint {
         }
         if matches!(first.kind, kind::COOKIE_ECHO | kind::AUTH)
             && let Some(undecided) = &mut self.undecided
+            kind::INIT if packet.header.verification_tag != 0 => {
+                self.on_tagged_init(arrival, &packet);
+            }
         {
             undecided.note(&block.slice_ref(datagram));
         }

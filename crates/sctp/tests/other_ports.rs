@@ -100,10 +100,13 @@ fn others_are_answered_as_belonging_to_no_association() {
 }
 
 #[test]
-fn an_init_that_breaks_a_rule_draws_nothing() {
+fn an_init_that_breaks_a_rule_draws_no_init_ack() {
     let mut world = world();
-    world.inject(Z, astray(TAG, &[&init()]));
     world.inject(Z, astray(0, &[&init(), &Chunk::CookieAck]));
-    assert_eq!(world.story.len(), 2, "{:?}", world.story);
-    assert_eq!(world.endpoints[Z].discards().of(Discard::Port), 2);
+    assert_eq!(world.story.len(), 1, "{:?}", world.story);
+    assert_eq!(world.endpoints[Z].discards().of(Discard::Port), 1);
+    // Rule 3 is for INITs under tag 0, rule 8 for others.
+    world.inject(Z, astray(TAG, &[&init()]));
+    let (header, chunks) = answer(&world);
+    assert_eq!((chunks.as_str(), header.verification_tag), ("ABORT", TAG));
 }

@@ -218,7 +218,7 @@ impl Association {
             Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
                 discards.count(Discard::BlindEnd);
             }
-            Chunk::Abort(abort) => self.on_abort(&abort.causes, discards),
+            Chunk::Abort(abort) => self.on_abort(&abort, discards),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
             Chunk::Shutdown(shutdown) => {
                 let from = self.path_to(path.remote);
@@ -440,10 +440,13 @@ impl Association {
 
     /// ABORT. One whose causes cannot be read has a format error, and is discarded (RFC 9260 §3.3.7). The reason that the peer's
     /// user gave is kept for ours (§9.1).
-    fn on_abort(&mut self, causes: &Causes, discards: &mut Discards) {
+    ///
+    /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then says that the peer has ended the
+    /// association already, and that its SHUTDOWN COMPLETE was lost: a packet of ours that came later was out of the blue there (§8.4).
+    fn on_abort(&mut self, abort: &Abort, discards: &mut Discards) {
         let mut first = None;
         let mut said = None;
-        for cause in causes {
+        for cause in &abort.causes {
             match cause {
                 Err(_) => return discards.count(Discard::ChunkFields),
                 Ok(cause) => {
@@ -454,7 +457,12 @@ impl Association {
                 }
             }
         }
-        self.close(CloseReason::AbortedByPeer { cause: first });
+        let is_complete = matches!(self.state.stage(), Some(Stage::ShutdownAckSent(_)));
+        self.close(if abort.tag_reflected && is_complete {
+            CloseReason::Shutdown
+        } else {
+            CloseReason::AbortedByPeer { cause: first }
+        });
         if let State::Closed(closed) = &mut self.state {
             closed.peers_reason = said;
         }

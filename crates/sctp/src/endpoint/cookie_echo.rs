@@ -257,7 +257,6 @@ impl Endpoint {
                         arrival.now,
                         association.local_tag(),
                         self.config.valid_cookie_life,
-                        false,
                     );
                 }
                 self.table.detach_to_index(slot);

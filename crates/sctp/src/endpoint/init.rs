@@ -40,9 +40,10 @@ enum Collision {
 impl Endpoint {
     #[inline(never)]
     pub(super) fn on_init(&mut self, arrival: Arrival, first: RawChunk, mut rest: Chunks<'_>) {
-        if arrival.header.verification_tag != 0 {
-            return self.discards.count(Discard::VerificationTag);
-        }
+        debug_assert_eq!(
+            arrival.header.verification_tag, 0,
+            "or it is out of the blue"
+        );
         if rest.next().is_some() {
             return self.discards.count(Discard::ForbiddenBundle);
         }

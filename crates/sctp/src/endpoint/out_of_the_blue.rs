@@ -1,6 +1,6 @@
 //! Packets that belong to no association (RFC 9260 §8.4).
 
-use anabranch_wire::cause::Causes;
+use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, ShutdownComplete, kind};
 use anabranch_wire::packet::{Packet, RawChunk};
 
@@ -22,13 +22,6 @@ impl Endpoint {
         let answer = judge(packet);
         let tag = arrival.header.verification_tag;
         match answer {
-            // It is known what it belonged to: it was overtaken by the end, and may overtake our SHUTDOWN COMPLETE in turn. An ABORT would
-            // end badly what ends well.
-            Answer::Abort
-                if (self.retired.change(|it| it.ended_well(arrival.now, tag))) == Some(true) =>
-            {
-                return self.discards.count(Discard::OutOfTheBlue);
-            }
             Answer::Nothing(reason) => return self.discards.count(reason),
             Answer::ShutdownComplete => self.answer(
                 arrival,
@@ -59,48 +52,69 @@ impl Endpoint {
         packet: &Packet<'_>,
     ) {
         let alone = packet.chunks().count() == 1;
+        let has_tag = arrival.header.verification_tag != 0;
         match (first.kind, Chunk::decode(first)) {
             // Rule 3: with the tag that it asks for, so that its sender believes the answer.
-            (kind::INIT, Ok(Chunk::Init(init)))
-                if alone && arrival.header.verification_tag == 0 =>
-            {
+            (kind::INIT, Ok(Chunk::Init(init))) if alone && !has_tag => {
                 self.discards.count(Discard::Port);
                 self.refuse_init(arrival, init.initiate_tag, &[]);
             }
-            // A cookie of nobody's.
-            (kind::INIT | kind::COOKIE_ECHO, _) => self.discards.count(Discard::Port),
+            // Rule 4: no cookie is valid at this port.
+            (kind::COOKIE_ECHO, _) => self.discards.count(Discard::Port),
+            (kind::INIT, _) if !has_tag => self.discards.count(Discard::Port),
             _ => self.out_of_the_blue(arrival, packet),
         }
     }
 }
 
-/// Rules 2 and 5 to 8, in an order that lets no chunk hidden behind another draw an answer to an ABORT.
+/// INITs under a tag.
+impl Endpoint {
+    /// Rule 3 is for INITs under tag 0. One under another tag gets the answer of rule 8, unless there is an association with its sender,
+    /// which discards it for its tag (§8.5).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_tagged_init(&mut self, arrival: Arrival, packet: &Packet<'_>) {
+        let (port, address) = (arrival.header.source_port, arrival.path.remote);
+        let known = self.live(port, address).is_some()
+            || self.table.siblings().other(port, address).is_some();
+        if known {
+            return self.discards.count(Discard::VerificationTag);
+        }
+        self.out_of_the_blue(arrival, packet);
+    }
+}
+
+/// Rules 2 and 5 to 8. Of a packet that cannot be read to its end, the chunks before the partial one count (§6.10).
 fn judge(packet: &Packet<'_>) -> Answer {
-    let mut answer = Answer::Abort;
-    for chunk in packet.chunks() {
-        // A packet that cannot be read to its end is not answered: its sender speaks another language or an attack.
-        let Ok(chunk) = chunk else {
-            return Answer::Nothing(Discard::ChunkLength);
-        };
+    let is_bundled = packet.chunks().count() > 1;
+    let (mut shutdown_ack, mut unanswered) = (false, false);
+    for chunk in packet.chunks().map_while(Result::ok) {
         match chunk.kind {
-            // It is as if it were not there (RFC 4895 §6.3).
-            kind::AUTH => {}
-            kind::ABORT | kind::SHUTDOWN_COMPLETE | kind::COOKIE_ACK => {
-                return Answer::Nothing(Discard::OutOfTheBlue);
-            }
-            // Rule 7 names only a stale cookie's ERROR, but an ERROR answered by ABORT can only serve to start a war.
-            kind::ERROR => return Answer::Nothing(Discard::OutOfTheBlue),
-            // Bundled with others it is not allowed (§6.10).
-            kind::INIT | kind::INIT_ACK if answer_is_bundled(packet) => {
+            kind::ABORT => return Answer::Nothing(Discard::OutOfTheBlue),
+            // Each has to be the only chunk of its packet (§6.10).
+            kind::INIT | kind::INIT_ACK if is_bundled => {
                 return Answer::Nothing(Discard::ForbiddenBundle);
             }
-            kind::SHUTDOWN_ACK => answer = Answer::ShutdownComplete,
+            kind::SHUTDOWN_ACK => shutdown_ack = true,
+            kind::SHUTDOWN_COMPLETE | kind::COOKIE_ACK => unanswered = true,
+            kind::ERROR => unanswered |= has_stale_cookie(chunk),
+            // AUTH is processed as if it were not there (RFC 4895 §6.3).
             _ => {}
         }
     }
-    answer
+    match (shutdown_ack, unanswered) {
+        (true, _) => Answer::ShutdownComplete,
+        (false, true) => Answer::Nothing(Discard::OutOfTheBlue),
+        (false, false) => Answer::Abort,
+    }
 }
 
-fn answer_is_bundled(packet: &Packet<'_>) -> bool {
-    packet.chunks().count() > 1
+/// Whether an ERROR has the cause Stale Cookie.
+fn has_stale_cookie(error: RawChunk) -> bool {
+    match Chunk::decode(error) {
+        Ok(Chunk::Error(error)) => {
+            (error.causes.iter()).any(|cause| matches!(cause, Ok(Cause::StaleCookie { .. })))
+        }
+        _ => false,
+    }
 }

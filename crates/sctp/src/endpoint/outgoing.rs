@@ -10,7 +10,6 @@ use bytes::BytesMut;
 use super::Endpoint;
 use crate::association::Association;
 use crate::association_id::AssociationId;
-use crate::event::CloseReason;
 use crate::outgoing::Outgoing;
 use crate::tx::{Message, SendError};
 
@@ -184,8 +183,7 @@ impl Endpoint {
     pub(super) fn retire(&mut self, now: Nanos, slot: u32) {
         if let Some(association) = self.table.get(slot) {
             let (tag, life) = (association.local_tag(), self.config.valid_cookie_life);
-            let graceful = association.close_reason() == Some(&CloseReason::Shutdown);
-            self.retired.make().retire(now, tag, life, graceful);
+            self.retired.make().retire(now, tag, life);
         }
         self.table.detach(slot);
     }

@@ -1,7 +1,6 @@
-//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one back to life, and what arrives late for
-//! one that ended well draws no ABORT.
+//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one back to life.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use anabranch_transport::Nanos;
 
@@ -13,8 +12,7 @@ const MOST: usize = 16_384;
 /// Tags whose cookies may still be within their lifespan.
 #[derive(Debug, Default)]
 pub(super) struct RetiredTags {
-    /// Whether it ended by SHUTDOWN.
-    tags: BTreeMap<u32, bool>,
+    tags: BTreeSet<u32>,
     order: VecDeque<Retired>,
     /// When the last one ended that was forgotten early: any cookie made until then may be one's that has ended.
     horizon: Option<Nanos>,
@@ -39,7 +37,7 @@ pub(super) enum Past {
 
 impl Blank for RetiredTags {
     const BLANK: &'static Self = &Self {
-        tags: BTreeMap::new(),
+        tags: BTreeSet::new(),
         order: VecDeque::new(),
         horizon: None,
     };
@@ -51,10 +49,10 @@ impl Blank for RetiredTags {
 
 impl RetiredTags {
     /// Remembers `tag` as long as a cookie of it can be good: one lifespan, and as much again where the peer asked for
-    /// a longer one. `graceful`: it ended by SHUTDOWN.
-    pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos, graceful: bool) {
+    /// a longer one.
+    pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos) {
         self.forget_expired(now);
-        if self.tags.insert(tag, graceful).is_none() {
+        if self.tags.insert(tag) {
             self.order.push_back(Retired {
                 tag,
                 ended: now,
@@ -72,19 +70,13 @@ impl RetiredTags {
     /// What is known against a cookie of the association of that tag, made at `created_at`.
     pub(super) fn past(&mut self, now: Nanos, tag: u32, created_at: Nanos) -> Option<Past> {
         self.forget_expired(now);
-        if self.tags.contains_key(&tag) {
+        if self.tags.contains(&tag) {
             return Some(Past::Over);
         }
         // One nanosecond at least: it is told as an age.
         let younger = self.horizon?.saturating_add(1);
         let lacks = younger.saturating_sub(created_at);
         (lacks > 0).then_some(Past::Unknown(lacks))
-    }
-
-    /// Whether an association of that tag ended lately by SHUTDOWN.
-    pub(super) fn ended_well(&mut self, now: Nanos, tag: u32) -> bool {
-        self.forget_expired(now);
-        self.tags.get(&tag) == Some(&true)
     }
 
     /// Where none is left, cookies as old as the horizon have expired too: those that were forgotten early ended before all of these.
@@ -109,7 +101,7 @@ mod tests {
     #[test]
     fn a_tag_is_remembered_as_long_as_its_cookie_may_be_good() {
         let mut tags = RetiredTags::default();
-        tags.retire(SECOND, 7, LIFE, false);
+        tags.retire(SECOND, 7, LIFE);
         assert_eq!(tags.past(121 * SECOND, 7, 0), Some(Past::Over));
         assert_eq!(tags.past(121 * SECOND, 8, 0), None, "another's");
         assert_eq!(tags.past(121 * SECOND + 1, 7, 0), None);
@@ -122,12 +114,12 @@ mod tests {
         let mut tags = RetiredTags::default();
         let ended = |tag: u32| SECOND + Nanos::from(tag);
         for tag in 0..MOST as u32 {
-            tags.retire(ended(tag), tag, LIFE, false);
+            tags.retire(ended(tag), tag, LIFE);
         }
         let now = 2 * SECOND;
         assert_eq!(tags.past(now, u32::MAX, 0), None, "all are remembered");
         for tag in MOST as u32..MOST as u32 + 10 {
-            tags.retire(ended(tag), tag, LIFE, false);
+            tags.retire(ended(tag), tag, LIFE);
         }
         assert_eq!(tags.order.len(), MOST);
         // Those of 0 to 9 are forgotten: cookies made until the last of them ended are not taken, later ones are.
