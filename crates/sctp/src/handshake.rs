@@ -19,9 +19,6 @@ use crate::authentication::RANDOM_LEN;
 use crate::config::Config;
 use crate::extensions::{AUTH, Extensions};
 
-/// The most bytes of parameters that an INIT or INIT ACK has, and less where packets are smaller. What does not fit goes
-/// unsaid, so that neither outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).
-const MAX_PARAMETERS: usize = 1_024;
 /// The most bytes of the parameters of extensions, but for those of AUTH.
 const EXTENSIONS: usize = 100;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
@@ -29,9 +26,9 @@ const BARE_INIT: usize = COMMON_HEADER + 20;
 /// Bytes of a packet with an INIT ACK before its cookie.
 pub(crate) const BEFORE_COOKIE: usize = BARE_INIT + HEADER;
 
-/// Bytes of parameters that an INIT to `remote` may have.
+/// Bytes of parameters that an INIT or INIT ACK to `remote` may have: what does not fit into one packet is left out (RFC 9260 §6.10).
 fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
-    MAX_PARAMETERS.min(config.max_packet(remote) - BARE_INIT)
+    config.max_packet(remote) - BARE_INIT
 }
 
 /// The parts of an INIT that both INIT and INIT ACK are made of.

@@ -8,8 +8,9 @@ use anabranch_wire::chunk::{
     Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, Shutdown, ShutdownAck, ShutdownComplete,
 };
 use anabranch_wire::extension::ReConfig;
-use anabranch_wire::packet::{CommonHeader, PacketBuilder};
+use anabranch_wire::packet::{CHUNK_HEADER, CommonHeader, PacketBuilder};
 use anabranch_wire::parameter::Parameters;
+use anabranch_wire::tlv::HEADER;
 use anabranch_wire::{Encode, Tsn};
 use bytes::{Bytes, BytesMut};
 
@@ -568,22 +569,27 @@ impl Association {
     }
 }
 
-/// Reports parameters that were not recognised.
+/// Reports parameters that were not recognised, as many as fit beside the COOKIE ECHO. The association does not depend on it.
 #[cold]
 #[inline(never)]
 fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
-    let parameters = Parameters::from_bytes(joined(unrecognized));
-    let causes = Causes::of(&[Cause::UnrecognizedParameters { parameters }]);
-    // Without room it goes unreported; the association does not depend on it.
-    let _ = packet.push(&ErrorChunk { causes });
+    let room = packet.room().saturating_sub(CHUNK_HEADER + HEADER) / 4 * 4;
+    let parameters = Parameters::from_bytes(joined(unrecognized, room));
+    if !parameters.is_empty() {
+        let causes = Causes::of(&[Cause::UnrecognizedParameters { parameters }]);
+        let _ = packet.push(&ErrorChunk { causes });
+    }
 }
 
-/// Parameters one after the other, each padded but for the last, whose padding is the chunk's (RFC 9260 §3.2).
-fn joined(parameters: &[Bytes]) -> Bytes {
+/// Parameters one after the other in `room` bytes, each padded but for the last, whose padding is the chunk's (RFC 9260 §3.2).
+fn joined(parameters: &[Bytes], room: usize) -> Bytes {
     let mut joined = BytesMut::new();
     for parameter in parameters {
-        joined.resize(joined.len().next_multiple_of(4), 0);
-        joined.extend_from_slice(parameter);
+        let start = joined.len().next_multiple_of(4);
+        if start + parameter.len() <= room {
+            joined.resize(start, 0);
+            joined.extend_from_slice(parameter);
+        }
     }
     joined.freeze()
 }

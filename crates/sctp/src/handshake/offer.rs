@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use anabranch_wire::cause::Cause;
 use anabranch_wire::chunk::Init;
+use anabranch_wire::encode::padded;
 use anabranch_wire::parameter::{Parameter, kind};
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::{Tlv, TlvError, U16List};
+use anabranch_wire::tlv::{HEADER, Tlv, TlvError, U16List};
 use bytes::Bytes;
 
 use crate::address::{Addresses, MAX_PEER_ADDRESSES, is_unicast};
@@ -17,8 +18,6 @@ use crate::handshake::Remarks;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
-/// Bytes of unrecognised parameters that are reported; the rest is skipped in silence.
-const MAX_REPORTED: usize = 512;
 
 /// The peer's side of an association to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +40,24 @@ pub(crate) struct Offer {
     pub(crate) cookie_preservative: Option<u32>,
     /// Unrecognised parameters that ask to be reported, whole.
     pub(crate) unrecognized: Vec<Bytes>,
+}
+
+/// Room for reports of unrecognised parameters: all have to be reported (RFC 9260 §3.2.2), but no more is kept than one packet holds
+/// (§6.10).
+struct Reports(usize);
+
+impl Reports {
+    /// Those that a packet of so many bytes holds, if there is nothing else in it.
+    fn within(packet: usize) -> Self {
+        Self(packet)
+    }
+
+    /// Whether there is room for one more, of a parameter of so many bytes. In an INIT ACK each is a parameter of its own.
+    fn take(&mut self, length: usize) -> bool {
+        let left = self.0.checked_sub(HEADER + padded(length));
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
 }
 
 /// Why an offer is refused.
@@ -116,11 +133,17 @@ impl Offer {
         ours: Extensions,
         config: &Config,
     ) -> Result<(), OfferError> {
-        self.read_all(init, ours)?;
+        let reports = Reports::within(config.max_packet(self.addresses[0]));
+        self.read_all(init, ours, reports)?;
         self.has_what_is_required(config)
     }
 
-    fn read_all(&mut self, init: &Init, ours: Extensions) -> Result<(), OfferError> {
+    fn read_all(
+        &mut self,
+        init: &Init,
+        ours: Extensions,
+        mut reports: Reports,
+    ) -> Result<(), OfferError> {
         if init.initiate_tag == 0 {
             return Err(OfferError::ZeroTag);
         }
@@ -128,12 +151,11 @@ impl Offer {
             return Err(OfferError::Field);
         }
         let source = self.addresses[0];
-        let mut reported = 0;
         let mut auth = None;
         let mut parameters = init.parameters.iter();
         while let Some(parameter) = parameters.next() {
             let parameter = parameter.map_err(|_| OfferError::Malformed)?;
-            if !self.take(parameter, source, ours, &mut auth, &mut reported)? {
+            if !self.take(parameter, source, ours, &mut auth, &mut reports)? {
                 self.find_cookie(parameters);
                 break;
             }
@@ -211,7 +233,7 @@ impl Offer {
         source: IpAddr,
         ours: Extensions,
         auth: &mut Option<Box<Collected>>,
-        reported: &mut usize,
+        reports: &mut Reports,
     ) -> Result<bool, OfferError> {
         match parameter {
             Parameter::Ipv4Address(address) => self.add_address(address.into(), source),
@@ -228,7 +250,7 @@ impl Offer {
             | Parameter::HeartbeatInfo(_) => {}
             // Of an extension that is not spoken here: not recognised, and here the only one that asks to be reported.
             Parameter::ForwardTsnSupported if !ours.has(&PARTIAL_RELIABILITY) => {
-                self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reported);
+                self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reports);
             }
             Parameter::Rsctp
             | Parameter::EcnCapable
@@ -236,7 +258,7 @@ impl Offer {
             | Parameter::ForwardTsnSupported => {
                 self.extensions.note(&parameter);
             }
-            Parameter::Unknown(tlv) => return self.take_other(tlv, source, ours, auth, reported),
+            Parameter::Unknown(tlv) => return self.take_other(tlv, source, ours, auth, reports),
         }
         Ok(true)
     }
@@ -250,7 +272,7 @@ impl Offer {
         source: IpAddr,
         ours: Extensions,
         auth: &mut Option<Box<Collected>>,
-        reported: &mut usize,
+        reports: &mut Reports,
     ) -> Result<bool, OfferError> {
         if ours.has(&AUTH) {
             let auth = auth.get_or_insert_default();
@@ -266,17 +288,15 @@ impl Offer {
         }
         let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
         if action.report {
-            self.report(tlv.whole().clone(), reported);
+            self.report(tlv.whole().clone(), reports);
         }
         Ok(!action.stop)
     }
 
     #[cold]
     #[inline(never)]
-    fn report(&mut self, whole: Bytes, reported: &mut usize) {
-        // 8 bytes: each is wrapped in a parameter of its own, and padded.
-        if *reported + whole.len() + 8 <= MAX_REPORTED {
-            *reported += whole.len() + 8;
+    fn report(&mut self, whole: Bytes, reports: &mut Reports) {
+        if reports.take(whole.len()) {
             self.unrecognized.push(whole);
         }
     }
@@ -312,7 +332,8 @@ mod tests {
 
     fn read(init: &Init, source: IpAddr, ours: Extensions) -> Result<Offer, OfferError> {
         let mut offer = Offer::of(init, source);
-        offer.read_all(init, ours).map(|()| offer)
+        let reports = Reports::within(1_480);
+        offer.read_all(init, ours, reports).map(|()| offer)
     }
 
     fn init(parameters: Parameters) -> Init {
@@ -394,8 +415,8 @@ mod tests {
     fn many_unknown_parameters_are_reported_within_bounds() {
         let many: Vec<_> = (0..5_000).map(|_| unknown(0xC123, &[0; 8])).collect();
         let offer = read(&init(Parameters::of(&many)), SOURCE, Extensions::default()).unwrap();
-        assert!(!offer.unrecognized.is_empty());
-        assert!(offer.unrecognized.iter().map(Bytes::len).sum::<usize>() <= MAX_REPORTED);
+        // 16 bytes each, in a packet of 1,480.
+        assert_eq!(offer.unrecognized.len(), 92);
     }
 
     #[test]
