@@ -241,12 +241,7 @@ impl Endpoint {
         if !self.table.reserve(port, remote) {
             return Err(ConnectError::ExistsElsewhere);
         }
-        let tag = loop {
-            let tag = self.draw_tag();
-            if !self.table.tag_in_use(tag) {
-                break tag;
-            }
-        };
+        let tag = self.draw_free_tag();
         let ports = Ports {
             local: self.port,
             remote: port,
@@ -535,14 +530,14 @@ impl Endpoint {
         }
         if matches!(first.kind, kind::COOKIE_ECHO | kind::AUTH)
             && let Some(undecided) = &mut self.undecided
-            kind::INIT if packet.header.verification_tag != 0 => {
-                self.on_tagged_init(arrival, &packet);
-            }
         {
             undecided.note(&block.slice_ref(datagram));
         }
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),
+            kind::INIT if packet.header.verification_tag != 0 => {
+                self.on_tagged_init(arrival, &packet);
+            }
             kind::INIT => self.on_init(arrival, first.to_raw(), chunks),
             kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.value(), chunks, None),
             kind::AUTH if (AUTH.wanted)(&self.config) => {

@@ -62,6 +62,7 @@ mod rfc5062;
 mod runtime;
 mod sack_immediately;
 mod schedulers;
+mod scripts;
 mod security;
 mod sending;
 mod shares;

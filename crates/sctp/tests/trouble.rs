@@ -119,6 +119,45 @@ fn a_peer_whose_cookies_are_always_stale_is_given_up() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
+/// RFC 9260 §5.2.6: Z has taken A's cookie, and its COOKIE ACK is lost; the error that A gets is of an earlier COOKIE ECHO. A begins again with
+/// a new tag, so that Z sees a restart (§5.2.4, action A): for a restart with the tag that Z knows there is no row in its table.
+#[test]
+fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
+    for times in [1, 2] {
+        let mut world = World::new(Config::default());
+        world.fate = lose("COOKIE ACK", times);
+        let a = world.connect();
+        for _ in 0..times {
+            world.run_for(100 * MILLISECOND);
+            assert_eq!(world.state(A, a), StateName::CookieEchoed);
+            let z = world.only_association(Z);
+            assert_eq!(world.state(Z, z), StateName::Established);
+            let causes = Causes::of(&[Cause::StaleCookie {
+                measure_of_staleness: 1,
+            }]);
+            let inits = world.shots.iter().filter(|shot| shot.chunks == "INIT");
+            let Chunk::Init(init) = chunks_of(&inits.last().expect("sent").bytes).remove(0) else {
+                panic!()
+            };
+            let error = Chunk::Error(ErrorChunk { causes });
+            world.inject(A, packet(Z, init.initiate_tag, &[&error]));
+        }
+        world.run_for(SECOND);
+        let z = world.only_association(Z);
+        assert_eq!(
+            world.state(A, a),
+            StateName::Established,
+            "{:#?}",
+            world.story
+        );
+        world.send(A, a, 0, "over");
+        world.send(Z, z, 0, "back");
+        world.run_for(SECOND);
+        assert_eq!(world.receive_all(A, a).len(), 1);
+        assert_eq!(world.receive_all(Z, z).len(), 1);
+    }
+}
+
 /// Z answers a second life of A's while it is itself in COOKIE-ECHOED, after the INIT ACK of the first; its own handshake with
 /// the first life then finishes, data flows, and only now the second life's COOKIE ECHO arrives (RFC 9260 §5.2.4, action B,
 /// in ESTABLISHED). That its cookie is younger than the INIT ACK tells it from one that comes late (`collision.rs`).

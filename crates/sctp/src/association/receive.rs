@@ -510,6 +510,8 @@ impl Association {
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
+        // The endpoint gives it a new tag.
+        self.addresses_changed = true;
         self.rx = None;
         self.replies = Seldom::default();
     }

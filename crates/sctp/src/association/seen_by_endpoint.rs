@@ -8,11 +8,22 @@ use super::Association;
 use crate::cookie::TieTags;
 use crate::event::Event;
 use crate::handshake::Own;
+use crate::state::State;
 
 impl Association {
     /// The tag in packets to us.
     pub(crate) fn local_tag(&self) -> u32 {
         self.local_tag
+    }
+
+    /// Whether it waits for an INIT ACK after a Stale Cookie error, and the INIT has not been sent.
+    pub(crate) fn begins_again(&self) -> bool {
+        matches!(&self.state, State::CookieWait(wait) if wait.stale_cookies > 0 && wait.init.deadline.is_none())
+    }
+
+    /// Has another tag in packets to us; gives the former one.
+    pub(crate) fn replace_tag(&mut self, tag: u32) -> u32 {
+        std::mem::replace(&mut self.local_tag, tag)
     }
 
     /// The tag in packets to the peer, once it is known.

@@ -94,11 +94,27 @@ impl Endpoint {
         let tells = association.has_events();
         if association.addresses_changed() {
             association.follow_udp_port(way.path.remote, way.udp_port);
+            self.renew_tag(now, slot);
             self.table.index(slot);
         }
         self.table.sends(slot);
         if tells {
             self.table.tells(slot);
+        }
+    }
+
+    /// An association whose cookie came too late begins again (RFC 9260 §5.2.6), and a new beginning has a new tag (§5.3.1): its peer may
+    /// have taken an earlier cookie, and would then discard those of a peer that restarts with the tag that it had (§5.2.4).
+    #[cold]
+    #[inline(never)]
+    fn renew_tag(&mut self, now: Nanos, slot: u32) {
+        if !(self.table.get(slot)).is_some_and(Association::begins_again) {
+            return;
+        }
+        let tag = self.draw_free_tag();
+        let life = self.config.valid_cookie_life;
+        if let Some(former) = self.table.renew_tag(slot, tag) {
+            self.retired.make().retire(now, former, life);
         }
     }
 

@@ -42,6 +42,16 @@ impl Endpoint {
         }
     }
 
+    /// As [`Self::draw_tag`], for an INIT: no other that waits for its INIT ACK has the tag.
+    pub(super) fn draw_free_tag(&mut self) -> u32 {
+        loop {
+            let tag = self.draw_tag();
+            if !self.table.tag_in_use(tag) {
+                return tag;
+            }
+        }
+    }
+
     /// The sibling that has an association with a peer of these addresses: of the first of them that anybody knows. None where that is here.
     #[inline]
     pub(super) fn sibling_with(&mut self, port: u16, addresses: &[IpAddr]) -> Option<u32> {

@@ -300,6 +300,16 @@ impl Table {
         self.by_tag.insert(tag, id.slot, self.secret);
     }
 
+    /// The association, which waits for an INIT ACK, has `tag` from now on; gives the one that it had. The caller indexes it next.
+    pub(super) fn renew_tag(&mut self, slot: u32, tag: u32) -> Option<u32> {
+        let former = self.get_mut(slot)?.replace_tag(tag);
+        if self.by_tag.get(&former) == Some(slot) {
+            self.by_tag.remove(&former);
+        }
+        self.by_tag.insert(tag, slot, self.secret);
+        Some(former)
+    }
+
     pub(super) fn tag_in_use(&self, tag: u32) -> bool {
         self.by_tag.get(&tag).is_some()
     }
