@@ -1,0 +1,209 @@
+//! Setup chunks that come again, or unasked for (RFC 9260 §5.2): DM.
+
+use super::*;
+use anabranch_sctp::Event;
+
+/// DM-O-4-1, RFC 9260 §5.2.1: INIT in COOKIE-WAIT and COOKIE-ECHOED is answered with the parameters of the own INIT.
+#[test]
+fn an_init_in_the_cookie_states_is_answered_with_the_same_tag() {
+    for echoed in [false, true] {
+        let start = if echoed {
+            Script::cookie_echoed
+        } else {
+            Script::calling
+        };
+        let mut script = start(quick());
+        let (tag, first) = (script.tag, script.first);
+        let state = script.state();
+        let ack = script.ask(Init {
+            initiate_tag: TESTERS_TAG,
+            ..init()
+        });
+        assert_eq!((ack.initiate_tag, ack.initial_tsn), (tag, first));
+        assert_eq!(script.state(), state);
+        let again = if echoed { "COOKIE ECHO" } else { "INIT" };
+        script.expect_after(100 * MILLISECOND, again);
+    }
+}
+
+/// DM-O-4-3: a second INIT ACK.
+#[test]
+fn a_second_init_ack_is_ignored() {
+    let mut script = Script::cookie_echoed(quick());
+    script.wait(50 * MILLISECOND);
+    script.say(&[&init_ack_with(&[cookie()])]);
+    script.expect_nothing();
+    script.expect_after(50 * MILLISECOND, "COOKIE ECHO");
+    script.say(&[&Chunk::CookieAck]);
+    assert_eq!(script.state(), StateName::Established);
+}
+
+/// DM-O-4-4: a second COOKIE ACK.
+#[test]
+fn a_second_cookie_ack_is_ignored() {
+    let mut script = Script::called(quick());
+    script.say(&[&Chunk::CookieAck]);
+    script.expect_nothing();
+    script.send(1_000);
+    script.expect("DATA");
+    script.sack(1, 1_500, &[]);
+    script.close();
+    script.expect("SHUTDOWN");
+}
+
+/// DM-O-4-8: a cookie that cannot be one.
+#[test]
+fn an_invalid_cookie_in_established_is_ignored() {
+    let mut script = Script::called(quick());
+    let cookie = Bytes::from_static(&[1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    script.say(&[&Chunk::CookieEcho(CookieEcho { cookie })]);
+    script.expect_nothing();
+    script.say(&[&heartbeat(b"1234567890")]);
+    script.expect("HEARTBEAT ACK");
+}
+
+/// What the endpoint does with the COOKIE ECHO of a cookie that it gave before.
+fn answered(script: &mut Script, tag: u32, cookie: Bytes) -> bool {
+    script.say_under(tag, &[&Chunk::CookieEcho(CookieEcho { cookie })]);
+    let more: Vec<_> = script.world.shots[script.seen..].iter().collect();
+    let answered = more
+        .iter()
+        .any(|shot| shot.chunks.starts_with("COOKIE ACK"));
+    assert_eq!(more.len(), usize::from(answered), "{more:?}");
+    script.seen = script.world.shots.len();
+    answered
+}
+
+fn restarts(script: &Script) -> usize {
+    let is_restart = |it: &Event| matches!(it, Event::Restarted { .. });
+    script
+        .world
+        .told(Z)
+        .iter()
+        .filter(|it| is_restart(it))
+        .count()
+}
+
+/// RFC 9260 §5.2.4, A: neither tag fits, the Tie-Tags do: the peer has restarted.
+#[test]
+fn action_a() {
+    let mut script = Script::accepted(quick());
+    let own = script.tag;
+    script.ask(Init {
+        initiate_tag: 5,
+        initial_tsn: Tsn(5),
+        ..init()
+    });
+    assert_ne!(script.tag, own, "a new tag");
+    let (tag, cookie) = (script.tag, script.cookie.clone());
+    assert!(answered(&mut script, tag, cookie));
+    assert_eq!(restarts(&script), 1);
+    let last = script.world.shots.last().expect("answered");
+    assert_eq!(header_of(&last.bytes).verification_tag, 5);
+    assert_eq!(script.state(), StateName::Established);
+}
+
+/// RFC 9260 §5.2.4, A in SHUTDOWN-ACK-SENT: no new association, but the SHUTDOWN ACK and an ERROR.
+#[test]
+fn action_a_in_shutdown_ack_sent() {
+    let mut script = Script::accepted(quick());
+    let own = script.tag;
+    script.ask(Init {
+        initiate_tag: 5,
+        ..init()
+    });
+    let (tag, none) = (script.tag, script.first.prev());
+    script.say_under(own, &[&shutdown(none)]);
+    script.expect("SHUTDOWN ACK");
+    let echo = script.cookie_echo();
+    script.say_under(tag, &[&echo]);
+    let answer = script.expect("ERROR, SHUTDOWN ACK");
+    let Chunk::Error(error) = &answer[0] else {
+        panic!()
+    };
+    let cause = error.causes.iter().flatten().next();
+    assert_eq!(cause, Some(Cause::CookieReceivedWhileShuttingDown));
+}
+
+/// RFC 9260 §5.2.4, B: only the endpoint's tag fits, or the peer's is not known yet.
+#[test]
+fn action_b() {
+    for echoed in [false, true] {
+        let mut script = Script::calling(quick());
+        let own = script.tag;
+        if echoed {
+            script.say(&[&init_ack_with(&[cookie()])]);
+            script.expect("COOKIE ECHO");
+            script.wait(MILLISECOND);
+        }
+        script.ask(Init {
+            initiate_tag: 5,
+            initial_tsn: Tsn(5),
+            ..init()
+        });
+        let cookie = script.cookie.clone();
+        assert!(answered(&mut script, own, cookie));
+        assert_eq!(script.state(), StateName::Established);
+        let last = script.world.shots.last().expect("answered");
+        assert_eq!(
+            header_of(&last.bytes).verification_tag,
+            5,
+            "the peer's new tag"
+        );
+        assert_eq!(script.association().cumulative_tsn(), 4);
+        script.wait(SECOND);
+        script.expect_nothing();
+    }
+}
+
+/// RFC 9260 §5.2.4, C: only the peer's tag fits, and there are no Tie-Tags.
+#[test]
+fn action_c() {
+    let mut script = Script::listening(quick());
+    script.ask(init());
+    let (late, tag) = (script.cookie.clone(), script.tag);
+    let now = script.world.now;
+    let called = script.world.endpoints[Z].connect(now, &[address(A, 0)], PORT_A);
+    called.expect("nobody is known");
+    script.world.drain(Z);
+    let Chunk::Init(sent) = script.expect("INIT").remove(0) else {
+        panic!()
+    };
+    script.tag = sent.initiate_tag;
+    script.say(&[&init_ack_with(&[cookie()])]);
+    script.expect("COOKIE ECHO");
+    assert!(!answered(&mut script, tag, late));
+    assert_eq!(script.state(), StateName::CookieEchoed);
+    script.expect_after(100 * MILLISECOND, "COOKIE ECHO");
+    script.say(&[&Chunk::CookieAck]);
+    assert_eq!(script.state(), StateName::Established);
+}
+
+/// RFC 9260 §5.2.4, D: both tags fit; also when the cookie has expired.
+#[test]
+fn action_d() {
+    let mut script = Script::accepted(quick());
+    let (tag, cookie) = (script.tag, script.cookie.clone());
+    assert!(answered(&mut script, tag, cookie.clone()));
+    script.wait(100 * SECOND);
+    assert!(answered(&mut script, tag, cookie));
+    assert_eq!(restarts(&script), 0);
+    script.tear_down(0);
+}
+
+/// RFC 9260 §5.2.4: what is no row of the table is discarded; an expired cookie is told if the tags do not fit.
+#[test]
+fn no_row_of_the_table() {
+    let mut script = Script::accepted(quick());
+    let own = script.tag;
+    // The peer's tag, another of the endpoint's, and Tie-Tags.
+    script.ask(init());
+    let (tag, cookie) = (script.tag, script.cookie.clone());
+    assert!(!answered(&mut script, tag, cookie.clone()));
+    script.wait(61 * SECOND);
+    script.say_under(tag, &[&Chunk::CookieEcho(CookieEcho { cookie })]);
+    script.expect("ERROR");
+    script.tag = own;
+    script.say(&[&heartbeat(b"1")]);
+    script.expect("HEARTBEAT ACK");
+}
