@@ -38,7 +38,10 @@ impl Association {
         let State::Known(Known { peer, stage, .. }) = &self.state else {
             return false;
         };
-        let older = cookie.created_at <= peer.since;
+        if !self.config.profile.late_cookies_discarded {
+            return false;
+        }
+        let older = cookie.created_at < peer.since;
         match stage {
             Stage::CookieEchoed(echoed) => older && echoed.echo.retransmissions == 0,
             _ => older,

@@ -479,11 +479,16 @@ impl Association {
     pub(crate) fn count_association_error(&mut self) {
         self.error_count += 1;
         if self.error_count > self.config.association_max_retrans {
-            let tag = self.state.peer_tag();
-            self.parting =
-                tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::Abort(Causes::empty())));
-            self.close(CloseReason::PeerUnreachable);
+            self.fail(CloseReason::PeerUnreachable);
         }
+    }
+
+    /// The peer does not answer: closes, with an ABORT if its tag is known.
+    pub(crate) fn fail(&mut self, reason: CloseReason) {
+        let tag = self.state.peer_tag();
+        self.parting =
+            tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::Abort(Causes::empty())));
+        self.close(reason);
     }
 
     /// The path answered: no errors any more, and active (RFC 9260 §8.2, §8.3).

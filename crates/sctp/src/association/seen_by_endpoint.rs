@@ -2,15 +2,29 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::Ecn;
+use anabranch_transport::{Ecn, Nanos};
 
 use super::Association;
 use crate::cookie::TieTags;
-use crate::event::Event;
+use crate::event::{CloseReason, Event};
 use crate::handshake::Own;
 use crate::state::State;
 
+/// Timeouts after a graceful end for which data counts as late.
+const LATE_TIMEOUTS: u64 = 4;
+
 impl Association {
+    /// Until when data that comes for it after its end, which is now, was overtaken by that end: see
+    /// [`Profile::late_data_unanswered`](crate::Profile::late_data_unanswered).
+    pub(crate) fn late_data_until(&self, now: Nanos) -> Nanos {
+        let graceful = self.close_reason() == Some(&CloseReason::Shutdown);
+        if !graceful || !self.config.profile.late_data_unanswered {
+            return 0;
+        }
+        let rto = self.paths.get(self.paths.primary()).rto.rto();
+        now.saturating_add(rto.saturating_mul(LATE_TIMEOUTS))
+    }
+
     /// The tag in packets to us.
     pub(crate) fn local_tag(&self) -> u32 {
         self.local_tag

@@ -181,7 +181,8 @@ impl Association {
         };
         if self.state.is_being_set_up() {
             if retry.retransmissions >= self.config.max_init_retransmits {
-                return self.close(CloseReason::unanswered(self.state.name()));
+                // The peer is up if its COOKIE ACK alone was lost (RFC 9260 §9.1).
+                return self.fail(CloseReason::unanswered(self.state.name()));
             }
         } else {
             self.count_path_error(now, retry.path);

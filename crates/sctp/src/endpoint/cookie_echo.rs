@@ -257,6 +257,7 @@ impl Endpoint {
                         arrival.now,
                         association.local_tag(),
                         self.config.valid_cookie_life,
+                        0,
                     );
                 }
                 self.table.detach_to_index(slot);

@@ -114,7 +114,7 @@ impl Endpoint {
         let tag = self.draw_free_tag();
         let life = self.config.valid_cookie_life;
         if let Some(former) = self.table.renew_tag(slot, tag) {
-            self.retired.make().retire(now, former, life);
+            self.retired.make().retire(now, former, life, 0);
         }
     }
 

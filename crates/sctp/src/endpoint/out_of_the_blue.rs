@@ -12,7 +12,10 @@ use crate::discard::Discard;
 enum Answer {
     Nothing(Discard),
     ShutdownComplete,
-    Abort,
+    /// `data`: there is nothing but data and acknowledgements of data.
+    Abort {
+        data: bool,
+    },
 }
 
 impl Endpoint {
@@ -22,6 +25,10 @@ impl Endpoint {
         let answer = judge(packet);
         let tag = arrival.header.verification_tag;
         match answer {
+            // The end has overtaken it, and the ABORT might overtake the SHUTDOWN COMPLETE.
+            Answer::Abort { data: true }
+                if (self.retired).change(|it| it.expects_late_data(arrival.now, tag))
+                    == Some(true) => {}
             Answer::Nothing(reason) => return self.discards.count(reason),
             Answer::ShutdownComplete => self.answer(
                 arrival,
@@ -30,7 +37,7 @@ impl Endpoint {
                     tag_reflected: true,
                 }],
             ),
-            Answer::Abort => self.answer(
+            Answer::Abort { .. } => self.answer(
                 arrival,
                 tag,
                 &[&Abort {
@@ -87,7 +94,7 @@ impl Endpoint {
 /// Rules 2 and 5 to 8. Of a packet that cannot be read to its end, the chunks before the partial one count (§6.10).
 fn judge(packet: &Packet<'_>) -> Answer {
     let is_bundled = packet.chunks().count() > 1;
-    let (mut shutdown_ack, mut unanswered) = (false, false);
+    let (mut shutdown_ack, mut unanswered, mut data) = (false, false, true);
     for chunk in packet.chunks().map_while(Result::ok) {
         match chunk.kind {
             kind::ABORT => return Answer::Nothing(Discard::OutOfTheBlue),
@@ -97,15 +104,20 @@ fn judge(packet: &Packet<'_>) -> Answer {
             }
             kind::SHUTDOWN_ACK => shutdown_ack = true,
             kind::SHUTDOWN_COMPLETE | kind::COOKIE_ACK => unanswered = true,
-            kind::ERROR => unanswered |= has_stale_cookie(chunk),
-            // AUTH is processed as if it were not there (RFC 4895 §6.3).
-            _ => {}
+            kind::ERROR => {
+                unanswered |= has_stale_cookie(chunk);
+                data = false;
+            }
+            kind::DATA | kind::I_DATA | kind::SACK | kind::ECNE | kind::CWR => {}
+            // It is processed as if it were not there (RFC 4895 §6.3).
+            kind::AUTH => {}
+            _ => data = false,
         }
     }
     match (shutdown_ack, unanswered) {
         (true, _) => Answer::ShutdownComplete,
         (false, true) => Answer::Nothing(Discard::OutOfTheBlue),
-        (false, false) => Answer::Abort,
+        (false, false) => Answer::Abort { data },
     }
 }
 

@@ -183,7 +183,8 @@ impl Endpoint {
     pub(super) fn retire(&mut self, now: Nanos, slot: u32) {
         if let Some(association) = self.table.get(slot) {
             let (tag, life) = (association.local_tag(), self.config.valid_cookie_life);
-            self.retired.make().retire(now, tag, life);
+            let late_until = association.late_data_until(now);
+            self.retired.make().retire(now, tag, life, late_until);
         }
         self.table.detach(slot);
     }

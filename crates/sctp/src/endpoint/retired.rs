@@ -1,6 +1,7 @@
-//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one back to life.
+//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one back to life, and data that comes late for
+//! one that ended by SHUTDOWN is known.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::Nanos;
 
@@ -12,7 +13,8 @@ const MOST: usize = 16_384;
 /// Tags whose cookies may still be within their lifespan.
 #[derive(Debug, Default)]
 pub(super) struct RetiredTags {
-    tags: BTreeSet<u32>,
+    /// Until when data for each is known to be late.
+    tags: BTreeMap<u32, Nanos>,
     order: VecDeque<Retired>,
     /// When the last one ended that was forgotten early: any cookie made until then may be one's that has ended.
     horizon: Option<Nanos>,
@@ -37,7 +39,7 @@ pub(super) enum Past {
 
 impl Blank for RetiredTags {
     const BLANK: &'static Self = &Self {
-        tags: BTreeSet::new(),
+        tags: BTreeMap::new(),
         order: VecDeque::new(),
         horizon: None,
     };
@@ -49,10 +51,10 @@ impl Blank for RetiredTags {
 
 impl RetiredTags {
     /// Remembers `tag` as long as a cookie of it can be good: one lifespan, and as much again where the peer asked for
-    /// a longer one.
-    pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos) {
+    /// a longer one. `late_until`: until when data for it is late.
+    pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos, late_until: Nanos) {
         self.forget_expired(now);
-        if self.tags.insert(tag) {
+        if self.tags.insert(tag, late_until).is_none() {
             self.order.push_back(Retired {
                 tag,
                 ended: now,
@@ -70,13 +72,19 @@ impl RetiredTags {
     /// What is known against a cookie of the association of that tag, made at `created_at`.
     pub(super) fn past(&mut self, now: Nanos, tag: u32, created_at: Nanos) -> Option<Past> {
         self.forget_expired(now);
-        if self.tags.contains(&tag) {
+        if self.tags.contains_key(&tag) {
             return Some(Past::Over);
         }
         // One nanosecond at least: it is told as an age.
         let younger = self.horizon?.saturating_add(1);
         let lacks = younger.saturating_sub(created_at);
         (lacks > 0).then_some(Past::Unknown(lacks))
+    }
+
+    /// Whether data under that tag is late.
+    pub(super) fn expects_late_data(&mut self, now: Nanos, tag: u32) -> bool {
+        self.forget_expired(now);
+        self.tags.get(&tag).is_some_and(|&until| now <= until)
     }
 
     /// Where none is left, cookies as old as the horizon have expired too: those that were forgotten early ended before all of these.
@@ -101,7 +109,7 @@ mod tests {
     #[test]
     fn a_tag_is_remembered_as_long_as_its_cookie_may_be_good() {
         let mut tags = RetiredTags::default();
-        tags.retire(SECOND, 7, LIFE);
+        tags.retire(SECOND, 7, LIFE, 0);
         assert_eq!(tags.past(121 * SECOND, 7, 0), Some(Past::Over));
         assert_eq!(tags.past(121 * SECOND, 8, 0), None, "another's");
         assert_eq!(tags.past(121 * SECOND + 1, 7, 0), None);
@@ -114,12 +122,12 @@ mod tests {
         let mut tags = RetiredTags::default();
         let ended = |tag: u32| SECOND + Nanos::from(tag);
         for tag in 0..MOST as u32 {
-            tags.retire(ended(tag), tag, LIFE);
+            tags.retire(ended(tag), tag, LIFE, 0);
         }
         let now = 2 * SECOND;
         assert_eq!(tags.past(now, u32::MAX, 0), None, "all are remembered");
         for tag in MOST as u32..MOST as u32 + 10 {
-            tags.retire(ended(tag), tag, LIFE);
+            tags.retire(ended(tag), tag, LIFE, 0);
         }
         assert_eq!(tags.order.len(), MOST);
         // Those of 0 to 9 are forgotten: cookies made until the last of them ended are not taken, later ones are.

@@ -134,7 +134,6 @@ fn action_b() {
         if echoed {
             script.say(&[&init_ack_with(&[cookie()])]);
             script.expect("COOKIE ECHO");
-            script.wait(MILLISECOND);
         }
         script.ask(Init {
             initiate_tag: 5,
@@ -153,6 +152,34 @@ fn action_b() {
         assert_eq!(script.association().cumulative_tsn(), 4);
         script.wait(SECOND);
         script.expect_nothing();
+    }
+}
+
+/// RFC 9260 §5.2.4, B: also if the cookie is older than the INIT ACK that named the peer's tag, unless the profile has it come late: then it
+/// counts only if the own COOKIE ECHO is not answered either.
+#[test]
+fn action_b_of_an_older_cookie() {
+    for discards in [false, true] {
+        let config = quick().with(|it| it.profile.late_cookies_discarded = discards);
+        let mut script = Script::calling(config);
+        let own = script.tag;
+        script.ask(Init {
+            initiate_tag: 5,
+            ..init()
+        });
+        script.wait(MILLISECOND);
+        script.say(&[&init_ack_with(&[cookie()])]);
+        script.expect("COOKIE ECHO");
+        let older = script.cookie.clone();
+        assert_eq!(answered(&mut script, own, older.clone()), !discards);
+        if discards {
+            assert_eq!(script.state(), StateName::CookieEchoed);
+            script.expect_within(SECOND, "COOKIE ECHO");
+            assert!(answered(&mut script, own, older));
+        }
+        assert_eq!(script.state(), StateName::Established);
+        let last = script.world.shots.last().expect("answered");
+        assert_eq!(header_of(&last.bytes).verification_tag, 5);
     }
 }
 
