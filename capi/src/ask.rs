@@ -101,6 +101,18 @@ pub fn watch(listener: Result<c_int, c_int>) {
     }
 }
 
+/// The memory of the host's generations.
+pub fn generations() -> Result<c_int, c_int> {
+    let line = begin_with(None, Request::Generations, None)?;
+    let mut answer = [0_u8; 64];
+    let received = system::receive_with(line, &mut answer);
+    system::close(line);
+    match received? {
+        (_, Some(memory)) => Ok(memory),
+        _ => Err(libc::EIO),
+    }
+}
+
 /// As [`begin`]; `passed` goes with it.
 fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::ENOTCONN)?;

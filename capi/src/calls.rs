@@ -483,10 +483,23 @@ pub unsafe fn receive_into(
 /// # Safety
 /// The parts can be written.
 unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Received, c_int> {
+    let wait = || flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
+    receive::may_begin(fd, wait)?;
     loop {
         // SAFETY: as the caller promises.
         match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
-            Err(libc::EAGAIN) if flags & libc::MSG_DONTWAIT == 0 => waiting::for_message(fd)?,
+            Err(libc::EAGAIN) if wait() => {
+                // What came last may have come meanwhile.
+                let Err(error) = receive::may_wait(fd) else {
+                    waiting::for_message(fd)?;
+                    continue;
+                };
+                // SAFETY: as the caller promises.
+                return match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
+                    Err(libc::EAGAIN) => Err(error),
+                    other => other,
+                };
+            }
             other => return other,
         }
     }

@@ -57,12 +57,10 @@ pub fn form(fd: c_int) -> Option<Form> {
         known => return Form::ALL.get(usize::from(known - OURS)).copied(),
     }
     host()?;
-    let before = system::errno();
+    // Asking is no error of the program's: `errno` stays as it was.
     let peer = system::name(libc::SYS_getpeername, fd);
     let form = peer.and_then(|peer| Form::of(&peer));
     if form.is_none() {
-        // Asking is no error of the program's.
-        system::answer(Err(before));
         if let Some(place) = place {
             place.store(OTHER, Ordering::Relaxed);
         }

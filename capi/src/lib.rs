@@ -16,6 +16,7 @@ mod ask;
 mod associations;
 mod calls;
 mod descriptor;
+mod generations;
 mod next;
 mod receive;
 mod routes;

@@ -7,9 +7,11 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
-use anabranch_sockets::LARGEST_PIECE;
+use anabranch_sockets::control::{Answer, Request};
 use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
+use anabranch_sockets::{LARGEST_PIECE, Style};
 
+use crate::descriptor::form;
 use crate::{ask, routes, system};
 
 /// MSG_NOTIFICATION, as Linux has it.
@@ -33,6 +35,38 @@ impl Received {
     pub fn address(&self) -> Option<SocketAddr> {
         self.frame.and_then(|it| it.address)
     }
+}
+
+/// Whether the descriptor has messages. That of a one-to-one socket that listens has associations, and what comes to one that was never connected is
+/// not there.
+pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
+    let one_to_one = form(fd).is_some_and(|it| it.style == Style::OneToOne);
+    // Of the others, what waits can be read in any case.
+    if !one_to_one || routes::awaits(fd) {
+        return Ok(());
+    }
+    let asked = ask_awaited(fd, wait());
+    if asked.is_err() {
+        // It may wait to be read, too.
+        forget_error(fd);
+    }
+    asked
+}
+
+/// Whether something will come, be it the end.
+pub fn may_wait(fd: c_int) -> Result<(), c_int> {
+    match routes::awaits(fd) {
+        true => Ok(()),
+        false => ask_awaited(fd, true),
+    }
+}
+
+fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
+    match ask::ask(fd, Request::Await { wait })? {
+        Answer::Awaited(generation) => routes::remember_awaited(fd, generation),
+        _ => return Err(libc::EIO),
+    }
+    Ok(())
 }
 
 /// Receives into the program's parts: a message, or as much of it as there is room for.
@@ -114,25 +148,23 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         if there == 0 {
             routes::forget(fd);
-            // Also where the program itself reads no more (`shutdown`).
+            // Also where the program itself reads no more (`shutdown`). Otherwise the end is the peer's, or an error that was told before.
             return match ask::is_lost(fd) {
                 true => Err(libc::ECONNRESET),
-                false => Ok(Received::default()),
+                false => ask::tell(fd, Request::End).map(|()| Received::default()),
             };
         }
         let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
         let left = there - read.min(there);
         let length = left.min(room);
-        if frame.kind != Kind::Data {
-            // What is sent from now on finds out what has changed.
-            routes::forget(fd);
-        }
         match frame.kind {
             Kind::Error => {
                 consume(fd, done, at_once)?;
-                // It is told once, here or by SO_ERROR.
-                let _ = ask::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4]);
-                return Err(frame.error);
+                // It is told once: here, by a message that cannot be sent, or by SO_ERROR.
+                match ask::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4])?.first_chunk() {
+                    None | Some(&[0, 0, 0, 0]) => continue,
+                    Some(&error) => return Err(c_int::from_ne_bytes(error)),
+                }
             }
             Kind::Data | Kind::Notification => (),
             // A listening socket's, or nobody's.

@@ -1,54 +1,87 @@
-//! What is known of where a one-to-one socket's messages go: asked once for each descriptor, since a wrong stream or a message that is too
-//! long must be refused at once, and the host takes messages without a word.
+//! What is known of where a one-to-one socket's messages go, and of whether any may come: asked once for each descriptor, since a wrong stream or a
+//! message that is too long must be refused at once, and the host takes messages without an answer. It holds until the host says otherwise
+//! ([`generations`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anabranch_sockets::control::Generation;
+
+use crate::generations;
+
 /// Descriptors whose routes are remembered; of others it is asked each time.
 const REMEMBERED: usize = 4_096;
 
-/// The streams (16 bits) and the largest message (48 bits); 0: not known.
-static ROUTES: [AtomicU64; REMEMBERED] = [const { AtomicU64::new(0) }; REMEMBERED];
+/// What is remembered of a descriptor.
+struct Known {
+    /// Streams that messages may go out on (16 bits), and the largest message (48 bits); 0: not known.
+    route: AtomicU64,
+    /// The generation in which the route holds: place and number.
+    routed_in: AtomicU64,
+    /// The generation in which something may come, as `routed_in`; `u64::MAX`: not known.
+    awaited_in: AtomicU64,
+}
 
-fn place(fd: c_int) -> Option<&'static AtomicU64> {
-    usize::try_from(fd).ok().and_then(|fd| ROUTES.get(fd))
+const NOTHING: u64 = u64::MAX;
+
+static KNOWN: [Known; REMEMBERED] = [const {
+    Known {
+        route: AtomicU64::new(0),
+        routed_in: AtomicU64::new(NOTHING),
+        awaited_in: AtomicU64::new(NOTHING),
+    }
+}; REMEMBERED];
+
+fn place(fd: c_int) -> Option<&'static Known> {
+    usize::try_from(fd).ok().and_then(|fd| KNOWN.get(fd))
+}
+
+fn packed(generation: Generation) -> u64 {
+    u64::from(generation.place) << 32 | u64::from(generation.number)
+}
+
+fn holds(packed: u64) -> bool {
+    let generation = Generation {
+        place: (packed >> 32) as u32,
+        number: packed as u32,
+    };
+    packed != NOTHING && generations::is_current(generation)
 }
 
 /// Whether a message so long may go out on that stream, as far as is known.
 pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
-    let known = place(fd).map_or(0, |it| it.load(Ordering::Relaxed));
-    u64::from(stream) < known & 0xffff && length as u64 <= known >> 16
+    let Some(known) = place(fd) else { return false };
+    let route = known.route.load(Ordering::Acquire);
+    let fits = u64::from(stream) < route & 0xffff && length as u64 <= route >> 16;
+    fits && holds(known.routed_in.load(Ordering::Acquire))
 }
 
-/// It is known from now on.
-pub fn remember(fd: c_int, streams: u16, most: usize) {
-    if let Some(place) = place(fd) {
-        place.store(u64::from(streams) | (most as u64) << 16, Ordering::Relaxed);
+/// It is known from now on, while the socket has that generation.
+pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
+    if let Some(known) = place(fd) {
+        known.routed_in.store(packed(generation), Ordering::Release);
+        let route = u64::from(streams) | (most as u64) << 16;
+        known.route.store(route, Ordering::Release);
+    }
+}
+
+/// Whether it is known that something may come, be it the end.
+pub fn awaits(fd: c_int) -> bool {
+    place(fd).is_some_and(|it| holds(it.awaited_in.load(Ordering::Acquire)))
+}
+
+/// That is known from now on, while the socket has that generation.
+pub fn remember_awaited(fd: c_int, generation: Generation) {
+    if let Some(known) = place(fd) {
+        let packed = packed(generation);
+        known.awaited_in.store(packed, Ordering::Release);
     }
 }
 
 /// It is not known any more: the number means another descriptor, or an option or the association changed.
 pub fn forget(fd: c_int) {
-    if let Some(place) = place(fd) {
-        place.store(0, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_known_is_allowed_and_no_more() {
-        const FD: c_int = 4_000;
-        assert!(!allows(FD, 0, 1));
-        remember(FD, 3, 100);
-        assert!(allows(FD, 2, 100));
-        assert!(!allows(FD, 3, 100) && !allows(FD, 2, 101));
-        forget(FD);
-        assert!(!allows(FD, 0, 1));
-        // A number beyond those remembered is asked for each time.
-        remember(5_000, 3, 100);
-        assert!(!allows(5_000, 0, 1));
+    if let Some(known) = place(fd) {
+        known.route.store(0, Ordering::Release);
+        known.awaited_in.store(NOTHING, Ordering::Release);
     }
 }

@@ -316,8 +316,8 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
     }
     if one_to_many {
         header.association = association;
-    } else if settled {
-        routes::remember(fd, streams, most);
+    } else if let Some(generation) = settled {
+        routes::remember(fd, streams, most, generation);
     }
     Ok(())
 }

@@ -28,12 +28,25 @@ pub fn next() -> Syscall {
 /// The arguments are what the call wants; pointers among them are good for what it does with them.
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Outcome {
     let [a, b, c, d, e, f] = arguments;
+    let before = errno();
     // SAFETY: as the caller promises. It is libc's own function, not the one that is caught here.
     let result = unsafe { next()(number, a, b, c, d, e, f) };
     match result {
-        -1 => Err(errno()),
+        -1 => Err(take_errno(before)),
         result => Ok(result as isize),
     }
+}
+
+/// The error of a call of libc's that was made for a program, which may come to a good end all the same: `errno` is as it was before.
+pub fn take_errno(before: c_int) -> c_int {
+    let error = errno();
+    set_errno(before);
+    error
+}
+
+fn set_errno(error: c_int) {
+    // SAFETY: libc gives the place of this thread's.
+    unsafe { *libc::__errno_location() = error };
 }
 
 /// `errno`.
@@ -47,8 +60,7 @@ pub fn answer(outcome: Outcome) -> isize {
     match outcome {
         Ok(result) => result,
         Err(error) => {
-            // SAFETY: libc gives the place of this thread's.
-            unsafe { *libc::__errno_location() = error };
+            set_errno(error);
             -1
         }
     }
@@ -231,6 +243,33 @@ pub fn receive(
         )
     }?;
     Ok((length as usize, message.msg_flags))
+}
+
+/// `recvmsg` into these bytes: how many came, and the descriptor that came with them (SCM_RIGHTS), if one did.
+pub fn receive_with(fd: c_int, bytes: &mut [u8]) -> Result<(usize, Option<c_int>), c_int> {
+    let mut part = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    // As in `send_with`.
+    let mut control = [0_usize; 4];
+    // SAFETY: an empty msghdr is one of zeros; the kernel writes within `bytes` and `control`, and the macros read what it wrote.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
+        let at = &raw mut message as usize;
+        let flags = libc::MSG_CMSG_CLOEXEC as usize;
+        let length = call(libc::SYS_recvmsg, [fd as usize, at, flags, 0, 0, 0])?;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        let descriptor = header.as_ref().and_then(|it| {
+            let is_one = (it.cmsg_level, it.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+            is_one.then(|| libc::CMSG_DATA(header).cast::<c_int>().read_unaligned())
+        });
+        Ok((length as usize, descriptor))
+    }
 }
 
 /// `shutdown` of what comes.

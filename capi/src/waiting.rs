@@ -39,13 +39,14 @@ thread_local! {
 
 /// Waits until there is something to read, or the end.
 pub fn for_message(fd: c_int) -> Result<(), c_int> {
+    let before = system::errno();
     // SAFETY: an empty msghdr is one of zeros; nothing is written but its own fields.
     let length = unsafe {
         let mut message: msghdr = std::mem::zeroed();
         recvmsg(fd, &raw mut message, libc::MSG_PEEK)
     };
     match length {
-        ..0 => Err(system::errno()),
+        ..0 => Err(system::take_errno(before)),
         _ => Ok(()),
     }
 }
@@ -70,6 +71,7 @@ pub fn for_room(fd: c_int) -> Result<(), c_int> {
 /// # Safety
 /// They can be read, and what they name.
 pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int> {
+    let before = system::errno();
     // SAFETY: an empty msghdr is one of zeros; the rest as the caller promises.
     let sent = unsafe {
         let mut message: msghdr = std::mem::zeroed();
@@ -78,7 +80,7 @@ pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int
         sendmsg(fd, &raw const message, flags)
     };
     match sent {
-        ..0 => Err(system::errno()),
+        ..0 => Err(system::take_errno(before)),
         _ => Ok(()),
     }
 }

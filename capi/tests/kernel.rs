@@ -268,7 +268,7 @@ fn the_kernels_programs_call_debians_over_ip() {
     is_called_by_the_kernel(true);
 }
 
-/// `calls.linux`, `more.linux`, `ports.linux` and `edges.linux`, which this stack's calls are compared with (`linux.rs`), are what they come to in the kernel.
+/// `calls.linux`, `more.linux`, `ports.linux`, `edges.linux` and `ends.linux`, which this stack's calls are compared with (`linux.rs`), are what they come to in the kernel.
 #[test]
 fn the_kernels_calls_end_as_they_are_listed() {
     if !able() {
@@ -284,6 +284,7 @@ fn the_kernels_calls_end_as_they_are_listed() {
             ("more", 5101),
             ("ports", 5201),
             ("edges", 5301),
+            ("ends", 5401),
         ] {
             script.push_str(&format!(
                 "{program} {port} >/run/{name} 2>/dev/null
@@ -294,7 +295,7 @@ fn the_kernels_calls_end_as_they_are_listed() {
         }
         let mut guest = guest(folder.path(), &script, [other, own], true)?;
         guest.wait("ended", until)?;
-        for name in ["calls", "more", "ports", "edges"] {
+        for name in ["calls", "more", "ports", "edges", "ends"] {
             if guest.wait(&format!("as listed {name}"), until).is_err() {
                 return Err(guest.to_string());
             }

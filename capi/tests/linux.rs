@@ -1,4 +1,4 @@
-//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c`, `more.c`, `ports.c` and `edges.c` write a line for each, `calls.linux` and so on
+//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c`, `more.c`, `ports.c`, `edges.c` and `ends.c` write a line for each, `calls.linux` and so on
 //! are what they wrote on Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` and
 //! so on are where this stack differs, with the reason.
 
@@ -79,6 +79,11 @@ fn calls_of_ports_and_events_end_as_with_linux_but_for_what_is_listed() {
 #[test]
 fn calls_with_wrong_arguments_end_as_with_linux_but_for_what_is_listed() {
     compare("edges", "5301");
+}
+
+#[test]
+fn calls_without_an_association_end_as_with_linux_but_for_what_is_listed() {
+    compare("ends", "5401");
 }
 
 #[test]

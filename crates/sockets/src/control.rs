@@ -88,6 +88,15 @@ pub enum Request {
     PeerName,
     /// Of no socket: [`Answer::Done`], at once. Whoever gets no answer has no host any more.
     Alive,
+    /// A program is about to receive: [`Answer::Awaited`] where something may come; else the `errno` that `recv` gives.
+    Await {
+        /// It would wait.
+        wait: bool,
+    },
+    /// A program found the end of its descriptor: [`Answer::Done`] where the peer has shut the association down; else the `errno` that `recv` gives.
+    End,
+    /// Of no socket: [`Answer::Done`], with a descriptor of the memory that has the [`Generation`]s of the host's sockets.
+    Generations,
     /// Of no socket, and not answered: with it comes the descriptor that tells of SCTP sockets that a program asks the kernel for, past the
     /// library (`SECCOMP_RET_USER_NOTIF`); without one, an `errno` says why there is none.
     Watch(i32),
@@ -108,9 +117,11 @@ pub enum Answer {
         streams: u16,
         /// Bytes of the largest message.
         most: usize,
-        /// That is settled: the association is up.
-        settled: bool,
+        /// It may be remembered while the socket has this generation: the association is up.
+        settled: Option<Generation>,
     },
+    /// Messages may come, or the end, which will be seen: this may be remembered while the socket has this generation.
+    Awaited(Generation),
     /// The bytes of an option.
     Value(Vec<u8>),
     /// Addresses.
@@ -118,6 +129,18 @@ pub enum Answer {
     /// An `errno`.
     Failed(i32),
 }
+
+/// What a program remembers of a socket holds while the number at this place is the same (`host::generations`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    /// Where the number is, of [`PLACES`].
+    pub place: u32,
+    /// The number.
+    pub number: u32,
+}
+
+/// Generations that a host has memory for; each is a `u32`.
+pub const PLACES: usize = 16_384;
 
 /// The most bytes of a request or an answer.
 pub const LONGEST: usize = 64 << 10;

@@ -61,6 +61,13 @@ impl<'a> Told<'a> {
             return;
         };
         self.note_cut(&event);
+        if let AssociationEvent::PeerShutdown
+        | AssociationEvent::Restarted { .. }
+        | AssociationEvent::StreamsAdded { .. } = event
+        {
+            // Whether it takes messages, and on which streams, is to be asked again.
+            self.link.advance();
+        }
         if let Some(event) = self.behind.keep(event, tsn) {
             self.tell(event).await;
         }

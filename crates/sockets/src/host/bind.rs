@@ -4,10 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use anabranch_net::AddressChange;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::call::{AGAIN, FORMER};
-use super::socket::Socket;
+use super::call::FORMER;
+use super::socket::{AGAIN, Socket};
 use super::{Known, Table};
 use crate::control::Answer;
 
@@ -205,16 +204,4 @@ fn are_apart(one: &[SocketAddr], other: &[SocketAddr]) -> bool {
         |them: &[SocketAddr]| them.is_empty() || them.iter().any(|it| it.ip().is_unspecified());
     let in_other = |it: &SocketAddr| other.iter().any(|its| its.ip() == it.ip());
     !all(one) && !all(other) && !one.iter().any(in_other)
-}
-
-impl Socket {
-    /// Whether its last descriptor is closed, or shut down, which the host may not have heard yet.
-    fn is_hung_up(&self) -> bool {
-        use std::os::fd::AsFd;
-        let unix = self.unix.get_ref();
-        let mut watched = [PollFd::new(unix.as_fd(), PollFlags::empty())];
-        let ready = poll(&mut watched, PollTimeout::ZERO);
-        let seen = watched[0].revents().unwrap_or(PollFlags::empty());
-        ready.is_ok() && seen.contains(PollFlags::POLLHUP)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::bind::{bind, source, unbind};
 use super::doors::Caller;
 use super::link::Link;
 use super::listen::{Place, listen};
-use super::socket::{Phase, Socket, of_connect};
+use super::socket::{AGAIN, Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
 use super::{Known, drawn::from_any_port, effects, many, passed, query, settings, watched};
 use crate::Style;
@@ -25,9 +25,8 @@ use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
 
 /// Associations that wait at a socket with many until the host takes them, which is at once: it has no backlog, as with Linux.
 const BACKLOG: usize = 65_536;
-/// How long a socket waits for the port of a former one whose association is still ending, and the time between two tries.
+/// How long a socket waits for the port of a former one whose association is still ending.
 pub const FORMER: Duration = Duration::from_secs(5);
-pub const AGAIN: Duration = Duration::from_millis(5);
 
 /// Answers the one request of a connection.
 pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
@@ -51,6 +50,10 @@ pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
     if let Request::Watch(error) = call.request {
         return watched::watch(&host, passed, error).await;
     }
+    if call.request == Request::Generations {
+        let memory = host.generations.descriptor();
+        return give(&unix, &Answer::Done, Some(memory)).await;
+    }
     // A request goes on where the program does not wait for its answer any more, but one that only waits for room: a program may ask for that
     // again and again, interrupted by signals.
     let is_let_go = matches!(
@@ -72,10 +75,18 @@ pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
         answer = carried_out => answer,
         () = hung_up(&unix), if is_let_go => return,
     };
-    let answer = encode(&answer);
-    let _ = unix
-        .async_io(Interest::WRITABLE, |mut unix: &Unix| unix.write(&answer))
-        .await;
+    give(&unix, &answer, None).await;
+}
+
+/// Gives the answer, with a descriptor where there is one.
+async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<BorrowedFd<'_>>) {
+    let answer = encode(answer);
+    let write = |mut unix: &Unix| match descriptor {
+        Some(descriptor) => passed::send(unix, &answer, descriptor),
+        None => unix.write(&answer),
+    };
+    // The program may be gone.
+    let _ = unix.async_io(Interest::WRITABLE, write).await;
 }
 
 /// Waits until the program has closed its end.
@@ -131,8 +142,10 @@ async fn carry_out(
             option,
             value,
         } => {
-            effects::set(socket, option, &value)?;
-            Ok(Answer::Done)
+            let set = effects::set(socket, option, &value);
+            // One of several associations may have refused.
+            socket.advance();
+            set.map(|()| Answer::Done)
         }
         Request::Set {
             level,
@@ -159,8 +172,10 @@ async fn carry_out(
             }
             _ => Err(libc::EINVAL),
         },
+        Request::Await { wait } => socket.await_message(wait).await.map(Answer::Awaited),
+        Request::End => socket.end_of_messages().map(|()| Answer::Done),
         // Of no socket: see `answer`.
-        Request::Watch(_) | Request::Alive => Err(libc::EINVAL),
+        Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
         Request::PeerName => {
             let name = match socket.form.is_one_to_many() {
                 true => None,
@@ -325,6 +340,7 @@ async fn connect(
     let v6 = socket.form.v6;
     let link = Arc::new(Link::new(host.number(), v6, addresses, options));
     let number = link.number;
+    socket.take_error();
     socket.enter(Phase::Connecting);
     let attempt = {
         let (host, socket) = (Arc::clone(host), Arc::clone(socket));
@@ -337,8 +353,11 @@ async fn connect(
                 Err(error) => {
                     let error = of_connect(&error);
                     match wait {
-                        // The caller is told; the socket is as before.
-                        true => socket.enter(Phase::Failed),
+                        // The caller is told, and the socket has the error all the same, as with Linux.
+                        true => {
+                            socket.state().error = error;
+                            socket.enter(Phase::Failed);
+                        }
                         false => fail(&socket, error).await,
                     }
                     Err(error)
@@ -396,6 +415,7 @@ async fn route(
     (begin, room): (Option<Begin>, Option<Room>),
 ) -> Result<Answer, i32> {
     let one_to_many = socket.form.is_one_to_many();
+    let generation = socket.generation();
     let link = match (one_to_many, addresses.first().copied()) {
         (true, Some(first)) => match socket.link_with(first) {
             Some(link) => link,
@@ -425,7 +445,7 @@ async fn route(
                 None if socket.state().phase == Phase::Connecting => {
                     let streams = socket.state().options.short(INITMSG, 0);
                     let most = host.config.max_message_size;
-                    let settled = false;
+                    let settled = None;
                     let association = 0;
                     return Ok(Answer::Route {
                         association,
@@ -434,7 +454,7 @@ async fn route(
                         settled,
                     });
                 }
-                None => return Err(libc::EPIPE),
+                None => return Err(socket.take_error().unwrap_or(libc::EPIPE)),
             }
         }
     };
@@ -443,7 +463,13 @@ async fn route(
     }
     let status = link.status();
     // The program, or the peer, has shut it down.
-    if status.as_ref().is_some_and(|it| closes(it.state)) {
+    let state = status.as_ref().map(|it| it.state);
+    if let (Some(StateName::Closed), Some(association)) = (state, link.association()) {
+        // The task that waits for that may not have run yet.
+        link.note_end(&association.closed().await);
+        return Err(socket.take_error().unwrap_or(libc::EPIPE));
+    }
+    if state.is_some_and(closes) {
         return Err(libc::EPIPE);
     }
     let offered = || link.options().short(INITMSG, 0);
@@ -458,7 +484,7 @@ async fn route(
         association: link.number,
         streams,
         most,
-        settled: status.is_some(),
+        settled: status.map(|_| generation),
     })
 }
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use anabranch_net::{AbandonPolicy, Association, AssociationEvent, Status};
+use anabranch_net::{AbandonPolicy, Association, AssociationEvent, CloseReason, Status};
 use tokio::sync::{Notify, watch};
 
 use super::jobs::Jobs;
-use super::socket::Socket;
+use super::socket::{Socket, of_reason};
 use crate::frame::Frame;
 use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
@@ -70,6 +70,16 @@ pub struct Link {
     /// What it was about while it was up, for notifications.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
+    ended: Mutex<Ended>,
+}
+
+/// How an association ended that was up.
+#[derive(Default)]
+struct Ended {
+    /// By this `errno`; 0: it was shut down.
+    by: Option<i32>,
+    /// The socket whose it is knows.
+    known: bool,
 }
 
 /// Addresses that are forgotten all at once when there are more: a peer can add and remove as many as it likes.
@@ -118,6 +128,7 @@ impl Link {
             freed: Mutex::default(),
             peer: OnceLock::new(),
             error: OnceLock::new(),
+            ended: Mutex::default(),
         }
     }
 
@@ -261,6 +272,50 @@ impl Link {
     pub fn belong(&self, socket: &Arc<Socket>) {
         self.owner
             .send_replace(Owner::Socket(Arc::downgrade(socket)));
+        self.settle_end();
+    }
+
+    /// It has ended, which its socket knows from now on, or as soon as it has one: before the program has read what came before.
+    pub fn note_end(&self, reason: &CloseReason) {
+        let by = match reason {
+            CloseReason::Shutdown => 0,
+            reason => of_reason(reason, true),
+        };
+        self.ended().by.get_or_insert(by);
+        self.settle_end();
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Ended> {
+        self.ended.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    fn settle_end(&self) {
+        let Some(socket) = self.current_owner() else {
+            return;
+        };
+        let mut ended = self.ended();
+        if let (Some(by), false) = (ended.by, ended.known) {
+            ended.known = true;
+            if !socket.form.is_one_to_many() {
+                socket.note_end(by);
+            }
+            socket.advance();
+        }
+    }
+
+    /// What the program remembers of its socket holds no more.
+    pub fn advance(&self) {
+        if let Some(socket) = self.current_owner() {
+            socket.advance();
+        }
+    }
+
+    /// The socket that has it now.
+    fn current_owner(&self) -> Option<Arc<Socket>> {
+        match &*self.owner.borrow() {
+            Owner::Socket(socket) => socket.upgrade(),
+            _ => None,
+        }
     }
 
     /// No socket has it until another takes it.
@@ -281,6 +336,12 @@ impl Link {
         }
     }
 
+    /// Whether that socket has it.
+    pub fn is_of(&self, socket: &Arc<Socket>) -> bool {
+        let owner = self.owner.borrow();
+        matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))
+    }
+
     /// Gives its socket frames, nobody else's between them.
     pub async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
         loop {
@@ -288,8 +349,7 @@ impl Link {
             let socket = self.owner().await.ok_or_else(gone)?;
             let _turn = socket.turn.lock().await;
             // It may have gone to another socket meanwhile.
-            let still = matches!(&*self.owner.borrow(), Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(&socket)));
-            if !still {
+            if !self.is_of(&socket) {
                 continue;
             }
             for (frame, payload) in frames {

@@ -128,7 +128,7 @@ async fn announce(
         };
         let options = socket.state().options.clone();
         let link = Arc::new(Link::new(number, socket.form.v6, Vec::new(), options));
-        host.watch(association.clone());
+        host.watch(&link, association.clone());
         link.rise(association);
         let coming = Coming {
             link: Arc::clone(&link),

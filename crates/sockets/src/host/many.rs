@@ -38,6 +38,7 @@ pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result
         _ => Phase::Listening,
     };
     let before = std::mem::replace(&mut socket.state().phase, phase);
+    socket.advance();
     if backlog > 0 && before != Phase::Listening {
         tokio::spawn(accept(Arc::clone(host), Arc::downgrade(socket), endpoint));
     }
@@ -239,6 +240,7 @@ pub async fn peel_off(
         link
     };
     link.take_off();
+    socket.advance();
     let all = descriptor.map_or_else(Vec::new, |(it, read)| passed::empty(&it, read));
     let (waiting, others): (Vec<_>, Vec<_>) = all
         .into_iter()

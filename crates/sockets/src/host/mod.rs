@@ -6,6 +6,7 @@ mod call;
 mod doors;
 mod drawn;
 mod effects;
+mod generations;
 mod jobs;
 mod join;
 mod link;
@@ -21,7 +22,7 @@ mod watched;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ use crate::frame::Frame;
 pub use doors::Shortage;
 use doors::accept_all;
 pub use join::{Access, Joined, Membership, join};
+use generations::Generations;
 use link::Link;
 use listen::Place;
 use socket::Socket;
@@ -68,6 +70,9 @@ pub(crate) struct Known {
     shortage: watch::Sender<Shortage>,
     /// Further commands whose programs use this host.
     members: watch::Sender<usize>,
+    generations: Arc<Generations>,
+    /// Sockets that there have been.
+    opened: AtomicU32,
 }
 
 /// An association between two sockets.
@@ -114,12 +119,14 @@ impl Known {
         table.last_number
     }
 
-    /// Counts an association until it has ended.
-    fn watch(self: &Arc<Self>, association: Association) {
+    /// Counts an association until it has ended, and has its socket know of the end at once: what came before may wait to be read.
+    fn watch(self: &Arc<Self>, link: &Arc<Link>, association: Association) {
         self.alive.fetch_add(1, Ordering::AcqRel);
         let known = Arc::clone(self);
+        let link = Arc::clone(link);
         tokio::spawn(async move {
-            association.closed().await;
+            let reason = association.closed().await;
+            link.note_end(&reason);
             known.alive.fetch_sub(1, Ordering::AcqRel);
             known.ended.notify_waiters();
         });
@@ -267,6 +274,8 @@ impl Host {
             strangers: Arc::new(Semaphore::new(doors::MAX_STRANGERS)),
             shortage: watch::Sender::new(Shortage::default()),
             members: watch::Sender::new(0),
+            generations: Arc::new(Generations::new()?),
+            opened: AtomicU32::new(0),
         });
         Ok(Self {
             known,

@@ -1,10 +1,13 @@
 //! Descriptors that programs pass (SCM_RIGHTS), and what waits in them.
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
+};
 use socket2::Socket as Unix;
 
 use crate::LARGEST_PIECE;
@@ -24,6 +27,18 @@ pub fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<Owne
         _ => None,
     });
     Ok((received.bytes, descriptors.flatten().next()))
+}
+
+/// Sends a datagram with a copy of a descriptor.
+pub fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let all = [descriptor];
+    if !control.push(SendAncillaryMessage::ScmRights(&all)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    let parts = [IoSlice::new(bytes)];
+    Ok(sendmsg(unix, &parts, &mut control, SendFlags::NOSIGNAL)?)
 }
 
 /// Takes all frames out of a program's descriptor, [`MOST`] bytes at most. Of the first one `read` bytes were read already, which are left out.

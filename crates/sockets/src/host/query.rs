@@ -21,7 +21,7 @@ pub fn get(
 ) -> Result<Vec<u8>, i32> {
     let number = |it: i32| Ok(it.to_ne_bytes().to_vec());
     match (level, option) {
-        (SOL_SOCKET, SO_ERROR) => number(std::mem::take(&mut socket.state().error)),
+        (SOL_SOCKET, SO_ERROR) => number(socket.take_error().unwrap_or(0)),
         (SOL_SOCKET, libc::SO_ACCEPTCONN) => {
             number((socket.state().phase == Phase::Listening).into())
         }

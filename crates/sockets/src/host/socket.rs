@@ -5,17 +5,25 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use anabranch_net::{CloseReason, ConnectError, Endpoint, SharedKeys};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
+use super::Known;
+use super::generations::Generations;
 use super::link::{Link, shown};
+use crate::control::Generation;
 use crate::frame::{Frame, Kind};
 use crate::options::{Options, REUSE_PORT};
 use crate::{Form, Style};
+
+/// Time between two tries of what cannot be waited for.
+pub const AGAIN: Duration = Duration::from_millis(5);
 
 /// A socket: the host's end of the descriptor, and what became of it.
 pub struct Socket {
@@ -25,6 +33,9 @@ pub struct Socket {
     pub unix: AsyncFd<Unix>,
     /// What socket it is.
     pub form: Form,
+    /// No other of the host has it, but for one of many billions.
+    number: u32,
+    generations: Arc<Generations>,
     state: Mutex<State>,
     /// `state.phase` is another.
     pub changed: Notify,
@@ -32,6 +43,8 @@ pub struct Socket {
     pub turn: tokio::sync::Mutex<()>,
     /// The last frame that the program was given is a message, or a part of one.
     message_last: AtomicBool,
+    /// A frame of the program's was taken, and is not settled.
+    busy: AtomicBool,
 }
 
 /// How far a socket is. One with many associations is fresh, or listens.
@@ -71,6 +84,8 @@ pub struct State {
     pub phase: Phase,
     /// SO_ERROR.
     pub error: i32,
+    /// How its one association ended: an `errno`, or 0 where that was shut down.
+    pub ended: Option<i32>,
     /// The peer that its association is with, or was.
     pub peer: Option<SocketAddr>,
     /// Its associations, by their numbers.
@@ -102,16 +117,19 @@ impl State {
 }
 
 impl Socket {
-    /// One that was just made.
-    pub fn new(name: Vec<u8>, unix: AsyncFd<Unix>, form: Form) -> Self {
+    /// One that was just made, the host's next.
+    pub fn new(host: &Known, name: Vec<u8>, unix: AsyncFd<Unix>, form: Form) -> Self {
         Self {
             name,
             unix,
             form,
+            number: host.opened.fetch_add(1, Ordering::Relaxed),
+            generations: Arc::clone(&host.generations),
             state: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
             message_last: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
         }
     }
 
@@ -164,7 +182,77 @@ impl Socket {
     /// Goes on to another phase.
     pub fn enter(&self, phase: Phase) {
         self.state().phase = phase;
+        self.advance();
         self.changed.notify_waiters();
+    }
+
+    /// What programs may remember of it, if it was asked before what they are answered.
+    pub fn generation(&self) -> Generation {
+        self.generations.current(self.number)
+    }
+
+    /// What programs remember of it holds no more: to be called behind the change.
+    pub fn advance(&self) {
+        self.generations.advance(self.number);
+    }
+
+    /// Its one association has ended by that `errno`; 0: it was shut down.
+    pub fn note_end(&self, error: i32) {
+        let mut state = self.state();
+        (state.ended, state.error) = (Some(error), error);
+    }
+
+    /// The error that waits to be told, which is told once.
+    pub fn take_error(&self) -> Option<i32> {
+        let error = std::mem::take(&mut self.state().error);
+        (error != 0).then_some(error)
+    }
+
+    /// As [`Self::may_come`]; what the program has sent before, and what is being given, is settled first.
+    pub async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
+        let may_come = self.may_come(wait);
+        if may_come.is_ok() || self.form.style != Style::OneToMany {
+            return may_come;
+        }
+        while self.busy.load(Ordering::Acquire) || self.is_polled(PollFlags::POLLIN) {
+            tokio::time::sleep(AGAIN).await;
+        }
+        drop(self.turn.lock().await);
+        self.may_come(wait)
+    }
+
+    /// Whether something may come to a program that receives, or is it to be told an error at once?
+    fn may_come(&self, wait: bool) -> Result<Generation, i32> {
+        let generation = self.generation();
+        let mut state = self.state();
+        let none = match (self.form.style, state.phase) {
+            (Style::OneToMany, phase) => phase != Phase::Listening && state.links.is_empty(),
+            (_, Phase::Listening) => return Err(libc::ENOTCONN),
+            (_, Phase::Connecting | Phase::Connected) => false,
+            (_, Phase::Fresh | Phase::Failed) => true,
+        };
+        match (none, std::mem::take(&mut state.error)) {
+            (true, 0) if wait => Err(libc::ENOTCONN),
+            (true, 0) => Err(libc::EAGAIN),
+            (true, error) => Err(error),
+            (false, error) => {
+                // It is told behind what came before it.
+                state.error = error;
+                Ok(generation)
+            }
+        }
+    }
+
+    /// What a program gets that has read all, and finds the end of its descriptor; an `errno` where that is an error.
+    pub fn end_of_messages(&self) -> Result<(), i32> {
+        if let Some(error) = self.take_error() {
+            return Err(error);
+        }
+        match self.state().ended {
+            None | Some(0) => Ok(()),
+            // The error itself was told before.
+            Some(_) => Err(libc::ENOTCONN),
+        }
     }
 
     /// Gives the program a frame; waits while its descriptor is full.
@@ -201,15 +289,35 @@ impl Socket {
     pub async fn take(&self, buffer: &mut [u8]) -> io::Result<usize> {
         use std::io::Read;
         loop {
-            let taken = self
-                .unix
-                .async_io(Interest::READABLE, |mut unix: &Unix| unix.read(buffer))
-                .await;
+            let take = |mut unix: &Unix| {
+                self.busy.store(true, Ordering::Release);
+                let taken = unix.read(buffer);
+                if taken.is_err() {
+                    self.busy.store(false, Ordering::Release);
+                }
+                taken
+            };
+            let taken = self.unix.async_io(Interest::READABLE, take).await;
             // What the program wrote is still to be read.
             if !self.hear_of_unread(&taken) {
                 return taken;
             }
         }
+    }
+
+    /// Whether its descriptor is ready for these events.
+    fn is_polled(&self, events: PollFlags) -> bool {
+        use std::os::fd::AsFd;
+        let unix = self.unix.get_ref();
+        let mut watched = [PollFd::new(unix.as_fd(), events)];
+        let ready = poll(&mut watched, PollTimeout::ZERO);
+        let seen = watched[0].revents().unwrap_or(PollFlags::empty());
+        ready.is_ok() && seen.intersects(events)
+    }
+
+    /// Whether its last descriptor is closed, or shut down, which the host may not have heard yet.
+    pub fn is_hung_up(&self) -> bool {
+        self.is_polled(PollFlags::POLLHUP)
     }
 
     /// Waits until the last descriptor of a socket that listens is closed. What fills it, so that it is not writable, stays there

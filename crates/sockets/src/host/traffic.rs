@@ -51,7 +51,7 @@ pub async fn serve(
         host.refuse(name, incoming);
         return;
     }
-    let socket = Arc::new(Socket::new(name.clone(), unix, form));
+    let socket = Arc::new(Socket::new(&host, name.clone(), unix, form));
     if incoming != 0 && !adopt(&host, &socket, incoming).await {
         return;
     }
@@ -111,7 +111,7 @@ async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
 
 /// The socket has this association from now on.
 pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, association: Association) {
-    host.watch(association.clone());
+    host.watch(link, association.clone());
     link.rise(association.clone());
     super::effects::apply_all(link);
     let closed = {
@@ -311,6 +311,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
     }
     if frame.flags & frame::EOF != 0 {
         association.begin_shutdown();
+        link.advance();
     }
 }
 
@@ -479,22 +480,16 @@ async fn conclude(
             }
         }
     };
-    let Some(socket) = link.owner().await else {
-        link.end();
-        return;
-    };
     let error = match &ended {
         Err(Some(lost)) => Some(of_reason(&lost.0, true)),
         _ => None,
     };
-    if let (Some(error), false) = (error, socket.form.is_one_to_many()) {
-        // Before the program hears of it, and asks.
-        socket.state().error = error;
-    }
-    // What the program asks when it has heard of it finds the association gone.
-    socket.state().links.remove(&link.number);
-    // The program may be gone, or the descriptor full of what it does not read.
-    let _ = tell(link, last).await;
+    // Before the program hears of it, and asks.
+    link.note_end(&association.closed().await);
+    let Some(socket) = tell_last(link, last).await else {
+        link.end();
+        return;
+    };
     if socket.form.is_one_to_many() {
         link.end();
         return;
@@ -511,18 +506,43 @@ async fn conclude(
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
+/// The last notification, if the program wants it; gives the socket that has, or had, the association. What the program asks when it has heard of it
+/// finds the association gone, and who waits for messages of the socket is not answered between the two.
+async fn tell_last(link: &Link, (kind, bytes): Notification) -> Option<Arc<Socket>> {
+    loop {
+        let socket = link.owner().await?;
+        let turn = socket.turn.lock().await;
+        if !link.is_of(&socket) {
+            // It was taken off meanwhile.
+            continue;
+        }
+        socket.state().links.remove(&link.number);
+        socket.advance();
+        if link.options().wants(kind) {
+            // The program may be gone, or the descriptor full of what it does not read.
+            let _ = socket.give(&notice(link), &bytes).await;
+        }
+        drop(turn);
+        return Some(socket);
+    }
+}
+
+/// What goes before a notification.
+fn notice(link: &Link) -> Frame {
+    Frame {
+        kind: Kind::Notification,
+        association: link.number,
+        address: link.name(),
+        ..Frame::default()
+    }
+}
+
 /// A notification, if the program wants it.
 pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
     if !link.options().wants(kind) {
         return Ok(());
     }
-    let frame = Frame {
-        kind: Kind::Notification,
-        association: link.number,
-        address: link.name(),
-        ..Frame::default()
-    };
-    link.give(&[(frame, &bytes)]).await
+    link.give(&[(notice(link), &bytes)]).await
 }
 
 /// A message, or a part of one.

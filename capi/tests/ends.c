@@ -1,0 +1,365 @@
+/* Calls of sockets that have no association, and of those whose association has ended, and what came of each: see calls.c. */
+#include "calls.h"
+
+#include <sys/uio.h>
+
+static volatile sig_atomic_t pipes;
+
+static void note(int signal)
+{
+    (void)signal;
+    pipes++;
+}
+
+#define RECEIVE(s) CALL(recv(s, &(char){ 0 }, 1, 0))
+#define LOOK(s) CALL(recv(s, &(char){ 0 }, 1, MSG_DONTWAIT))
+#define SEND(s) CALL(send(s, "x", 1, MSG_NOSIGNAL))
+
+static void error_of(int s)
+{
+    int error = -1;
+    socklen_t length = sizeof error;
+    getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &length);
+    count++;
+    printf("%s: the error that waits is %s\n", section, error ? strerrorname_np(error) : "none");
+}
+
+/* What `poll` says at once. */
+static void look(int s)
+{
+    struct pollfd wanted = { s, POLLIN | POLLOUT | POLLRDHUP, 0 };
+    poll(&wanted, 1, 0);
+    count++;
+    printf("%s: poll says%s%s%s%s%s\n", section, wanted.revents & POLLIN ? " IN" : "", wanted.revents & POLLOUT ? " OUT" : "",
+           wanted.revents & POLLERR ? " ERR" : "", wanted.revents & POLLHUP ? " HUP" : "", wanted.revents & POLLRDHUP ? " RDHUP" : "");
+}
+
+/* Waits until the association of a one-to-one socket, or of one that was peeled off, has ended. */
+static void ended(int s)
+{
+    struct pollfd wanted = { s, POLLRDHUP, 0 };
+    poll(&wanted, 1, PATIENCE * 1000);
+}
+
+/* Until a socket with many has none. */
+static void none_left(int s)
+{
+    while (get_int(s, SCTP_GET_ASSOC_NUMBER) > 0)
+        settle(1);
+}
+
+static void aborts(int s)
+{
+    setsockopt(s, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 }, sizeof(struct linger));
+    close(s);
+}
+
+static struct sockaddr_in listening(int s)
+{
+    struct sockaddr_in own = at("127.0.0.1", 0);
+    socklen_t length = sizeof own;
+    bind(s, as(&own), sizeof own);
+    listen(s, 5);
+    getsockname(s, as(&own), &length);
+    return own;
+}
+
+/* Two ends of an association, one-to-one. */
+static void pair(int *caller, int *called)
+{
+    int l = open_one();
+    struct sockaddr_in own = listening(l);
+    *caller = open_one();
+    if (connect(*caller, as(&own), sizeof own))
+        exit(2);
+    *called = accept(l, NULL, NULL);
+    patience(*caller), patience(*called);
+    close(l);
+}
+
+static void without(void)
+{
+    char byte;
+    struct iovec part = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    section = "never connected";
+    int s = open_one();
+    look(s);
+    LOOK(s), RECEIVE(s);
+    CALL(read(s, &byte, 1));
+    CALL(readv(s, &part, 1));
+    CALL(recvfrom(s, &byte, 1, MSG_PEEK, NULL, NULL));
+    CALL(recvmsg(s, &message, 0));
+    CALL(sctp_recvmsg(s, &byte, 1, NULL, NULL, NULL, NULL));
+    SEND(s);
+    error_of(s);
+    CALL(close(s));
+
+    section = "listens";
+    int l = open_one(), c = open_one();
+    struct sockaddr_in own = listening(l);
+    LOOK(l), RECEIVE(l);
+    CALL(read(l, &byte, 1));
+    CALL(connect(c, as(&own), sizeof own));
+    LOOK(l), RECEIVE(l);
+    SEND(l);
+    /* What waits to be accepted was not taken by those. */
+    s = accept(l, NULL, NULL);
+    VALUE(s > 0);
+    SEND(c);
+    RECEIVE(s);
+    CALL(close(c)), CALL(close(s)), CALL(close(l));
+
+    section = "with many, none";
+    struct sockaddr_in any = at("127.0.0.1", 0);
+    s = open_many();
+    look(s);
+    LOOK(s), RECEIVE(s);
+    CALL(bind(s, as(&any), sizeof any));
+    RECEIVE(s);
+    CALL(recvmsg(s, &message, 0));
+    CALL(listen(s, 1));
+    LOOK(s);
+    CALL(listen(s, 0));
+    RECEIVE(s);
+    CALL(close(s));
+
+    section = "with many, no more";
+    l = open_many(), c = open_many();
+    own = listening(l);
+    patience(l), patience(c);
+    CALL(sctp_sendmsg(c, "x", 1, as(&own), sizeof own, 0, 0, 0, 0, 0));
+    RECEIVE(l);
+    LOOK(c);
+    CALL(close(l));
+    none_left(c);
+    LOOK(c), RECEIVE(c);
+    CALL(close(c));
+}
+
+static void failed(void)
+{
+    struct sockaddr_in nobody = at("127.0.0.1", 9);
+    section = "refused, then sends";
+    int s = open_one();
+    CALL(connect(s, as(&nobody), sizeof nobody));
+    SEND(s), SEND(s), RECEIVE(s), LOOK(s);
+    error_of(s);
+    CALL(close(s));
+    section = "refused, then receives";
+    s = open_one();
+    CALL(connect(s, as(&nobody), sizeof nobody));
+    RECEIVE(s), RECEIVE(s), SEND(s);
+    error_of(s);
+    CALL(close(s));
+    section = "refused, then asks";
+    s = open_one();
+    CALL(connect(s, as(&nobody), sizeof nobody));
+    error_of(s);
+    RECEIVE(s), SEND(s);
+    CALL(connect(s, as(&nobody), sizeof nobody));
+    error_of(s);
+    CALL(close(s));
+    section = "refused, then connected";
+    s = open_one();
+    CALL(connect(s, as(&nobody), sizeof nobody));
+    int l = open_one();
+    struct sockaddr_in own = listening(l);
+    CALL(connect(s, as(&own), sizeof own));
+    error_of(s);
+    SEND(s);
+    CALL(close(s)), CALL(close(l));
+    section = "refused meanwhile";
+    for (int sends = 0; sends < 2; sends++) {
+        s = open_one();
+        struct pollfd wanted = { s, POLLIN, 0 };
+        CALL(fcntl(s, F_SETFL, O_NONBLOCK));
+        CALL(connect(s, as(&nobody), sizeof nobody));
+        CALL(poll(&wanted, 1, PATIENCE * 1000));
+        if (sends)
+            SEND(s);
+        RECEIVE(s), RECEIVE(s), SEND(s);
+        error_of(s);
+        CALL(close(s));
+    }
+}
+
+static void over(void)
+{
+    int a, b;
+    section = "aborted";
+    pair(&a, &b);
+    aborts(b), ended(a);
+    look(a);
+    SEND(a), SEND(a), RECEIVE(a), LOOK(a);
+    error_of(a);
+    CALL(connect(a, as(&(struct sockaddr_in){ .sin_family = AF_INET, .sin_port = 9 }), sizeof(struct sockaddr_in)));
+    CALL(getpeername(a, as(&(struct sockaddr_in){ 0 }), &(socklen_t){ sizeof(struct sockaddr_in) }));
+    CALL(close(a));
+
+    section = "aborted behind a message";
+    pair(&a, &b);
+    SEND(a), RECEIVE(b);
+    SEND(b), settle(50);
+    aborts(b), ended(a);
+    SEND(a), SEND(a);
+    RECEIVE(a), RECEIVE(a);
+    CALL(close(a));
+
+    section = "aborted, then receives";
+    pair(&a, &b);
+    SEND(a), RECEIVE(b);
+    aborts(b), ended(a);
+    RECEIVE(a), RECEIVE(a), SEND(a);
+    CALL(close(a));
+
+    section = "aborted, then asks";
+    pair(&a, &b);
+    aborts(b), ended(a);
+    error_of(a);
+    RECEIVE(a), SEND(a);
+    CALL(close(a));
+
+    section = "closed";
+    pair(&a, &b);
+    SEND(a), RECEIVE(b), SEND(b);
+    CALL(close(b)), ended(a);
+    look(a);
+    SEND(a);
+    RECEIVE(a), LOOK(a), RECEIVE(a);
+    look(a);
+    error_of(a);
+    pipes = 0;
+    CALL(send(a, "x", 1, 0));
+    CALL(write(a, "x", 1));
+    VALUE(pipes);
+    CALL(getpeername(a, as(&(struct sockaddr_in){ 0 }), &(socklen_t){ sizeof(struct sockaddr_in) }));
+    CALL(close(a));
+
+    section = "shut down";
+    pair(&a, &b);
+    SEND(a), RECEIVE(b);
+    CALL(shutdown(b, SHUT_WR)), ended(a);
+    SEND(a), SEND(b);
+    RECEIVE(a);
+    CALL(close(a)), CALL(close(b));
+
+    /* The program that remembers of the socket what held before is another one. */
+    section = "in two processes";
+    pair(&a, &b);
+    SEND(a), RECEIVE(b);
+    int go[2];
+    pipe(go);
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        close(b);
+        read(go[0], &(char){ 0 }, 1);
+        ended(a);
+        SEND(a);
+        fflush(stdout);
+        _exit(0);
+    }
+    CALL(close(b));
+    write(go[1], "", 1);
+    waitpid(child, NULL, 0);
+    SEND(a);
+    CALL(close(a));
+}
+
+static void peeled(void)
+{
+    section = "peeled off";
+    int l = open_many(), c = open_many();
+    struct sockaddr_in own = listening(l);
+    patience(l), patience(c);
+    for (int gently = 0; gently < 2; gently++) {
+        struct {
+            unsigned count;
+            sctp_assoc_t id;
+        } ids;
+        CALL(sctp_sendmsg(c, "x", 1, as(&own), sizeof own, 0, 0, 0, 0, 0));
+        RECEIVE(l);
+        get(l, SCTP_GET_ASSOC_ID_LIST, &ids, sizeof ids);
+        int s = sctp_peeloff(l, ids.id);
+        SEND(s), RECEIVE(c);
+        get(c, SCTP_GET_ASSOC_ID_LIST, &ids, sizeof ids);
+        struct sctp_sndrcvinfo end = { .sinfo_flags = gently ? SCTP_EOF : SCTP_ABORT, .sinfo_assoc_id = ids.id };
+        CALL(sctp_send(c, NULL, 0, &end, 0));
+        none_left(c);
+        if (!gently) {
+            ended(s);
+            SEND(s);
+        }
+        RECEIVE(s);
+        SEND(s);
+        error_of(s);
+        CALL(close(s));
+    }
+    CALL(close(l)), CALL(close(c));
+}
+
+/* A call that succeeds leaves `errno` as it was. */
+#define KEEPS(call)                                                                                         \
+    do {                                                                                                    \
+        errno = ENOTTY;                                                                                     \
+        long result = (long)(call);                                                                         \
+        int left = errno;                                                                                   \
+        count++;                                                                                            \
+        printf("%s: %s %s errno\n", section, #call, result >= 0 && left == ENOTTY ? "keeps" : "changes");   \
+    } while (0)
+
+static void quiet(void)
+{
+    section = "errno";
+    static char large[100000];
+    struct sctp_sndrcvinfo info;
+    struct sctp_event_subscribe events = { .sctp_data_io_event = 1 };
+    struct sockaddr *all = NULL;
+    int l = -1, c = -1, s = -1, flags = 0;
+    struct sockaddr_in own = at("127.0.0.1", 0);
+    KEEPS(l = open_one());
+    own = listening(l);
+    KEEPS(c = open_one());
+    KEEPS(connect(c, as(&own), sizeof own));
+    KEEPS(s = accept(l, NULL, NULL));
+    KEEPS(set(s, SCTP_EVENTS, &events, sizeof events));
+    KEEPS(send(c, "x", 1, 0));
+    KEEPS(recv(s, large, sizeof large, 0));
+    KEEPS(sctp_sendmsg(c, "x", 1, NULL, 0, 0, 0, 0, 0, 0));
+    KEEPS(sctp_recvmsg(s, large, sizeof large, NULL, NULL, &info, &flags));
+    /* What comes is waited for. */
+    fflush(stdout);
+    if (!fork()) {
+        settle(50);
+        send(c, large, sizeof large, 0);
+        _exit(0);
+    }
+    KEEPS(recv(s, large, sizeof large, 0));
+    while (wait(NULL) > 0)
+        ;
+    KEEPS(sctp_getladdrs(c, 0, &all));
+    sctp_freeladdrs(all);
+    KEEPS(sctp_getpaddrs(c, 0, &all));
+    sctp_freepaddrs(all);
+    KEEPS(getpeername(c, as(&own), &(socklen_t){ sizeof own }));
+    KEEPS(shutdown(c, SHUT_WR));
+    KEEPS(close(c));
+    KEEPS(recv(s, large, sizeof large, 0));
+    KEEPS(close(s));
+    KEEPS(close(l));
+}
+
+int main(int count_of, char **arguments)
+{
+    port = count_of > 1 ? atoi(arguments[1]) : 5401;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGPIPE, note);
+    without();
+    failed();
+    over();
+    peeled();
+    quiet();
+    fprintf(stderr, "%d lines\n", count);
+    return 0;
+}

@@ -1,0 +1,102 @@
+//! Which of what programs remember of their sockets still holds.
+//!
+//! A program asks once where the messages of a socket go, or whether there is anything to wait for, and remembers the answer, since a request
+//! costs much more than a message. When that changes (the association ends, or takes no more messages), the socket gets another generation:
+//! a number in memory that all programs of the host can read, so that a comparison before each message costs no system call.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+
+use crate::control::{Generation, PLACES};
+
+/// The generations of all sockets of a host.
+pub struct Generations {
+    /// Programs read this memory.
+    memory: File,
+    /// What is handed to programs: the same memory, which cannot be written by this descriptor.
+    readable: File,
+    /// What is in the memory.
+    numbers: Mutex<Vec<u32>>,
+}
+
+impl Generations {
+    /// Of a host that begins.
+    ///
+    /// # Errors
+    /// The system has no memory, or no descriptor.
+    pub fn new() -> io::Result<Self> {
+        use rustix::fs::{MemfdFlags, memfd_create};
+        use std::os::fd::AsRawFd;
+        let memory: File = memfd_create("anabranch-generations", MemfdFlags::CLOEXEC)?.into();
+        let readable = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
+        // Another host's numbers are not taken for this one's.
+        let numbers = vec![std::process::id().wrapping_mul(0x9e37_79b9); PLACES];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
+        memory.write_all_at(&bytes, 0)?;
+        Ok(Self {
+            memory,
+            readable,
+            numbers: Mutex::new(numbers),
+        })
+    }
+
+    /// The generation of the socket with that number. Sockets may share a place, and ask oftener than they need then.
+    pub fn current(&self, socket: u32) -> Generation {
+        let place = socket % PLACES as u32;
+        let numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
+        let number = numbers[place as usize];
+        Generation { place, number }
+    }
+
+    /// What programs remember of that socket holds no more.
+    pub fn advance(&self, socket: u32) {
+        let place = socket as usize % PLACES;
+        let mut numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
+        numbers[place] = numbers[place].wrapping_add(1);
+        let at = 4 * place as u64;
+        if let Err(error) = self.memory.write_all_at(&numbers[place].to_ne_bytes(), at) {
+            tracing::warn!(%error, "programs may remember what does not hold");
+        }
+    }
+
+    /// The memory, for programs.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.readable.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(generations: &Generations, place: u32) -> u32 {
+        let mut bytes = [0; 4];
+        let at = 4 * u64::from(place);
+        generations.readable.read_exact_at(&mut bytes, at).unwrap();
+        u32::from_ne_bytes(bytes)
+    }
+
+    #[test]
+    fn a_new_generation_is_seen_by_programs_and_is_of_one_place() {
+        let generations = Generations::new().expect("memory");
+        let [first, other] = [3, 4].map(|it| generations.current(it));
+        assert_eq!(read(&generations, first.place), first.number);
+        generations.advance(3);
+        let next = generations.current(3);
+        assert_ne!(next, first);
+        assert_eq!(read(&generations, next.place), next.number);
+        assert_eq!(generations.current(4), other);
+        // Numbers of sockets go on behind the last place.
+        generations.advance(4 + PLACES as u32);
+        assert_ne!(generations.current(4), other);
+    }
+
+    #[test]
+    fn programs_cannot_write_it() {
+        let generations = Generations::new().expect("memory");
+        assert!(generations.readable.write_at(&[1; 4], 0).is_err());
+    }
+}
