@@ -323,6 +323,7 @@ fn sctp_endpoint(
         it.reconfiguration = true;
         it.accept_association_reset = false;
         it.zero_checksum = ZeroChecksum::Dtls;
+        it.over_dtls = true;
         it.outbound_streams = u16::MAX;
         it.inbound_streams = u16::MAX;
         // Priorities are weights (RFC 8831 §6.4): of the pieces of messages where the peer speaks I-DATA, else of messages.
@@ -337,4 +338,32 @@ fn sctp_endpoint(
     endpoint.listen(true);
     endpoint.set_max_associations(1);
     Ok(endpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8261 §6.1: INIT has no parameter of addresses, and none that says which kinds there are.
+    #[test]
+    fn an_init_inside_dtls_says_nothing_of_addresses() {
+        let secret = Secret::new([1; 32]);
+        let mut endpoint = sctp_endpoint(&Config::default(), &secret).unwrap();
+        endpoint.connect(0, &[THERE], SCTP_PORT).unwrap();
+        let mut packet = BytesMut::new();
+        endpoint.poll_outgoing(0, &mut packet).unwrap();
+        assert_eq!(packet[12], 1, "INIT");
+        let mut kinds = Vec::new();
+        let mut rest = &packet[32..];
+        while let &[high, low, long, short, ..] = rest {
+            kinds.push(u16::from_be_bytes([high, low]));
+            let length = usize::from(u16::from_be_bytes([long, short]));
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        let of_addresses = |kind: &u16| [5, 6, 11, 12].contains(kind);
+        assert!(
+            !kinds.is_empty() && !kinds.iter().any(of_addresses),
+            "{kinds:?}"
+        );
+    }
 }

@@ -79,7 +79,9 @@ fn all(
     cookie_preservative: Option<u32>,
 ) -> Parameters {
     let mut parameters = TlvWriter::new(room);
-    if let Some(families) = U16List::from_bytes(families.slice(HEADER..)) {
+    if !families.is_empty()
+        && let Some(families) = U16List::from_bytes(families.slice(HEADER..))
+    {
         let _ = parameters.push(&Parameter::SupportedAddressTypes(families));
     }
     offered.push(&mut parameters);
@@ -89,17 +91,20 @@ fn all(
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
     // Last, since they are the ones that may be too many.
-    push_addresses(&mut parameters, &config.addresses);
+    push_addresses(&mut parameters, config);
     parameters.finish()
 }
 
 /// The families of addresses that an endpoint which calls `remote` has, as the parameter that tells them (RFC 9260 §3.3.2.1.6): mostly there
-/// is no other.
+/// is no other. Empty inside DTLS.
 fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
     const KIND: u8 = kind::SUPPORTED_ADDRESS_TYPES as u8;
     const V4: u8 = kind::IPV4_ADDRESS as u8;
     const V6: u8 = kind::IPV6_ADDRESS as u8;
     let has = |is_of: fn(&IpAddr) -> bool| is_of(&remote) || config.addresses.iter().any(is_of);
+    if config.over_dtls {
+        return &[];
+    }
     match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
         (true, true) => &[0, KIND, 0, 8, 0, V4, 0, V6],
         (true, false) => &[0, KIND, 0, 6, 0, V4],
@@ -152,7 +157,7 @@ pub(crate) fn init_ack(
     if both.has(&AUTH) {
         push_auth(config, own, &mut parameters);
     }
-    push_addresses(&mut parameters, &config.addresses);
+    push_addresses(&mut parameters, config);
     for parameter in &offer.unrecognized {
         let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
     }
@@ -176,10 +181,10 @@ pub(crate) fn has_room_for_auth(config: &Config, own: Own, remote: IpAddr, cooki
 }
 
 /// The addresses of an endpoint with several; one with a single address is known by the packet's source
-/// (RFC 9260 §5.1.2 A).
-fn push_addresses(parameters: &mut TlvWriter, addresses: &[IpAddr]) {
-    if addresses.len() > 1 {
-        for &address in addresses {
+/// (RFC 9260 §5.1.2 A). Inside DTLS there are none (RFC 8261 §6.1).
+fn push_addresses(parameters: &mut TlvWriter, config: &Config) {
+    if config.addresses.len() > 1 && !config.over_dtls {
+        for &address in &config.addresses {
             // Never an IPv4-mapped IPv6 address (§3.3.2.1.2).
             let _ = parameters.push(&Parameter::address(address.to_canonical()));
         }
@@ -258,6 +263,13 @@ mod tests {
             (Some(v4), v6, &[kind::IPV4_ADDRESS, kind::IPV6_ADDRESS]),
         ] {
             let config = Config::default().with(|it| it.addresses = Vec::from_iter(ours));
+            let inside = config.clone().with(|it| it.over_dtls = true);
+            for preservative in [None, Some(5)] {
+                let said = init(&inside, OWN, remote, preservative).parameters;
+                let rest = preservative.map(Parameter::CookiePreservative);
+                let expected = Parameters::of(rest.as_slice());
+                assert_eq!(said.as_bytes(), expected.as_bytes(), "RFC 8261 §6.1");
+            }
             let told = Parameter::SupportedAddressTypes(U16List::of(kinds));
             let expected = Parameters::of(std::slice::from_ref(&told));
             let usual = init(&config, OWN, remote, None).parameters;
