@@ -6,6 +6,7 @@ mod handed;
 mod line;
 mod one;
 mod ready;
+mod refused;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +17,12 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
-use crate::dcep::{Dcep, Open};
+use crate::dcep::{Dcep, Open, is_open};
 use crate::discard::{Discard, Discards};
 use line::Line;
 use one::{Channel, Queued, State};
 use ready::Ready;
+use refused::Refusals;
 
 /// Stream 65,535 is not to be used (RFC 8832 §5: identifiers are below it).
 const MAX_STREAM: u16 = 65_534;
@@ -110,12 +112,15 @@ pub enum ChannelEvent {
 
 /// What an event holds beside its payload, about, bytes.
 const EVENT: usize = 64;
+/// What is kept of a channel that ended until that is polled, beside its names, about, bytes.
+const GONE: usize = 128;
 
 impl ChannelEvent {
     /// Memory that it holds until it is polled, about, bytes.
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Message(_, payload) => payload.len() + EVENT,
+            Self::Closed(_) => EVENT + GONE,
             _ => EVENT,
         }
     }
@@ -147,6 +152,14 @@ impl Limits {
     }
 }
 
+/// A channel that ended.
+#[derive(Debug)]
+struct Gone {
+    options: ChannelOptions,
+    /// Bytes of label and protocol, where the peer named them.
+    names: usize,
+}
+
 /// All channels of an association.
 #[derive(Debug)]
 pub struct Channels {
@@ -156,11 +169,15 @@ pub struct Channels {
     streams: Option<u16>,
     ended: bool,
     table: BTreeMap<u16, Channel>,
+    /// What was asked of channels that ended, until their end is polled.
+    gone: BTreeMap<ChannelId, Gone>,
     /// How many channels each stream carried before.
     turns: BTreeMap<u16, u32>,
     /// Streams that cannot be used again, since they were closed without a reset.
     spent: BTreeSet<u16>,
-    /// Bytes of the peer's labels and protocols.
+    /// Streams that are reset since what the peer opened there was refused.
+    refused: Refusals,
+    /// Bytes of the peer's labels and protocols, also of channels that ended and whose end was not polled.
     names: usize,
     /// Bytes of large messages of which the association has not sent all, with what it has sent of them.
     large: usize,
@@ -187,8 +204,10 @@ impl Channels {
             streams: None,
             ended: false,
             table: BTreeMap::new(),
+            gone: BTreeMap::new(),
             turns: BTreeMap::new(),
             spent: BTreeSet::new(),
+            refused: Refusals::default(),
             names: 0,
             large: 0,
             ready: Ready::default(),
@@ -203,7 +222,23 @@ impl Channels {
 
     /// The next event.
     pub fn poll_event(&mut self) -> Option<ChannelEvent> {
+        let event = self.take_event()?;
+        self.forget_polled(&event);
+        Some(event)
+    }
+
+    /// The next event, of which [`Channels::forget_polled`] is to be called once the user has polled it.
+    pub(crate) fn take_event(&mut self) -> Option<ChannelEvent> {
         self.events.pop_front()
+    }
+
+    /// The user polled this event: nothing is kept of a channel whose end it tells.
+    pub(crate) fn forget_polled(&mut self, event: &ChannelEvent) {
+        if let ChannelEvent::Closed(id) = event
+            && let Some(gone) = self.gone.remove(id)
+        {
+            self.names -= gone.names;
+        }
     }
 
     /// What the peer sent in vain.
@@ -256,6 +291,7 @@ impl Channels {
             && self.streams.is_none_or(|streams| stream < streams)
             && !self.table.contains_key(&stream)
             && !self.spent.contains(&stream)
+            && !self.refused.contains(stream)
     }
 
     fn free_stream(&self) -> Option<u16> {
@@ -272,9 +308,10 @@ impl Channels {
         self.table.get_mut(&id.stream).filter(|it| it.id == id)
     }
 
-    /// What was asked of the channel, by either end; `None` once it is closed.
+    /// What was asked of the channel, by either end; `None` once [`ChannelEvent::Closed`] was polled.
     pub fn options(&self, id: ChannelId) -> Option<&ChannelOptions> {
-        self.get(id).map(|channel| &channel.options)
+        let open = self.get(id).map(|channel| &channel.options);
+        open.or_else(|| self.gone.get(&id).map(|gone| &gone.options))
     }
 
     /// Queues a message.
@@ -368,6 +405,7 @@ impl Channels {
     /// The connection ended: every channel does.
     pub fn handle_end(&mut self) {
         self.ended = true;
+        self.refused.clear();
         while let Some((&stream, _)) = self.table.first_key_value() {
             self.end(stream);
         }
@@ -379,9 +417,13 @@ impl Channels {
             return;
         }
         if ppid == ppid::DCEP {
+            if is_open(&bytes) {
+                self.begin_again(stream);
+            }
             return match Dcep::decode(&bytes) {
                 Ok(Dcep::Open(open)) => self.on_open(stream, open),
                 Ok(Dcep::Ack) => self.on_ack(stream),
+                Err(_) if is_open(&bytes) => self.refuse(stream, Discard::Dcep),
                 Err(_) => self.discards.count(Discard::Dcep),
             };
         }
@@ -401,20 +443,24 @@ impl Channels {
         }
     }
 
-    /// DATA_CHANNEL_OPEN (RFC 8832 §6).
-    fn on_open(&mut self, stream: u16, open: Open) {
-        // The peer uses the stream again, so that it has carried out our reset, though its answer was lost.
-        let anew = |channel: &Channel| channel.reset_in && channel.reset_asked;
-        if self.table.get(&stream).is_some_and(anew) {
+    /// The peer opens something on the stream. Where it has reset its half, it has carried out our reset, too, though its answer was lost.
+    fn begin_again(&mut self, stream: u16) {
+        let again = |channel: &Channel| channel.reset_in && channel.reset_asked;
+        if self.table.get(&stream).is_some_and(again) {
             self.handle_reset_done(stream);
         }
+        self.refused.begin_again(stream);
+    }
+
+    /// DATA_CHANNEL_OPEN (RFC 8832 §6).
+    fn on_open(&mut self, stream: u16, open: Open) {
         let theirs = stream % 2 != self.role.parity();
         if !theirs || !self.usable(stream) {
-            return self.discards.count(Discard::OpenRefused);
+            return self.refuse(stream, Discard::OpenRefused);
         }
         let names = open.label.len() + open.protocol.len();
         if self.table.len() >= self.limits.max_channels || self.names + names > MAX_NAMES {
-            return self.discards.count(Discard::TooManyChannels);
+            return self.refuse(stream, Discard::TooManyChannels);
         }
         self.names += names;
         let id = self.name(stream);
@@ -465,10 +511,12 @@ impl Channels {
             self.list(stream);
             self.end_if_reset(stream);
         }
+        self.refused.handle_reset(stream);
     }
 
     /// The peer carried out our reset of the stream.
     pub fn handle_reset_done(&mut self, stream: u16) {
+        self.refused.handle_reset_done(stream);
         let channel = self.table.get_mut(&stream);
         if let Some(channel) = channel.filter(|it| it.reset_asked) {
             channel.reset_out = true;
@@ -478,6 +526,10 @@ impl Channels {
 
     /// The peer refused our reset of the stream: the channel ends here, and the stream cannot be used again.
     pub fn handle_reset_refused(&mut self, stream: u16) {
+        if self.refused.contains(stream) {
+            self.spent.insert(stream);
+            self.refused.forget(stream);
+        }
         if self.table.get(&stream).is_some_and(|it| it.reset_asked) {
             self.spent.insert(stream);
             self.end(stream);
@@ -489,11 +541,11 @@ impl Channels {
         self.table.keys().copied().collect()
     }
 
-    /// The peer reset all its streams: those that have channels of which that was not told before. A request of a few bytes costs as much
-    /// once for each channel.
+    /// The peer reset all its streams: those that have channels, or whose DATA_CHANNEL_OPEN was refused, of which that was not told before.
+    /// A request of a few bytes costs as much once for each.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
         let streams = std::mem::take(&mut self.ready.unreset);
-        streams.into_iter().collect()
+        streams.into_iter().chain(self.refused.unreset()).collect()
     }
 
     /// There are more streams outwards and inwards.
@@ -525,9 +577,13 @@ impl Channels {
             }
             // A name is used once, also where there was no reset: the stream may not have been agreed on, and be added later.
             *self.turns.entry(stream).or_default() += 1;
-            self.names -= channel.names;
             self.large -= channel.handed.large();
             self.events.push_back(ChannelEvent::Closed(channel.id));
+            let gone = Gone {
+                options: channel.options,
+                names: channel.names,
+            };
+            self.gone.insert(channel.id, gone);
         }
     }
 }

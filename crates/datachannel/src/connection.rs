@@ -212,6 +212,7 @@ impl Connection {
         let event = self.events.pop_front()?;
         if let Event::Channel(event) = &event {
             self.unread -= event.held();
+            self.channels.forget_polled(event);
         }
         Some(event)
     }
@@ -252,7 +253,7 @@ impl Connection {
         self.drive(now);
     }
 
-    /// The channels, to ask what they are.
+    /// The channels, to ask what they are. What was asked of one is answered until its end is polled.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }

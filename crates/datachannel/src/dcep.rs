@@ -64,6 +64,11 @@ pub enum DcepError {
     Utf8(&'static str),
 }
 
+/// Whether a message is a DATA_CHANNEL_OPEN, well-formed or not.
+pub(crate) fn is_open(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&OPEN)
+}
+
 impl Dcep {
     /// Reads a message.
     ///

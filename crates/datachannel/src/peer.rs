@@ -78,18 +78,17 @@ impl PeerConnection {
     /// # Errors
     /// It cannot be opened.
     pub fn open(&self, options: ChannelOptions) -> Result<DataChannel, OpenError> {
-        self.shared
-            .open(options)
-            .map(|id| DataChannel::new(Arc::clone(&self.shared), id))
+        let id = self.shared.open(options.clone())?;
+        Ok(DataChannel::new(Arc::clone(&self.shared), id, options))
     }
 
     /// The next channel that the peer opened; `None` once the connection ended. Cancel-safe.
     pub async fn incoming(&self) -> Option<DataChannel> {
-        let id = self
+        let (id, options) = self
             .shared
             .wait(&self.shared.news.incoming, State::next_incoming)
             .await?;
-        Some(DataChannel::new(Arc::clone(&self.shared), id))
+        Some(DataChannel::new(Arc::clone(&self.shared), id, options))
     }
 
     /// Waits until channels can be used.

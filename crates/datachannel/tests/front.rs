@@ -150,6 +150,11 @@ impl Client {
         self.connection.send(now, id, payload.into()).unwrap();
     }
 
+    fn has(&self, event: &ChannelEvent) -> bool {
+        let of_channels = |it: &Event| matches!(it, Event::Channel(it) if it == event);
+        self.events.iter().any(of_channels)
+    }
+
     fn messages(&self, id: ChannelId) -> Vec<&Payload> {
         let of = |event| match event {
             &Event::Channel(ChannelEvent::Message(of, ref payload)) if of == id => Some(payload),
@@ -243,6 +248,38 @@ async fn whoever_waits_hears_of_the_end() {
     };
     beside(&mut client, all).await;
     assert!(peer.open(ChannelOptions::new("")).is_err());
+}
+
+/// What was asked of a channel is known also where it ended before anybody took it: by the end of the connection, or by its opener.
+#[tokio::test]
+async fn a_channel_that_ended_before_it_was_taken() {
+    for whole in [true, false] {
+        let (mut client, peer) = Client::connect().await;
+        let asked = ChannelOptions::new("label")
+            .with_protocol("protocol")
+            .with_ordered(false)
+            .with_priority(512);
+        let now = client.now();
+        let id = client.connection.open(now, asked.clone()).unwrap();
+        client
+            .until(|client| client.has(&ChannelEvent::Opened(id)))
+            .await;
+        let now = client.now();
+        match whole {
+            true => client.connection.close(now),
+            false => client.connection.close_channel(now, id),
+        }
+        if whole {
+            beside(&mut client, peer.closed()).await;
+        } else {
+            client
+                .until(|client| client.has(&ChannelEvent::Closed(id)))
+                .await;
+        }
+        let channel = beside(&mut client, peer.incoming()).await.unwrap();
+        assert_eq!((channel.label(), channel.options()), ("label", &asked));
+        assert_eq!(channel.recv().await, None);
+    }
 }
 
 /// A channel that nobody reads keeps nobody from hearing of the end. What came before can still be read.

@@ -16,6 +16,7 @@ use world::{SECOND, World};
 #[derive(Default)]
 struct Sink {
     taken: Vec<Outgoing>,
+    resets: Vec<u16>,
     full: bool,
 }
 
@@ -34,7 +35,12 @@ impl Carrier for Sink {
         Ok(())
     }
 
-    fn reset(&mut self, _stream: u16) -> Result<(), NoReset> {
+    fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
+        // As an association with 1,000 streams.
+        if stream >= 1_000 {
+            return Err(NoReset);
+        }
+        self.resets.push(stream);
         Ok(())
     }
 }
@@ -98,6 +104,12 @@ fn dcep_that_cannot_be_read() {
     for bytes in &bad {
         channels.handle_message(0, DCEP, bytes.clone());
     }
+    // One reset answers all of them (RFC 8832 §6), and frees the stream.
+    let mut sink = Sink::default();
+    channels.pump(0, &mut sink);
+    assert_eq!(sink.resets, [0]);
+    channels.handle_reset_done(0);
+    channels.handle_reset(0);
     let expected = BTreeMap::from([(Discard::Dcep, bad.len() as u64)]);
     assert_eq!(counts(&channels), expected);
     assert!(events(&mut channels).is_empty() && channels.streams().is_empty());
@@ -114,7 +126,7 @@ fn dcep_where_it_does_not_belong() {
     let mut channels = server(|_| ());
     let mut sink = Sink::default();
     let own = channels.open(ChannelOptions::new("ours")).unwrap();
-    for stream in [1, 3, 999, 1_000, 1_002, 65_534, 65_535] {
+    for stream in [3, 999, 1_000, 1_002, 65_534, 65_535] {
         channels.handle_message(stream, DCEP, open(0, [1, 1], b"ab"));
     }
     channels.handle_message(0, DCEP, open(0, [1, 1], b"ab"));
@@ -124,12 +136,14 @@ fn dcep_where_it_does_not_belong() {
     }
     channels.handle_message(own.stream(), DCEP, Bytes::from_static(&[2]));
     channels.handle_message(own.stream(), DCEP, Bytes::from_static(&[2]));
-    let expected = [(Discard::OpenRefused, 8), (Discard::AckUnexpected, 4)];
+    let expected = [(Discard::OpenRefused, 7), (Discard::AckUnexpected, 4)];
     assert_eq!(counts(&channels), BTreeMap::from(expected));
     channels.pump(0, &mut sink);
     let answers = sink.taken.iter().filter(|it| it.payload[..] == [2]);
     assert_eq!(answers.map(|it| it.stream).collect::<Vec<_>>(), [0]);
-    // The first stands.
+    // What was opened twice is closed, and what is no stream of the peer's is reset (RFC 8832 §6): each once.
+    sink.resets.sort_unstable();
+    assert_eq!(sink.resets, [0, 3, 999]);
     let found = events(&mut channels);
     let [ChannelEvent::Incoming(id), ChannelEvent::Opened(_)] = found[..] else {
         panic!("{found:?}")

@@ -69,6 +69,45 @@ fn channels_from_either_side() {
     }
 }
 
+/// RFC 8832 §6: a DATA_CHANNEL_OPEN that is refused draws a reset of its stream, by which the opener hears of it. The stream can be used
+/// once more.
+#[test]
+fn a_refused_channel_is_closed_at_its_opener() {
+    let few = Config::default().with(|it| it.max_channels = 2);
+    let mut world = World::of(1, 0, &few, |offer| offer).connect();
+    let now = world.now;
+    let ids: Vec<_> = (0..5)
+        .map(|_| world.ends[1].open(now, ChannelOptions::new("")).unwrap())
+        .collect();
+    world.run(SECOND);
+    for (number, &id) in ids.iter().enumerate() {
+        let opened = world.has(1, ChannelEvent::Opened(id));
+        let closed = world.has(1, ChannelEvent::Closed(id));
+        assert_eq!((opened, closed), (number < 2, number >= 2), "{number}");
+    }
+    let resets = world.ends[0].channels().discards();
+    assert_eq!(resets.of(Discard::TooManyChannels), 3);
+    let now = world.now;
+    world.ends[1].close_channel(now, ids[0]);
+    world.run(SECOND);
+    world.events = Default::default();
+    let now = world.now;
+    let again = world.ends[1].open(now, ChannelOptions::new("")).unwrap();
+    world.run(SECOND);
+    assert!(world.has(1, ChannelEvent::Opened(again)));
+    // The last of them to fail: its stream is free at both ends.
+    let now = world.now;
+    world.ends[1].close_channel(now, again);
+    world.run(SECOND);
+    for _ in 0..2 {
+        let now = world.now;
+        world.ends[1].open(now, ChannelOptions::new("")).unwrap();
+    }
+    world.run(SECOND);
+    let refused = world.ends[0].channels().discards();
+    assert_eq!(refused.of(Discard::TooManyChannels), 4);
+}
+
 /// Nothing of what is said is to be seen on the wire, nor is there SCTP outside of DTLS.
 #[test]
 fn nothing_travels_in_the_clear() {

@@ -29,6 +29,7 @@ impl Channels {
             }
         }
         self.reset_closing(carrier);
+        self.reset_refused(carrier);
         self.take_turns(now);
     }
 

@@ -4,7 +4,7 @@ use anabranch_sctp::{MessageBytes, ReconfigOutcome, StreamDirection};
 
 use super::*;
 use crate::channel::ppid;
-use crate::dcep::Dcep;
+use crate::dcep::is_open;
 
 impl Connection {
     /// Lets each layer take what the others have for it, until nothing moves.
@@ -175,7 +175,7 @@ impl Connection {
 
     /// Makes events of what channels tell.
     fn collect(&mut self) {
-        while let Some(event) = self.channels.poll_event() {
+        while let Some(event) = self.channels.take_event() {
             self.unread += event.held();
             self.events.push_back(Event::Channel(event));
         }
@@ -259,7 +259,7 @@ fn streams_of(packet: &[u8]) -> impl Iterator<Item = u16> {
     std::iter::from_fn(chunk).flatten()
 }
 
-/// Whether a message is a DATA_CHANNEL_OPEN.
+/// Whether a message is a DATA_CHANNEL_OPEN, well-formed or not.
 fn opens(ppid: u32, bytes: &Bytes) -> bool {
-    ppid == ppid::DCEP && matches!(Dcep::decode(bytes), Ok(Dcep::Open(_)))
+    ppid == ppid::DCEP && is_open(bytes)
 }

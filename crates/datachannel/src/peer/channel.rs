@@ -19,18 +19,13 @@ pub struct DataChannel {
 }
 
 impl DataChannel {
-    pub(super) fn new(shared: Arc<Held>, id: ChannelId) -> Self {
-        let (options, news) = shared.with(|state| {
-            let options = state.connection.channels().options(id).cloned();
-            let news = state.inboxes.get(&id).map(|it| Arc::clone(&it.news));
-            (options, news)
-        });
+    pub(super) fn new(shared: Arc<Held>, id: ChannelId, options: ChannelOptions) -> Self {
+        let news = shared.with(|state| state.inboxes.get(&id).map(|it| Arc::clone(&it.news)));
         Self {
             shared,
             id,
+            options,
             news: news.unwrap_or_default(),
-            // It may be closed already.
-            options: options.unwrap_or_else(|| ChannelOptions::new("")),
         }
     }
 

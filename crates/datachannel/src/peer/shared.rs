@@ -20,6 +20,11 @@ const MESSAGE: usize = 64;
 /// What a channel holds that nobody has taken, about, bytes: its inbox, and what wakes who reads it.
 const INCOMING: usize = 320;
 
+/// What a channel that nobody has taken holds, about, bytes.
+fn held_by(options: &ChannelOptions) -> usize {
+    INCOMING + options.label.len() + options.protocol.len()
+}
+
 /// What a handle reads of its channel.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
@@ -51,7 +56,8 @@ pub(super) struct News {
 pub(super) struct State {
     pub(super) connection: Connection,
     pub(super) inboxes: BTreeMap<ChannelId, Inbox>,
-    incoming: VecDeque<ChannelId>,
+    /// Channels that the peer opened and nobody has taken, with what was asked of them: they may have ended.
+    incoming: VecDeque<(ChannelId, ChannelOptions)>,
     unread: usize,
     connected: bool,
     reason: Option<Closed>,
@@ -63,11 +69,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn next_incoming(&mut self) -> Poll<Option<ChannelId>> {
+    pub(super) fn next_incoming(&mut self) -> Poll<Option<(ChannelId, ChannelOptions)>> {
         match self.incoming.pop_front() {
-            Some(id) => {
-                self.unread -= INCOMING;
-                Poll::Ready(Some(id))
+            Some(taken) => {
+                self.unread -= held_by(&taken.1);
+                Poll::Ready(Some(taken))
             }
             None if self.reason.is_some() => Poll::Ready(None),
             None => Poll::Pending,
@@ -161,8 +167,11 @@ impl State {
             ChannelEvent::Incoming(id) => {
                 let inbox = self.inboxes.entry(id).or_default();
                 inbox.opened = true;
-                self.incoming.push_back(id);
-                self.unread += INCOMING;
+                let options = self.connection.channels().options(id).cloned();
+                // It is answered: its end is polled later.
+                let options = options.unwrap_or_else(|| ChannelOptions::new(""));
+                self.unread += held_by(&options);
+                self.incoming.push_back((id, options));
                 self.wake(|news| &news.incoming);
             }
             ChannelEvent::Opened(id) => self.inbox(id, |inbox| inbox.opened = true),

@@ -1,0 +1,111 @@
+//! A DATA_CHANNEL_OPEN that is refused or malformed: the stream is reset, which tells the peer that its channel failed (RFC 8832 §6).
+//!
+//! A stream without a channel is held here until both ends have reset it: as long as it is, nothing is opened on it. There is at most one
+//! entry of a few bytes for each stream, and at most one reset of it under way, however many messages the peer sends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Channels, State};
+use crate::carrier::Carrier;
+use crate::discard::Discard;
+
+/// How far the resets of a stream are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resets {
+    asked: bool,
+    out: bool,
+    r#in: bool,
+}
+
+/// Streams whose DATA_CHANNEL_OPEN was refused.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    streams: BTreeMap<u16, Resets>,
+    /// Those whose reset the carrier was not asked for.
+    due: BTreeSet<u16>,
+}
+
+impl Refusals {
+    pub(super) fn contains(&self, stream: u16) -> bool {
+        self.streams.contains_key(&stream)
+    }
+
+    /// The streams that the peer has not reset.
+    pub(super) fn unreset(&self) -> impl Iterator<Item = u16> + '_ {
+        let unreset = self.streams.iter().filter(|(_, resets)| !resets.r#in);
+        unreset.map(|(&stream, _)| stream)
+    }
+
+    fn add(&mut self, stream: u16) {
+        if !self.contains(stream) {
+            self.streams.insert(stream, Resets::default());
+            self.due.insert(stream);
+        }
+    }
+
+    pub(super) fn forget(&mut self, stream: u16) {
+        self.streams.remove(&stream);
+        self.due.remove(&stream);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.streams.clear();
+        self.due.clear();
+    }
+
+    /// The peer reset the stream.
+    pub(super) fn handle_reset(&mut self, stream: u16) {
+        self.change(stream, |resets| resets.r#in = true);
+    }
+
+    /// The peer carried out our reset.
+    pub(super) fn handle_reset_done(&mut self, stream: u16) {
+        self.change(stream, |resets| resets.out = resets.asked);
+    }
+
+    /// The peer uses the stream again though its answer to our reset was lost: both ends have reset it.
+    pub(super) fn begin_again(&mut self, stream: u16) {
+        if self.streams.get(&stream).is_some_and(|it| it.r#in) {
+            self.handle_reset_done(stream);
+        }
+    }
+
+    fn change(&mut self, stream: u16, change: impl FnOnce(&mut Resets)) {
+        if let Some(resets) = self.streams.get_mut(&stream) {
+            change(resets);
+            if resets.out && resets.r#in {
+                self.forget(stream);
+            }
+        }
+    }
+}
+
+impl Channels {
+    /// Refuses a DATA_CHANNEL_OPEN: the channel that the stream has is closed, and a stream without one is reset. No
+    /// DATA_CHANNEL_ACK is sent.
+    pub(super) fn refuse(&mut self, stream: u16, reason: Discard) {
+        self.discards.count(reason);
+        match self.table.get_mut(&stream) {
+            Some(channel) => {
+                channel.state = State::Closing;
+                self.list(stream);
+            }
+            // The peer denied a reset of it before.
+            None if self.spent.contains(&stream) => {}
+            None => self.refused.add(stream),
+        }
+    }
+
+    /// Asks the carrier for the resets of refused streams. One that it cannot reset is not held: the peer cannot be told.
+    pub(super) fn reset_refused(&mut self, carrier: &mut impl Carrier) {
+        if self.streams.is_none() {
+            return;
+        }
+        while let Some(stream) = self.refused.due.pop_first() {
+            match carrier.reset(stream) {
+                Ok(()) => self.refused.change(stream, |resets| resets.asked = true),
+                Err(_) => self.refused.forget(stream),
+            }
+        }
+    }
+}
