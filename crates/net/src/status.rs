@@ -126,10 +126,10 @@ impl Status {
     }
 
     pub(crate) fn of(association: &Association) -> Self {
-        let paths: Vec<PathStatus> = association
-            .paths()
-            .iter()
-            .map(|(_, entry)| PathStatus {
+        let all = association.paths();
+        let path = |id| {
+            let entry = all.get(id);
+            PathStatus {
                 address: entry.path().remote,
                 local: entry.path().local,
                 udp_port: entry.udp_port(),
@@ -142,10 +142,12 @@ impl Status {
                 mtu: entry.max_packet(),
                 error_count: entry.error_count(),
                 bytes_sent: entry.bytes_sent(),
-            })
-            .collect();
-        let primary = usize::from(association.paths().primary().0);
-        let in_use = usize::from(association.paths().choose_for_new_data().0);
+            }
+        };
+        // An address that turned out not to be the peer's is none of its paths.
+        let theirs = all.iter().filter(|(_, entry)| !entry.is_disowned());
+        let paths = theirs.map(|(id, _)| path(id)).collect();
+        let [primary, in_use] = [all.primary(), all.choose_for_new_data()].map(path);
         Self {
             state: association.state(),
             peer_port: association.remote_port(),
@@ -155,8 +157,8 @@ impl Status {
             instrms: association.inbound_streams(),
             outstrms: association.outbound_streams(),
             fragmentation_point: association.fragmentation_point(),
-            primary: paths[primary].clone(),
-            in_use: paths[in_use].clone(),
+            primary,
+            in_use,
             paths,
             streams_in_use: association.streams_in_use(),
             counters: association.stats(),

@@ -180,6 +180,11 @@ impl PathEntry {
         self.verified && self.state != PathState::Unconfirmed
     }
 
+    /// Whether the address turned out not to be the peer's, or is no longer: nothing goes there.
+    pub fn is_disowned(&self) -> bool {
+        self.disowned
+    }
+
     /// Takes a round-trip measurement, by DATA or HEARTBEAT.
     pub fn measure_rtt(&mut self, now: Nanos, id: PathId, rtt: Nanos, trace: &mut Trace) {
         self.rto.measure(rtt);
