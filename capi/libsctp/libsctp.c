@@ -368,16 +368,17 @@ int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *fro
             found |= SCTP_RECVV_NXTINFO;
         }
     }
+    /* Where there is no room for both, that of the next message is given, as by Linux's library. */
+    if (found == SCTP_RECVV_RN && info_length && *info_length < sizeof both)
+        found = SCTP_RECVV_NXTINFO;
     const void *value = found == SCTP_RECVV_NXTINFO ? (void *)&both.recvv_nxtinfo : (void *)&both;
-    socklen_t size = found == SCTP_RECVV_RN ? sizeof both : found & SCTP_RECVV_RCVINFO ? sizeof both.recvv_rcvinfo : sizeof both.recvv_nxtinfo;
+    socklen_t size = found == SCTP_RECVV_RN ? sizeof both : found == SCTP_RECVV_RCVINFO ? sizeof both.recvv_rcvinfo : sizeof both.recvv_nxtinfo;
     if (found == SCTP_RECVV_NOINFO || !info || !info_length || *info_length < size) {
         found = SCTP_RECVV_NOINFO;
-        size = 0;
     } else {
         memcpy(info, value, size);
-    }
-    if (info_length)
         *info_length = size;
+    }
     if (kind)
         *kind = found;
     return (int)length;

@@ -6,8 +6,11 @@
 
 #include <sys/types.h>
 
-#include <netinet/in.h>
 #include <sys/socket.h>
+/* Both have the same structs: a program that has those of the kernel keeps them. */
+#ifndef _LINUX_IN_H
+#include <netinet/in.h>
+#endif
 #include <sys/uio.h>
 
 #include <linux/sctp.h>
@@ -15,6 +18,24 @@
 #ifndef SOL_SCTP
 #define SOL_SCTP 132
 #endif
+
+/* What there is, by the names that Linux's header has for it. */
+#define HAVE_SCTP
+#define HAVE_KERNEL_SCTP
+#define HAVE_SCTP_MULTIBUF
+#define HAVE_SCTP_NOCONNECT
+#define HAVE_SCTP_PRSCTP
+#define HAVE_SCTP_ADDIP
+#define HAVE_SCTP_CANSET_PRIMARY
+#define HAVE_SCTP_STREAM_RESET_EVENT 1
+#define HAVE_SCTP_STREAM_RECONFIG 1
+#define HAVE_SCTP_PEELOFF_FLAGS 1
+#define HAVE_SCTP_PDAPI_EVENT_PDAPI_STREAM 1
+#define HAVE_SCTP_PDAPI_EVENT_PDAPI_SEQ 1
+#define HAVE_SCTP_SENDV 1
+#define HAVE_SCTP_AUTH_NO_AUTH 1
+#define HAVE_SCTP_SPP_IPV6_FLOWLABEL 1
+#define HAVE_SCTP_SPP_DSCP 1
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,247 @@
+//! The functional tests of lksctp-tools, from Debian's source package: it is fetched when the test runs, and built against the header and library of
+//! this stack.
+
+mod common;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use common::{library, libsctp, run_with, text};
+
+/// The version of the package.
+const VERSION: &str = "1.0.19+dfsg-2";
+
+/// Those that are built for IPv6, too.
+const V6: [&str; 10] = [
+    "test_basic",
+    "test_sockopt",
+    "test_fragments",
+    "test_inaddr_any",
+    "test_peeloff",
+    "test_timetolive",
+    "test_sctp_sendrecvmsg",
+    "test_sctp_sendvrecvv",
+    "test_getname",
+    "test_tcp_style",
+];
+
+/// Those that need not end well; docs/SOCKETS.md has the reasons.
+const OTHERWISE: [&str; 4] = [
+    "test_sctp_sendrecvmsg",
+    "test_sctp_sendrecvmsg_v6",
+    "test_timetolive",
+    "test_timetolive_v6",
+];
+
+/// Those that take for granted that what goes over the loopback interface is there when the call returns that sends it. It is a moment later here, so
+/// that they are begun once more where it was not.
+const AT_ONCE: [&str; 5] = [
+    "test_1_to_1_nonblock",
+    "test_assoc_abort",
+    "test_assoc_shutdown",
+    "test_peeloff",
+    "test_peeloff_v6",
+];
+/// How often.
+const ATTEMPTS: usize = 40;
+
+/// How many builds there are.
+const ALL: usize = 43;
+/// How long one may take; two of them wait for seconds.
+const LIMIT: &str = "120";
+/// Memory of `malloc` is zeros: one of the tests takes it for an address that nothing was written to.
+const ZEROS: &str = "GLIBC_TUNABLES=glibc.malloc.perturb=255:glibc.malloc.tcache_count=0";
+/// How many run at a time: they wait much.
+const THREADS: usize = 4;
+
+fn tool(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.output() {
+        Err(error) => Err(format!("{name}: {error}")),
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{name}: {}", text(&output).trim())),
+    }
+}
+
+/// The package archive of this system, as one of sources.
+fn sources() -> Result<String, String> {
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let release = read(Path::new("/etc/os-release"));
+    let codename = release
+        .lines()
+        .find_map(|it| it.strip_prefix("VERSION_CODENAME="));
+    let codename = codename.ok_or("not Debian: /etc/os-release has no VERSION_CODENAME")?;
+    let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
+    let parts = fs::read_dir("/etc/apt/sources.list.d")
+        .into_iter()
+        .flatten();
+    files.extend(parts.flatten().map(|it| it.path()));
+    let mut found = String::new();
+    for file in files {
+        let all = read(&file);
+        match file.extension().and_then(|it| it.to_str()) {
+            Some("sources") => {
+                let stanzas = all.split("\n\n").filter(|it| it.contains(codename));
+                found.extend(
+                    stanzas.map(|it| it.replace("Types: deb\n", "Types: deb-src\n") + "\n\n"),
+                );
+            }
+            Some("list") => {
+                let lines = all.lines().filter(|it| it.contains(codename));
+                let lines = lines.filter_map(|it| it.strip_prefix("deb "));
+                found.extend(lines.map(|it| format!("deb-src {it}\n")));
+            }
+            _ => (),
+        }
+    }
+    match found.contains("deb-src") {
+        true => Ok(found),
+        false => Err(format!("no package archive of {codename} in /etc/apt")),
+    }
+}
+
+/// The unpacked package: fetched once for a target directory, with lists of apt's own, so that nothing of the system changes.
+fn package() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lksctp-tools-{VERSION}"));
+    let unpacked = folder.join("unpacked");
+    if unpacked.join("src/func_tests").is_dir() {
+        return Ok(unpacked);
+    }
+    let sources = sources()?;
+    let said = |error: std::io::Error| error.to_string();
+    let fresh = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).map_err(said)?;
+    let at = fresh.path();
+    for part in [
+        "parts",
+        "lists/partial",
+        "cache/archives/partial",
+        "unpacked",
+    ] {
+        fs::create_dir_all(at.join(part)).map_err(said)?;
+    }
+    let name = if sources.contains("Types:") {
+        "here.sources"
+    } else {
+        "here.list"
+    };
+    fs::write(at.join("parts").join(name), sources).map_err(said)?;
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.current_dir(at)
+            .args(["-qq", "-o", "APT::Sandbox::User=root"]);
+        for (option, value) in [
+            ("Dir::Etc::SourceList", "/dev/null".into()),
+            ("Dir::Etc::SourceParts", at.join("parts")),
+            ("Dir::State::Lists", at.join("lists")),
+            ("Dir::Cache", at.join("cache")),
+        ] {
+            apt.arg("-o").arg(format!("{option}={}", value.display()));
+        }
+        tool(apt.args(arguments))
+    };
+    apt(&["update"])?;
+    apt(&[
+        "source",
+        "--download-only",
+        &format!("lksctp-tools={VERSION}"),
+    ])?;
+    let unpack = "tar -xf *.orig.tar.* --strip-components=1 -C unpacked";
+    tool(Command::new("sh").current_dir(at).args(["-c", unpack]))?;
+    // Whichever test is the first.
+    let _ = fs::create_dir_all(&folder);
+    let _ = fs::rename(at.join("unpacked"), &unpacked);
+    Ok(unpacked)
+}
+
+/// Builds each, by its name.
+fn build(package: &Path, into: &Path) -> Vec<(String, PathBuf)> {
+    let header = into.join("netinet");
+    fs::create_dir(&header).expect("a directory");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("libsctp/sctp.h");
+    fs::copy(own, header.join("sctp.h")).expect("the header");
+    let source = package.join("src");
+    let tests = fs::read_dir(source.join("func_tests")).expect("the tests");
+    let names = tests
+        .flatten()
+        .filter_map(|it| it.file_name().into_string().ok());
+    let names = names.filter_map(|it| Some(it.strip_suffix(".c")?.to_owned()));
+    let mut all: Vec<_> = names.map(|it| (it.clone(), it, &[][..])).collect();
+    let v6 = V6.map(|it| (format!("{it}_v6"), it.to_owned(), &["-DTEST_V6=1"][..]));
+    all.extend(v6);
+    let built = |(name, file, arguments): (String, String, &[&str])| {
+        let program = into.join(&name);
+        let cc = tool(
+            Command::new("cc")
+                .args(["-O2", "-fno-strict-aliasing", "-w", "-o"])
+                .arg(&program)
+                .arg("-I")
+                .arg(into)
+                .arg("-I")
+                .arg(source.join("testlib"))
+                .args(arguments)
+                .arg(source.join(format!("func_tests/{file}.c")))
+                .arg(source.join("testlib/sctputil.c"))
+                .arg(libsctp())
+                .arg("-lpthread"),
+        );
+        cc.unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, program)
+    };
+    all.into_iter().map(built).collect()
+}
+
+#[test]
+fn lksctp_tools_own_tests_end_well() {
+    let package = match package() {
+        Ok(package) => package,
+        Err(reason) => {
+            eprintln!("left out: the source package of lksctp-tools {VERSION}: {reason}");
+            return;
+        }
+    };
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut all = build(&package, folder.path());
+    assert_eq!(all.len(), ALL);
+    if TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("left out: those of IPv6, which is not there");
+        all.retain(|(name, _)| !name.ends_with("_v6"));
+    }
+    all.retain(|(name, _)| !OTHERWISE.contains(&name.as_str()));
+    let left = Mutex::new(all);
+    let next = || left.lock().expect("no panic").pop();
+    let wrong = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((name, program)) = next() {
+            let attempts = if AT_ONCE.contains(&name.as_str()) {
+                ATTEMPTS
+            } else {
+                1
+            };
+            let mut results = (0..attempts).map(|_| {
+                let mut command = Command::new("env");
+                command.args([ZEROS, "timeout", "--signal=KILL", LIMIT]);
+                run_with(command.arg(&program), &[library(), libsctp()])
+            });
+            let mut last = None;
+            if results.any(|it| last.insert(it).status.success()) {
+                continue;
+            }
+            let said = last.as_ref().map(text).unwrap_or_default();
+            let end: Vec<_> = said.lines().rev().take(3).collect();
+            wrong
+                .lock()
+                .expect("no panic")
+                .push(format!("{name}: {end:?}"));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(work);
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
