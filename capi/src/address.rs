@@ -3,6 +3,26 @@
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
+use crate::memory;
+
+/// The most bytes of an address: struct sockaddr_storage.
+const MOST: usize = size_of::<libc::sockaddr_storage>();
+
+/// The address that a program gives with a call that asks the host.
+///
+/// # Safety
+/// As [`memory::read`].
+pub unsafe fn given(at: *const c_void, length: libc::socklen_t) -> Result<SocketAddr, c_int> {
+    let room = length as usize;
+    if room > MOST {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { memory::read(at, room) }?;
+    // SAFETY: so many bytes are there.
+    unsafe { read(bytes.as_ptr().cast(), room) }.map(|(address, _)| address)
+}
+
 /// The address at `at`, and its length.
 ///
 /// # Safety
@@ -11,7 +31,7 @@ pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize)
     if room < 2 {
         return Err(libc::EINVAL);
     }
-    if at.is_null() {
+    if memory::is_nobodys(at, room) {
         return Err(libc::EFAULT);
     }
     // SAFETY: two bytes are there.
@@ -85,16 +105,48 @@ pub fn bytes(address: SocketAddr) -> Vec<u8> {
 
 /// Writes bytes as `getsockname` writes an address: as many as there is room for, and the whole length.
 ///
+/// # Errors
+/// EFAULT, EINVAL.
+///
+/// # Safety
+/// As [`memory::write`] of `at` and `length`.
+pub unsafe fn write(
+    bytes: &[u8],
+    at: *mut c_void,
+    length: *mut libc::socklen_t,
+) -> Result<(), c_int> {
+    // SAFETY: as the caller promises.
+    let room = unsafe { memory::read(length.cast(), size_of::<libc::socklen_t>()) }?;
+    let room = room.try_into().map_or(0, c_int::from_ne_bytes);
+    let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
+    let whole = bytes.len() as libc::socklen_t;
+    // SAFETY: as the caller promises.
+    unsafe {
+        memory::write(&bytes[..room.min(bytes.len())], at)?;
+        memory::write(&whole.to_ne_bytes(), length.cast())
+    }
+}
+
+/// As [`write`], with a message: no more is looked at than whether any process could have the bytes, and null pointers are let pass.
+///
 /// # Safety
 /// Where `at` and `length` are not null, `*length` bytes can be written at `at`.
-pub unsafe fn write(bytes: &[u8], at: *mut c_void, length: *mut libc::socklen_t) {
+pub unsafe fn write_with_message(
+    bytes: &[u8],
+    at: *mut c_void,
+    length: *mut libc::socklen_t,
+) -> Result<(), c_int> {
     if at.is_null() || length.is_null() {
-        return;
+        return Ok(());
+    }
+    if memory::is_nobodys(at, bytes.len()) || memory::is_nobodys(length, 4) {
+        return Err(libc::EFAULT);
     }
     // SAFETY: as the caller promises.
     unsafe {
-        let room = (*length as usize).min(bytes.len());
+        let room = (length.read_unaligned() as usize).min(bytes.len());
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast::<u8>(), room);
-        *length = bytes.len() as libc::socklen_t;
+        length.write_unaligned(bytes.len() as libc::socklen_t);
     }
+    Ok(())
 }

@@ -7,13 +7,13 @@ use std::ffi::{c_int, c_void};
 
 use anabranch_sockets::control::Request;
 use anabranch_sockets::{Form, Style};
-use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{iovec, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::associations::{connect_to, take_over};
 use crate::descriptor::{forget, form, host, is_ours};
 use crate::next::next;
 use crate::receive::{self, Received};
-use crate::sctp::{self, control_data};
+use crate::sctp;
 use crate::send::{self, How, Parts};
 use crate::{address, ask, system, waiting};
 
@@ -21,7 +21,11 @@ mod batches;
 mod checked;
 mod copies;
 mod direct;
+mod messages;
 mod transfers;
+
+/// The largest number of a kind of sockets: SOCK_PACKET.
+const MOST_KINDS: c_int = 10;
 
 /// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
@@ -53,6 +57,8 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let style = match style {
         libc::SOCK_STREAM => Style::OneToOne,
         libc::SOCK_SEQPACKET => Style::OneToMany,
+        // Other bits than flags, or a number that there is not (SOCK_MAX).
+        style if !(0..=MOST_KINDS).contains(&style) => return int(Err(libc::EINVAL)),
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
     };
@@ -73,8 +79,8 @@ pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: soc
         return unsafe { next(fd, at, length) };
     }
     // SAFETY: as the caller promises.
-    let peer = unsafe { address::read(at.cast(), length as usize) };
-    done(peer.and_then(|(address, _)| ask::tell(fd, Request::Bind(vec![address]))))
+    let own = unsafe { address::given(at.cast(), length) };
+    done(own.and_then(|address| ask::tell(fd, Request::Bind(vec![address]))))
 }
 
 /// # Safety
@@ -108,14 +114,15 @@ pub unsafe extern "C-unwind" fn connect(
         return unsafe { next(fd, at, length) };
     }
     // SAFETY: as the caller promises.
-    let peer = unsafe { address::read(at.cast(), length as usize) };
+    let peer = unsafe { address::given(at.cast(), length) };
     match peer {
-        Ok((address, _)) => done(connect_to(fd, vec![address]).1),
+        Ok(address) => done(connect_to(fd, vec![address]).1),
         // To undo a connection, which SCTP has not.
         // SAFETY: its family was read just now.
-        Err(libc::EAFNOSUPPORT) if unsafe { (*at).sa_family } == libc::AF_UNSPEC as u16 => {
+        Err(libc::EAFNOSUPPORT) if unsafe { at.cast::<u16>().read_unaligned() } == 0 => {
             int(Err(libc::EOPNOTSUPP))
         }
+        Err(libc::EAFNOSUPPORT) => int(Err(libc::EINVAL)),
         Err(error) => int(Err(error)),
     }
 }
@@ -181,9 +188,15 @@ unsafe fn accept_one(
         }
     };
     let accepted = take_over(fd, form, incoming, flags)?;
-    if let Some(address) = address {
+    if let Some(address) = address.filter(|_| !at.is_null()) {
         // SAFETY: as the caller promises.
-        unsafe { address::write(&address::bytes(address), at.cast(), length) };
+        let written = unsafe { address::write(&address::bytes(address), at.cast(), length) };
+        if let Err(error) = written {
+            // As with Linux, the association is lost.
+            forget(accepted);
+            system::close(accepted);
+            return Err(error);
+        }
     }
     Ok(accepted)
 }
@@ -230,14 +243,10 @@ unsafe fn first_address(
     at: *mut sockaddr,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
-    if at.is_null() || length.is_null() {
-        return Err(libc::EFAULT);
-    }
     let all = ask::addresses(fd, request)?;
     let first = *all.first().ok_or(libc::ENOTCONN)?;
     // SAFETY: as the caller promises.
-    unsafe { address::write(&address::bytes(first), at.cast(), length) };
-    Ok(())
+    unsafe { address::write(&address::bytes(first), at.cast(), length) }
 }
 
 /// # Safety
@@ -265,10 +274,15 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
             (false, _) => Err(libc::ENOTCONN),
         };
     }
-    if how != libc::SHUT_RD {
+    let [reading, writing] = [how != libc::SHUT_WR, how != libc::SHUT_RD];
+    if form.style == Style::OneToOne {
+        // Before the end can come.
+        ask::tell(fd, Request::ShutDown { reading, writing })?;
+    }
+    if writing {
         send::end(fd)?;
     }
-    if how != libc::SHUT_WR {
+    if reading {
         // What is there can be read, then comes the end, and whoever waits is woken. No more than that is done (RFC 6458 §4.1.7).
         system::end_of_reading(fd)?;
     }
@@ -393,59 +407,6 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    let Some(form) = form(fd) else {
-        let next = next!(writev(c_int, *const iovec, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
-        return unsafe { next(fd, parts, count) };
-    };
-    let Some(count) = count_of(count) else {
-        return system::answer(Err(libc::EINVAL));
-    };
-    // SAFETY: as the caller promises.
-    let parts = unsafe { Parts::new(parts, count) };
-    if parts.length() == 0 {
-        // No message, as with Linux: `write` of none is an error.
-        return 0;
-    }
-    send::answer(fd, form, parts, 0, || Ok(How::plain(0)))
-}
-
-/// As many parts as `writev` and `readv` take; `None`: there are more, or fewer than none.
-fn count_of(parts: c_int) -> Option<usize> {
-    let count = usize::try_from(parts).ok();
-    count.filter(|&it| it <= send::MOST_PARTS)
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendmsg(
-    fd: c_int,
-    message: *const msghdr,
-    flags: c_int,
-) -> ssize_t {
-    let Some(form) = form(fd) else {
-        let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
-        return unsafe { next(fd, message, flags) };
-    };
-    // SAFETY: as the caller promises.
-    let (at, count) = unsafe { ((*message).msg_iov, (*message).msg_iovlen) };
-    if count > send::MOST_PARTS {
-        return system::answer(Err(libc::EMSGSIZE));
-    }
-    // SAFETY: as the caller promises.
-    let parts = unsafe { Parts::new(at, count) };
-    // SAFETY: as the caller promises.
-    send::answer(fd, form, parts, flags, || unsafe {
-        control_data::sent(&*message, flags)
-    })
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
     at: *mut c_void,
@@ -525,13 +486,14 @@ pub unsafe extern "C-unwind" fn recvfrom(
     }
     // SAFETY: as the caller promises.
     let received = unsafe { receive_into(fd, at, length, flags) };
-    if let Ok(received) = &received
-        && let Some(address) = received.address()
-        && !from.is_null()
-    {
-        // SAFETY: as the caller promises.
-        unsafe { address::write(&address::bytes(address), from.cast(), from_length) };
-    }
+    let received = received.and_then(|received| {
+        if let Some(address) = received.address() {
+            let bytes = address::bytes(address);
+            // SAFETY: as the caller promises.
+            unsafe { address::write_with_message(&bytes, from.cast(), from_length) }?;
+        }
+        Ok(received)
+    });
     system::answer(received.map(|it| it.length as isize))
 }
 
@@ -549,57 +511,4 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, at: *mut c_void, length: size_t)
     }
     // SAFETY: as the caller promises.
     unsafe { recv(fd, at, length, 0) }
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    if !is_ours(fd) {
-        let next = next!(readv(c_int, *const iovec, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
-        return unsafe { next(fd, parts, count) };
-    }
-    let received = match count_of(count) {
-        None => Err(libc::EINVAL),
-        Some(0) => Ok(Received::default()),
-        // SAFETY: as the caller promises.
-        Some(count) => unsafe { receive_parts(fd, std::slice::from_raw_parts(parts, count), 0) },
-    };
-    system::answer(received.map(|it| it.length as isize))
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    if !is_ours(fd) {
-        let next = next!(recvmsg(c_int, *mut msghdr, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
-        let length = unsafe { next(fd, message, flags) };
-        if length >= 0 {
-            // SAFETY: libc filled it.
-            unsafe { control_data::forget_passed(&*message) };
-        }
-        return length;
-    }
-    // SAFETY: as the caller promises.
-    if unsafe { (*message).msg_iovlen } > send::MOST_PARTS {
-        return system::answer(Err(libc::EMSGSIZE));
-    }
-    // SAFETY: as the caller promises.
-    let received = unsafe {
-        let message = &*message;
-        let parts: &[iovec] = match message.msg_iovlen {
-            0 => &[],
-            count => std::slice::from_raw_parts(message.msg_iov, count),
-        };
-        receive_parts(fd, parts, flags)
-    };
-    let outcome = received.map(|received| {
-        // SAFETY: as the caller promises.
-        unsafe { control_data::received(fd, &mut *message, &received) };
-        received.length as isize
-    });
-    system::answer(outcome)
 }

@@ -17,6 +17,7 @@ mod associations;
 mod calls;
 mod descriptor;
 mod generations;
+mod memory;
 mod next;
 mod receive;
 mod routes;

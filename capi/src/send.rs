@@ -145,6 +145,13 @@ pub fn answer(
                     Err(error) => break Err(gone(fd, error)),
                 }
             }
+            Ok(()) if ready.header.flags & frame::EOF != 0 && form.is_one_to_many() => {
+                // It is sent in any case.
+                if ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd) {
+                    let _ = ask::tell(fd, Request::Ended(ready.header.association));
+                }
+                break Ok(ready.length as isize);
+            }
             // As with Linux, the cause of an abort does not count as sent.
             Ok(()) if ready.header.flags & frame::ABORT != 0 => break Ok(0),
             Ok(()) => break Ok(ready.length as isize),

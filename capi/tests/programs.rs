@@ -219,6 +219,15 @@ fn options_have_their_effects() {
     assert_eq!(text(&output), "effects\n");
 }
 
+/// Pointers that are nobody's, peers on the same machine, addresses and their ports, one's own end.
+#[test]
+fn arguments_are_taken_as_linux_takes_them() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile("arguments", folder.path());
+    let output = run(Command::new(program).arg("5001"));
+    assert_eq!(text(&output), "arguments\n");
+}
+
 /// Also what one reads late that does not keep up with its peer.
 #[test]
 fn notifications_stay_between_the_messages_that_they_came_between() {

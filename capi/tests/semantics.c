@@ -191,7 +191,8 @@ int main(int count, char **given)
     CHECK(close(c) == 0); /* the copy holds the association */
     CHECK(recv(copy, answer, sizeof answer, 0) == 6 && !memcmp(answer, "thanks", 6));
     CHECK(shutdown(copy, SHUT_WR) == 0);
-    CHECK(read(copy, answer, sizeof answer) == 0);
+    /* Linux has no end to read for who shut down itself. */
+    CHECK(read(copy, answer, sizeof answer) == -1 && errno == ENOTCONN);
     CHECK(dup2(0, copy) == copy);
     int how;
     CHECK(waitpid(child, &how, 0) == child && how == 0);

@@ -4,9 +4,15 @@ use std::ffi::c_int;
 
 use libc::mmsghdr;
 
-use super::{recvmsg, sendmsg};
+use super::messages::{recvmsg, sendmsg};
 use crate::descriptor::is_ours;
 use crate::next::next;
+use crate::{memory, system};
+
+/// Whether no process can have so many messages there.
+fn is_out_of_reach(messages: *const mmsghdr, count: u32) -> bool {
+    count > 0 && memory::is_nobodys(messages, count as usize * size_of::<mmsghdr>())
+}
 
 /// # Safety
 /// As libc's.
@@ -21,6 +27,9 @@ pub unsafe extern "C-unwind" fn sendmmsg(
         let next = next!(sendmmsg(c_int, *mut mmsghdr, u32, c_int) -> c_int);
         // SAFETY: as the caller promises.
         return unsafe { next(fd, messages, count, flags) };
+    }
+    if is_out_of_reach(messages, count) {
+        return system::answer(Err(libc::EFAULT)) as c_int;
     }
     for place in 0..count {
         // SAFETY: as the caller promises.
@@ -51,6 +60,9 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         let next = next!(recvmmsg(c_int, *mut mmsghdr, u32, c_int, *mut libc::timespec) -> c_int);
         // SAFETY: as the caller promises.
         return unsafe { next(fd, messages, count, flags, timeout) };
+    }
+    if is_out_of_reach(messages, count) {
+        return system::answer(Err(libc::EFAULT)) as c_int;
     }
     let one_by_one = flags & !libc::MSG_WAITFORONE;
     for place in 0..count {

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_long};
 
+use super::messages::*;
 use super::*;
 use crate::system;
 

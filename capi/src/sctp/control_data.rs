@@ -9,7 +9,7 @@ use libc::msghdr;
 use crate::descriptor::forget;
 use crate::receive::{MSG_NOTIFICATION, Received};
 use crate::send::{How, Info, flags};
-use crate::wants;
+use crate::{memory, wants};
 
 /// SCTP_SNDRCV.
 const SNDRCV: c_int = 1;
@@ -152,6 +152,10 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
             let (to, _) = crate::address::read(message.msg_name, message.msg_namelen as usize)?;
             how.to.push(to);
         }
+        let (control, room) = (message.msg_control, message.msg_controllen as usize);
+        if room > 0 && memory::is_nobodys(control, room) {
+            return Err(libc::EFAULT);
+        }
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
@@ -250,24 +254,35 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
 ///
 /// # Safety
 /// The message is one for `recvmsg`.
-pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) {
+pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> Result<(), c_int> {
     message.msg_flags = received.flags;
     let room = std::mem::replace(&mut message.msg_controllen, 0) as usize;
     let Some(frame) = &received.frame else {
         message.msg_namelen = 0;
-        return;
+        return Ok(());
     };
     match frame.address {
         Some(address) if !message.msg_name.is_null() => {
             let bytes = crate::address::bytes(address);
             // SAFETY: as the caller promises.
-            unsafe { crate::address::write(&bytes, message.msg_name, &mut message.msg_namelen) };
+            unsafe {
+                crate::address::write_with_message(
+                    &bytes,
+                    message.msg_name,
+                    &raw mut message.msg_namelen,
+                )
+            }?;
         }
         _ => message.msg_namelen = 0,
     }
-    if frame.kind != Kind::Data || message.msg_control.is_null() {
-        return;
+    if frame.kind != Kind::Data {
+        return Ok(());
     }
+    // What finds no place there is told by MSG_CTRUNC.
+    let room = match memory::is_nobodys(message.msg_control, room) {
+        true => 0,
+        false => room,
+    };
     let mut used = 0;
     let sndrcv = sndrcv(frame);
     let info = RcvInfo {
@@ -305,6 +320,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) {
         }
     }
     message.msg_controllen = used as _;
+    Ok(())
 }
 
 /// One piece of ancillary data, or as much of it as there is room for: then MSG_CTRUNC.

@@ -3,6 +3,7 @@
 pub mod control_data;
 
 use std::ffi::{c_int, c_void};
+use std::net::SocketAddr;
 
 use anabranch_sockets::control::Request;
 use anabranch_sockets::{Form, Style};
@@ -10,7 +11,7 @@ use libc::socklen_t;
 
 use crate::associations::{connect_to, take_over};
 use crate::descriptor::{form, is_v6};
-use crate::{address, ask, routes, system, wants};
+use crate::{address, ask, memory, routes, system, wants};
 
 /// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS, _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
 const BINDX_ADD: c_int = 100;
@@ -22,6 +23,9 @@ const GET_LOCAL_ADDRS: c_int = 109;
 const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
+
+/// The most bytes that are read of what a program gives with `getsockopt`.
+const MOST_READ: usize = 1 << 20;
 
 /// Whether options of that level are the socket's: those of IPv6 are not one of IPv4's.
 fn has_level(fd: c_int, level: c_int) -> bool {
@@ -70,17 +74,17 @@ pub unsafe fn set_option(
         match option {
             BINDX_ADD => {
                 // SAFETY: as the caller promises.
-                let addresses = unsafe { address::read_packed(value, length, usize::MAX) }?;
+                let addresses = unsafe { packed_at(value, length) }?;
                 return ask::tell(fd, Request::BindMore(addresses)).map(|()| 0);
             }
             BINDX_REM => {
                 // SAFETY: as the caller promises.
-                let addresses = unsafe { address::read_packed(value, length, usize::MAX) }?;
+                let addresses = unsafe { packed_at(value, length) }?;
                 return ask::tell(fd, Request::Unbind(addresses)).map(|()| 0);
             }
             CONNECTX_OLD | CONNECTX => {
                 // SAFETY: as the caller promises.
-                let addresses = unsafe { address::read_packed(value, length, usize::MAX) }?;
+                let addresses = unsafe { packed_at(value, length) }?;
                 let (number, connected) = connect_to(fd, addresses);
                 // The newer of the two gives the association as its result.
                 return connected.map(|()| {
@@ -94,12 +98,8 @@ pub unsafe fn set_option(
             _ => (),
         }
     }
-    let value = match (value.is_null(), length) {
-        (_, 0) => Vec::new(),
-        (true, _) => return Err(libc::EFAULT),
-        // SAFETY: as the caller promises.
-        (false, _) => unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length) }.to_vec(),
-    };
+    // SAFETY: as the caller promises.
+    let value = unsafe { memory::read(value, length) }?;
     let request = Request::Set {
         level,
         option,
@@ -124,16 +124,16 @@ pub unsafe fn get_option(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
-    if value.is_null() || length.is_null() {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: it is not null.
-    let room = unsafe { *length } as usize;
-    if room > c_int::MAX as usize {
-        return Err(libc::EINVAL);
-    }
     // SAFETY: as the caller promises.
-    let given = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), room) };
+    let room = unsafe { memory::read(length.cast(), size_of::<socklen_t>()) }?;
+    let room = room.try_into().map_or(0, c_int::from_ne_bytes);
+    let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
+    // Of the socket's own nothing is read, and of no other so much.
+    let given = &match level {
+        libc::SOL_SOCKET => vec![0; room.min(MOST_READ)],
+        // SAFETY: as the caller promises.
+        _ => unsafe { memory::read(value, room.min(MOST_READ)) }?,
+    };
     let domain = if is_v6(fd) {
         libc::AF_INET6
     } else {
@@ -156,8 +156,8 @@ pub unsafe fn get_option(
         (libc::IPPROTO_SCTP, CONNECTX3) => {
             let (number, connected) = connect_of(fd, given)?;
             if connected.is_ok() || connected == Err(libc::EINPROGRESS) {
-                // SAFETY: there is room, as was looked at.
-                unsafe { value.cast::<u32>().write_unaligned(number) };
+                // SAFETY: as the caller promises.
+                unsafe { memory::write(&number.to_ne_bytes(), value) }?;
             }
             return connected;
         }
@@ -180,13 +180,13 @@ pub unsafe fn get_option(
             return unsafe { system::call(libc::SYS_getsockopt, arguments) }.map(drop);
         }
     };
+    let written = &bytes[..room.min(bytes.len())];
+    let whole = (written.len() as socklen_t).to_ne_bytes();
     // SAFETY: as the caller promises.
     unsafe {
-        let written = room.min(bytes.len());
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast::<u8>(), written);
-        *length = written as socklen_t;
+        memory::write(written, value)?;
+        memory::write(&whole, length.cast())
     }
-    Ok(())
 }
 
 /// SO_TYPE.
@@ -203,6 +203,17 @@ fn named(given: &[u8]) -> Result<u32, c_int> {
     Ok(u32::from_ne_bytes(*bytes))
 }
 
+/// Addresses, one behind the other.
+///
+/// # Safety
+/// As [`memory::read`].
+unsafe fn packed_at(at: *const c_void, bytes: usize) -> Result<Vec<SocketAddr>, c_int> {
+    // SAFETY: as the caller promises.
+    let copy = unsafe { memory::read(at, bytes) }?;
+    // SAFETY: so many bytes are there.
+    unsafe { address::read_packed(copy.as_ptr().cast(), bytes, usize::MAX) }
+}
+
 /// struct sctp_getaddrs_old: association, length, pointer.
 fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int> {
     let bytes = given.get(4..8).and_then(|it| it.try_into().ok());
@@ -210,7 +221,7 @@ fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int
     let at = given.get(8..16).and_then(|it| it.try_into().ok());
     let at = usize::from_ne_bytes(at.ok_or(libc::EINVAL)?) as *const c_void;
     // SAFETY: the program says that so many bytes of addresses are there.
-    let all = unsafe { address::read_packed(at, bytes.max(0) as usize, usize::MAX) }?;
+    let all = unsafe { packed_at(at, bytes.max(0) as usize) }?;
     Ok(connect_to(fd, all))
 }
 
@@ -249,8 +260,6 @@ fn packed(fd: c_int, request: Request, given: &[u8]) -> Result<Vec<u8>, c_int> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::control_data::{RcvInfo, SndInfo, SndRcvInfo};
     use super::*;
 

@@ -93,6 +93,15 @@ pub enum Request {
         /// It would wait.
         wait: bool,
     },
+    /// `shutdown` of a one-to-one socket: of what it reads, of what it writes.
+    ShutDown {
+        /// SHUT_RD, SHUT_RDWR.
+        reading: bool,
+        /// SHUT_WR, SHUT_RDWR.
+        writing: bool,
+    },
+    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] once it is over where the peer is on this machine, and at once elsewhere.
+    Ended(u32),
     /// A program found the end of its descriptor: [`Answer::Done`] where the peer has shut the association down; else the `errno` that `recv` gives.
     End,
     /// Of no socket: [`Answer::Done`], with a descriptor of the memory that has the [`Generation`]s of the host's sockets.

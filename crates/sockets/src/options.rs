@@ -183,11 +183,33 @@ impl Options {
         }
         let known = known(level, option)?;
         let value = known.whole(value)?;
-        let value = match known.merge {
+        let merged = match known.merge {
             Some(merge) => merge(&self.value(level, option)?, &value)?,
-            None => value,
+            None => value.clone(),
         };
-        self.set.insert((level, option), value);
+        self.set.insert((level, option), merged);
+        if let PEER_ADDR_PARAMS | DELAYED_SACK = option {
+            self.share_delay(option, &value)?;
+        }
+        Ok(())
+    }
+
+    /// The delay of SACKs is told by two options, which say the same.
+    fn share_delay(&mut self, option: i32, given: &[u8]) -> Result<(), i32> {
+        let [mut paths, mut sacks] =
+            [PEER_ADDR_PARAMS, DELAYED_SACK].map(|it| self.value(IPPROTO_SCTP, it));
+        let (paths, sacks) = (paths.as_mut(), sacks.as_mut());
+        let (Ok(paths), Ok(sacks)) = (paths, sacks) else {
+            return Ok(());
+        };
+        match option {
+            PEER_ADDR_PARAMS => table::delay_of_paths(given, paths, sacks),
+            _ => table::delay_of_sacks(paths, sacks),
+        }
+        for (option, value) in [(PEER_ADDR_PARAMS, paths), (DELAYED_SACK, sacks)] {
+            let value = std::mem::take(value);
+            self.set.insert((IPPROTO_SCTP, option), value);
+        }
         Ok(())
     }
 

@@ -18,7 +18,9 @@ use super::link::Link;
 use super::listen::{Place, listen};
 use super::socket::{AGAIN, Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
-use super::{Known, drawn::from_any_port, effects, many, passed, query, settings, watched};
+use super::{
+    Known, drawn::from_any_port, effects, many, nearby, passed, query, settings, watched,
+};
 use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
@@ -173,6 +175,16 @@ async fn carry_out(
             _ => Err(libc::EINVAL),
         },
         Request::Await { wait } => socket.await_message(wait).await.map(Answer::Awaited),
+        Request::ShutDown { reading, writing } => {
+            let mut state = socket.state();
+            state.shut.reading |= reading;
+            state.shut.writing |= writing;
+            Ok(Answer::Done)
+        }
+        Request::Ended(number) => {
+            nearby::settle_end(socket, number).await;
+            Ok(Answer::Done)
+        }
         Request::End => socket.end_of_messages().map(|()| Answer::Done),
         // Of no socket: see `answer`.
         Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
@@ -323,7 +335,9 @@ async fn connect(
         }
         in_time(|| many::endpoint(host, socket)).await?;
         let link = many::begin(host, socket, addresses)?;
-        if wait && link.up().await.is_none() {
+        if !wait {
+            nearby::settle(first.ip(), link.up()).await;
+        } else if link.up().await.is_none() {
             return Err(link.error());
         }
         return Ok(Answer::Association(link.number));
@@ -335,6 +349,7 @@ async fn connect(
         _ => return Err(libc::EISCONN),
     }
     let peer = peer(host, socket, &addresses)?;
+    let first = addresses.first().map(SocketAddr::ip);
     let endpoint = in_time(|| endpoint(host, socket, None)).await?;
     let options = socket.state().options.clone();
     let v6 = socket.form.v6;
@@ -367,6 +382,8 @@ async fn connect(
     };
     if wait {
         attempt.await.unwrap_or(Err(libc::EINVAL))?;
+    } else if let Some(first) = first {
+        nearby::settle(first, attempt).await;
     }
     Ok(Answer::Association(number))
 }
@@ -437,7 +454,11 @@ async fn route(
                 connect(host, socket, addresses, begin.wait).await?;
             }
             match socket.link(0) {
-                Some(link) if first.is_some_and(|it| !link.is_with(it)) => {
+                // As with Linux, that of a socket that was peeled off is not looked at.
+                Some(link)
+                    if socket.form.style == Style::OneToOne
+                        && first.is_some_and(|it| !link.is_with(it)) =>
+                {
                     return Err(libc::EADDRNOTAVAIL);
                 }
                 Some(link) => link,

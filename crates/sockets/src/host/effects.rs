@@ -49,6 +49,9 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     }
     permit(socket, option, value)?;
     let scope = scope(socket, option, value)?;
+    if option == PEER_ADDR_PARAMS && demands_heartbeat(value) && scope.links.is_empty() {
+        return Err(libc::EINVAL);
+    }
     match option {
         AUTH_CHUNK | HMAC_IDENT | AUTH_KEY | AUTH_ACTIVE_KEY | AUTH_DELETE_KEY
         | AUTH_DEACTIVATE_KEY => return authenticate(socket, &scope, option, value),
@@ -70,6 +73,7 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         socket.state().options.set(IPPROTO_SCTP, option, value)?;
     }
     for link in &scope.links {
+        is_of_peer(link, option, value)?;
         link.options().set(IPPROTO_SCTP, option, value)?;
         if [EVENT, EVENTS].contains(&option) {
             // Who wants to know that all has arrived is told at once where it has.
@@ -78,6 +82,13 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         let kept = link.options().value(IPPROTO_SCTP, option);
         if let (Ok(kept), Some(association)) = (kept, link.association()) {
             apply(&association, option, &kept)?;
+        }
+        // It tells the delay of SACKs, too.
+        let sacks = link.options().value(IPPROTO_SCTP, DELAYED_SACK);
+        if let (PEER_ADDR_PARAMS, Ok(sacks), Some(association)) =
+            (option, sacks, link.association())
+        {
+            apply(&association, DELAYED_SACK, &sacks)?;
         }
     }
     Ok(())
@@ -122,6 +133,28 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether an address of the peer's that an option names has the peer's port, too.
+fn is_of_peer(link: &Link, option: i32, value: &[u8]) -> Result<(), i32> {
+    let at = match option {
+        PRIMARY_ADDR | PEER_ADDR_PARAMS => 4,
+        PEER_ADDR_THLDS => 8,
+        _ => return Ok(()),
+    };
+    let named = value.get(at..).and_then(of_storage);
+    let named = named.filter(|it| !it.ip().is_unspecified());
+    let port = link.status().map(|it| it.peer_port);
+    match (named, port) {
+        (Some(named), Some(port)) if named.port() != port => Err(libc::EINVAL),
+        _ => Ok(()),
+    }
+}
+
+/// SPP_HB_DEMAND in struct sctp_paddrparams, which is of an association.
+fn demands_heartbeat(value: &[u8]) -> bool {
+    const DEMAND: u32 = 4;
+    word(value, 146) & DEMAND != 0
 }
 
 /// The address that a value of that option names, if it does.
@@ -236,6 +269,7 @@ fn act(link: &Link, association: &Association, option: i32, value: &[u8]) -> Res
         0 => Err(libc::EPERM),
         _ => Ok(()),
     };
+    is_of_peer(link, option, value)?;
     match option {
         PRIMARY_ADDR => match association.set_primary(address()?) {
             true => Ok(()),

@@ -16,6 +16,7 @@ use super::notification::{self, Change, change};
 use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{attach, send, tell};
 use super::{Coming, Known, passed};
+use crate::Style;
 use crate::frame::{self, Frame, Kind};
 use crate::options::AUTOCLOSE;
 
@@ -73,6 +74,9 @@ pub fn begin(
     addresses: Vec<SocketAddr>,
 ) -> Result<Arc<Link>, i32> {
     let endpoint = endpoint(host, socket)?;
+    if is_peeled_off(host, socket, &addresses) {
+        return Err(libc::EADDRNOTAVAIL);
+    }
     let options = socket.state().options.clone();
     let v6 = socket.form.v6;
     let link = Arc::new(Link::new(host.number(), v6, addresses.clone(), options));
@@ -103,6 +107,17 @@ pub fn begin(
         }
     });
     Ok(link)
+}
+
+/// Whether an association with one of these addresses was peeled off the socket: there cannot be another.
+fn is_peeled_off(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> bool {
+    let port = socket.state().port;
+    let all: Vec<_> = host.table().sockets.values().cloned().collect();
+    all.iter().any(|it| {
+        it.form.style == Style::PeeledOff
+            && it.state().port == port
+            && addresses.iter().any(|&it_is| it.link_with(it_is).is_some())
+    })
 }
 
 /// The associations that a frame of the program's is for.

@@ -12,6 +12,7 @@ mod join;
 mod link;
 mod listen;
 mod many;
+mod nearby;
 mod notification;
 mod passed;
 mod query;

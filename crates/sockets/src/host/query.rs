@@ -217,7 +217,8 @@ fn peer_info(link: &Link, given: &[u8]) -> Result<Vec<u8>, i32> {
 
 fn path_of(status: &Status, address: SocketAddr) -> Option<&PathStatus> {
     let mut paths = status.paths.iter();
-    paths.find(|it| it.address == address.ip())
+    let same = |it: &&PathStatus| (it.address, status.peer_port) == (address.ip(), address.port());
+    paths.find(same)
 }
 
 /// struct sctp_prim.

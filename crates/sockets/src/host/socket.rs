@@ -63,6 +63,15 @@ pub enum Phase {
     Failed,
 }
 
+/// `shutdown` of a one-to-one socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shut {
+    /// What it reads.
+    pub reading: bool,
+    /// What it writes.
+    pub writing: bool,
+}
+
 /// What can change of a socket.
 #[derive(Default)]
 pub struct State {
@@ -84,6 +93,8 @@ pub struct State {
     pub phase: Phase,
     /// SO_ERROR.
     pub error: i32,
+    /// What the program has shut down.
+    pub shut: Shut,
     /// How its one association ended: an `errno`, or 0 where that was shut down.
     pub ended: Option<i32>,
     /// The peer that its association is with, or was.
@@ -248,7 +259,10 @@ impl Socket {
         if let Some(error) = self.take_error() {
             return Err(error);
         }
-        match self.state().ended {
+        let state = self.state();
+        match state.ended {
+            // Only who was shut down by the peer, or reads no more, is told of the end.
+            None | Some(0) if state.shut.writing && !state.shut.reading => Err(libc::ENOTCONN),
             None | Some(0) => Ok(()),
             // The error itself was told before.
             Some(_) => Err(libc::ENOTCONN),

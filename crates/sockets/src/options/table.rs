@@ -159,6 +159,9 @@ pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
     }
 }
 
+/// Packets that a SACK waits for.
+const FREQUENCY: u32 = 2;
+
 /// Every option that is kept.
 const KNOWN: &[Known] = &[
     Known::new(RTOINFO, || words(&[0, 3000, 60_000, 1000]))
@@ -197,7 +200,7 @@ const KNOWN: &[Known] = &[
             0 | 464..=65_516 => Ok(given.to_vec()),
             _ => Err(libc::EINVAL),
         }),
-    Known::new(DELAYED_SACK, || words(&[0, 200, 2]))
+    Known::new(DELAYED_SACK, || words(&[0, 200, FREQUENCY]))
         .of_association(0)
         .exact()
         // struct sctp_assoc_value, as before RFC 6458.
@@ -357,7 +360,11 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     if word(given, 142) > 500 || (word(given, 138) != 0 && word(given, 138) < 512) {
         return Err(libc::EINVAL);
     }
-    let mut out = but(before, given, &[136..138, 138..142, 142..146]);
+    let mut out = but(before, given, &[136..138, 138..142]);
+    // Without SPP_SACKDELAY_ENABLE the delay is not looked at (RFC 6458 §8.1.12).
+    if flags & spp::DELAY[0] != 0 {
+        out = but(&out, given, std::slice::from_ref(&(142..146)));
+    }
     if flags & spp::HEARTBEATS[0] != 0 {
         out = but(&out, given, std::slice::from_ref(&(132..136)));
         if flags & spp::NO_INTERVAL != 0 {
@@ -366,4 +373,25 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
     out[146..150].copy_from_slice(&kept.to_ne_bytes());
     Ok(out)
+}
+
+/// struct sctp_paddrparams was set: SCTP_DELAYED_SACK has its delay, and acknowledges each packet where that is disabled.
+pub fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
+    let flags = word(given, 146);
+    if flags & spp::DELAY[0] != 0 {
+        sacks[4..8].copy_from_slice(&paths[142..146]);
+        if word(sacks, 8) == 1 {
+            sacks[8..12].copy_from_slice(&FREQUENCY.to_ne_bytes());
+        }
+    } else if flags & spp::DELAY[1] != 0 {
+        sacks[8..12].copy_from_slice(&1_u32.to_ne_bytes());
+    }
+}
+
+/// struct sctp_sack_info was set: SCTP_PEER_ADDR_PARAMS says the same.
+pub fn delay_of_sacks(paths: &mut [u8], sacks: &[u8]) {
+    paths[142..146].copy_from_slice(&sacks[4..8]);
+    let flags = word(paths, 146) & !(spp::DELAY[0] | spp::DELAY[1]);
+    let delay = spp::DELAY[usize::from(word(sacks, 8) == 1)];
+    paths[146..150].copy_from_slice(&(flags | delay).to_ne_bytes());
 }

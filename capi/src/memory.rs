@@ -1,0 +1,124 @@
+//! The program's memory, as a system call sees it: a pointer to what is not the program's gives EFAULT.
+//!
+//! What calls take that ask the host anyway is copied by the kernel ([`read`], [`write`]). Messages have no time for that: of their msghdr and what it
+//! names no more is looked at than whether any process could have it ([`is_nobodys`]); the kernel itself reads and writes their parts.
+
+use std::ffi::{c_int, c_void};
+
+use crate::system;
+
+/// The first page, which no process has, so that a null pointer with an offset is one, too.
+const FIRST_PAGE: usize = 4096;
+
+/// Whether no process can have these bytes: they lie in the first page, or in the half that is the kernel's.
+pub fn is_nobodys<T>(at: *const T, bytes: usize) -> bool {
+    let (at, last) = (at as usize, isize::MAX as usize);
+    at < FIRST_PAGE || at > last || bytes > last - at
+}
+
+/// A copy of so many bytes.
+///
+/// # Errors
+/// EFAULT.
+///
+/// # Safety
+/// Where the kernel allows no such copies (seccomp), they can be read.
+pub unsafe fn read(at: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
+    let mut out = vec![0_u8; bytes];
+    let own = out.as_mut_ptr().cast();
+    match copy(libc::SYS_process_vm_readv, own, at.cast_mut(), bytes)? {
+        true => Ok(out),
+        false => {
+            // SAFETY: as the caller promises; the copy is so long.
+            unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), out.as_mut_ptr(), bytes) };
+            Ok(out)
+        }
+    }
+}
+
+/// Copies bytes to the program.
+///
+/// # Errors
+/// EFAULT.
+///
+/// # Safety
+/// Where the kernel allows no such copies (seccomp), they can be written.
+pub unsafe fn write(bytes: &[u8], at: *mut c_void) -> Result<(), c_int> {
+    let own = bytes.as_ptr().cast_mut().cast();
+    if !copy(libc::SYS_process_vm_writev, own, at, bytes.len())? {
+        // SAFETY: as the caller promises.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast::<u8>(), bytes.len()) };
+    }
+    Ok(())
+}
+
+/// Has the kernel copy between `own` and the program's `at`; whether it does such a thing.
+fn copy(
+    number: libc::c_long,
+    own: *mut c_void,
+    at: *mut c_void,
+    bytes: usize,
+) -> Result<bool, c_int> {
+    if bytes == 0 {
+        return Ok(true);
+    }
+    if is_nobodys(at, bytes) {
+        return Err(libc::EFAULT);
+    }
+    let [own, at] = [own, at].map(|iov_base| libc::iovec {
+        iov_base,
+        iov_len: bytes,
+    });
+    // SAFETY: no pointers.
+    let process = unsafe { system::call(libc::SYS_getpid, [0; 6]) }?;
+    let (own, at) = (&raw const own as usize, &raw const at as usize);
+    // SAFETY: the kernel looks at both before it copies; `own` is this library's, and so long.
+    let done = unsafe { system::call(number, [process as usize, own, 1, at, 1, 0]) };
+    match done {
+        Ok(done) if done as usize == bytes => Ok(true),
+        Ok(_) | Err(libc::EFAULT) => Err(libc::EFAULT),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_told() {
+        let mut bytes = *b"some bytes";
+        let at: *mut c_void = bytes.as_mut_ptr().cast();
+        // SAFETY: the bytes are there.
+        unsafe {
+            assert_eq!(read(at, 4), Ok(b"some".to_vec()));
+            assert_eq!(write(b"more", at), Ok(()));
+        }
+        assert_eq!(&bytes, b"more bytes");
+        // A page that was given back: nothing else is there yet.
+        // SAFETY: the kernel chooses where; the page is used no more after it is given back.
+        let page = unsafe {
+            let page = libc::mmap(
+                std::ptr::null_mut(),
+                FIRST_PAGE,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_eq!(read(page, 8), Ok(vec![0; 8]));
+            // It can be read, and not written.
+            assert_eq!(write(b"more", page), Err(libc::EFAULT));
+            page
+        };
+        for nobodys in [usize::MAX, 0, 8, isize::MAX as usize - 3] {
+            let at = nobodys as *mut c_void;
+            assert!(is_nobodys(at, 8));
+            // SAFETY: none is touched.
+            let (read, written) = unsafe { (read(at, 8), write(b"12345678", at)) };
+            assert_eq!((read, written), (Err(libc::EFAULT), Err(libc::EFAULT)));
+        }
+        // SAFETY: the page is this test's.
+        unsafe { libc::munmap(page, FIRST_PAGE) };
+    }
+}
