@@ -11,6 +11,18 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 pub(super) const TAG_REFLECTED: u8 = 0x01;
 
 /// Ends the association at once.
+///
+/// RFC 9260 §3.3.7:
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |    Type = 6   |   Reserved  |T|             Length            |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                  Error Causes (zero or more)                  |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abort {
     /// The packet's verification tag is the receiver's own, reflected, because the sender knows no other (T bit).

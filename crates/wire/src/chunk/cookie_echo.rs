@@ -7,6 +7,18 @@ use crate::encode::{Encode, chunk_header, padded, put_padding};
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
 /// Gives the State Cookie back to its maker.
+///
+/// RFC 9260 §3.3.11:
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |   Type = 10   |     Flags     |             Length            |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                             Cookie                            |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieEcho {
     /// The value of the State Cookie parameter as it came.

@@ -9,6 +9,18 @@ use crate::packet::RawChunk;
 use crate::serial::Tsn;
 
 /// Tells the receiver of data that the sender has reduced its cwnd.
+///
+/// RFC 4960 Appendix A:
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |   Type = 13   |     Flags     |           Length = 8          |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                       Lowest TSN Number                       |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cwr {
     /// The TSN of the ECNE that it answers.

@@ -9,6 +9,18 @@ use crate::packet::RawChunk;
 use crate::serial::Tsn;
 
 /// Tells the sender of data that a packet of it was marked on the way.
+///
+/// RFC 4960 Appendix A:
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |   Type = 12   |     Flags     |           Length = 8          |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |                       Lowest TSN Number                       |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ecne {
     /// The lowest TSN in that packet.

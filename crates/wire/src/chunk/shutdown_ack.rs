@@ -7,6 +7,16 @@ use crate::encode::{Encode, chunk_header};
 use crate::packet::CHUNK_HEADER;
 
 /// Answers a SHUTDOWN once nothing is outstanding.
+///
+/// RFC 9260 §3.3.9:
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |    Type = 8   |     Flags     |           Length = 4          |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownAck;
 

@@ -8,6 +8,16 @@ use crate::encode::{Encode, chunk_header};
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
 /// Ends a graceful end.
+///
+/// RFC 9260 §3.3.13:
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// |   Type = 14   |   Reserved  |T|           Length = 4          |
+/// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownComplete {
     /// The packet's verification tag is the receiver's own, reflected, because the sender knows no other (T bit).
