@@ -2,6 +2,7 @@
 
 use anabranch_transport::Nanos;
 
+use crate::careful_resume::CarefulResume;
 use crate::{
     AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause, LostPacket, Pool,
 };
@@ -69,6 +70,22 @@ impl CongestionControl for Base {
 
     fn on_mtu(&mut self, segment: u64) {
         (**self).on_mtu(segment);
+    }
+
+    fn override_cwnd(&mut self, cwnd: f64) {
+        (**self).override_cwnd(cwnd);
+    }
+
+    fn override_ssthresh(&mut self, ssthresh: f64) {
+        (**self).override_ssthresh(ssthresh);
+    }
+
+    fn careful_resume(&self) -> Option<&CarefulResume> {
+        (**self).careful_resume()
+    }
+
+    fn careful_resume_mut(&mut self) -> Option<&mut CarefulResume> {
+        (**self).careful_resume_mut()
     }
 
     fn cwnd(&self) -> u64 {

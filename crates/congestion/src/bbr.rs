@@ -303,6 +303,13 @@ impl<Base: Adjustable> CongestionControl for Bbr<Base> {
         self.base.on_mtu(segment);
     }
 
+    /// In Startup, where the window is not derived from the model yet. Elsewhere the model decides.
+    fn override_cwnd(&mut self, cwnd: f64) {
+        if self.state == State::Startup {
+            self.cwnd = cwnd.max(self.least_window());
+        }
+    }
+
     fn wants_latest_rtt(&self) -> bool {
         true
     }

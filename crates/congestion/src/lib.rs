@@ -40,6 +40,14 @@ macro_rules! windows_of_base {
             self.base.on_mtu(segment);
         }
 
+        fn override_cwnd(&mut self, cwnd: f64) {
+            self.base.override_cwnd(cwnd);
+        }
+
+        fn override_ssthresh(&mut self, ssthresh: f64) {
+            self.base.override_ssthresh(ssthresh);
+        }
+
         fn pacing_rate(&self) -> Option<f64> {
             self.base.pacing_rate()
         }
@@ -65,7 +73,11 @@ macro_rules! windows_of_base {
 mod algorithm;
 mod base;
 pub mod bbr;
+pub mod bbr1;
 pub mod binomial;
+#[cfg(test)]
+mod bottleneck;
+pub mod careful_resume;
 pub mod cmt_rp;
 mod credit;
 pub mod cubic;
@@ -79,6 +91,7 @@ pub mod lia;
 pub mod olia;
 pub mod pacer;
 mod pool;
+pub mod rate_limited;
 pub mod rate_sample;
 pub mod recovery;
 pub mod registry;
@@ -98,6 +111,7 @@ use std::fmt::Debug;
 use anabranch_transport::Nanos;
 
 pub use algorithm::{Algorithm, Base, Factory, Needs, Numbers, Protocol};
+pub use careful_resume::CarefulResume;
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
 pub use pool::{Member, Pool};
@@ -266,6 +280,27 @@ pub trait CongestionControl: Any + Debug + Send {
     /// The largest segment changed (path MTU discovery), bytes as the profile counts them.
     fn on_mtu(&mut self, segment: u64) {
         let _ = segment;
+    }
+
+    /// Sets the window, bytes, by a rule outside of the algorithm (RFC 9959). An algorithm that does not
+    /// implement it keeps its window, so that such a rule has no effect on it.
+    fn override_cwnd(&mut self, cwnd: f64) {
+        let _ = cwnd;
+    }
+
+    /// Sets the slow-start threshold, bytes, by a rule outside of the algorithm (RFC 9959).
+    fn override_ssthresh(&mut self, ssthresh: f64) {
+        let _ = ssthresh;
+    }
+
+    /// The state of Careful Resume, if this controller [is wrapped by it](CarefulResume).
+    fn careful_resume(&self) -> Option<&CarefulResume> {
+        None
+    }
+
+    /// The same, to [supply it](CarefulResume::resume) with saved parameters.
+    fn careful_resume_mut(&mut self) -> Option<&mut CarefulResume> {
+        None
     }
 
     /// Whether acknowledgements are to tell [the latest round-trip time](AckSample::latest_rtt). A sender asks before each.

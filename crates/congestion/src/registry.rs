@@ -9,7 +9,7 @@ use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Protocol};
 use crate::{
-    bbr, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, olia, rsctp, sctp_newreno,
+    bbr, bbr1, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, olia, rsctp, sctp_newreno,
     tcp_newreno, vegas, veno, westwood,
 };
 
@@ -19,6 +19,7 @@ pub const KINDS: &[&Algorithm] = &[
     &tcp_newreno::ALGORITHM,
     &cubic::ALGORITHM,
     &bbr::ALGORITHM,
+    &bbr1::ALGORITHM,
     &vegas::ALGORITHM,
     &veno::ALGORITHM,
     &hybla::ALGORITHM,

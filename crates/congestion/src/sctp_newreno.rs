@@ -217,6 +217,14 @@ impl CongestionControl for SctpNewReno {
         self.parameters.unit = segment;
     }
 
+    fn override_cwnd(&mut self, cwnd: f64) {
+        self.set_cwnd(cwnd);
+    }
+
+    fn override_ssthresh(&mut self, ssthresh: f64) {
+        self.set_ssthresh(ssthresh);
+    }
+
     fn cwnd(&self) -> u64 {
         self.cwnd
     }

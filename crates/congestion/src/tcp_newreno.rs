@@ -181,6 +181,14 @@ impl CongestionControl for TcpNewReno {
         self.config.segment = segment.max(1);
     }
 
+    fn override_cwnd(&mut self, cwnd: f64) {
+        self.set_cwnd(cwnd);
+    }
+
+    fn override_ssthresh(&mut self, ssthresh: f64) {
+        self.set_ssthresh(ssthresh);
+    }
+
     fn cwnd(&self) -> u64 {
         if self.config.whole_segments {
             self.window as u64 * self.config.segment

@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 
 use crate::algorithm::Numbers;
+use crate::bbr1::Bbr1Parameters;
 use crate::binomial::BinomialParameters;
 use crate::cubic::CubicParameters;
 use crate::rsctp::RsctpParameters;
@@ -11,6 +12,8 @@ use crate::westwood_rate::RateParameters;
 /// What a spec may set of the algorithms; an algorithm reads its own part only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
+    /// Of `bbr1`.
+    pub bbr1: Bbr1Parameters,
     /// Of `binomial`.
     pub binomial: BinomialParameters,
     /// Of `cubic`.
@@ -25,6 +28,7 @@ impl Default for Tuning {
     /// SQRT, CUBIC with all of RFC 9438, the estimate of Westwood+, and the numbers of RSCTP's paper.
     fn default() -> Self {
         Self {
+            bbr1: Bbr1Parameters::default(),
             binomial: BinomialParameters::default(),
             cubic: CubicParameters::default(),
             westwood_rate: RateParameters::default(),
@@ -35,7 +39,8 @@ impl Default for Tuning {
 
 impl Numbers for Tuning {
     fn find(&self, of: TypeId) -> Option<&dyn Any> {
-        let all: [&dyn Any; 4] = [
+        let all: [&dyn Any; 5] = [
+            &self.bbr1,
             &self.binomial,
             &self.cubic,
             &self.westwood_rate,

@@ -33,6 +33,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use anabranch_congestion::careful_resume::SavedParameters;
 use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::HeartbeatCopy;
@@ -247,6 +248,17 @@ impl Association {
     /// The peer's addresses, by path.
     pub fn remote_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.paths.addresses()
+    }
+
+    /// Supplies parameters that were saved for the peer's address `remote` (RFC 9959), before data is sent
+    /// there. `false`, without effect, if the configuration does not ask for it, if there is no such path,
+    /// or if data was sent on it.
+    pub fn resume(&mut self, remote: IpAddr, saved: SavedParameters) -> bool {
+        let Some(id) = self.paths.find(remote) else {
+            return false;
+        };
+        let control = self.paths.get_mut(id).cc.careful_resume_mut();
+        control.is_some_and(|it| it.resume(saved))
     }
 
     /// What is known of each path.

@@ -6,6 +6,7 @@ mod zero_checksum;
 
 use std::net::IpAddr;
 
+use anabranch_congestion::careful_resume::ResumeParameters;
 use anabranch_congestion::sctp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::RateParameters;
@@ -43,10 +44,14 @@ settings! {
         /// packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
-            not with congestion = "bbr";
+            not with congestion = "bbr" | "bbr1";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
-        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr";
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr" | "bbr1";
+        /// Rate-limited increase: a window that the sender does not use grows to twice the largest flight in slow start, and to a segment
+        /// more than it in congestion avoidance. Replaces `growth_needs_full_cwnd`. Off: a window that is not used does not grow.
+        rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase §4",
+            not with congestion = "bbr" | "bbr1" | "rsctp";
         /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
         /// quarter of the least round-trip time has passed. Lost retransmissions are found as well. Off: losses are found by
         /// missing reports, and a lost retransmission by a timeout.
@@ -176,7 +181,7 @@ settings! {
         /// With `cmt`: where `growth_needs_cumulative_advance`, cwnd grows by what is acknowledged in order on its own path (CUC). Off:
         /// only when the cumulative TSN advances, which waits for the slowest path.
         cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt,
-            not with growth_needs_cumulative_advance = false or congestion = "bbr";
+            not with growth_needs_cumulative_advance = false or congestion = "bbr" | "bbr1";
         /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many packets they acknowledge, and the sender
         /// counts as many missing reports (DAC). Both ends must have it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;
@@ -230,6 +235,9 @@ settings! {
         /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches
         /// of the profile.
         tuning: Tuning = Tuning::default();
+        /// Observe the paths, and start on one from saved parameters if the driver [supplies](crate::Association::resume) them
+        /// (Careful Resume, RFC 9959).
+        careful_resume: Option<ResumeParameters> = None;
         /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
         addresses: Vec<IpAddr> = Vec::new();
         /// With `address_changes`: the one of them that the peer is asked in the handshake to send to first (Set Primary, RFC 5061 §4.2.4).

@@ -1,5 +1,6 @@
 //! What a connection is given besides its profile.
 
+use anabranch_congestion::careful_resume::ResumeParameters;
 use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, registry};
@@ -29,10 +30,13 @@ settings! {
         /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
-            not with congestion = "bbr";
+            not with congestion = "bbr" | "bbr1";
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
-        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr";
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr" | "bbr1";
+        /// Rate-limited increase: a window that the sender does not use grows to twice the largest flight in slow start, and to a segment
+        /// more than it in congestion avoidance. Off: it grows with each acknowledgement, as RFC 5681 leaves open.
+        rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase", not with congestion = "bbr" | "bbr1";
         /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
         /// the least round-trip time has passed. Lost retransmissions are found as well. Replaces `recovery` if the peer
         /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.
@@ -42,7 +46,7 @@ settings! {
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
         /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
         /// flight at its start. Off: it sends when the flight has fallen below the reduced window.
-        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion = "bbr",
+        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion = "bbr" | "bbr1",
             not with sack = false;
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is 20 B less, so that
         /// packets have the same size.
@@ -63,6 +67,9 @@ settings! {
         profile: Profile = Profile::default();
         /// The numbers of algorithms that have their own.
         tuning: Tuning = Tuning::default();
+        /// Observe the path, and start from saved parameters if the driver [supplies](crate::Connection::resume) them (Careful
+        /// Resume, RFC 9959).
+        careful_resume: Option<ResumeParameters> = None;
         /// Compute and verify checksums. A simulation that never corrupts may do without.
         checksum: bool = true;
         /// Where the edges of a coarse clock lie, below `profile.clock_tick`; no matter where that is 0.
@@ -168,6 +175,9 @@ impl Config {
         Congestion {
             algorithm: self.congestion,
             tuning: self.tuning,
+            rate_limited_increase: self.rate_limited_increase,
+            careful_resume: self.careful_resume,
+            saved_parameters: None,
         }
     }
 

@@ -8,6 +8,8 @@ mod transmit;
 
 use std::collections::VecDeque;
 
+use anabranch_congestion::CarefulResume;
+use anabranch_congestion::careful_resume::SavedParameters;
 use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport};
 use anabranch_wire::tcp::Header;
 use bytes::{Bytes, BytesMut};
@@ -322,6 +324,17 @@ impl Connection {
     /// Congestion window, bytes, before rounding.
     pub fn cwnd(&self) -> f64 {
         self.sender.flow.control.cwnd_exact()
+    }
+
+    /// The state of Careful Resume (RFC 9959), where the configuration asks for it.
+    pub fn careful_resume(&self) -> Option<&CarefulResume> {
+        self.sender.flow.control.careful_resume()
+    }
+
+    /// Supplies parameters that were saved for this peer (RFC 9959), before data is sent. `false`, without
+    /// effect, where the configuration does not ask for it or data was sent.
+    pub fn resume(&mut self, saved: SavedParameters) -> bool {
+        self.sender.resume(saved)
     }
 
     /// Slow-start threshold, bytes.

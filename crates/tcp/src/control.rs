@@ -1,5 +1,7 @@
 //! The controller that a configuration asks for.
 
+use anabranch_congestion::careful_resume::{CarefulResume, ResumeParameters, SavedParameters};
+use anabranch_congestion::rate_limited::RateLimitedIncrease;
 use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, CongestionControl};
@@ -11,6 +13,9 @@ use crate::profile::{Profile, RestartWindow};
 pub(crate) struct Congestion {
     pub algorithm: &'static Algorithm,
     pub tuning: Tuning,
+    pub rate_limited_increase: bool,
+    pub careful_resume: Option<ResumeParameters>,
+    pub saved_parameters: Option<SavedParameters>,
 }
 
 impl Congestion {
@@ -37,7 +42,18 @@ impl Congestion {
             cwnd_floor: profile.cwnd_floor,
             whole_segments: profile.whole_segments,
         };
-        (self.algorithm.make)(Box::new(TcpNewReno::new(config)), &self.tuning)
+        let mut control = (self.algorithm.make)(Box::new(TcpNewReno::new(config)), &self.tuning);
+        if self.rate_limited_increase {
+            control = Box::new(RateLimitedIncrease::new(control, mss));
+        }
+        let Some(parameters) = self.careful_resume else {
+            return control;
+        };
+        let mut resume = CarefulResume::new(control, mss, parameters);
+        if let Some(saved) = self.saved_parameters {
+            resume.resume(saved);
+        }
+        Box::new(resume)
     }
 
     /// What its controllers work by.

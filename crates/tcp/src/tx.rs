@@ -15,6 +15,7 @@ mod traces;
 
 use std::ops::Range;
 
+use anabranch_congestion::careful_resume::SavedParameters;
 use anabranch_congestion::{AckSample, DeliveryMeter, Pacer};
 use anabranch_transport::{Ecn, Nanos, Probe, Trace};
 
@@ -162,6 +163,21 @@ impl Sender {
             probing: false,
             traced: (0.0, 0),
         }
+    }
+
+    /// Whether a window that is not used may not grow.
+    fn growth_needs_full_cwnd(&self) -> bool {
+        self.profile.growth_needs_full_cwnd && !self.congestion.rate_limited_increase
+    }
+
+    /// Supplies saved parameters to the controller, and to the one that the handshake makes in its place.
+    pub fn resume(&mut self, saved: SavedParameters) -> bool {
+        let control = self.flow.control.careful_resume_mut();
+        let taken = control.is_some_and(|it| it.resume(saved));
+        if taken {
+            self.congestion.saved_parameters = Some(saved);
+        }
+        taken
     }
 
     /// The SYN went out, for the first time or again.
@@ -334,7 +350,7 @@ impl Sender {
         self.after(now, &outcome, stats, trace);
         let rtt = self.measure(now, ack, advanced, &outcome, trace);
         if data > 0 || outcome.newly_sacked > 0 {
-            let limited = self.profile.growth_needs_full_cwnd
+            let limited = self.growth_needs_full_cwnd()
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
             // "The TCP source should not increase cwnd in response to the receipt of an ECN-Echo ACK" (RFC 3168 §6.1.2).
             let echo = ack.marked && self.flow.ecn.is_capable();

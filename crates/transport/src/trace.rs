@@ -101,6 +101,9 @@ probes! {
     RateEstimate = "rate_estimate", "B/s";
     /// Bytes in the network as TCP's loss recovery estimates them, after an acknowledgement and before it sends.
     Pipe = "pipe", "bytes";
+    /// Phase of Careful Resume (RFC 9959) on a path: 0 normal, 1 reconnaissance, 2 unvalidated, 3 validating, 4 safe retreat;
+    /// recorded when it changes.
+    ResumePhase = "resume_phase", "1";
 }
 
 /// A set of probes, one bit each.

@@ -157,10 +157,15 @@ impl Association {
         if self.pmtu_deadline().is_some_and(|deadline| deadline <= now) {
             self.handle_pmtu_timeout(now);
         }
+        let mut paced = false;
         for (_, entry) in self.paths.iter_mut() {
             if let Some(pacer) = &mut entry.pacer {
+                paced |= pacer.deadline().is_some_and(|deadline| deadline <= now);
                 pacer.handle_timeout(now);
             }
+        }
+        if let Some(tx) = self.tx.get_mut().filter(|_| paced) {
+            tx.on_pacing_timeout(now);
         }
         self.note_data_path(now);
     }

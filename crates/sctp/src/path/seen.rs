@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_congestion::CarefulResume;
 use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
 use anabranch_transport::{Nanos, Path};
 
@@ -42,6 +43,11 @@ impl PathEntry {
     /// Congestion window, bytes.
     pub fn cwnd(&self) -> u64 {
         self.cc.cwnd()
+    }
+
+    /// The state of Careful Resume (RFC 9959), where the configuration asks for it.
+    pub fn careful_resume(&self) -> Option<&CarefulResume> {
+        self.cc.careful_resume()
     }
 
     /// Slow-start threshold, bytes.

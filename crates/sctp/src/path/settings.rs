@@ -6,7 +6,8 @@ use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
-use anabranch_congestion::{CongestionControl, Pacer, RateSampler};
+use anabranch_congestion::rate_limited::RateLimitedIncrease;
+use anabranch_congestion::{Adjustable, CarefulResume, CongestionControl, Pacer, RateSampler};
 
 use super::{Discovery, PathRack, mtu};
 use crate::config::Config;
@@ -57,7 +58,7 @@ impl Config {
             floor_units: profile.ssthresh_floor,
             slow_start_at_ssthresh: profile.slow_start_at_ssthresh,
             slow_start_limit: profile.slow_start_limit.into(),
-            growth_needs_full_cwnd: profile.growth_needs_full_cwnd,
+            growth_needs_full_cwnd: profile.growth_needs_full_cwnd && !self.rate_limited_increase,
             growth_needs_cumulative_advance: profile.growth_needs_cumulative_advance,
             unfilled_credit: profile.unfilled_credit,
             repeated_timeout_keeps_ssthresh: profile.repeated_timeout_keeps_ssthresh,
@@ -108,13 +109,23 @@ impl Config {
             rsctp: self.profile.rsctp_parameters(),
             ..self.tuning
         };
-        (self.congestion.make)(base, &tuning)
+        let segment = base.unit();
+        let mut control = (self.congestion.make)(base, &tuning);
+        if self.rate_limited_increase {
+            control = Box::new(RateLimitedIncrease::new(control, segment));
+        }
+        match self.careful_resume {
+            Some(parameters) => Box::new(CarefulResume::new(control, segment, parameters)),
+            None => control,
+        }
     }
 
     /// Whether the controllers are those that nearly all use, which ask for neither a rate nor samples of it, and need not be made to be
     /// asked.
     fn is_plainly_controlled(&self) -> bool {
         std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM)
+            && !self.rate_limited_increase
+            && self.careful_resume.is_none()
     }
 
     /// What spreads the packets of a new path, where anything may ask for it.

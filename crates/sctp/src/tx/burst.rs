@@ -82,6 +82,14 @@ impl Sender {
         }
     }
 
+    /// Pacing lets the next packet go: an occasion of its own, because packets that keep their distance
+    /// make no burst, whether a SACK comes meanwhile or not.
+    pub(crate) fn on_pacing_timeout(&mut self, now: Nanos) {
+        if self.profile.max_burst_applies == MaxBurst::EachSack {
+            self.burst.restart(now);
+        }
+    }
+
     /// The owner has taken out all that could be sent.
     pub(crate) fn taken_out(&mut self) {
         self.burst.taken_out = true;

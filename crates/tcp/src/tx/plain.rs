@@ -32,7 +32,7 @@ impl Sender {
         let flightsize_before = self.flow.flightsize();
         self.advance(now, to, stats, trace);
         let rtt = self.measure_plain(now, trace);
-        let limited = self.profile.growth_needs_full_cwnd
+        let limited = self.growth_needs_full_cwnd()
             && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
         let flightsize = self.flow.flightsize();
         let latest = if self.flow.control.wants_latest_rtt() {

@@ -1,0 +1,489 @@
+//! Careful Resume (RFC 9959): a new flow starts from the capacity that an earlier flow measured on the same path.
+//!
+//! [`CarefulResume`] wraps the controller of a path. It measures the path ([`CarefulResume::observation`]),
+//! and if the driver supplies parameters that were saved for the same remote endpoint, it jumps to half of
+//! the saved window after the initial data has been acknowledged, validates the jump, and retreats on
+//! congestion. [`SavedPaths`] is the store of saved parameters; the driver owns it.
+//!
+//! Packet numbers of the RFC are byte counts here: the sum of all bytes sent minus the bytes in flight says
+//! how far acknowledgements have come, because nothing is lost before the Safe Retreat Phase.
+
+mod phase;
+mod saved;
+
+use anabranch_transport::{Nanos, time};
+
+use crate::{AckSample, CongestionControl, Feedback, LossCause, LostPacket, Pool};
+pub use phase::{Phase, Transition, Trigger};
+pub use saved::{SavedParameters, SavedPaths};
+
+/// A set of saved parameters is worth its use from this many initial windows on (RFC 9959, Observing).
+const MIN_SAVED_WINDOWS: u64 = 4;
+/// An RTT of more than this many times the saved one means that the path has changed (RFC 9959, Confirming
+/// the Path).
+const MAX_RTT_RATIO: u64 = 10;
+
+/// Settings of Careful Resume.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResumeParameters {
+    /// `max_jump`: upper limit of the window after the jump, bytes.
+    pub max_jump: u64,
+    /// Beta: the share of PipeSize that becomes ssthresh after a retreat, 0.5 to 1.
+    pub beta: f64,
+}
+
+impl Default for ResumeParameters {
+    /// No limit on the jump, and the default Beta of the RFC.
+    fn default() -> Self {
+        Self {
+            max_jump: u64::MAX,
+            beta: 0.5,
+        }
+    }
+}
+
+/// The state that exists from the jump to the return to normal congestion control.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jump {
+    /// PipeSize: validated capacity, bytes.
+    pipe_size: u64,
+    /// When the Unvalidated Phase began.
+    began: Nanos,
+    /// The window of the Unvalidated Phase, or the upper limit of the window in the Safe Retreat Phase, bytes.
+    window: u64,
+    /// Bytes sent before the first unvalidated packet.
+    first: u64,
+    /// Bytes sent up to the last unvalidated packet, once the Unvalidated Phase is over.
+    last: u64,
+}
+
+/// Careful Resume around the controller of a path.
+#[derive(Debug)]
+pub struct CarefulResume {
+    inner: Box<dyn CongestionControl>,
+    parameters: ResumeParameters,
+    /// Bytes of the largest segment.
+    segment: u64,
+    /// The initial window, bytes.
+    initial_window: u64,
+    saved: Option<SavedParameters>,
+    phase: Phase,
+    transitions: Vec<Transition>,
+    /// Bytes sent so far.
+    sent: u64,
+    /// Bytes sent before the first acknowledgement.
+    initial_data: Option<u64>,
+    /// The newest and the least RTT.
+    rtt: Option<Nanos>,
+    min_rtt: Option<Nanos>,
+    jump: Jump,
+    observed_window: u64,
+    refuted: bool,
+}
+
+impl CarefulResume {
+    /// Wraps `inner`, a controller at the start of its path with segments of `segment` bytes. The path is
+    /// only observed, unless [`Self::resume`] follows.
+    pub fn new(
+        inner: Box<dyn CongestionControl>,
+        segment: u64,
+        parameters: ResumeParameters,
+    ) -> Self {
+        Self {
+            initial_window: inner.cwnd(),
+            inner,
+            parameters,
+            segment: segment.max(1),
+            saved: None,
+            phase: Phase::Normal,
+            transitions: Vec::new(),
+            sent: 0,
+            initial_data: None,
+            rtt: None,
+            min_rtt: None,
+            jump: Jump::default(),
+            observed_window: 0,
+            refuted: false,
+        }
+    }
+
+    /// Supplies parameters that were saved for the same remote endpoint. `false`, without effect, once data
+    /// was sent: the Reconnaissance Phase begins with the first data.
+    pub fn resume(&mut self, saved: SavedParameters) -> bool {
+        let fresh = self.sent == 0;
+        if fresh {
+            (self.saved, self.phase) = (Some(saved), Phase::Reconnaissance);
+        }
+        fresh
+    }
+
+    /// The phase of this flow.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The changes of phase so far, at most one for each phase.
+    pub fn transitions(&self) -> &[Transition] {
+        &self.transitions
+    }
+
+    /// The parameters to save for the next flow to the same remote endpoint, valid until `expires`; `None`
+    /// while nothing was measured that is worth it.
+    pub fn observation(&self, expires: Nanos) -> Option<SavedParameters> {
+        let least = MIN_SAVED_WINDOWS * self.initial_window;
+        let cwnd = Some(self.observed_window).filter(|&window| window >= least)?;
+        Some(SavedParameters {
+            cwnd,
+            rtt: self.min_rtt?,
+            expires,
+        })
+    }
+
+    /// Whether the saved parameters of this flow were found to be wrong, and must not be used again.
+    pub fn is_refuted(&self) -> bool {
+        self.refuted
+    }
+
+    /// PipeSize, bytes: the capacity that acknowledgements have validated since the jump.
+    pub fn pipe_size(&self) -> u64 {
+        self.jump.pipe_size
+    }
+
+    /// The window after a jump, bytes: `min(max_jump, saved_cwnd / 2)`.
+    fn jump_window(&self, saved: &SavedParameters) -> u64 {
+        self.parameters.max_jump.min(saved.cwnd / 2)
+    }
+
+    fn enter(&mut self, now: Nanos, phase: Phase, trigger: Trigger) {
+        self.transitions.push(Transition {
+            at: now,
+            from: self.phase,
+            to: phase,
+            trigger,
+            cwnd: self.inner.cwnd(),
+            pipe_size: self.jump.pipe_size,
+        });
+        self.phase = phase;
+    }
+
+    /// Bytes that are no longer in flight.
+    fn settled(&self, flightsize: u64) -> u64 {
+        self.sent.saturating_sub(flightsize)
+    }
+
+    fn measure(&mut self, ack: &AckSample) {
+        if let Some(rtt) = ack.latest_rtt.or(ack.rtt).filter(|&rtt| rtt > 0) {
+            self.rtt = Some(rtt);
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
+    /// Observing: the bytes that the path delivers in its least RTT. A round in which the sender was
+    /// rate-limited, or that ends with a window that is not used, as at the end of a transfer, can only raise
+    /// the value, because it does not show the capacity.
+    fn observe(&mut self, ack: &AckSample) {
+        let (Some(delivery), Some(rtt)) = (ack.delivery, self.min_rtt) else {
+            return;
+        };
+        if self.phase != Phase::Normal {
+            return;
+        }
+        let window = (delivery.rate * time::seconds(rtt)) as u64;
+        let limited = ack.flightsize_before + self.segment <= self.inner.cwnd();
+        self.observed_window = match delivery.app_limited || limited {
+            true => self.observed_window.max(window),
+            false => window,
+        };
+    }
+
+    /// Reconnaissance Phase, after an acknowledgement: `window` was the window before it.
+    fn reconnoitre(&mut self, ack: &AckSample, window: u64) {
+        let Some(saved) = self.saved else { return };
+        let initial = *self.initial_data.get_or_insert(self.sent);
+        let all_acknowledged = self.settled(ack.flightsize_after) >= initial;
+        let limited_by_window = ack.flightsize_before + self.segment > window;
+        let Some(min_rtt) = self.min_rtt else { return };
+        if !all_acknowledged || !limited_by_window {
+            return;
+        }
+        if ack.now >= saved.expires {
+            self.discard(ack.now, Trigger::Expired);
+        } else if min_rtt <= saved.rtt / 2 || min_rtt > saved.rtt.saturating_mul(MAX_RTT_RATIO) {
+            self.enter(ack.now, Phase::Normal, Trigger::RttNotValidated);
+        } else if self.jump_window(&saved) <= self.inner.cwnd() {
+            self.enter(ack.now, Phase::Normal, Trigger::NoLargerWindow);
+        } else {
+            self.jump = Jump {
+                pipe_size: ack.flightsize_after,
+                began: ack.now,
+                window: self.jump_window(&saved),
+                first: self.sent,
+                last: 0,
+            };
+            self.inner.override_cwnd(self.jump.window as f64);
+            let trigger = Trigger::CongestionWindowLimited;
+            self.enter(ack.now, Phase::Unvalidated, trigger);
+        }
+    }
+
+    /// Ends the use of the saved parameters, which must not be used again.
+    fn discard(&mut self, now: Nanos, trigger: Trigger) {
+        self.saved = None;
+        self.refuted = true;
+        self.enter(now, Phase::Normal, trigger);
+    }
+
+    /// The end of the Unvalidated Phase that has come, if any.
+    fn unvalidated_ends(&self, now: Nanos, flightsize: u64, acknowledged: bool) -> Option<Trigger> {
+        let over = |rtt: Nanos| now.saturating_sub(self.jump.began) > rtt;
+        if acknowledged && self.settled(flightsize) > self.jump.first {
+            Some(Trigger::FirstUnvalidatedPacketAcknowledged)
+        } else if flightsize + self.segment > self.jump.window {
+            Some(Trigger::LastUnvalidatedPacketSent)
+        } else {
+            self.rtt
+                .is_some_and(over)
+                .then_some(Trigger::RttExceeded)
+        }
+    }
+
+    /// Leaves the Unvalidated Phase (Check flight_size).
+    fn check_flight(&mut self, now: Nanos, flightsize: u64, trigger: Trigger) {
+        if flightsize < self.initial_window || flightsize <= self.jump.pipe_size {
+            let window = self.jump.pipe_size.max(self.initial_window);
+            self.inner.override_cwnd(window.min(self.jump.window) as f64);
+            self.enter(now, Phase::Normal, Trigger::RateLimited);
+        } else {
+            self.inner.override_cwnd(flightsize as f64);
+            self.jump.last = self.sent;
+            self.enter(now, Phase::Validating, trigger);
+        }
+    }
+
+    /// Congestion: the flow stops to use Careful Resume, or retreats if unvalidated packets are in flight.
+    fn congested(&mut self, now: Nanos, trigger: Trigger) {
+        match self.phase {
+            Phase::Reconnaissance => self.enter(now, Phase::Normal, trigger),
+            Phase::Unvalidated | Phase::Validating => self.retreat(now, trigger),
+            Phase::SafeRetreat => self.hold_window(),
+            Phase::Normal => {}
+        }
+    }
+
+    /// Enters the Safe Retreat Phase, after the inner controller has reacted.
+    fn retreat(&mut self, now: Nanos, trigger: Trigger) {
+        if self.phase == Phase::Unvalidated {
+            self.jump.last = self.sent;
+        }
+        self.saved = None;
+        self.refuted = true;
+        self.jump.window = (self.jump.pipe_size / 2).max(2 * self.segment);
+        self.hold_window();
+        self.enter(now, Phase::SafeRetreat, trigger);
+    }
+
+    /// Safe Retreat Phase: the window stays at or below the one at its entry.
+    fn hold_window(&mut self) {
+        match self.inner.cwnd() {
+            window if window > self.jump.window => {
+                self.inner.override_cwnd(self.jump.window as f64);
+            }
+            window => self.jump.window = window,
+        }
+    }
+
+    fn on_ack_after_jump(&mut self, ack: &AckSample) {
+        self.jump.pipe_size += ack.bytes_acked;
+        let settled = self.settled(ack.flightsize_after);
+        match self.phase {
+            Phase::Unvalidated => {
+                self.inner.override_cwnd(self.jump.window as f64);
+                if self.path_changed() {
+                    self.retreat(ack.now, Trigger::PathChanged);
+                } else if let Some(trigger) =
+                    self.unvalidated_ends(ack.now, ack.flightsize_after, true)
+                {
+                    self.check_flight(ack.now, ack.flightsize_after, trigger);
+                }
+            }
+            Phase::Validating if settled >= self.jump.last => {
+                let trigger = Trigger::LastUnvalidatedPacketAcknowledged;
+                self.enter(ack.now, Phase::Normal, trigger);
+            }
+            Phase::SafeRetreat => {
+                self.hold_window();
+                if settled >= self.jump.last && !ack.in_recovery {
+                    let most = self.parameters.beta * self.jump.pipe_size as f64;
+                    if self.inner.ssthresh() as f64 > most {
+                        self.inner.override_ssthresh(most);
+                    }
+                    self.enter(ack.now, Phase::Normal, Trigger::ExitRecovery);
+                }
+            }
+            Phase::Validating | Phase::Normal | Phase::Reconnaissance => {}
+        }
+    }
+
+    /// Unvalidated Phase: the least RTT shows another path.
+    fn path_changed(&self) -> bool {
+        match (self.min_rtt, &self.saved) {
+            (Some(rtt), Some(saved)) => rtt <= saved.rtt / 2,
+            _ => false,
+        }
+    }
+}
+
+impl CongestionControl for CarefulResume {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.sent += bytes;
+        self.inner.on_sent(now, bytes, flightsize);
+        if self.phase == Phase::Unvalidated
+            && let Some(trigger) = self.unvalidated_ends(now, flightsize, false)
+        {
+            self.check_flight(now, flightsize, trigger);
+        }
+    }
+
+    fn on_app_limited(&mut self, now: Nanos) {
+        self.inner.on_app_limited(now);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.measure(ack);
+        self.observe(ack);
+        let window = self.inner.cwnd();
+        self.inner.on_ack(ack);
+        match self.phase {
+            Phase::Normal => {}
+            Phase::Reconnaissance => self.reconnoitre(ack, window),
+            Phase::Unvalidated | Phase::Validating | Phase::SafeRetreat => {
+                self.on_ack_after_jump(ack);
+            }
+        }
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.inner.on_ecn(now, flightsize);
+        self.congested(now, Trigger::EcnCe);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        self.inner.on_loss(now, cause, flightsize);
+        match cause {
+            LossCause::FastRetransmit => self.congested(now, Trigger::PacketLoss),
+            LossCause::Timeout => match self.phase {
+                Phase::Normal => {}
+                Phase::Reconnaissance => {
+                    self.enter(now, Phase::Normal, Trigger::PersistentCongestion);
+                }
+                _ => self.discard(now, Trigger::PersistentCongestion),
+            },
+        }
+    }
+
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
+        self.inner.on_packet_lost(lost);
+    }
+
+    fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+        self.inner.on_undo(cwnd, ssthresh);
+        if self.phase == Phase::SafeRetreat {
+            self.hold_window();
+        }
+    }
+
+    fn on_heartbeat_lost(&mut self, now: Nanos) {
+        self.inner.on_heartbeat_lost(now);
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.inner.on_feedback(now, feedback);
+    }
+
+    fn on_pool(&mut self, pool: &Pool) {
+        self.inner.on_pool(pool);
+    }
+
+    fn between_losses(&self) -> u64 {
+        self.inner.between_losses()
+    }
+
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        if self.phase == Phase::Unvalidated {
+            self.check_flight(now, 0, Trigger::RateLimited);
+        }
+        self.inner.on_idle(now, idle_for, rto);
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.segment = segment.max(1);
+        self.inner.on_mtu(segment);
+    }
+
+    fn override_cwnd(&mut self, cwnd: f64) {
+        self.inner.override_cwnd(cwnd);
+    }
+
+    fn override_ssthresh(&mut self, ssthresh: f64) {
+        self.inner.override_ssthresh(ssthresh);
+    }
+
+    fn careful_resume(&self) -> Option<&CarefulResume> {
+        Some(self)
+    }
+
+    fn careful_resume_mut(&mut self) -> Option<&mut CarefulResume> {
+        Some(self)
+    }
+
+    fn wants_latest_rtt(&self) -> bool {
+        let resuming = matches!(self.phase, Phase::Reconnaissance | Phase::Unvalidated);
+        resuming || self.inner.wants_latest_rtt()
+    }
+
+    fn wants_rate_samples(&self) -> bool {
+        self.inner.wants_rate_samples()
+    }
+
+    fn counts_marks(&self) -> bool {
+        self.inner.counts_marks()
+    }
+
+    fn limits_itself(&self) -> bool {
+        self.inner.limits_itself()
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.inner.cwnd()
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        self.inner.cwnd_exact()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.inner.ssthresh()
+    }
+
+    fn partial_bytes_acked(&self) -> u64 {
+        self.inner.partial_bytes_acked()
+    }
+
+    /// Unvalidated Phase: the window after the jump over the current RTT, or the rate of an inner
+    /// controller that paces faster (RFC 9959, Notes for BBR).
+    fn pacing_rate(&self) -> Option<f64> {
+        let inner = self.inner.pacing_rate();
+        if self.phase != Phase::Unvalidated {
+            return inner;
+        }
+        let probing = self.jump.window as f64 / time::seconds(self.rtt?);
+        Some(inner.map_or(probing, |rate| rate.max(probing)))
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+}
+
+#[cfg(test)]
+mod tests;

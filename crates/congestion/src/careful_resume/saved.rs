@@ -1,0 +1,94 @@
+//! Saved congestion control parameters, by remote endpoint.
+
+use std::collections::BTreeMap;
+
+use anabranch_transport::Nanos;
+
+/// A set of saved congestion control parameters (RFC 9959, Observing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedParameters {
+    /// `saved_cwnd`: bytes that the path delivered in `rtt`.
+    pub cwnd: u64,
+    /// `saved_rtt`: the least round-trip time.
+    pub rtt: Nanos,
+    /// When the lifetime of the set ends, in the driver's time.
+    pub expires: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    parameters: SavedParameters,
+    /// A flow uses the set.
+    in_use: bool,
+}
+
+/// The saved parameters of a sender, one set for each remote endpoint. A driver owns it, and chooses the
+/// key: what it takes for a path, for example the pair of addresses.
+///
+/// 1. [`take`](Self::take) when a flow begins, 2. [`release`](Self::release) when it is over. Meanwhile no
+///    other flow gets the set.
+#[derive(Clone, Debug)]
+pub struct SavedPaths<Key> {
+    entries: BTreeMap<Key, Entry>,
+    limit: usize,
+}
+
+impl<Key: Ord + Clone> SavedPaths<Key> {
+    /// An empty store for at most `limit` paths, at least one.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            limit: limit.max(1),
+        }
+    }
+
+    /// The parameters for a new flow at `now`; `None` if there are none, if they have expired (they are
+    /// deleted then), or if another flow uses them.
+    pub fn take(&mut self, now: Nanos, key: &Key) -> Option<SavedParameters> {
+        let entry = self.entries.get_mut(key)?;
+        if now >= entry.parameters.expires {
+            self.entries.remove(key);
+            return None;
+        }
+        let free = !std::mem::replace(&mut entry.in_use, true);
+        free.then_some(entry.parameters)
+    }
+
+    /// A flow that [took](Self::take) the set is over: others can use it. Deletes the set if the flow found
+    /// it wrong.
+    pub fn release(&mut self, key: &Key, refuted: bool) {
+        if refuted {
+            self.entries.remove(key);
+        } else if let Some(entry) = self.entries.get_mut(key) {
+            entry.in_use = false;
+        }
+    }
+
+    /// Saves what a flow has measured, in place of the set before. Where the store is full, the set that
+    /// expires first makes way.
+    pub fn save(&mut self, key: Key, parameters: SavedParameters) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.parameters = parameters;
+            return;
+        }
+        if self.entries.len() >= self.limit {
+            let expiry = |(_, entry): &(&Key, &Entry)| entry.parameters.expires;
+            let first = self.entries.iter().min_by_key(expiry);
+            if let Some(key) = first.map(|(key, _)| key.clone()) {
+                self.entries.remove(&key);
+            }
+        }
+        let in_use = false;
+        self.entries.insert(key, Entry { parameters, in_use });
+    }
+
+    /// Deletes all sets, after a change of the configuration of the host or of its network.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// All sets with their keys, to be stored.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &SavedParameters)> {
+        self.entries.iter().map(|(key, it)| (key, &it.parameters))
+    }
+}
