@@ -10,6 +10,7 @@ pub mod meter;
 pub mod observer;
 pub mod once;
 pub mod packets;
+pub mod resume;
 pub mod series;
 pub mod stamp;
 pub mod taking;

@@ -43,6 +43,13 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
     }
     for (index, flow) in spec.flows.iter().enumerate() {
         judge.workload(flow, &format!("flow.{index}.workload"));
+        if let Some(name) = &flow.resume {
+            let users = spec.flows.iter();
+            let users = users.filter(|it| it.resume.as_ref() == Some(name));
+            let users: u64 = users.map(|it| u64::from(it.count.0)).sum();
+            let why = "on one flow alone: a later flow with the same name resumes from what an earlier one observed";
+            judge.key(&format!("flow.{index}.resume"), format!("{name:?}"), users < 2, why);
+        }
     }
     judge.all
 }

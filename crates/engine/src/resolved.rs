@@ -170,6 +170,12 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
                 "found packets without a checksum and links that corrupt packets; use one of them, since only a checksum detects corruption",
             );
         }
+        if flow.resume.is_some() && !built.resumes() {
+            c.problem(
+                &format!("{path}.resume"),
+                "found a name; this transport has no Careful Resume (RFC 9959); allowed: SCTP without RSCTP, and TCP",
+            );
+        }
         workload::check(c, kinds, spec, flow, &*built, &path);
         all.push(built);
     }

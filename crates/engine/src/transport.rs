@@ -5,6 +5,7 @@
 
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_scenario::addresses::IpVersion;
@@ -17,6 +18,7 @@ use anabranch_sim::{Agent, Rng, Seed};
 use anabranch_transport::Path;
 
 use crate::agent::inspect::Seen;
+use crate::agent::resume::{Resume, Resuming};
 use crate::agent::tally::SharedTally;
 
 pub mod peers;
@@ -147,6 +149,11 @@ pub trait Transport: Debug + Send + Sync {
         false
     }
 
+    /// Whether its controllers implement Careful Resume (RFC 9959).
+    fn resumes(&self) -> bool {
+        false
+    }
+
     /// Whether it needs links that damage no packet: it finds none that is.
     fn needs_sound_links(&self) -> bool {
         false
@@ -186,12 +193,22 @@ pub struct Member<'a> {
     pub delays: bool,
     /// Who counts, at both ends.
     pub tally: SharedTally,
+    /// Its flow resumes from saved parameters.
+    pub resume: Option<Resume>,
 }
 
 impl Member<'_> {
     /// A random stream of its own, for the transport of that name.
     pub fn rng(&self, transport: &str) -> Rng {
         self.seed.stream(&format!("{transport} {}", self.name))
+    }
+
+    /// The part of one end in Careful Resume.
+    pub fn resuming(&self, end: usize) -> Option<Resuming> {
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let home = self.paths.first().map_or(nowhere, |path| path[end]);
+        let resume = self.resume.clone()?;
+        Some(Resuming::new(resume, home, Rc::clone(&self.tally)))
     }
 
     /// From the source's first address to the sink's first.

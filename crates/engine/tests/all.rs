@@ -15,5 +15,6 @@ mod proxies;
 mod questions;
 mod quic;
 mod races;
+mod resume;
 mod transport_settings;
 mod yardsticks;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::addresses::IpVersion;
 use crate::families::Workload;
-use crate::quantity::{Count, Span};
+use crate::quantity::{Count, Size, Span};
 use crate::transport::Transport;
 
 /// A flow, or a group of them: member i runs from member i of `from` to member i of `to` (or to the one `to`).
@@ -37,6 +37,17 @@ pub struct Flow {
     /// How long each member offers data from its own start, instead of `stop`.
     #[serde(default)]
     pub lasts: Option<Span>,
+    /// Careful Resume (RFC 9959): the name of a store of saved congestion control parameters. Each association or
+    /// connection of a flow with this name observes its paths, and a later one between the same addresses starts from what
+    /// was observed: it jumps to half of the saved window after its initial data is acknowledged. SCTP and TCP only.
+    #[serde(default)]
+    pub resume: Option<String>,
+    /// With `resume`: how long saved parameters are valid; an hour if left out.
+    #[serde(default)]
+    pub resume_lifetime: Option<Span>,
+    /// With `resume`: upper limit of the window after the jump; none if left out.
+    #[serde(default)]
+    pub resume_max_jump: Option<Size>,
     /// What the application offers, and when.
     pub workload: Workload,
     /// What carries it.

@@ -197,11 +197,38 @@ fn check_flow(
             "found a time of 0; nothing would be offered",
         );
     }
+    check_resume(c, flow, &path);
     let kinds = vocabulary.kinds(Workloads::NAME);
     chosen::check(c, spec, kinds, &flow.workload, &format!("{path}.workload"));
     let transports = vocabulary.transports();
     let path = format!("{path}.transport");
     flow.transport.check(c, &transports, &path);
+}
+
+/// The keys of Careful Resume.
+fn check_resume(c: &mut Checker<'_>, flow: &Flow, path: &str) {
+    let given = [
+        ("resume_lifetime", flow.resume_lifetime.is_some()),
+        ("resume_max_jump", flow.resume_max_jump.is_some()),
+    ];
+    for (key, _) in given.iter().filter(|it| it.1 && flow.resume.is_none()) {
+        c.problem(
+            &format!("{path}.{key}"),
+            "found a value; it has no effect without `resume`, the name of a store; leave it out",
+        );
+    }
+    if flow.resume.as_deref() == Some("") {
+        c.problem(
+            &format!("{path}.resume"),
+            "found \"\"; expected the name of a store",
+        );
+    }
+    if flow.resume_lifetime == Some(Span(0)) {
+        c.problem(
+            &format!("{path}.resume_lifetime"),
+            "found a time of 0; nothing saved would be valid",
+        );
+    }
 }
 
 /// Whether links lead from one node to another, groups taken as one.

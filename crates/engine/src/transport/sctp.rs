@@ -257,10 +257,16 @@ impl Transport for Sctp {
         })
     }
 
+    fn resumes(&self) -> bool {
+        !self.config.profile.rsctp
+    }
+
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
         let mut rng = member.rng(ENTRY.kind.name);
         let mut near = self.config.clone();
         near.checksum = member.checksum;
+        near.careful_resume = member.resume.as_ref().map(|it| it.parameters);
+        let [near_resuming, far_resuming] = [0, 1].map(|end| member.resuming(end));
         let mut far = near.clone();
         let [mut near_links, mut far_links] = [0, 1].map(|end| {
             let after = self.application.follow_links.filter(|_| member.bound);
@@ -302,10 +308,18 @@ impl Transport for Sctp {
             self.application.reading_rate,
             Rc::clone(&member.tally),
             far_links,
+            far_resuming,
         );
         let endpoint = Endpoint::new(near, source, secret(&mut rng)).expect(CHECKED);
         let feed = Feed::new(member.workload);
-        let sender = agents::Source::new(endpoint, source_config, feed, member.tally, near_links);
+        let sender = agents::Source::new(
+            endpoint,
+            source_config,
+            feed,
+            member.tally,
+            near_links,
+            near_resuming,
+        );
         [Box::new(sender), Box::new(receiver)]
     }
 

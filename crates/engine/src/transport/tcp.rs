@@ -20,6 +20,7 @@ use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
 use crate::agent::Feed;
 use crate::agent::calling::{Caller, Calling};
 use crate::agent::inspect::Seen;
+use crate::agent::resume::Resuming;
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
 
@@ -46,6 +47,7 @@ const PROBES: &[Probe] = &[
     Probe::Duplicate,
     Probe::Delivered,
     Probe::Buffered,
+    Probe::ResumePhase,
 ];
 
 /// How specs name it.
@@ -140,9 +142,15 @@ impl Transport for Tcp {
         })
     }
 
+    fn resumes(&self) -> bool {
+        true
+    }
+
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
         let mut config = self.config.clone();
         config.checksum = member.checksum;
+        config.careful_resume = member.resume.as_ref().map(|it| it.parameters);
+        let [near, far] = [0, 1].map(|end| member.resuming(end));
         let mut rng = member.rng(ENTRY.kind.name);
         let [local, remote] = member.ports;
         let boundaries = member
@@ -166,6 +174,7 @@ impl Transport for Tcp {
             rng.bits() as u32,
             boundaries.clone(),
             Rc::clone(&member.tally),
+            far,
         );
         let feed = Feed::new(member.workload);
         let sender = Source::new(
@@ -174,6 +183,7 @@ impl Transport for Tcp {
             facts.answered,
             boundaries,
             member.tally,
+            near,
         );
         [Box::new(Calling::new(sender, feed)), Box::new(receiver)]
     }
@@ -228,6 +238,7 @@ struct Source {
     boundaries: Option<Boundaries>,
     shut: bool,
     tally: SharedTally,
+    resuming: Option<Resuming>,
 }
 
 impl Source {
@@ -238,6 +249,7 @@ impl Source {
         answered: bool,
         boundaries: Option<Boundaries>,
         tally: SharedTally,
+        resuming: Option<Resuming>,
     ) -> Self {
         Self {
             tcp,
@@ -248,6 +260,7 @@ impl Source {
             boundaries,
             shut: false,
             tally,
+            resuming,
         }
     }
 }
@@ -261,6 +274,7 @@ impl Caller for Source {
         } = self.config;
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
         *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
+        resume(now, self.resuming.as_mut(), &mut connection);
         // What comes back is answers, and nobody reads them.
         connection.set_discard(self.answered);
         // Until the SYN is answered it is all that may be out: one segment.
@@ -286,6 +300,9 @@ impl Caller for Source {
         // After most packets there is nothing to tell.
         if self.answered || connection.has_news() {
             self.tell(now, connection, feed);
+        }
+        if let Some(resuming) = &mut self.resuming {
+            observe(now, resuming, connection);
         }
     }
 }
@@ -341,12 +358,32 @@ impl Source {
     }
 }
 
+/// Supplies saved parameters to a connection, once its path is known.
+fn resume(now: Nanos, resuming: Option<&mut Resuming>, connection: &mut Connection) {
+    if let (Some(resuming), Some(path)) = (resuming, connection.path())
+        && let Some(saved) = resuming.take(now, 0, path)
+    {
+        connection.resume(saved);
+    }
+}
+
+/// Saves what a connection has observed, until it is over.
+fn observe(now: Nanos, resuming: &mut Resuming, connection: &Connection) {
+    if let (Some(path), Some(state)) = (connection.path(), connection.careful_resume()) {
+        resuming.observe(now, 0, path, state);
+    }
+    if matches!(connection.state(), State::TimeWait | State::Closed) {
+        resuming.end();
+    }
+}
+
 /// Waits for one connection and takes what it brings.
 struct Sink {
     connection: Connection,
     delivered: u64,
     boundaries: Option<Boundaries>,
     tally: SharedTally,
+    resuming: Option<Resuming>,
 }
 
 impl Sink {
@@ -357,6 +394,7 @@ impl Sink {
         isn: u32,
         boundaries: Option<Boundaries>,
         tally: SharedTally,
+        resuming: Option<Resuming>,
     ) -> Self {
         let mut connection = Connection::listen(tcp, port, isn);
         connection.set_discard(true);
@@ -367,10 +405,15 @@ impl Sink {
             delivered: 0,
             boundaries,
             tally,
+            resuming,
         }
     }
 
     fn take(&mut self, now: Nanos) {
+        resume(now, self.resuming.as_mut(), &mut self.connection);
+        if let Some(resuming) = &mut self.resuming {
+            observe(now, resuming, &self.connection);
+        }
         let mut tally = self.tally.borrow_mut();
         let mut peer_closed = false;
         let has_news = self.connection.has_news();

@@ -13,6 +13,7 @@ use super::WorldError;
 use super::record::Recording;
 use crate::agent::once::Once;
 use crate::agent::packets::PacketCounter;
+use crate::agent::resume::{Resume, Stores};
 use crate::agent::tally::{SharedTally, Tally};
 use crate::agent::transfers::Transfers;
 use crate::flows::{FIRST_PORTS, ports, reader, start};
@@ -38,8 +39,12 @@ pub fn attach(
     recording: &mut Recording,
 ) -> Result<Vec<SharedTally>, WorldError> {
     let members = context.point.resolved.members.iter().zip(0..);
+    let mut stores = Stores::default();
     members
-        .map(|(member, number)| attach_member(world, context, recording, member, number))
+        .map(|(member, number)| {
+            let resume = stores.of(&context.point.spec.flows[member.flow]);
+            attach_member(world, context, recording, (member, number), resume)
+        })
         .collect()
 }
 
@@ -47,8 +52,8 @@ fn attach_member(
     world: &mut World,
     context: &Attaching<'_>,
     recording: &mut Recording,
-    member: &Member,
-    number: u32,
+    (member, number): (&Member, u32),
+    resume: Option<Resume>,
 ) -> Result<SharedTally, WorldError> {
     let PlannedPoint {
         spec,
@@ -91,6 +96,7 @@ fn attach_member(
         workload,
         delays: needs.delays,
         tally: Rc::clone(&tally),
+        resume,
     });
     let at = |end: usize| Attachment::new(member.nodes[end], transport.protocol(), ports[end]);
     let mut sender = at(0).starting(start);

@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use super::DATA_HEADER;
 use super::follower::Follower;
 use super::reader::Reader;
+use crate::agent::resume::Resuming;
 use crate::agent::stamp::{Stamp, payload};
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
@@ -66,6 +67,7 @@ pub struct Source {
     plain: bool,
     links: Follower,
     tally: SharedTally,
+    resuming: Option<Resuming>,
 }
 
 impl Source {
@@ -76,6 +78,7 @@ impl Source {
         feed: Feed,
         tally: SharedTally,
         links: Follower,
+        resuming: Option<Resuming>,
     ) -> Self {
         // Static bytes are cut without counting references.
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
@@ -97,6 +100,7 @@ impl Source {
             plain,
             links,
             tally,
+            resuming,
         }
     }
 
@@ -240,10 +244,13 @@ impl Source {
     }
 
     #[inline]
-    fn observe(&mut self) {
+    fn observe(&mut self, now: Nanos) {
         // Few packets leave an event or a sample.
         if self.endpoint.may_tell() || self.has_samples() {
-            self.tell();
+            self.tell(now);
+        }
+        if let (Some(resuming), Some(id)) = (&mut self.resuming, self.association) {
+            observe(now, resuming, &self.endpoint, id);
         }
     }
 
@@ -256,11 +263,19 @@ impl Source {
     }
 
     #[inline(never)]
-    fn tell(&mut self) {
-        while let Some((_, event)) = self.endpoint.poll_event() {
+    fn tell(&mut self, now: Nanos) {
+        while let Some((id, event)) = self.endpoint.poll_event() {
             match event {
-                Event::Closed(reason) if reason != CloseReason::Shutdown => {
-                    self.tally.borrow_mut().failed = Some(reason.to_string());
+                Event::Established { .. } => {
+                    resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
+                }
+                Event::Closed(reason) => {
+                    if let Some(resuming) = &mut self.resuming {
+                        resuming.end();
+                    }
+                    if reason != CloseReason::Shutdown {
+                        self.tally.borrow_mut().failed = Some(reason.to_string());
+                    }
                 }
                 Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
                 _ => {}
@@ -296,6 +311,7 @@ impl Agent for Source {
                     let cwnd = association.paths().get(primary).cwnd();
                     self.tally.borrow_mut().first_window(now, cwnd as f64);
                 }
+                resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
             }
             Err(error) => self.tally.borrow_mut().failed = Some(error.to_string()),
         }
@@ -318,20 +334,20 @@ impl Agent for Source {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
         self.follow_links(now);
         self.take_answers(now);
-        self.observe();
+        self.observe(now);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
         self.endpoint.handle_timeout(now);
         self.follow_links(now);
-        self.observe();
+        self.observe(now);
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         self.top_up(now);
         let transmit = self.endpoint.poll_transmit(now, out);
         if transmit.is_none() {
-            self.observe();
+            self.observe(now);
         }
         transmit
     }
@@ -342,6 +358,35 @@ impl Agent for Source {
             earlier(self.endpoint.poll_timeout(), self.feed.deadline()),
             links,
         )
+    }
+}
+
+/// Supplies saved parameters to the paths of an association that it has now.
+fn resume(
+    now: Nanos,
+    resuming: Option<&mut Resuming>,
+    endpoint: &mut Endpoint,
+    id: AssociationId,
+) {
+    let (Some(resuming), Some(association)) = (resuming, endpoint.association_mut(id)) else {
+        return;
+    };
+    let all = association.paths().iter();
+    let paths: Vec<(u16, Path)> = all.map(|(id, it)| (id.0.into(), it.path())).collect();
+    for (index, path) in paths {
+        if let Some(saved) = resuming.take(now, index, path) {
+            association.resume(path.remote, saved);
+        }
+    }
+}
+
+/// Saves what an association has observed of its paths.
+fn observe(now: Nanos, resuming: &mut Resuming, endpoint: &Endpoint, id: AssociationId) {
+    let paths = endpoint.association(id).into_iter();
+    for (id, entry) in paths.flat_map(|it| it.paths().iter()) {
+        if let Some(state) = entry.careful_resume() {
+            resuming.observe(now, id.0.into(), entry.path(), state);
+        }
     }
 }
 
@@ -366,6 +411,7 @@ pub struct Sink {
     waiting: VecDeque<(Transmit, Bytes)>,
     /// The endpoint gave all that it had.
     drained: bool,
+    resuming: Option<Resuming>,
 }
 
 impl Sink {
@@ -379,6 +425,7 @@ impl Sink {
         rate: Option<u64>,
         tally: SharedTally,
         links: Follower,
+        resuming: Option<Resuming>,
     ) -> Self {
         endpoint.listen(true);
         let probes = tally.borrow().receiver_probes();
@@ -396,6 +443,7 @@ impl Sink {
             links,
             waiting: VecDeque::new(),
             drained: false,
+            resuming,
         }
     }
 
@@ -417,9 +465,15 @@ impl Sink {
                 if !self.probes.is_empty() {
                     association.set_probes(self.probes);
                 }
+                resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
+            } else if let (Event::Closed(_), Some(resuming)) = (event, &mut self.resuming) {
+                resuming.end();
             }
         }
         let first = self.first_association();
+        if let (Some(resuming), Some(id)) = (&mut self.resuming, first) {
+            observe(now, resuming, &self.endpoint, id);
+        }
         let Some(association) = first.and_then(|id| self.endpoint.association_mut(id)) else {
             return;
         };

@@ -1,0 +1,96 @@
+//! Careful Resume (RFC 9959) over a geostationary satellite: a transfer that starts from what an earlier one observed.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+/// A transfer of 30 MB from 0 s on that observes the path, and one of `bytes` at 60 s; 10 Mbit/s, an RTT of 600 ms, a queue of one
+/// bandwidth-delay product. The link is `link` from 50 s on.
+fn spec(transport: &str, resume: &str, bytes: u64, rate_later: &str) -> String {
+    format!(
+        r#"
+anabranch = 1
+name = "resume"
+world = {{ duration = "150 s" }}
+[[node]]
+name = "server"
+[[node]]
+name = "client"
+[[link]]
+name = "satellite"
+between = ["server", "client"]
+rate = {{ forward = {{ steps = [["0 s", "10 Mbit/s"], ["50 s", "{rate_later}"]] }}, backward = "10 Mbit/s" }}
+delay = "300 ms"
+queue = "500 packets"
+[[flow]]
+name = "first"
+from = "server"
+to = "client"
+stop = "40 s"
+transport = {transport}
+{resume}
+[flow.workload]
+kind = "bulk"
+[[flow]]
+name = "second"
+from = "server"
+to = "client"
+start = "60 s"
+transport = {transport}
+{resume}
+[flow.workload]
+kind = "transfers"
+arrivals = "fixed"
+every = "1 s"
+count = 1
+size = {{ kind = "fixed", bytes = "{bytes} B" }}
+[[measure]]
+metric = "flow_completion_time"
+flow = "second"
+take = ["most"]
+[[measure]]
+metric = "probe"
+name = "retreats"
+flow = "second"
+probe = "resume_phase"
+take = ["most"]
+"#
+    )
+}
+
+fn plan(text: &str) -> Result<Plan, String> {
+    Plan::new(Request::new("resume.toml", text)).map_err(|error| error.to_string())
+}
+
+fn run(text: &str) -> RunRecord {
+    let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
+    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+}
+
+fn seconds(record: &RunRecord) -> f64 {
+    let value = record.value("second", "flow_completion_time_most");
+    value.unwrap_or_else(|| panic!("{:?}", record.metrics))
+}
+
+const TRANSPORTS: [&str; 5] = [
+    r#"{ protocol = "tcp", profile = "linux", congestion = "newreno", receive_window = "8 MiB" }"#,
+    r#"{ protocol = "tcp", profile = "linux", congestion = "cubic", receive_window = "8 MiB" }"#,
+    r#"{ protocol = "tcp", profile = "linux", congestion = "bbr", receive_window = "8 MiB" }"#,
+    r#"{ protocol = "sctp", receive_buffer = "8 MiB", send_buffer = "8 MiB" }"#,
+    r#"{ protocol = "sctp", congestion = "cubic", receive_buffer = "8 MiB", send_buffer = "8 MiB" }"#,
+];
+
+/// 1 MB takes at most half of the time.
+#[test]
+fn a_transfer_resumes_in_half_of_the_time() {
+    for transport in TRANSPORTS {
+        let [without, with] = ["", r#"resume = "server""#].map(|resume| {
+            let record = run(&spec(transport, resume, 1_000_000, "10 Mbit/s"));
+            assert!(record.failures.is_empty(), "{:?}", record.failures);
+            seconds(&record)
+        });
+        println!("{transport}: {without:.3} s without, {with:.3} s with");
+        assert!(2.0 * with <= without, "{transport}: {with} against {without}");
+    }
+}
