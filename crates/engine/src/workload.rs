@@ -84,7 +84,8 @@ fn check_streams(c: &mut Checker<'_>, kinds: &Standard, flow: &Flow, path: &str)
 fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, path: &str) {
     let Some(gap) = facts.gap else { return };
     let active = active_time(spec, flow);
-    let messages = u128::from(active.0) / u128::from(gap.max(1));
+    let in_time = u128::from(active.0) / u128::from(gap.max(1));
+    let messages = in_time.min(facts.messages.map_or(u128::MAX, u128::from));
     if messages > MAX_MESSAGES {
         let key = ["rate", "every"];
         let key = key
@@ -131,5 +132,52 @@ fn check_largest(
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{Plan, Request};
+
+    /// Plans an hour of a flow with this workload.
+    fn plan(workload: &str) -> Result<Plan, String> {
+        let text = format!(
+            "anabranch = 1\nname = \"t\"\nworld = {{ duration = \"1 h\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+             link = [{{ name = \"wire\", between = [\"a\", \"b\"], rate = \"1 Gbit/s\", delay = \"1 ms\" }}]\n\
+             [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = {{ protocol = \"tcp\" }}\nworkload = {{ {workload} }}\n"
+        );
+        let request = Request {
+            file: "t.toml".into(),
+            text,
+            ..Request::default()
+        };
+        Plan::new(request).map_err(|error| error.to_string())
+    }
+
+    const SIZE: &str = "size = { kind = \"fixed\", bytes = \"100 kB\" }";
+
+    #[test]
+    fn a_workload_that_ends_by_itself_offers_no_more_than_it_has() {
+        for workload in [
+            format!("kind = \"transfers\", arrivals = \"fixed\", every = \"1 us\", count = 1, {SIZE}"),
+            "kind = \"cbr\", rate = \"1 Gbit/s\", message = \"100 B\", count = 5".to_owned(),
+            // A millisecond of each second.
+            "kind = \"on-off\", rate = \"10 Gbit/s\", message = \"100 B\", on = \"1 ms\", off = \"999 ms\"".to_owned(),
+        ] {
+            plan(&workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
+        }
+    }
+
+    #[test]
+    fn too_many_messages_are_refused_whichever_class_they_are_of() {
+        for workload in [
+            format!("kind = \"transfers\", arrivals = \"fixed\", every = \"1 us\", {SIZE}"),
+            format!("kind = \"transfers\", every = \"1 us\", count = 2_000_000_000, {SIZE}"),
+            "kind = \"cbr\", rate = \"1 Gbit/s\", message = \"100 B\"".to_owned(),
+            "kind = \"on-off\", rate = \"10 Gbit/s\", message = \"100 B\", on = \"999 ms\", off = \"1 ms\"".to_owned(),
+        ] {
+            let error = plan(&workload).expect_err(&workload);
+            assert!(error.contains("offers at most 1000000000"), "{error}");
+        }
     }
 }

@@ -115,6 +115,9 @@ impl Workload for Cbr {
     }
 
     fn facts(&self) -> Facts {
-        self.pace.facts()
+        Facts {
+            messages: self.messages,
+            ..self.pace.facts()
+        }
     }
 }

@@ -126,6 +126,13 @@ impl Mixed {
             begin: None,
         })
     }
+
+    /// The mean time between two messages, of either class.
+    fn gap(&self) -> Nanos {
+        let [small, large] = [self.small.every, self.large.every].map(u128::from);
+        // It is no longer than the shorter of them.
+        (small * large / (small + large).max(1)) as Nanos
+    }
 }
 
 impl Workload for Mixed {
@@ -158,7 +165,7 @@ impl Workload for Mixed {
         let sizes = [self.small.size, self.large.size].map(|size| size as u64);
         Facts {
             sizes: [sizes[0].min(sizes[1]), sizes[0].max(sizes[1])],
-            gap: Some(self.small.every),
+            gap: Some(self.gap()),
             ..Facts::default()
         }
     }

@@ -154,6 +154,8 @@ pub struct Facts {
     pub answered: bool,
     /// The mean time between two messages, nanoseconds, where it keeps one.
     pub gap: Option<Nanos>,
+    /// The most messages that it offers, where it ends by itself.
+    pub messages: Option<u64>,
 }
 
 impl Default for Facts {
@@ -166,6 +168,7 @@ impl Default for Facts {
             endless: false,
             answered: false,
             gap: None,
+            messages: None,
         }
     }
 }

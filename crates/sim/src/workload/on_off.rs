@@ -151,6 +151,13 @@ impl Workload for OnOff {
     }
 
     fn facts(&self) -> Facts {
-        self.pace.facts()
+        let facts = self.pace.facts();
+        // Nothing is offered in off periods.
+        let [on, off] = [self.on, self.off].map(|span| u128::from(span.mean()));
+        let gap = u128::from(facts.gap.unwrap_or(0).max(1)) * (on + off) / on.max(1);
+        Facts {
+            gap: Some(Nanos::try_from(gap).unwrap_or(Nanos::MAX)),
+            ..facts
+        }
     }
 }

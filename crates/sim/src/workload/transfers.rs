@@ -150,6 +150,7 @@ impl Workload for Transfers {
             sizes: self.sizes.range(),
             piece: Some(self.piece as u64),
             gap: Some(self.arrivals.gaps.mean()),
+            messages: self.arrivals.count,
             ..Facts::default()
         }
     }
