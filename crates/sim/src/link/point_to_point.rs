@@ -13,7 +13,7 @@ use anabranch_transport::Nanos;
 use super::account::{Account, Departure};
 use super::entrance::{Entered, Entrance, losses};
 use super::flight::Flight;
-use super::transmitter::serialisation;
+use super::transmitter::Steady;
 use super::{DirectionConfig, LinkStats, Offered};
 use crate::agenda::Key;
 use crate::error::BuildError;
@@ -42,16 +42,11 @@ impl Passage {
 
 /// See the module's text.
 pub(crate) struct PointToPoint {
-    /// Bits per second; `None`: packets take no time.
-    rate: Option<u64>,
     /// The interface at the far end.
     to: u32,
     entrance: Entrance,
     limit: Limit,
-    /// When the transmitter has sent all that it has accepted.
-    busy_until: Nanos,
-    /// The size of the last packet that was sent, and how long that took.
-    last: (usize, Nanos),
+    transmitter: Steady,
     /// What was admitted: first what has left the queue, then what has not.
     passages: VecDeque<Passage>,
     /// How many of them have left it.
@@ -79,12 +74,10 @@ impl PointToPoint {
         let entrance = Entrance::new(&mut config, before_queue, link)?;
         let flight = Flight::new(&mut config, after_queue, name, seed);
         Ok(Self {
-            rate,
             to,
             entrance,
             limit,
-            busy_until: 0,
-            last: (0, 0),
+            transmitter: Steady::new(rate),
             passages: VecDeque::new(),
             left: 0,
             next: Key::NEVER,
@@ -115,23 +108,21 @@ impl PointToPoint {
         self.entrance.loses(now, packet)
     }
 
-    /// How long the transmitter works on so many bytes.
-    pub fn takes(&self, size: usize) -> Nanos {
-        self.rate.map_or(0, |rate| serialisation(size, rate))
-    }
-
     /// Goes on where a wire has ended: `left` of what it hands over has left the queue.
-    pub fn take_over(
-        &mut self,
-        busy_until: Nanos,
-        left: usize,
-        stats: LinkStats,
-        occupancy: Occupancy,
-    ) {
-        self.busy_until = busy_until;
+    pub fn take_over(&mut self, left: usize, stats: LinkStats, occupancy: Occupancy) {
         self.left = left;
         self.account.stats = stats;
         self.account.occupancy = occupancy;
+    }
+
+    /// What sends its packets.
+    pub fn transmitter(&self) -> Steady {
+        self.transmitter.clone()
+    }
+
+    /// Goes on with a wire's.
+    pub fn set_transmitter(&mut self, transmitter: Steady) {
+        self.transmitter = transmitter;
     }
 
     /// The next packet that a wire hands over, in the order of admission.
@@ -164,16 +155,18 @@ impl PointToPoint {
             return self.refuse(now, size, DropReason::QueueFull);
         }
         self.account.stats.offered.add(size);
-        let start = self.busy_until.max(now);
+        self.transmitter.set_size(size);
+        let (start, _) = self.transmitter.send(now);
         packet.departed = packet.departed.min(start);
-        let transmission = self.transmission(size);
-        let finish = start.saturating_add(transmission);
+        let finish = self.transmitter.busy_until;
         let flushed = finish > next_outage;
-        self.busy_until = finish.min(next_outage);
+        if flushed {
+            self.transmitter.stop(next_outage);
+        }
         let departure = Departure {
-            at: self.busy_until,
+            at: self.transmitter.busy_until,
             admitted: now,
-            transmission: (!flushed).then_some(transmission),
+            transmission: (!flushed).then_some(finish - start),
             size,
         };
         self.account.admitted(now, size);
@@ -222,18 +215,6 @@ impl PointToPoint {
         self.account.stats.offered.add(size);
         self.account.dropped(now, reason);
         Offered::REFUSED
-    }
-
-    /// How long the transmitter works on so many bytes. Most packets of a direction are of one size, and a division is slow.
-    #[inline]
-    fn transmission(&mut self, size: usize) -> Nanos {
-        let Some(rate) = self.rate else {
-            return 0;
-        };
-        if self.last.0 != size {
-            self.last = (size, serialisation(size, rate));
-        }
-        self.last.1
     }
 
     /// Counts what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
@@ -323,7 +304,7 @@ impl PointToPoint {
 impl fmt::Debug for PointToPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PointToPoint")
-            .field("rate", &self.rate)
+            .field("transmitter", &self.transmitter)
             .field("occupancy", &self.account.occupancy)
             .field("flying", &self.in_flight())
             .finish_non_exhaustive()

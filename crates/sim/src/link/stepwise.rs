@@ -170,7 +170,7 @@ impl Stepwise {
     }
 
     fn send(&mut self, now: Nanos, queued: Queued, next_outage: Nanos) {
-        let finish = self.rate.finish(now, queued.size());
+        let finish = self.rate.finish(queued.came(), now, queued.size());
         let flushed = finish > next_outage;
         self.in_service = Some(Departure {
             at: finish.min(next_outage),

@@ -1,46 +1,181 @@
-//! A transmitter whose rate may change while it sends.
+//! Transmitters: when the last bit of a packet leaves, at a constant rate or at one that may change.
+//!
+//! Departures are whole nanoseconds, the nearest to the exact time. What is rounded is carried over to the next packet where that follows
+//! without a pause, so that the error of a busy period never exceeds half a nanosecond, and a link carries no more than its rate.
 
 use anabranch_transport::Nanos;
 
 use crate::over_time::{Cursor, OverTime};
 
-/// How long `size` bytes take at `rate` bits per second, rounded to the nearest nanosecond.
+/// A byte at a rate of one bit per second, in nanoseconds; work is counted in bits per second times nanoseconds.
+const BYTE: i64 = 8_000_000_000;
+
+/// How long `work` takes at `rate`, rounded to the nearest nanosecond, halves up, and the work beyond that.
 #[inline]
-pub(super) fn serialisation(size: usize, rate: u64) -> Nanos {
-    // A packet has at most 65,575 bytes, so that the product stays far below 2^64.
-    (size as u64 * 8_000_000_000 + rate / 2) / rate
+fn rounded(work: i64, rate: i64) -> (Nanos, i64) {
+    let takes = (work + rate / 2).max(0) / rate;
+    (takes as Nanos, work - takes * rate)
 }
 
-/// When the last bit of a packet leaves. Asked in the order of time.
-#[derive(Debug)]
-pub(super) struct Rate(Option<Cursor<u64>>);
+/// How long `size` bytes take at `rate` bits per second after a pause, rounded to the nearest nanosecond.
+#[inline]
+pub(super) fn serialisation(size: usize, rate: u64) -> Nanos {
+    rounded(work(size), clamped(rate)).0
+}
 
-impl Rate {
-    /// `None`: packets take no time.
-    pub fn new(rate: Option<OverTime<u64>>) -> Self {
-        Self(rate.map(Cursor::new))
+/// A packet has at most 65,575 bytes, so that the product stays far below 2^63.
+fn work(size: usize) -> i64 {
+    size as i64 * BYTE
+}
+
+fn clamped(rate: u64) -> i64 {
+    i64::try_from(rate).unwrap_or(i64::MAX).min(i64::MAX / 4)
+}
+
+/// A transmitter of a constant rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Steady {
+    /// Bits per second; `None`: packets take no time.
+    rate: Option<u64>,
+    /// When it has sent all that it has accepted.
+    pub busy_until: Nanos,
+    /// The work beyond that: less than 0 where it is done before.
+    carried: i64,
+    /// The size of the last packet, how long that takes after a pause, and the work beyond that.
+    last: (usize, Nanos, i64),
+}
+
+impl Steady {
+    pub fn new(rate: Option<u64>) -> Self {
+        Self {
+            rate,
+            busy_until: 0,
+            carried: 0,
+            // No packet has this size.
+            last: (usize::MAX, 0, 0),
+        }
     }
 
-    /// When the last of `size` bytes leaves if the first does at `start`; [`Nanos::MAX`] for never.
-    pub fn finish(&mut self, start: Nanos, size: usize) -> Nanos {
-        let Some(cursor) = &mut self.0 else {
+    /// Whether the last packet had this size.
+    #[inline(always)]
+    pub fn is_like_last(&self, size: usize) -> bool {
+        self.last.0 == size
+    }
+
+    /// The next packet has this size. Most packets of a direction are of one size, and a division is slow.
+    #[inline(always)]
+    pub fn set_size(&mut self, size: usize) {
+        if self.last.0 != size {
+            let (takes, beyond) = match self.rate {
+                Some(rate) => rounded(work(size), clamped(rate)),
+                None => (0, 0),
+            };
+            self.last = (size, takes, beyond);
+        }
+    }
+
+    /// A packet of the size that was set comes at `now`: when its first bit leaves, and by how many nanoseconds it takes longer than after a
+    /// pause.
+    #[inline(always)]
+    pub fn send(&mut self, now: Nanos) -> (Nanos, i8) {
+        let (start, carried) = if self.busy_until > now {
+            (self.busy_until, self.carried)
+        } else if self.busy_until == now {
+            // Nothing was there to be sent before now.
+            (now, self.carried.max(0))
+        } else {
+            (now, 0)
+        };
+        let (_, takes, beyond) = self.last;
+        let (longer, beyond) = match carried {
+            0 => (0, beyond),
+            _ => self.with(beyond + carried),
+        };
+        self.carried = beyond;
+        self.busy_until = start
+            .saturating_add(takes)
+            .saturating_add_signed(longer.into());
+        (start, longer)
+    }
+
+    /// How much longer a packet takes where so much work is left beyond its time, and the work beyond that. A nanosecond's work is left at
+    /// most: half of it of the packet, and half of it carried over.
+    #[inline(always)]
+    fn with(&self, beyond: i64) -> (i8, i64) {
+        let rate = clamped(self.rate.unwrap_or(1));
+        if beyond + rate / 2 >= rate {
+            (1, beyond - rate)
+        } else if beyond + rate / 2 < 0 {
+            (-1, beyond + rate)
+        } else {
+            (0, beyond)
+        }
+    }
+
+    /// An outage stops it at `at`, before it is done.
+    pub fn stop(&mut self, at: Nanos) {
+        self.busy_until = at;
+        self.carried = 0;
+    }
+
+    /// How long `size` bytes take after a pause.
+    pub fn takes(&self, size: usize) -> Nanos {
+        self.rate.map_or(0, |rate| serialisation(size, rate))
+    }
+}
+
+/// A transmitter of a rate that may change. Asked in the order of time.
+#[derive(Debug)]
+pub(super) struct Rate {
+    /// `None`: packets take no time.
+    rate: Option<Cursor<u64>>,
+    /// When the last packet was done, and the work beyond that.
+    done: Nanos,
+    carried: i64,
+}
+
+impl Rate {
+    pub fn new(rate: Option<OverTime<u64>>) -> Self {
+        Self {
+            rate: rate.map(Cursor::new),
+            done: 0,
+            carried: 0,
+        }
+    }
+
+    /// When the last of `size` bytes leaves if the first does at `start`, of a packet that came at `came`; [`Nanos::MAX`] for never.
+    pub fn finish(&mut self, came: Nanos, start: Nanos, size: usize) -> Nanos {
+        let Some(cursor) = &mut self.rate else {
             return start;
         };
-        // In bits per second times nanoseconds.
-        let mut left = size as u64 * 8_000_000_000;
+        let carried = match start == self.done {
+            true if came < start => self.carried,
+            // Nothing was there to be sent before.
+            true => self.carried.max(0),
+            false => 0,
+        };
+        let mut left = work(size) + carried;
         let mut now = start;
         loop {
             let (rate, until) = cursor.at(now);
-            // A rate of 0 sends nothing until it changes.
-            if let Some(needed) = (left + rate / 2).checked_div(rate) {
-                if needed <= until - now {
-                    return now.saturating_add(needed);
-                }
-                left = left.saturating_sub(rate * (until - now));
+            let until_change = until - now;
+            // Rounded up to the change it may be, but not down to it. A rate of 0 sends nothing until it changes.
+            let fits = left <= 0 || {
+                let possible = rate.saturating_mul(until_change);
+                left.unsigned_abs() <= possible
+            };
+            if fits {
+                let (takes, beyond) = rounded(left, clamped(rate).max(1));
+                self.done = now.saturating_add(takes);
+                self.carried = beyond;
+                return self.done;
             }
             if until == Nanos::MAX {
+                self.done = Nanos::MAX;
                 return Nanos::MAX;
             }
+            // It did not fit, so that the product is less than what was left.
+            left -= (rate * until_change) as i64;
             now = until;
         }
     }
@@ -58,10 +193,71 @@ mod tests {
             let mut transmitter = Rate::new(Some(rate.into()));
             for size in [1, 100, 1500, 65_535] {
                 let expected = 17 + serialisation(size, rate);
-                assert_eq!(transmitter.finish(17, size), expected);
+                assert_eq!(transmitter.finish(17, 17, size), expected);
             }
         }
-        assert_eq!(Rate::new(None).finish(17, 1500), 17);
+        assert_eq!(Rate::new(None).finish(17, 17, 1500), 17);
+    }
+
+    /// Both transmitters: when the packets of these sizes leave that come at these times.
+    fn departures(rate: u64, packets: &[(Nanos, usize)]) -> Vec<Nanos> {
+        let mut steady = Steady::new(Some(rate));
+        let mut stepwise = Rate::new(Some(rate.into()));
+        let mut all = Vec::new();
+        for &(came, size) in packets {
+            let start = all.last().copied().unwrap_or(0).max(came);
+            steady.set_size(size);
+            let (from, longer) = steady.send(came);
+            let takes = steady.takes(size).saturating_add_signed(longer.into());
+            assert_eq!((from, from + takes), (start, steady.busy_until));
+            assert_eq!(stepwise.finish(came, start, size), from + takes);
+            all.push(from + takes);
+        }
+        all
+    }
+
+    /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s; 100 bytes 533,333.3 ns there.
+    #[test]
+    fn what_is_rounded_is_carried_over() {
+        let burst = |size: usize| vec![(0, size); 25];
+        let of = |rate, size| departures(rate, &burst(size));
+        let exact = |each: f64| -> Vec<Nanos> {
+            let times = (1..=25).map(|n| f64::from(n) * each + 1e-9);
+            times.map(|at| at.round() as Nanos).collect()
+        };
+        assert_eq!(of(100_000_000_000, 36), exact(2.88));
+        assert_eq!(of(400_000_000_000, 36), exact(0.72));
+        assert_eq!(of(1_000_000_000_000, 36), exact(0.288));
+        assert_eq!(of(1_500_000, 36), exact(192_000.0));
+        assert_eq!(of(1_500_000, 100), exact(1_600_000.0 / 3.0));
+        assert_eq!(of(3_000_000_007, 1500), exact(12_000e9 / 3_000_000_007.0));
+    }
+
+    /// What was done 0.28 ns before a packet came does not let it begin before; what is done 0.44 ns after does.
+    #[test]
+    fn a_packet_does_not_begin_before_it_comes() {
+        let rate = 400_000_000_000;
+        assert_eq!(departures(rate, &[(0, 36), (0, 36)]), [1, 1]);
+        // The second comes at 1, and takes 0.72 ns from then on: until 1.72; the third until 2.44; the fourth until 3.16.
+        assert_eq!(
+            departures(rate, &[(0, 36), (1, 36), (1, 36), (1, 36)]),
+            [1, 2, 2, 3]
+        );
+        // Done at 1.44, the third goes on until 2.16, and the fourth until 2.88, and the fifth until 3.6.
+        assert_eq!(
+            departures(rate, &[(0, 36), (0, 36), (1, 36), (1, 36), (1, 36)]),
+            [1, 1, 2, 3, 4]
+        );
+        assert_eq!(departures(rate, &[(0, 36), (5, 36), (9, 36)]), [1, 6, 10]);
+    }
+
+    /// A packet that is not done when the rate changes is not taken for one that is, however little is left.
+    #[test]
+    fn a_change_of_rate_finds_what_is_left() {
+        // 100 bytes take 533,333.33 ns at 1.5 Mbit/s; a third of a nanosecond's work is left, which takes 500 ns at 1 kbit/s.
+        let steps = OverTime::steps(1_500_000, [(533_333, 1000)]).unwrap();
+        let mut rate = Rate::new(Some(steps));
+        assert_eq!(rate.finish(0, 0, 100), 533_333 + 500);
     }
 
     #[test]
@@ -73,9 +269,9 @@ mod tests {
         );
         let mut rate = Rate::new(Some(steps.unwrap()));
         // 4,000 bits, then 4,000 in 2 ms, nothing until 9 ms, the other 4,000 in 8 ms.
-        assert_eq!(rate.finish(0, 1500), 17 * MS);
+        assert_eq!(rate.finish(0, 0, 1500), 17 * MS);
         let mut dead = Rate::new(Some(OverTime::steps(1_000_000, [(4 * MS, 0)]).unwrap()));
-        assert_eq!(dead.finish(0, 500), 4 * MS);
-        assert_eq!(dead.finish(4 * MS, 1), Nanos::MAX);
+        assert_eq!(dead.finish(0, 0, 500), 4 * MS);
+        assert_eq!(dead.finish(4 * MS, 4 * MS, 1), Nanos::MAX);
     }
 }

@@ -10,6 +10,7 @@ use anabranch_transport::Nanos;
 
 use super::account::Departure;
 use super::point_to_point::PointToPoint;
+use super::transmitter::Steady;
 use super::{Count, LinkStats};
 use crate::agenda::{Key, steady_bits, steady_mark};
 use crate::ids::NodeId;
@@ -26,7 +27,9 @@ struct Passage {
     arrival: Key,
     packet: Option<Parcel>,
     admitted: Nanos,
-    size: usize,
+    size: u32,
+    /// How much longer the transmitter works on it than after a pause: a nanosecond more or less at most.
+    longer: i8,
 }
 
 impl Passage {
@@ -35,6 +38,7 @@ impl Passage {
         packet: None,
         admitted: 0,
         size: 0,
+        longer: 0,
     };
 }
 
@@ -50,10 +54,7 @@ pub(crate) struct Wire {
     room: (u64, u64),
     /// What the agenda calls it.
     bits: u64,
-    /// When the transmitter has sent all that it has accepted.
-    busy_until: Nanos,
-    /// The size of the last packet that was sent, and how long that took.
-    last: (usize, Nanos),
+    transmitter: Steady,
     /// What was admitted and has not arrived: number `n` stands at `n` modulo the length, which is a power of two.
     ring: Vec<Passage>,
     /// The numbers of the first, of the first whose last bit is not known to have left, and of the next to be admitted. What has arrived
@@ -90,9 +91,7 @@ impl Wire {
             lossy: whole.may_lose(),
             room,
             bits: steady_bits(source),
-            busy_until: 0,
-            // No packet has this size.
-            last: (usize::MAX, 0),
+            transmitter: whole.transmitter(),
             ring: std::iter::repeat_with(|| Passage::NONE).take(4).collect(),
             first: 0,
             waiting: 0,
@@ -113,8 +112,7 @@ impl Wire {
         let stats = self.counted();
         let occupancy = self.occupancy();
         let (first, left) = (self.first, self.waiting - self.first);
-        self.whole
-            .take_over(self.busy_until, left as usize, stats, occupancy);
+        self.whole.take_over(left as usize, stats, occupancy);
         for number in first..self.end {
             let departure = self.departure(number);
             let Passage {
@@ -122,6 +120,7 @@ impl Wire {
             } = std::mem::replace(self.at(number), Passage::NONE);
             self.whole.carry_on(arrival.event(), packet, departure);
         }
+        self.whole.set_transmitter(self.transmitter);
         self.whole
     }
 
@@ -152,33 +151,31 @@ impl Wire {
         if self.lossy && self.whole.loses(now, &packet) {
             return Err(self.refuse(packet, size, DropReason::Loss));
         }
-        let mut start = now;
-        if self.busy_until > now {
+        if self.transmitter.busy_until > now {
             self.release(now);
-            start = self.busy_until;
             let queue = self.end - self.waiting;
             let bytes = self.bytes - self.left_bytes + size as u64;
             if queue >= self.room.0 || bytes > self.room.1 {
                 return Err(self.refuse(packet, size, DropReason::QueueFull));
             }
             self.longest_queue = self.longest_queue.max(queue + 1);
-            self.waited += u128::from(start - now);
+            self.waited += u128::from(self.transmitter.busy_until - now);
         } else {
             // All have left.
             self.waiting = self.end;
             self.left_bytes = self.bytes;
         }
         // What was sent once has room in an empty queue.
-        if self.last.0 != size {
+        if !self.transmitter.is_like_last(size) {
             if size as u64 > self.room.1 {
                 return Err(self.refuse(packet, size, DropReason::QueueFull));
             }
-            self.last = (size, self.whole.takes(size));
+            self.transmitter.set_size(size);
         }
+        let (start, longer) = self.transmitter.send(now);
         packet.departed = packet.departed.min(start);
-        let finish = start.saturating_add(self.last.1);
-        self.busy_until = finish;
-        self.busy += self.last.1;
+        let finish = self.transmitter.busy_until;
+        self.busy += finish - start;
         self.bytes += size as u64;
         let arrival = steady_mark(finish.saturating_add(self.delay), *sequence, self.bits);
         let end = self.end;
@@ -189,7 +186,8 @@ impl Wire {
             arrival,
             packet: Some(packet),
             admitted: now,
-            size,
+            size: size as u32,
+            longer,
         };
         *sequence += 1;
         self.end = end + 1;
@@ -237,7 +235,7 @@ impl Wire {
         let ring = &mut self.ring[..];
         let mask = ring.len() - 1;
         let passage = &mut ring[self.first as usize & mask];
-        let (packet, size) = (passage.packet.take(), passage.size);
+        let (packet, size) = (passage.packet.take(), passage.size as usize);
         self.first += 1;
         let next = match self.first == self.end {
             true => Key::NEVER,
@@ -264,12 +262,15 @@ impl Wire {
 
     fn departure(&self, number: u64) -> Departure {
         let passage = self.get(number);
+        let size = passage.size as usize;
+        let takes = self.transmitter.takes(size);
+        let takes = takes.saturating_add_signed(passage.longer.into());
         Departure {
             // No arrival is put off beyond the end of time.
             at: (passage.arrival.at() - self.delay).max(passage.admitted),
             admitted: passage.admitted,
-            transmission: Some(self.whole.takes(passage.size)),
-            size: passage.size,
+            transmission: Some(takes),
+            size,
         }
     }
 
