@@ -1,8 +1,8 @@
 //! Trace files of links and, in [`messages`], of workloads: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
 //!
 //! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is in seconds and, of a
-//! rate, in bits per second, unless a first line of titles says other units ([`titles`]); text with its unit is as in a spec. Empty lines
-//! and lines that begin with `#` count for nothing. mahimahi's format has a line for each packet that can leave, with its millisecond.
+//! rate, in bits per second, unless a first line of titles says other units ([`titles`]); text with its unit is as in a spec. A title that is
+//! not understood is an error. Empty lines count for nothing, nor do lines that begin with `#`, unless they are titles. mahimahi's format has a line for each packet that can leave, with its millisecond.
 
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Size;
@@ -13,6 +13,7 @@ use anabranch_transport::time::MILLISECOND;
 use crate::files::Files;
 
 mod messages;
+mod table;
 mod titles;
 
 /// The most steps of a trace.
@@ -138,45 +139,29 @@ fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Re
     Ok(())
 }
 
-/// The steps of lines `time,value`.
+/// The steps of lines `time,value`, the values of which are without a unit in `unit`.
 fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, String> {
+    let value = match unit {
+        " bit/s" => titles::RATE,
+        " s" => titles::DELAY,
+        _ => titles::SHARE,
+    };
     let mut steps = Vec::new();
-    let (mut time, mut unit) = (" s", unit);
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let wrong = || format!("line {number}: found {line:?}; a line is `time,value`");
-        let mut fields = line.split(',').map(|field| field.trim().trim_matches('"'));
-        let (Some(at), Some(is), None) = (fields.next(), fields.next(), fields.next()) else {
-            return Err(wrong());
-        };
-        let begins_as_number =
-            |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-        if steps.is_empty() && !begins_as_number(at) && !begins_as_number(is) {
-            let wrong = |error: String| format!("line {number}: {error}");
-            time = titles::of_times(at).map_err(wrong)?;
-            unit = titles::of_values(is, unit).map_err(wrong)?;
-            continue;
-        }
-        let with = |text: &str, unit: &str| match text.parse::<f64>() {
-            Ok(_) => format!("{text}{unit}"),
-            Err(_) => text.to_owned(),
-        };
-        if !begins_as_number(at) || !begins_as_number(is) {
-            return Err(wrong());
-        }
-        let value = match (unit, is.parse::<f64>()) {
-            ("", Ok(number)) => NodeValue::Float(number),
-            _ => NodeValue::Text(with(is, unit)),
-        };
-        steps.push((with(at, time), value));
-        // What the file has beyond that is not kept, and is refused.
-        if steps.len() > MAX_STEPS {
-            break;
-        }
-    }
+    table::read(
+        text,
+        &[titles::TIME, value],
+        2,
+        "a line is `time,value`",
+        |row| {
+            let value = match row.plain(1) {
+                Some(number) => NodeValue::Float(number),
+                None => NodeValue::Text(row.with_unit(1)),
+            };
+            steps.push((row.with_unit(0), value));
+            // What the file has beyond that is not kept, and is refused.
+            Ok(steps.len() <= MAX_STEPS)
+        },
+    )?;
     if steps.is_empty() {
         return Err("no line has a time and a value".to_owned());
     }

@@ -214,7 +214,7 @@ impl Kind {
                     "description": "A value over time: from each time on, until the next; the first time is 0.",
                     "properties": {
                         STEPS: { "type": "array", "items": step },
-                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`, text or Parquet. A number without a unit is in seconds and, of a rate, in bit/s, unless a first line of titles says other units, such as `time_ms,rate_mbps`. A rate may name `opportunities` instead: a file in the format of mahimahi." },
+                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`, text or Parquet. A number without a unit is in seconds and, of a rate, in bit/s, unless a first line of titles says other units, such as `time_ms,rate_mbps`; a title that is not understood is an error. A rate may name `opportunities` instead: a file in the format of mahimahi." },
                         REPEAT: STEP_TIME.json_schema(),
                     },
                     "additionalProperties": false,

@@ -1,14 +1,14 @@
 //! Trace files of workloads: their messages are put into a spec's tree in their place, as the steps of links are.
 //!
 //! A trace is a file of lines `time,size` or `time,size,stream`, in the order of time. A time alone is in seconds from the
-//! flow's start, a size alone in bytes; text with its unit is as in a spec. Empty lines and lines that begin with `#` count for
-//! nothing, nor does a first line of titles.
+//! flow's start, a size alone in bytes, unless a first line of titles says other units, as for links; text with its unit is as in a spec.
+//! A stream may be left out.
 
 use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::tree::{Entry, Node, NodeValue};
 
-use super::MAX_STEPS;
+use super::{MAX_STEPS, table, titles};
 use crate::files::Files;
 
 /// The key of a workload's file, and the key of what stands in its place.
@@ -75,51 +75,28 @@ fn entry(key: &str, value: NodeValue, place: &Place) -> Entry {
 
 /// The messages of lines `time,size[,stream]`.
 fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
+    const FORM: &str = "a line is `time,size` or `time,size,stream`";
+    let columns = [titles::TIME, titles::SIZE, titles::STREAM];
     let mut messages = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let wrong = || {
-            format!("line {number}: found {line:?}; a line is `time,size` or `time,size,stream`")
-        };
-        let fields: Vec<&str> = line
-            .split(',')
-            .map(|field| field.trim().trim_matches('"'))
-            .collect();
-        let is_number = |text: &&str| text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-        let (&[at, size], stream) = match fields.len() {
-            2 | 3 => (fields.first_chunk::<2>().ok_or_else(wrong)?, fields.get(2)),
-            _ => return Err(wrong()),
-        };
-        if messages.is_empty() && !fields.iter().any(&is_number) {
-            continue;
-        }
-        if !fields.iter().all(is_number) {
-            return Err(wrong());
-        }
-        let with = |text: &str, unit: &str| match text.parse::<f64>() {
-            Ok(_) => NodeValue::Text(format!("{text}{unit}")),
-            Err(_) => NodeValue::Text(text.to_owned()),
-        };
+    table::read(text, &columns, 2, FORM, |row| {
         let mut entries = vec![
-            entry("at", with(at, " s"), place),
-            entry("size", with(size, " B"), place),
+            entry("at", NodeValue::Text(row.with_unit(0)), place),
+            entry("size", NodeValue::Text(row.with_unit(1)), place),
         ];
-        if let Some(stream) = stream {
-            let stream = stream.parse::<i64>().map_err(|_| wrong())?;
-            entries.push(entry("stream", NodeValue::Integer(stream), place));
+        if let Some(stream) = row.fields.get(2).filter(|field| !field.is_empty()) {
+            let number = stream.parse::<i64>().map_err(|_| {
+                let line = row.line;
+                format!("line {line}: found the stream {stream:?}; a stream is a whole number")
+            })?;
+            entries.push(entry("stream", NodeValue::Integer(number), place));
         }
         messages.push(Node {
             place: place.clone(),
             value: NodeValue::Table(entries),
         });
         // What the file has beyond that is not kept, and is refused.
-        if messages.len() > MAX_STEPS {
-            break;
-        }
-    }
+        Ok(messages.len() <= MAX_STEPS)
+    })?;
     if messages.is_empty() {
         return Err("no line has a time and a size".to_owned());
     }

@@ -66,6 +66,36 @@ fn titles_say_the_units_of_their_columns() {
     assert!(error.contains("line 1: found the title"), "{error}");
 }
 
+/// As iperf and others write units, after a byte order mark, or as numpy writes titles.
+#[test]
+fn spellings_of_units_are_one_unit() {
+    let rate = |text: &str| {
+        let link = "rate = { trace = \"r.csv\" }\ndelay = \"1 ms\"";
+        let plan = plan(link, &[("r.csv", text)])?;
+        Ok::<_, String>(plan.spec.links[0].rate.side(true).unwrap().steps().to_vec())
+    };
+    let wanted = Ok(vec![(0, 20_000_000), (10_000_000_000, 8_000_000)]);
+    for text in [
+        "time,Mbits/sec\n0,20\n10,8\n",
+        "\u{feff}time,rate_mbps\n0,20\n10,8\n",
+        "# time_ms,rate_kbit\n0,20000\n10000,8000\n",
+        "\"Time (\u{b5}s)\",\"megabits per second\"\n0,20\n10000000,8\n",
+    ] {
+        assert_eq!(rate(text), wanted, "{text}");
+    }
+    let error = rate("time,furlongs\n0,20\n").expect_err("no unit of a rate");
+    assert!(
+        error.contains("line 1: found the title \"furlongs\"")
+            && error.contains("allowed units: bit/s, kbit/s, Mbit/s, Gbit/s"),
+        "{error}"
+    );
+    let error = rate("time,rate\n0,20\n1,\n").expect_err("no value");
+    assert!(
+        error.contains("line 3") && error.contains("without a value"),
+        "{error}"
+    );
+}
+
 /// Another file of the same name is another world: a run of the one must not be taken for a run of the other.
 #[test]
 fn what_is_in_the_file_is_in_the_hash() {
@@ -185,6 +215,38 @@ fn a_file_of_messages_stands_for_them() {
         &[],
     );
     assert_eq!(by_file.unwrap(), by_hand.unwrap());
+}
+
+#[test]
+fn titles_say_the_units_of_messages() {
+    let by_file = |text: &str| workload("file = \"m.csv\"", &[("m.csv", text)]);
+    let by_hand = workload(
+        "messages = [{ at = \"0 ms\", size = \"100 B\" }, { at = \"500 ms\", size = \"2000 B\", stream = 3 }]",
+        &[],
+    );
+    let by_hand = by_hand.unwrap();
+    for text in [
+        "time_ms,size_bytes,stream\n0,100,\n500,2000,3\n",
+        "t [ms],bytes,sid\n0,100\n500,2000 B,3\n",
+    ] {
+        assert_eq!(by_file(text).unwrap(), by_hand, "{text}");
+    }
+    assert_eq!(
+        by_file("time_min,size_kb\n1,2\n").unwrap(),
+        workload("messages = [{ at = \"1 min\", size = \"2 kB\" }]", &[]).unwrap()
+    );
+    for (text, words) in [
+        (
+            "time,size_bits\n0,100\n",
+            "found the title \"size_bits\", which is in bits",
+        ),
+        ("size,time\n0,100\n", "found the title \"size\""),
+        ("time,size,delay\n0,100,1\n", "allowed: stream"),
+        ("time,size,stream\n0,,700\n", "without a value in column 2"),
+    ] {
+        let error = by_file(text).unwrap_err();
+        assert!(error.contains(words), "{text:?}: {error}");
+    }
 }
 
 #[test]

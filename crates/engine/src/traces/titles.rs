@@ -1,108 +1,455 @@
-//! The line of titles of a trace: the units of its columns, where the titles say them, as `time (ms),rate_mbps` does.
+//! Titles of the columns of a trace: the unit of a column, where its title names one, as `time (ms),rate_mbps` does.
 //!
-//! A number that is read in another unit than the one above it would make a world that nobody measured, and no error would tell.
+//! A number that is read in another unit than the one in its title would make a world that was never measured, without an error. Hence
+//! a title is either understood as a whole or an error.
 
-/// Units of a time, as titles write them, and what a number in one is followed by in a spec.
+/// Of which kind the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Times, without a unit in seconds.
+    Time,
+    /// Rates, without a unit in bits per second.
+    Rate,
+    /// Sizes, without a unit in bytes.
+    Size,
+    /// Shares from 0 to 1, which have no unit.
+    Share,
+    /// Numbers without a unit.
+    Number,
+}
+
+/// A column of a trace.
+#[derive(Debug)]
+pub struct Column {
+    /// Of which kind its values are.
+    pub quantity: Quantity,
+    /// The words that its title may consist of beside a unit, with spaces between them.
+    pub names: &'static str,
+}
+
+/// Times of a trace.
+pub const TIME: Column = Column {
+    quantity: Quantity::Time,
+    names: "time t at timestamp ts when times elapsed relative rel offset since from the start \
+            begin beginning sent send sending arrival in of",
+};
+
+/// Rates of a link.
+pub const RATE: Column = Column {
+    quantity: Quantity::Rate,
+    names: "rate throughput bandwidth capacity bitrate speed value goodput datarate data bit bw \
+            tput link available measured mean average avg downlink uplink download upload dl ul \
+            down up forward backward in of the",
+};
+
+/// Delays of a link.
+pub const DELAY: Column = Column {
+    quantity: Quantity::Time,
+    names: "delay latency owd value one way oneway propagation link measured mean average avg \
+            downlink uplink dl ul forward backward in of the",
+};
+
+/// Shares, such as the probability of a loss.
+pub const SHARE: Column = Column {
+    quantity: Quantity::Share,
+    names: "loss probability share ratio fraction rate value losses lost packet packets plr prob \
+            p drop error measured mean average avg forward backward of the",
+};
+
+/// Sizes of messages.
+pub const SIZE: Column = Column {
+    quantity: Quantity::Size,
+    names: "size length payload message value len sizes msg packet pkt frame data in of the",
+};
+
+/// Streams of messages.
+pub const STREAM: Column = Column {
+    quantity: Quantity::Number,
+    names: "stream sid id identifier number no nr",
+};
+
+/// Units of a time as titles write them, each with what follows a number in a spec.
 const TIMES: &[(&[&str], &str)] = &[
     (&["s", "sec", "secs", "second", "seconds"], " s"),
-    (&["ms", "msec", "millisecond", "milliseconds"], " ms"),
-    (&["us", "usec", "microsecond", "microseconds"], " us"),
-    (&["ns", "nanosecond", "nanoseconds"], " ns"),
-    (&["min", "minute", "minutes"], " min"),
+    (
+        &[
+            "ms",
+            "msec",
+            "msecs",
+            "millis",
+            "millisec",
+            "millisecs",
+            "millisecond",
+            "milliseconds",
+        ],
+        " ms",
+    ),
+    (
+        &[
+            "us",
+            "usec",
+            "usecs",
+            "micros",
+            "microsec",
+            "microsecs",
+            "microsecond",
+            "microseconds",
+        ],
+        " us",
+    ),
+    (
+        &[
+            "ns",
+            "nsec",
+            "nsecs",
+            "nanos",
+            "nanosec",
+            "nanosecs",
+            "nanosecond",
+            "nanoseconds",
+        ],
+        " ns",
+    ),
+    (&["min", "mins", "minute", "minutes"], " min"),
+    (&["h", "hr", "hrs", "hour", "hours"], " h"),
 ];
 
-/// Units of a rate.
+/// Prefixes of a unit of rates: their spellings, and what follows a number in a spec.
 const RATES: &[(&[&str], &str)] = &[
-    (&["bit/s", "bits/s", "bps"], " bit/s"),
-    (&["kbit/s", "kbits/s", "kbps", "kb/s"], " kbit/s"),
-    (&["mbit/s", "mbits/s", "mbps", "mb/s"], " Mbit/s"),
-    (&["gbit/s", "gbits/s", "gbps", "gb/s"], " Gbit/s"),
+    (&[""], " bit/s"),
+    (&["k", "kilo"], " kbit/s"),
+    (&["m", "mega"], " Mbit/s"),
+    (&["g", "giga"], " Gbit/s"),
 ];
 
-/// The unit that follows the numbers of a column of times.
-///
-/// # Errors
-/// The title names a unit that is none of a time.
-pub fn of_times(title: &str) -> Result<&'static str, String> {
-    unit(title, TIMES).map(|unit| unit.unwrap_or(" s"))
+/// The same of sizes.
+const SIZES: &[(&[&str], &str)] = &[
+    (&[""], " B"),
+    (&["k", "kilo"], " kB"),
+    (&["m", "mega"], " MB"),
+    (&["g", "giga"], " GB"),
+    (&["ki", "kibi"], " KiB"),
+    (&["mi", "mebi"], " MiB"),
+    (&["gi", "gibi"], " GiB"),
+];
+
+/// Further prefixes, whose units a spec does not have.
+const OTHERS: &[&str] = &["t", "tera", "ti", "tebi", "p", "peta"];
+
+/// Words that change a number and are none of a name.
+const FACTORS: &[&str] = &[
+    "x",
+    "ten",
+    "tens",
+    "hundred",
+    "hundreds",
+    "thousand",
+    "thousands",
+    "million",
+    "millions",
+    "billion",
+    "billions",
+    "kilo",
+    "mega",
+    "giga",
+    "tera",
+    "milli",
+    "micro",
+    "nano",
+    "log",
+    "log2",
+    "log10",
+    "ln",
+    "inverse",
+];
+
+/// Units that are also short words, and count as units at the end of a title only.
+const SHORT: &[&str] = &["s", "h", "b", "min", "bit", "bits"];
+
+/// A unit in a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// One that a spec has.
+    Is(Quantity, &'static str),
+    /// Bits without a time: of a rate, each second is meant; a size is counted in bytes.
+    Bits(&'static str),
+    /// `kb` in small letters: bytes of a size, and nothing certain of a rate.
+    Unclear(&'static str),
+    /// Bytes each second.
+    ByteRate,
+    /// One that a spec does not have.
+    Foreign,
 }
 
-/// The unit that follows the numbers of a column of values, which without one are in `unit`: of a rate, of a time, or `""`, shares.
-///
-/// # Errors
-/// The title names a unit that is none of these values.
-pub fn of_values(title: &str, unit_without: &'static str) -> Result<&'static str, String> {
-    let known = match unit_without {
-        " bit/s" => RATES,
-        " s" => TIMES,
-        _ => &[],
-    };
-    unit(title, known).map(|unit| unit.unwrap_or(unit_without))
+/// What a word such as `Mbit` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    Bits,
+    Bytes,
+    /// A small `b`.
+    Either,
 }
 
-/// The unit that the last word of a title is, if it is one.
-fn unit(title: &str, known: &[(&[&str], &'static str)]) -> Result<Option<&'static str>, String> {
-    let is_part = |c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '%');
-    let mut words = title.split(|c: char| !is_part(c));
-    let Some(last) = words.rfind(|word| !word.is_empty()) else {
-        return Ok(None);
-    };
-    let lower = last.to_ascii_lowercase();
-    let of = |units: &[(&[&str], &'static str)]| {
-        let mut units = units.iter();
-        let found = units.find(|(words, _)| words.contains(&lower.as_str()));
-        found.map(|(_, unit)| *unit)
-    };
-    // `MB/s` and `MBps` are bytes, and differ from bits by a letter.
-    let prefixed = matches!(of(RATES), Some(unit) if unit != " bit/s");
-    let bytes = last == "Bps" || last.contains('B') && prefixed;
-    let share = matches!(lower.as_str(), "%" | "percent" | "pct");
-    match of(known) {
-        Some(unit) if !bytes => Ok(Some(unit)),
-        None if of(TIMES).is_none() && of(RATES).is_none() && lower != "b/s" && !share => Ok(None),
-        _ => Err(format!(
-            "found the title {title:?}; allowed units: {}",
-            allowed(known)
-        )),
+impl Quantity {
+    /// What follows a number of this kind, if no title says more.
+    pub fn without(self) -> &'static str {
+        match self {
+            Quantity::Time => " s",
+            Quantity::Rate => " bit/s",
+            Quantity::Size => " B",
+            Quantity::Share | Quantity::Number => "",
+        }
+    }
+
+    fn units(self) -> &'static [(&'static [&'static str], &'static str)] {
+        match self {
+            Quantity::Time => TIMES,
+            Quantity::Rate => RATES,
+            Quantity::Size => SIZES,
+            Quantity::Share | Quantity::Number => &[],
+        }
+    }
+
+    fn allowed(self) -> String {
+        let units: Vec<&str> = self.units().iter().map(|(_, unit)| unit.trim()).collect();
+        match self {
+            Quantity::Share => "none, shares are from 0 to 1".to_owned(),
+            Quantity::Number => "none".to_owned(),
+            _ => units.join(", "),
+        }
     }
 }
 
-fn allowed(known: &[(&[&str], &str)]) -> String {
-    let units: Vec<&str> = known.iter().map(|(_, unit)| unit.trim()).collect();
-    match units.is_empty() {
-        true => "none, shares are from 0 to 1".to_owned(),
-        false => units.join(", "),
+impl Column {
+    /// The unit that follows the numbers of this column under a title.
+    ///
+    /// # Errors
+    /// A title that is not understood: what was found, and what is allowed.
+    pub fn unit(&self, title: &str) -> Result<&'static str, String> {
+        let fault = match self.read(&tokens(title)) {
+            Ok(unit) => return Ok(unit),
+            Err(fault) => fault,
+        };
+        let split = tokens(&camel(title));
+        self.read(&split).map_err(|_| {
+            let names: Vec<&str> = self.names.split(' ').take(6).collect();
+            let names = names.join(", ");
+            let mut allowed = self.quantity.allowed();
+            if allowed != "none" {
+                allowed = format!("units: {allowed}");
+            }
+            match self.quantity {
+                Quantity::Number => format!("found the title {title:?}{fault}; allowed: {names}"),
+                _ => format!(
+                    "found the title {title:?}{fault}; a title is a name ({names}), with or without a unit; allowed {allowed}"
+                ),
+            }
+        })
+    }
+
+    /// The unit, or what more is to be said of a title that is not understood.
+    fn read(&self, tokens: &[String]) -> Result<&'static str, &'static str> {
+        let mut unit: Option<Unit> = None;
+        let mut at = 0;
+        let mut rest: Vec<&str> = Vec::new();
+        let mut known = true;
+        while at < tokens.len() {
+            match unit_at(&tokens[at..]) {
+                Some((found, length)) => {
+                    let number = |at: usize| tokens.get(at).is_some_and(|it| is_number(it));
+                    if number(at + length) || at.checked_sub(1).is_some_and(number) {
+                        return Err(", with a number beside the unit");
+                    }
+                    if unit.is_some_and(|it| it != found) {
+                        return Err(", with two units");
+                    }
+                    unit = Some(found);
+                    at += length;
+                }
+                None => {
+                    rest.push(&tokens[at]);
+                    at += 1;
+                }
+            }
+        }
+        for word in rest {
+            let lower = word.to_lowercase();
+            if FACTORS.contains(&lower.as_str()) || word == "/" || word == "?" {
+                return Err("");
+            }
+            known &= self.names.split(' ').any(|name| name == lower);
+        }
+        match (unit, self.quantity) {
+            (None, quantity) if known => Ok(quantity.without()),
+            (Some(Unit::Is(of, unit)), quantity) if of == quantity => Ok(unit),
+            (Some(Unit::Bits(prefix)), Quantity::Rate) => spelled(RATES, prefix).ok_or(""),
+            (Some(Unit::Unclear(prefix)), Quantity::Size) => spelled(SIZES, prefix).ok_or(""),
+            (Some(Unit::ByteRate | Unit::Is(Quantity::Size, _)), Quantity::Rate) => {
+                Err(", which is in bytes")
+            }
+            (Some(Unit::Bits(_)), Quantity::Size) => Err(", which is in bits"),
+            _ => Err(""),
+        }
+    }
+}
+
+fn is_number(token: &str) -> bool {
+    token.chars().all(|c| c.is_ascii_digit())
+}
+
+/// The words of a title; `/` and `per` are `/`, and a sign that is none of a title's is `?`.
+fn tokens(title: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut open = false;
+    for c in title.chars() {
+        let c = if matches!(c, '\u{b5}' | '\u{3bc}') {
+            'u'
+        } else {
+            c
+        };
+        if c.is_alphanumeric() {
+            match all.last_mut().filter(|_| open) {
+                Some(word) => word.push(c),
+                None => all.push(c.to_string()),
+            }
+            open = true;
+            continue;
+        }
+        open = false;
+        match c {
+            '/' | '%' => all.push(c.to_string()),
+            ' ' | '\t' | '_' | '-' | '.' | ',' | ':' | ';' | '(' | ')' | '[' | ']' | '"' | '\''
+            | '#' => {}
+            _ => all.push("?".to_owned()),
+        }
+    }
+    let per = |it: String| {
+        if it.eq_ignore_ascii_case("per") {
+            "/".to_owned()
+        } else {
+            it
+        }
+    };
+    all.into_iter().map(per).collect()
+}
+
+/// The same title with a space before each capital that follows a small letter: `rateMbps` is `rate Mbps`.
+fn camel(title: &str) -> String {
+    let mut text = String::with_capacity(title.len() + 4);
+    let mut small = false;
+    for c in title.chars() {
+        if small && c.is_uppercase() {
+            text.push(' ');
+        }
+        small = c.is_lowercase();
+        text.push(c);
+    }
+    text
+}
+
+fn spelled(units: &[(&[&str], &'static str)], prefix: &str) -> Option<&'static str> {
+    let mut units = units.iter();
+    let found = units.find(|(spellings, _)| spellings.contains(&prefix));
+    found.map(|(_, unit)| *unit)
+}
+
+/// The unit that begins here, and how many words it takes.
+fn unit_at(tokens: &[String]) -> Option<(Unit, usize)> {
+    let word = |at: usize| tokens.get(at).map_or("", String::as_str);
+    let is_second = |at: usize| spelled(TIMES, &word(at).to_lowercase()) == Some(" s");
+    // "mega bits" in two words.
+    let lower = word(0).to_lowercase();
+    let apart = ["k", "kilo", "m", "mega", "g", "giga"].contains(&lower.as_str());
+    let joined = match apart {
+        true => format!("{}{}", word(0), word(1)),
+        false => String::new(),
+    };
+    for (text, length) in [(joined.as_str(), 2), (word(0), 1)] {
+        let Some((prefix, counts)) = counted(text) else {
+            continue;
+        };
+        let each_second = match word(length) {
+            "/" if is_second(length + 1) => 2,
+            "/" => return Some((Unit::Foreign, length + 1)),
+            _ if is_second(length) && counts != Counts::Bytes => 1,
+            _ => 0,
+        };
+        if each_second > 0 {
+            return Some((rate(prefix, counts), length + each_second));
+        }
+        let rest = &tokens[length..];
+        if SHORT.contains(&text.to_lowercase().as_str()) && !rest.is_empty() {
+            return None;
+        }
+        return Some((plain(prefix, counts, text), length));
+    }
+    if SHORT.contains(&lower.as_str()) && tokens.len() > 1 {
+        return None;
+    }
+    if let Some(unit) = spelled(TIMES, &lower) {
+        return Some((Unit::Is(Quantity::Time, unit), 1));
+    }
+    if let Some((text, end)) = word(0).split_at_checked(word(0).len().saturating_sub(2))
+        && end.eq_ignore_ascii_case("ps")
+        && let Some((prefix, counts)) = counted(text)
+    {
+        return Some((rate(prefix, counts), 1));
+    }
+    matches!(
+        lower.as_str(),
+        "%" | "percent" | "pct" | "percentage" | "permille" | "pps"
+    )
+    .then_some((Unit::Foreign, 1))
+}
+
+/// The prefix of a word for bits or bytes, in small letters, and which it counts.
+fn counted(word: &str) -> Option<(&'static str, Counts)> {
+    let lower = word.to_lowercase();
+    if lower.len() != word.len() {
+        return None;
+    }
+    let endings = [
+        ("bits", Counts::Bits),
+        ("bit", Counts::Bits),
+        ("bytes", Counts::Bytes),
+        ("byte", Counts::Bytes),
+        ("octets", Counts::Bytes),
+        ("octet", Counts::Bytes),
+        ("b", Counts::Either),
+    ];
+    let (prefix, counts) = endings
+        .iter()
+        .find_map(|(ending, counts)| Some((lower.strip_suffix(ending)?, *counts)))?;
+    let mut known = SIZES.iter().flat_map(|(spellings, _)| *spellings);
+    let mut all = known.by_ref().chain(OTHERS);
+    let prefix = *all.find(|it| **it == prefix)?;
+    let counts = match counts {
+        Counts::Either if word.ends_with('B') => Counts::Bytes,
+        counts => counts,
+    };
+    Some((prefix, counts))
+}
+
+/// So many bits or bytes each second.
+fn rate(prefix: &str, counts: Counts) -> Unit {
+    match (counts, spelled(RATES, prefix)) {
+        (Counts::Bytes, _) => Unit::ByteRate,
+        (_, Some(unit)) => Unit::Is(Quantity::Rate, unit),
+        (_, None) => Unit::Foreign,
+    }
+}
+
+/// Bits or bytes without a time.
+fn plain(prefix: &'static str, counts: Counts, word: &str) -> Unit {
+    match (counts, spelled(SIZES, prefix)) {
+        (Counts::Bits, Some(_)) => Unit::Bits(prefix),
+        (Counts::Bytes, Some(unit)) => Unit::Is(Quantity::Size, unit),
+        (Counts::Either, Some(_)) if word.chars().all(char::is_lowercase) && word.len() > 1 => {
+            Unit::Unclear(prefix)
+        }
+        _ => Unit::Foreign,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_says_the_unit_of_its_column() {
-        for title in ["time", "t", "at", "", "timestamp", "t_s", "seconds"] {
-            assert_eq!(of_times(title), Ok(" s"), "{title}");
-        }
-        for title in ["time_ms", "Time (ms)", "t [msec]", "ms"] {
-            assert_eq!(of_times(title), Ok(" ms"), "{title}");
-        }
-        for title in ["mbps", "rate_mbps", "Rate (Mbit/s)", "dl Mbps", "Mb/s"] {
-            assert_eq!(of_values(title, " bit/s"), Ok(" Mbit/s"), "{title}");
-        }
-        assert_eq!(of_values("rate", " bit/s"), Ok(" bit/s"));
-        assert_eq!(of_values("delay_ms", " s"), Ok(" ms"));
-        assert_eq!(of_values("loss", ""), Ok(""));
-    }
-
-    #[test]
-    fn a_unit_of_something_else_is_refused() {
-        for title in ["rate_MBps", "kB/s", "B/s", "Bps", "rate (ms)"] {
-            let error = of_values(title, " bit/s").expect_err(title);
-            assert!(error.ends_with("bit/s, kbit/s, Mbit/s, Gbit/s"), "{error}");
-        }
-        assert!(of_times("mbps").is_err());
-        assert!(of_values("loss (%)", "").is_err());
-        assert!(of_values("loss (ms)", "").is_err());
-    }
-}
+mod tests;

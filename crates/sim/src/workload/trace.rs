@@ -12,7 +12,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "trace",
         about: " A list of messages. A spec may name a `file` instead: lines `time,size` or `time,size,stream`, in seconds \
-                from the flow's start and in bytes, or a Parquet file (`.parquet`) with these columns.",
+                from the flow's start and in bytes, unless a first line of titles says other units, or a Parquet file (`.parquet`) with these columns.",
         parameters: &[Setting {
             name: "messages",
             about: " The messages, in order of time.",

@@ -1,0 +1,108 @@
+//! The rows of a trace file: fields between commas, under a line of titles or without one.
+
+use super::titles::Column;
+
+/// A row: its line, its fields, and for each field what follows a number without a unit.
+pub(super) struct Row<'t> {
+    pub line: usize,
+    pub fields: &'t [&'t str],
+    units: &'t [&'static str],
+}
+
+impl Row<'_> {
+    /// A field as a spec writes it: a number alone gets the unit of its column.
+    pub fn with_unit(&self, index: usize) -> String {
+        let (field, unit) = (self.fields[index], self.units[index]);
+        match field.parse::<f64>() {
+            Ok(_) => format!("{field}{unit}"),
+            Err(_) => field.to_owned(),
+        }
+    }
+
+    /// A field that stays a number: a number alone, in a column without units.
+    pub fn plain(&self, index: usize) -> Option<f64> {
+        let number = self.fields[index].parse().ok()?;
+        self.units[index].is_empty().then_some(number)
+    }
+}
+
+/// Whether a field begins as a number does.
+fn is_value(field: &str) -> bool {
+    field.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Gives each row of `text` to `take`, until that wants no more. The first `least` columns have a value in each row; `form` says how a
+/// line is written.
+///
+/// # Errors
+/// The first line that is wrong: its number, what was found, what is allowed.
+pub(super) fn read(
+    text: &str,
+    columns: &[Column],
+    least: usize,
+    form: &str,
+    mut take: impl FnMut(Row<'_>) -> Result<bool, String>,
+) -> Result<(), String> {
+    let units_of = |fields: &[&str]| -> Result<Vec<&'static str>, String> {
+        let columns = columns.iter().zip(fields);
+        columns.map(|(column, title)| column.unit(title)).collect()
+    };
+    let mut units: Vec<&'static str> = columns.iter().map(|it| it.quantity.without()).collect();
+    let mut titles: Option<(usize, Vec<&str>)> = None;
+    let mut begun = false;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        let fields_of = |line| -> Vec<&str> {
+            let fields = str::split(line, ',');
+            fields.map(|field| field.trim().trim_matches('"')).collect()
+        };
+        if let Some(comment) = line.strip_prefix('#') {
+            // As some programs write titles. Any other comment counts for nothing.
+            let fields = fields_of(comment);
+            if !begun && titles.is_none() && (least..=columns.len()).contains(&fields.len()) {
+                if let Ok(found) = units_of(&fields) {
+                    units[..found.len()].copy_from_slice(&found);
+                }
+            }
+            continue;
+        }
+        if line.is_empty() {
+            continue;
+        }
+        let fields = fields_of(line);
+        let wrong = || format!("line {number}: found {line:?}; {form}");
+        if !(least..=columns.len()).contains(&fields.len()) {
+            return Err(wrong());
+        }
+        if !begun && titles.is_none() && !fields.iter().any(|field| is_value(field)) {
+            titles = Some((number, fields));
+            continue;
+        }
+        if let Some((line, titles)) = titles.take() {
+            let found = units_of(&titles).map_err(|error| format!("line {line}: {error}"))?;
+            units[..found.len()].copy_from_slice(&found);
+        }
+        begun = true;
+        if let Some(empty) = fields[..least].iter().position(|field| field.is_empty()) {
+            let which = empty + 1;
+            return Err(format!(
+                "line {number}: found {line:?}, without a value in column {which}; {form}"
+            ));
+        }
+        let (needed, others) = fields.split_at(least);
+        let others = others.iter().filter(|field| !field.is_empty());
+        if !needed.iter().chain(others).all(|field| is_value(field)) {
+            return Err(wrong());
+        }
+        let row = Row {
+            line: number,
+            fields: &fields,
+            units: &units,
+        };
+        if !take(row)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
