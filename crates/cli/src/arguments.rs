@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anabranch_advise::reading::{rate, share};
 use anabranch_lab::shard::Share;
-use anabranch_orbit::Place;
+use anabranch_orbit::{Date, Place};
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -109,6 +109,8 @@ docs/ADVISE.md explains the method and its limits.")]
   anabranch path --from 46.2,6.1 --to 50.1,8.7 --gateway 48.9,2.4 \\
       --set relay=bent-pipe
   anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt
+  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.xml \\
+      --start 2026-03-14T05:00
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
 
 Delays are one-way and without queues. In a spec, the same path is the delay of a link:
@@ -266,6 +268,27 @@ pub struct Man {
     pub out: Option<PathBuf>,
 }
 
+/// When a path begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {
+    /// At a date.
+    Date(Date),
+    /// So long after the epoch.
+    After(Span),
+}
+
+impl FromStr for Start {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text.parse(), quantity::<Span>(text)) {
+            (Ok(date), _) => Ok(Start::Date(date)),
+            (_, Ok(span)) => Ok(Start::After(span)),
+            (Err(error), Err(_)) => Err(error.to_string()),
+        }
+    }
+}
+
 // `path`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
@@ -279,9 +302,16 @@ pub struct Path {
     /// The satellites.
     #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
     pub shell: String,
-    /// Real satellites instead, with relay=bent-pipe: a file of two-line elements. Times count from the latest epoch in it.
+    /// Real satellites instead, with relay=bent-pipe: a file of two-line elements, or of OMM as XML, KVN, CSV or JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "shell")]
     pub tle: Option<PathBuf>,
+    /// When the path begins: a date in UTC with --tle, such as 2026-03-14T05:00 [default: the latest of the elements], or a time after the
+    /// epoch of a shell, such as 2h.
+    #[arg(long, value_name = "DATE")]
+    pub start: Option<Start>,
+    /// Use elements of a date more than 14 days from the start, too: their positions may be wrong by hundreds of kilometres.
+    #[arg(long, requires = "tle")]
+    pub old_elements: bool,
     /// A gateway: a place where the path may come down, to continue by fibre to the other end (repeatable).
     #[arg(long, value_name = "LATITUDE,LONGITUDE")]
     pub gateway: Vec<Place>,

@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use anabranch_orbit::{
-    Constellation, ElementsError, Followed, LIGHT, Relay, SHELLS, Summary, follow, great_circle,
-    shell,
+    Constellation, ElementsError, Followed, LIGHT, Relay, SHELLS, Summary, Taking, follow_from,
+    great_circle, shell,
 };
 use anabranch_report::figure::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::terminal::{self, Terminal};
 
-use crate::arguments::Path;
+use crate::arguments::{Path, Start};
 use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
+use crate::note::note;
 
 /// The most steps that are computed.
 const MOST_STEPS: f64 = 1e7;
@@ -29,8 +30,21 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
             arguments.step, arguments.duration
         )));
     }
+    if let Some(catalogue) = constellation.catalogue() {
+        for remark in &catalogue.notes {
+            note(format_args!(
+                "note: {}",
+                remark.replace("`old_elements`", "--old-elements")
+            ));
+        }
+    }
     let (from, to) = (arguments.from, arguments.to);
-    let followed = follow(&constellation, from, to, &arguments.gateway, duration, step);
+    let begin = match arguments.start {
+        Some(Start::After(span)) => span.seconds(),
+        _ => 0.0,
+    };
+    let times = (begin, duration, step);
+    let followed = follow_from(&constellation, from, to, &arguments.gateway, times);
     if let Some(file) = &arguments.csv {
         let written = std::fs::write(file, csv(&constellation, &followed));
         written
@@ -73,14 +87,30 @@ fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
         asked.map_err(|error| Failure::Asked(format!("--set: {error}")))?;
     }
     let Some(file) = &arguments.tle else {
+        if let Some(Start::Date(date)) = arguments.start {
+            return Err(Failure::Asked(format!(
+                "--start: found the date {date}; a shell has no dates: write a time after its epoch, such as 2h, or name elements by --tle"
+            )));
+        }
         return Constellation::walker(&sky).map_err(|error| Failure::Asked(error.to_string()));
     };
     let told = |what: String| Failure::Asked(format!("--tle {}: {what}", file.display()));
     let text = std::fs::read_to_string(file)
         .map_err(|error| told(format!("cannot read it: {}", unread(&error))))?;
-    Constellation::from_elements(&text, &sky).map_err(|error| match error {
+    let taking = Taking {
+        start: match arguments.start {
+            Some(Start::Date(date)) => Some(date),
+            _ => None,
+        },
+        old: arguments.old_elements,
+    };
+    Constellation::of_catalogue(&text, &sky, taking).map_err(|error| match error {
         ElementsError::Relay | ElementsError::Sky(_) => Failure::Asked(error.to_string()),
-        other => told(other.to_string()),
+        other => told(
+            other
+                .to_string()
+                .replace("`old_elements`", "--old-elements"),
+        ),
     })
 }
 
@@ -117,10 +147,19 @@ fn words(arguments: &Path, constellation: &Constellation, summary: &Summary) -> 
         ),
     };
     let circle = great_circle(from, to);
-    let mut text = format!(
-        "{from} to {to}, {} from the epoch\n{what}\n",
-        span(arguments.duration.seconds())
-    );
+    let duration = span(arguments.duration.seconds());
+    let epoch = match constellation.catalogue() {
+        Some(catalogue) => catalogue.start.to_string(),
+        None => "the epoch".to_owned(),
+    };
+    let epoch = match arguments.start {
+        Some(Start::After(after)) => format!("{} after {epoch}", span(after.seconds())),
+        _ => epoch,
+    };
+    let mut text = format!("{from} to {to}, {duration} from {epoch}\n{what}\n");
+    if let Some(catalogue) = constellation.catalogue() {
+        let _ = writeln!(text, "{catalogue}");
+    }
     let _ = writeln!(
         text,
         "great circle {circle:.0} km: {} ms at the speed of light, {} ms in fibre\n",

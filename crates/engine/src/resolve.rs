@@ -2,6 +2,7 @@
 
 mod at_points;
 mod beyond;
+mod elements;
 mod network;
 mod overrides;
 mod windows;
@@ -150,6 +151,7 @@ fn build(
     }
     let mut notes = beyond::notes(&experiments);
     notes.extend(windows::notes(&experiments));
+    notes.extend(elements::notes(&experiments, kinds));
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.

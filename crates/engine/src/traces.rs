@@ -1,4 +1,4 @@
-//! Trace files of links and, in [`messages`], of workloads: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
+//! Trace files of links and, in [`messages`], of workloads, and in [`elements`] of satellites: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
 //!
 //! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is in seconds and, of a
 //! rate, in bits per second, unless a first line of titles says other units ([`titles`]); text with its unit is as in a spec. A title that is
@@ -12,6 +12,7 @@ use anabranch_transport::time::MILLISECOND;
 
 use crate::files::Files;
 
+mod elements;
 mod messages;
 mod table;
 mod titles;
@@ -56,7 +57,8 @@ fn visit(
     path: &str,
     problems: &mut Vec<Problem>,
 ) {
-    if let Err(problem) = replace(node, unit, files, path) {
+    let replaced = replace(node, unit, files, path);
+    if let Err(problem) = replaced.and_then(|()| elements::replace(node, files, path)) {
         problems.push(problem);
         return;
     }

@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use crate::earth::{EQUATOR, MEAN_RADIUS};
-use crate::elements::{Elements, ElementsError};
+use crate::elements::{Catalogue, Elements, ElementsError, Taking};
 use crate::sky::{Earth, Pattern, Relay, Seam, Sky, SkyError};
 use crate::vector::Vector;
 
@@ -137,19 +137,37 @@ impl Constellation {
         })
     }
 
-    /// The satellites of a file of two-line elements. Times count from the latest epoch in it.
+    /// The satellites of a file of elements: two-line elements, or OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. Times count from the latest
+    /// date in it.
     ///
     /// # Errors
-    /// What is wrong with the text, with its line; or with the conventions.
+    /// As [`Constellation::of_catalogue`].
     pub fn from_elements(text: &str, sky: &Sky) -> Result<Self, ElementsError> {
+        Self::of_catalogue(text, sky, Taking::default())
+    }
+
+    /// The same, with times from a start, and of elements that may be old. An entry that cannot be used is left out, and is counted in the
+    /// notes of [`Constellation::catalogue`].
+    ///
+    /// # Errors
+    /// What is wrong with the text, with its place, if no entry can be used, or if most are too old; or with the conventions.
+    pub fn of_catalogue(text: &str, sky: &Sky, taking: Taking) -> Result<Self, ElementsError> {
         sky.check()?;
         if sky.relay == Relay::Isl {
             return Err(ElementsError::Relay);
         }
         Ok(Self {
-            orbits: Orbits::Elements(Elements::read(text)?),
+            orbits: Orbits::Elements(Elements::read(text, taking)?),
             sky: sky.clone(),
         })
+    }
+
+    /// What is known of the elements that are used; `None` of a shell.
+    pub fn catalogue(&self) -> Option<&Catalogue> {
+        match &self.orbits {
+            Orbits::Walker(_) => None,
+            Orbits::Elements(elements) => Some(elements.catalogue()),
+        }
     }
 
     /// The conventions.

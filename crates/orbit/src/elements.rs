@@ -1,20 +1,36 @@
-//! Real satellites: two-line elements, propagated by SGP4.
+//! Real satellites: mean elements, as two lines or as messages of CCSDS 502.0-B (OMM), propagated by SGP4.
+//!
+//! Elements are fitted with the constants of WGS 72, and SGP4 computes with these, whichever shape the Earth has elsewhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
 
 use sgp4::chrono::NaiveDateTime;
 
+use crate::date::Date;
+use crate::earth::MEAN_RADIUS;
 use crate::sky::{MOST, SkyError};
 use crate::vector::Vector;
 
+mod omm;
+mod tle;
+mod xml;
+
+/// Elements are used for so many days before and after their date. SGP4's error grows by some kilometres a day, and that of a satellite
+/// that is moved or that falls is far larger.
+pub const MAX_AGE_DAYS: f64 = 14.0;
+
 /// A file of elements that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ElementsError {
-    /// Not two-line elements.
+    /// No elements in any form that is known.
     #[error(
-        "line {line}: {what}; expected are two lines of elements for each satellite, with or without a line of its name before"
+        "{place}: {what}; expected are two lines of elements for each satellite, with or without a line of its name before, or OMM as XML, KVN, CSV or JSON"
     )]
     Syntax {
-        /// The line, from 1.
-        line: usize,
+        /// The place: a line, or a message of JSON.
+        place: String,
         /// What is wrong.
         what: String,
     },
@@ -24,9 +40,25 @@ pub enum ElementsError {
         /// How many.
         found: usize,
     },
+    /// Most elements are too far from the start.
+    #[error(
+        "{old} of {all} satellites have elements of a date more than {MAX_AGE_DAYS} days from the start, {start}; the elements are of {first} to {last}. Choose another start, newer elements, or take old ones by `old_elements`"
+    )]
+    Old {
+        /// How many are too old, or too new.
+        old: usize,
+        /// Of how many satellites.
+        all: usize,
+        /// The start.
+        start: Date,
+        /// The earliest elements.
+        first: Date,
+        /// The latest elements.
+        last: Date,
+    },
     /// Elements say nothing of links between satellites.
     #[error(
-        "`relay`: found \"isl\"; allowed: \"bent-pipe\", since two-line elements do not say which satellites have links"
+        "`relay`: found \"isl\"; allowed: \"bent-pipe\", since elements do not say which satellites have links"
     )]
     Relay,
     /// The conventions do not go together.
@@ -34,21 +66,82 @@ pub enum ElementsError {
     Sky(#[from] SkyError),
 }
 
+/// Which elements of a file are used, and when times begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Taking {
+    /// When times begin; `None`: at the latest date of the elements.
+    pub start: Option<Date>,
+    /// Elements more than [`MAX_AGE_DAYS`] from the start are used as well.
+    pub old: bool,
+}
+
+/// What is known of the elements that are used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Catalogue {
+    /// When times begin.
+    pub start: Date,
+    /// The dates of the earliest and of the latest elements that are used.
+    pub dates: [Date; 2],
+    /// Least, median and greatest time between the elements and the start, days.
+    pub ages: [f64; 3],
+    /// What was left out, in words, each with its count.
+    pub notes: Vec<String>,
+}
+
+impl fmt::Display for Catalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, last] = self.dates;
+        let [least, median, most] = self.ages;
+        match first == last {
+            true => write!(f, "elements of {first}")?,
+            false => write!(f, "elements of {first} to {last}")?,
+        }
+        write!(
+            f,
+            ", {least:.1} to {most:.1} days from the start, {} (median {median:.1})",
+            self.start
+        )
+    }
+}
+
+/// The elements of one satellite at one time, in the units of files: degrees and revolutions a day.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Set {
+    name: Option<String>,
+    /// In the catalogue; 0 for none.
+    number: u64,
+    epoch: Date,
+    mean_motion: f64,
+    eccentricity: f64,
+    inclination: f64,
+    node: f64,
+    perigee: f64,
+    anomaly: f64,
+    drag: f64,
+}
+
+/// An entry of a file, or what is wrong with it.
+pub(crate) struct Entry {
+    place: String,
+    set: Result<Set, String>,
+}
+
 /// One satellite.
 #[derive(Clone, Debug)]
 struct Satellite {
     name: String,
     constants: sgp4::Constants,
-    /// Minutes from its elements' epoch to the constellation's.
+    /// Minutes from its elements' date to the start.
     age: f64,
 }
 
-/// Satellites with elements. The epoch of the constellation is the latest of theirs.
+/// Satellites with elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     satellites: Vec<Satellite>,
-    /// Greenwich mean sidereal time at the epoch, rad.
+    /// Greenwich mean sidereal time at the start, rad.
     sidereal: f64,
+    catalogue: Catalogue,
 }
 
 /// Sidereal rotation of the Earth, rad/s (IAU 1982, at J2000).
@@ -67,71 +160,142 @@ fn sidereal(at: &NaiveDateTime) -> f64 {
     degrees.rem_euclid(360.0).to_radians()
 }
 
-fn minutes(from: &NaiveDateTime, to: &NaiveDateTime) -> f64 {
-    let span = to.signed_duration_since(*from);
-    span.num_seconds() as f64 / 60.0 + f64::from(span.subsec_nanos()) * 1e-9 / 60.0
+impl Set {
+    fn constants(&self) -> Result<sgp4::Constants, String> {
+        let wrong = |error: &dyn std::fmt::Display| error.to_string();
+        // Below that, satellites are not, and above, the Earth is not the only one that matters.
+        if !(0.0..1.0).contains(&self.eccentricity) {
+            let found = self.eccentricity;
+            return Err(format!(
+                "found the eccentricity {found}; allowed: from 0 to below 1"
+            ));
+        }
+        let orbit = sgp4::Orbit::from_kozai_elements(
+            &sgp4::WGS72,
+            self.inclination.to_radians(),
+            self.node.to_radians(),
+            self.eccentricity,
+            self.perigee.to_radians(),
+            self.anomaly.to_radians(),
+            self.mean_motion * (std::f64::consts::PI / 720.0),
+        );
+        let orbit = orbit.map_err(|error| wrong(&error))?;
+        let years = sgp4::julian_years_since_j2000(&self.epoch.0);
+        let sidereal = sgp4::iau_epoch_to_sidereal_time;
+        sgp4::Constants::new(sgp4::WGS72, sidereal, years, self.drag, orbit)
+            .map_err(|error| wrong(&error))
+    }
+}
+
+/// The entries of a file in any form.
+fn entries(text: &str) -> Result<Vec<Entry>, ElementsError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Some(form) = omm::Form::of(text) else {
+        return Ok(tle::read(text));
+    };
+    omm::read(text, form).map_err(|(place, what)| ElementsError::Syntax { place, what })
+}
+
+fn days(one: Date, other: Date) -> f64 {
+    one.seconds_since(other).abs() / 86_400.0
+}
+
+/// "1 entry is", "3 entries are".
+fn counted(count: usize, one: &str, more: &str) -> String {
+    match count {
+        1 => format!("1 {one} is"),
+        _ => format!("{count} {more} are"),
+    }
 }
 
 impl Elements {
-    pub fn read(text: &str) -> Result<Self, ElementsError> {
-        let wrong = |line: usize, what: String| ElementsError::Syntax {
-            line: line + 1,
-            what,
-        };
-        let mut read = Vec::new();
-        let mut name: Option<&str> = None;
-        let mut lines = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty());
-        while let Some((at, line)) = lines.next() {
-            let line = line.trim_end();
-            if !line.starts_with("1 ") {
-                if name.is_some() {
-                    return Err(wrong(
-                        at,
-                        format!(
-                            "found {line:?}; expected line 1 of two-line elements, or the name of a satellite"
-                        ),
-                    ));
-                }
-                name = Some(line);
-                continue;
+    pub fn read(text: &str, taking: Taking) -> Result<Self, ElementsError> {
+        let mut notes = Vec::new();
+        let (mut sets, mut odd) = (Vec::new(), Vec::new());
+        for Entry { place, set } in entries(text)? {
+            match set.and_then(|set| Ok((set.constants()?, set))) {
+                Ok((constants, set)) => sets.push((set, constants)),
+                Err(what) => odd.push((place, what)),
             }
-            let Some((_, second)) = lines.next() else {
-                return Err(wrong(
-                    at,
-                    "the second line of the elements is missing".to_owned(),
-                ));
-            };
-            let title = name
-                .take()
-                .map(|name| name.trim_start_matches("0 ").trim().to_owned());
-            let elements =
-                sgp4::Elements::from_tle(title, line.as_bytes(), second.trim_end().as_bytes());
-            let elements = elements.map_err(|error| wrong(at, error.to_string()))?;
-            let constants = sgp4::Constants::from_elements(&elements);
-            let constants = constants.map_err(|error| wrong(at, error.to_string()))?;
-            read.push((elements, constants));
         }
-        let count = ElementsError::Count { found: read.len() };
-        let Some(epoch) = read.iter().map(|(elements, _)| elements.datetime).max() else {
-            return Err(count);
+        let Some(latest) = sets.iter().map(|(set, _)| set.epoch).max() else {
+            let mut odd = odd.into_iter();
+            return Err(match odd.next() {
+                Some((place, what)) => ElementsError::Syntax { place, what },
+                None => ElementsError::Count { found: 0 },
+            });
         };
-        if read.len() as u64 > MOST {
-            return Err(count);
+        if let [(place, what), ..] = &odd[..] {
+            let entries = counted(odd.len(), "entry", "entries");
+            notes.push(format!("{entries} left out; the first: {place}: {what}"));
         }
-        let satellite = |(elements, constants): (sgp4::Elements, sgp4::Constants)| Satellite {
-            name: elements
-                .object_name
-                .unwrap_or_else(|| elements.norad_id.to_string()),
+        let start = taking.start.unwrap_or(latest);
+        let all = sets.len();
+        let mut sets = nearest(sets, start);
+        if sets.len() < all {
+            let count = counted(all - sets.len(), "entry", "entries");
+            notes.push(format!(
+                "{count} left out: the same satellites have elements nearer to the start"
+            ));
+        }
+        let (satellites, mut dates) = (sets.len(), [start; 2]);
+        let span = |sets: &[(Set, sgp4::Constants)]| {
+            let dates = || sets.iter().map(|(set, _)| set.epoch);
+            Some([dates().min()?, dates().max()?])
+        };
+        if let Some(span) = span(&sets) {
+            dates = span;
+        }
+        if !taking.old {
+            sets.retain(|(set, _)| days(start, set.epoch) <= MAX_AGE_DAYS);
+            let old = satellites - sets.len();
+            if old > sets.len() {
+                let [first, last] = dates;
+                return Err(ElementsError::Old {
+                    old,
+                    all: satellites,
+                    start,
+                    first,
+                    last,
+                });
+            }
+            if old > 0 {
+                let count = counted(old, "satellite", "satellites");
+                notes.push(format!(
+                    "{count} left out: their elements are more than {MAX_AGE_DAYS} days from the start, {start}; `old_elements` takes them"
+                ));
+            }
+        }
+        if sets.len() as u64 > MOST {
+            return Err(ElementsError::Count { found: sets.len() });
+        }
+        let mut ages: Vec<f64> = sets.iter().map(|(set, _)| days(start, set.epoch)).collect();
+        ages.sort_unstable_by(f64::total_cmp);
+        let age = |at: usize| ages.get(at).copied().unwrap_or(0.0);
+        let catalogue = Catalogue {
+            start,
+            dates: span(&sets).unwrap_or(dates),
+            ages: [
+                age(0),
+                age(ages.len() / 2),
+                age(ages.len().saturating_sub(1)),
+            ],
+            notes,
+        };
+        let satellite = |(set, constants): (Set, sgp4::Constants)| Satellite {
+            name: set.name.unwrap_or_else(|| set.number.to_string()),
             constants,
-            age: minutes(&elements.datetime, &epoch),
+            age: start.seconds_since(set.epoch) / 60.0,
         };
         Ok(Self {
-            satellites: read.into_iter().map(satellite).collect(),
-            sidereal: sidereal(&epoch),
+            satellites: sets.into_iter().map(satellite).collect(),
+            sidereal: sidereal(&start.0),
+            catalogue,
         })
+    }
+
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
     pub fn len(&self) -> usize {
@@ -142,14 +306,36 @@ impl Elements {
         &self.satellites[number].name
     }
 
-    /// Earth-fixed, from SGP4's frame (TEME) by the mean sidereal time; polar motion, 10 m, is left out.
+    /// Earth-fixed, from SGP4's frame (TEME) by the mean sidereal time; polar motion, 10 m, is left out. `None` of a satellite that has
+    /// fallen, or that SGP4 cannot compute.
     pub fn position(&self, number: usize, at: f64) -> Option<Vector> {
         let satellite = self.satellites.get(number)?;
         let minutes = sgp4::MinutesSinceEpoch(satellite.age + at / 60.0);
         let prediction = satellite.constants.propagate(minutes).ok()?;
         let [x, y, z] = prediction.position;
-        Some(Vector { x, y, z }.turned(-(self.sidereal + SIDEREAL * at)))
+        let place = Vector { x, y, z };
+        if place.length() < MEAN_RADIUS {
+            return None;
+        }
+        Some(place.turned(-(self.sidereal + SIDEREAL * at)))
     }
+}
+
+/// For each satellite of the catalogue the elements whose date is nearest to the start, in the order of the file.
+fn nearest(sets: Vec<(Set, sgp4::Constants)>, start: Date) -> Vec<(Set, sgp4::Constants)> {
+    let mut best: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
+    for (at, (set, _)) in sets.iter().enumerate().filter(|(_, it)| it.0.number != 0) {
+        let age = days(start, set.epoch);
+        let known = best.entry(set.number).or_insert((at, age));
+        // Of equal ones the last stands: it corrects the others.
+        if age <= known.1 {
+            *known = (at, age);
+        }
+    }
+    let kept = |at: usize, set: &Set| best.get(&set.number).is_none_or(|it| it.0 == at);
+    let all = sets.into_iter().enumerate();
+    let all = all.filter(|(at, (set, _))| kept(*at, set));
+    all.map(|(_, it)| it).collect()
 }
 
 #[cfg(test)]

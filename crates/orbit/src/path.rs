@@ -9,7 +9,7 @@ use crate::route::{Route, Router};
 /// A path at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Seconds from the epoch.
+    /// Seconds from the begin.
     pub at: f64,
     /// One-way delay, seconds; `None`: no path.
     pub delay: Option<f64>,
@@ -55,6 +55,17 @@ pub fn follow(
     duration: f64,
     step: f64,
 ) -> Followed {
+    follow_from(constellation, from, to, gateways, (0.0, duration, step))
+}
+
+/// The same from a time after the epoch on: begin, duration and step in seconds. Times of samples count from the begin.
+pub fn follow_from(
+    constellation: &Constellation,
+    from: Place,
+    to: Place,
+    gateways: &[Place],
+    (begin, duration, step): (f64, f64, f64),
+) -> Followed {
     let router = Router::new(constellation, from, to, gateways);
     let interval = time::seconds(constellation.sky().interval);
     let mut followed = Followed {
@@ -69,7 +80,7 @@ pub fn follow(
             return followed;
         }
         // Computed at multiples of the interval, whatever the step.
-        let now = (at / interval + 1e-9).floor() as u64;
+        let now = ((begin + at) / interval + 1e-9).floor() as u64;
         if number == 0 || now > turn {
             turn = now;
             let begins = turn as f64 * interval;
@@ -79,14 +90,14 @@ pub fn follow(
                 .last()
                 .is_none_or(|(_, last)| *last != route)
             {
-                followed.routes.push((begins, route));
+                followed.routes.push((begins - begin, route));
             }
         }
         let current = followed.routes.len() - 1;
         let delay = followed.routes[current]
             .1
             .as_ref()
-            .and_then(|route| router.delay(route, at));
+            .and_then(|route| router.delay(route, begin + at));
         followed.samples.push(Sample {
             at,
             delay,

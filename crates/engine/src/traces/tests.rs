@@ -267,3 +267,59 @@ fn wrong_files_of_messages_say_what_is_wrong() {
         "{error}"
     );
 }
+
+const STATION: &str = "ISS (ZARYA)
+1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927
+2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537
+";
+
+/// A path over one satellite between places below it.
+#[test]
+fn a_file_of_elements_is_a_path_over_its_satellites() {
+    let link = |more: &str| {
+        format!(
+            "rate = \"1 Mbit/s\"\ndelay = {{ kind = \"satellites\", file = \"s.tle\", from = \"53,160\", to = \"54,161\", min_elevation = 5{more} }}"
+        )
+    };
+    let read = |more: &str, text: &str| plan(&link(more), &[("s.tle", text)]);
+    let it = read("", STATION).unwrap_or_else(|error| panic!("{error}"));
+    let delay = serde_json::to_value(&it.spec.links[0]).unwrap()["delay"].clone();
+    assert_eq!(
+        (&delay["elements"], &delay["file"]),
+        (&STATION.into(), &serde_json::Value::Null)
+    );
+    let odd = format!("{STATION}B\nC\n");
+    let it = read(", date = \"2008-264T12:20:00Z\", jitter = \"2 ms\"", &odd);
+    let it = it.unwrap_or_else(|error| panic!("{error}"));
+    let notes = it.notes.join("\n");
+    let dates = "`link.wire.delay`: elements of 2008-09-20 12:25:40 UTC, 0.0 to 0.0 days from the start, 2008-09-20 12:20:00 UTC";
+    assert!(notes.contains(dates), "{notes}");
+    assert!(
+        notes.contains("`link.wire.delay`: 2 entries are left out; the first: line 5"),
+        "{notes}"
+    );
+    for (more, text, words) in [
+        (
+            ", date = \"2008-11-01\"",
+            STATION,
+            "1 of 1 satellites have elements of a date more than 14 days from the start",
+        ),
+        (", date = \"today\"", STATION, "found \"today\""),
+        (", relay = \"isl\"", STATION, "bent-pipe"),
+        ("", "nonsense", "line 1: found \"nonsense\""),
+        (
+            ", elements = \"x\"",
+            STATION,
+            "found both a file and `elements`",
+        ),
+    ] {
+        let error = read(more, text).expect_err(more);
+        assert!(error.contains(words), "{more}: {error}");
+    }
+    let other = "rate = \"1 Mbit/s\"\ndelay = { kind = \"satellites\", from = \"53,160\", to = \"54,161\", date = \"2008-09-20\" }";
+    let error = plan(other, &[]).expect_err("a shell has no dates");
+    assert!(
+        error.contains("`start` is a time after its epoch"),
+        "{error}"
+    );
+}

@@ -31,11 +31,8 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
         ],
     },
     build: |parameters, ()| {
-        let amount: Nanos = parameters.get("jitter")?;
-        let spread = match parameters.get("distribution")? {
-            Distribution::Uniform => Spread::Uniform(amount),
-            Distribution::Exponential => Spread::Exponential(amount),
-        };
+        let distribution: Distribution = parameters.get("distribution")?;
+        let spread = distribution.of(parameters.get("jitter")?);
         let base = Varying::new(parameters.get("delay")?);
         Ok(Box::new(Jitter::new(base, spread)))
     },
@@ -71,11 +68,23 @@ pub(super) static LISTED: Entry<Box<dyn Propagation>> = Entry {
 
 /// A distribution that one number describes.
 #[derive(Clone, Copy)]
-enum Distribution {
+pub(super) enum Distribution {
+    /// Up to its number.
     Uniform,
+    /// With its number as mean.
     Exponential,
 }
 anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential");
+
+impl Distribution {
+    /// The distribution with this number.
+    pub fn of(self, amount: Nanos) -> Spread {
+        match self {
+            Distribution::Uniform => Spread::Uniform(amount),
+            Distribution::Exponential => Spread::Exponential(amount),
+        }
+    }
+}
 
 /// How a random delay is distributed.
 #[derive(Clone, Debug, PartialEq, Eq)]

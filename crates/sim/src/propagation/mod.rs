@@ -10,7 +10,7 @@ use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
 pub use jitter::{Jitter, Spread};
-pub use satellites::Satellites;
+pub use satellites::{Satellites, catalogue};
 pub use varying::Varying;
 
 use crate::packet::Packet;

@@ -1,9 +1,14 @@
 //! A path over satellites, which moves and is handed over.
 
-use anabranch_orbit::{Constellation, Pathway, Place, SHELLS, Sky, shell};
-use anabranch_settings::{Choice, Entry, Fallback, Kind, Parameters, Refusal, Setting, Variant};
+use anabranch_orbit::{
+    Catalogue, Constellation, Date, Pathway, Place, Relay, SHELLS, Sky, Taking, shell,
+};
+use anabranch_settings::{
+    Choice, Datum, Entry, Fallback, Kind, Parameters, Refusal, Registry, Setting, Value, Variant,
+};
 use anabranch_transport::Nanos;
 
+use super::jitter::{Distribution, Jitter};
 use super::{Propagation, TIME};
 use crate::packet::Packet;
 use crate::rng::Rng;
@@ -26,12 +31,31 @@ const fn parameter(
 
 const PLACE: Kind = Kind::Text("a place: latitude,longitude in degrees");
 
-const OWN: [Setting; 6] = [
+const OWN: [Setting; 11] = [
     parameter(
         "shell",
         " The satellites; each of its numbers can be set beside it.",
         Kind::Registered(shells),
         Fallback::Is("starlink-1"),
+    ),
+    parameter(
+        "elements",
+        " Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A spec may name \
+         a `file` instead. `relay` is \"bent-pipe\" then, since elements do not say which satellites have links.",
+        Kind::Text("elements of satellites"),
+        Fallback::Nothing,
+    ),
+    parameter(
+        "date",
+        " Date from which the times of elements count, UTC: \"2026-03-14T05:00:00\". The latest date of the elements if left out.",
+        Kind::Text("a date in UTC"),
+        Fallback::Nothing,
+    ),
+    parameter(
+        "old_elements",
+        " Elements more than 14 days from the date are used as well.",
+        Kind::Flag,
+        Fallback::Is("false"),
     ),
     parameter(
         "from",
@@ -57,6 +81,18 @@ const OWN: [Setting; 6] = [
         " Time after the epoch at which the run begins.",
         TIME,
         Fallback::Is("0 s"),
+    ),
+    parameter(
+        "jitter",
+        " A random part of the delay for each packet: its maximum if `uniform`, its mean if `exponential`. None if left out.",
+        TIME,
+        Fallback::Nothing,
+    ),
+    parameter(
+        "distribution",
+        " Distribution of the random part.",
+        Distribution::KIND,
+        Fallback::Is("uniform"),
     ),
 ];
 
@@ -94,7 +130,14 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
         about: " A path over satellites between two places, computed anew in each `interval`. Packets wait while there is no path.",
         parameters: &PARAMETERS,
     },
-    build: |parameters, ()| Ok(Box::new(Satellites::read(parameters)?)),
+    build: |parameters, ()| {
+        let path = Satellites::read(parameters)?;
+        let distribution: Distribution = parameters.get("distribution")?;
+        Ok(match parameters.optional("jitter")? {
+            Some(amount) => Box::new(Jitter::new(path, distribution.of(amount))),
+            None => Box::new(path),
+        })
+    },
 };
 
 /// A path over satellites.
@@ -109,17 +152,53 @@ fn place(parameters: &Parameters<'_>, name: &str) -> Result<Place, Refusal> {
         .map_err(|error| Refusal::together(format!("`{name}`: {error}")))
 }
 
+/// The satellites that the parameters name.
+fn constellation(parameters: &Parameters<'_>) -> Result<Constellation, Refusal> {
+    let name: String = parameters.get("shell")?;
+    let known = shell(&name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
+    let mut sky = known.sky();
+    let elements: Option<String> = parameters.optional("elements")?;
+    if elements.is_some() {
+        sky.relay = Relay::BentPipe;
+    }
+    for (name, datum) in parameters.all()? {
+        if Sky::SETTINGS.iter().any(|setting| setting.name == name) {
+            sky.put(name, &datum).map_err(Refusal::together)?;
+        }
+    }
+    let date: Option<String> = parameters.optional("date")?;
+    let Some(text) = elements else {
+        if date.is_some() {
+            let message = "`date` is one of elements, and a shell has none; `start` is a time after its epoch";
+            return Err(Refusal::together(message));
+        }
+        return Constellation::walker(&sky).map_err(Refusal::together);
+    };
+    let date = date.map(|it| it.parse::<Date>()).transpose();
+    let date = date.map_err(|error| Refusal::together(format!("`date`: {error}")))?;
+    let taking = Taking {
+        start: date,
+        old: parameters.get("old_elements")?,
+    };
+    Constellation::of_catalogue(&text, &sky, taking).map_err(Refusal::together)
+}
+
+/// The satellites alone.
+static CONSTELLATION: Entry<Constellation> = Entry {
+    variant: ENTRY.variant,
+    build: |parameters, ()| constellation(parameters),
+};
+
+/// What is known of the elements that `satellites` with these parameters has, if it has any and they can be used.
+pub fn catalogue(given: &[(String, Datum)]) -> Option<Catalogue> {
+    let satellites = Registry::new(&[&CONSTELLATION]);
+    let constellation = satellites.build(CONSTELLATION.variant.name, given, ());
+    constellation.ok()?.catalogue().cloned()
+}
+
 impl Satellites {
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        let name: String = parameters.get("shell")?;
-        let known = shell(&name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
-        let mut sky = known.sky();
-        for (name, datum) in parameters.all()? {
-            if Sky::SETTINGS.iter().any(|setting| setting.name == name) {
-                sky.put(name, &datum).map_err(Refusal::together)?;
-            }
-        }
-        let constellation = Constellation::walker(&sky).map_err(Refusal::together)?;
+        let constellation = constellation(parameters)?;
         let gateways: Vec<String> = parameters.list("gateways")?;
         let gateway = |text: &String| {
             text.parse()
@@ -128,7 +207,7 @@ impl Satellites {
         let gateways: Vec<Place> = gateways.iter().map(gateway).collect::<Result<_, _>>()?;
         let (from, to) = (place(parameters, "from")?, place(parameters, "to")?);
         let handover = parameters.get("handover")?;
-        if handover >= sky.interval {
+        if handover >= constellation.sky().interval {
             return Err(Refusal::together(
                 "`handover` is not shorter than `interval`: nothing would pass",
             ));
@@ -156,5 +235,95 @@ impl Propagation for Satellites {
         self.pathway
             .delay(self.start.saturating_add(at))
             .unwrap_or(Pathway::PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::propagation::kinds;
+    use crate::rng::Seed;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use anabranch_transport::Ecn;
+    use anabranch_transport::time::MILLISECOND;
+    use bytes::Bytes;
+
+    fn packet() -> Packet {
+        Packet {
+            bytes: Bytes::new(),
+            id: 0,
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            target: 0,
+            sent: 0,
+            departed: 0,
+            added: 0,
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+            fragment: 0,
+            header: 0,
+            protocol: 17,
+            hops_left: 64,
+        }
+    }
+
+    fn built(more: &[(&str, Datum)]) -> Result<Box<dyn Propagation>, Refusal> {
+        let text = |text: &str| Datum::Text(text.to_owned());
+        let mut given = vec![
+            ("from".to_owned(), text("40.7,-74.0")),
+            ("to".to_owned(), text("51.5,-0.1")),
+        ];
+        given.extend(
+            more.iter()
+                .map(|(name, datum)| ((*name).to_owned(), datum.clone())),
+        );
+        kinds().build("satellites", &given, ())
+    }
+
+    /// The same path, and on top of it a random part.
+    #[test]
+    fn jitter_is_added_to_the_path() {
+        let amount = 2 * MILLISECOND;
+        let jitter = [("jitter", Datum::Whole(amount))];
+        let mean = [
+            jitter[0].clone(),
+            ("distribution", Datum::Text("exponential".to_owned())),
+        ];
+        let [mut plain, mut uniform, mut exponential] =
+            [&[][..], &jitter, &mean].map(|more| built(more).expect("a path"));
+        let packet = packet();
+        let mut rng = Seed::default().stream("test");
+        let mut over = [(0, 0); 2];
+        for number in 0..1000 {
+            let at = number * MILLISECOND;
+            let base = plain.delay(at, &packet, &mut rng);
+            for (propagation, (sum, most)) in
+                [&mut uniform, &mut exponential].into_iter().zip(&mut over)
+            {
+                let more = propagation.delay(at, &packet, &mut rng) - base;
+                *sum += more;
+                *most = (*most).max(more);
+            }
+        }
+        let [(uniform, most), (exponential, longest)] = over;
+        assert!(most < amount && longest > amount, "{most} {longest}");
+        assert!(uniform.abs_diff(500 * amount) < 50 * amount, "{uniform}");
+        assert!(
+            exponential.abs_diff(1000 * amount) < 150 * amount,
+            "{exponential}"
+        );
+    }
+
+    #[test]
+    fn a_shell_has_no_date() {
+        let date = ("date", Datum::Text("2026-03-14".to_owned()));
+        let error = built(&[date]).err().expect("no elements");
+        assert!(
+            error
+                .to_string()
+                .contains("`start` is a time after its epoch"),
+            "{error}"
+        );
     }
 }
