@@ -31,7 +31,7 @@ const fn parameter(
 
 const PLACE: Kind = Kind::Text("a place: latitude,longitude in degrees");
 
-const OWN: [Setting; 11] = [
+const OWN: [Setting; 12] = [
     parameter(
         "shell",
         " The satellites; each of its numbers can be set beside it.",
@@ -40,9 +40,15 @@ const OWN: [Setting; 11] = [
     ),
     parameter(
         "elements",
-        " Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A spec may name \
-         a `file` instead. `relay` is \"bent-pipe\" then, since elements do not say which satellites have links.",
+        " Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A spec \
+         names a `file` instead. `relay` is \"bent-pipe\" then, since elements do not say which satellites have links.",
         Kind::Text("elements of satellites"),
+        Fallback::Nothing,
+    ),
+    parameter(
+        "file",
+        " The file of the elements, beside the spec.",
+        Kind::Text("the name of a file"),
         Fallback::Nothing,
     ),
     parameter(
@@ -166,6 +172,10 @@ fn constellation(parameters: &Parameters<'_>) -> Result<Constellation, Refusal> 
             sky.put(name, &datum).map_err(Refusal::together)?;
         }
     }
+    if let Some(file) = parameters.optional::<String>("file")? {
+        let message = format!("`file`: {file:?} was not read; give its text as `elements`");
+        return Err(Refusal::together(message));
+    }
     let date: Option<String> = parameters.optional("date")?;
     let Some(text) = elements else {
         if date.is_some() {
@@ -269,7 +279,7 @@ mod tests {
     }
 
     fn built(more: &[(&str, Datum)]) -> Result<Box<dyn Propagation>, Refusal> {
-        let text = |text: &str| Datum::Text(text.to_owned());
+        let text = |text: &str| Datum::word(text);
         let mut given = vec![
             ("from".to_owned(), text("40.7,-74.0")),
             ("to".to_owned(), text("51.5,-0.1")),
@@ -288,7 +298,7 @@ mod tests {
         let jitter = [("jitter", Datum::Whole(amount))];
         let mean = [
             jitter[0].clone(),
-            ("distribution", Datum::Text("exponential".to_owned())),
+            ("distribution", Datum::word("exponential")),
         ];
         let [mut plain, mut uniform, mut exponential] =
             [&[][..], &jitter, &mean].map(|more| built(more).expect("a path"));
@@ -317,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_shell_has_no_date() {
-        let date = ("date", Datum::Text("2026-03-14".to_owned()));
+        let date = ("date", Datum::word("2026-03-14"));
         let error = built(&[date]).err().expect("no elements");
         assert!(
             error
