@@ -8,25 +8,14 @@ use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::value::Point;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt16Array, UInt32Array};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::columns::Axes;
 use crate::measures::{self, Measures};
+use crate::series;
 
 /// Samples of a batch; memory beside the batches does not follow the length of a run.
 const BATCH: usize = 1 << 16;
-
-/// The columns of samples, those of the sweeps aside.
-const OTHERS: [&str; 8] = [
-    "experiment",
-    "replication",
-    "entity",
-    "member",
-    "probe",
-    "index",
-    "time_s",
-    "value",
-];
 
 /// Keeps the runs of one experiment as record batches: samples in the order of time, measures as in
 /// `measures/<experiment>.parquet`. All batches of a kind have one schema, with a typed column for each sweep.
@@ -51,7 +40,7 @@ impl Batches {
         Self {
             samples: Vec::new(),
             measures: Vec::new(),
-            axes: Axes::of(points.clone(), &OTHERS),
+            axes: Axes::of(points.clone(), &[]),
             measure_axes: measures::axes(points),
             experiment: String::new(),
             point: Point::new(),
@@ -63,30 +52,7 @@ impl Batches {
 
     /// What all batches of samples look like.
     pub fn schema(&self) -> SchemaRef {
-        let text = |name: &str| Field::new(name, DataType::Utf8, false);
-        let number = |name: &str, kind| Field::new(name, kind, false);
-        let [
-            experiment,
-            replication,
-            entity,
-            member,
-            probe,
-            index,
-            time,
-            value,
-        ] = OTHERS;
-        let mut fields = vec![text(experiment)];
-        fields.extend(self.axes.fields());
-        fields.extend([
-            number(replication, DataType::UInt32),
-            text(entity),
-            number(member, DataType::UInt32),
-            text(probe),
-            number(index, DataType::UInt16),
-            number(time, DataType::Float64),
-            number(value, DataType::Float64),
-        ]);
-        Arc::new(Schema::new(fields))
+        series::schema(&self.axes)
     }
 
     /// Makes a batch of the samples that wait.

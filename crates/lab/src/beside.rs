@@ -1,15 +1,11 @@
 //! The files that a spec names, such as traces, found beside it.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use anabranch_engine::files::Files;
-use bytes::Bytes;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
 
-use crate::folder::{Folder, MAX_FILE, too_large};
+use crate::folder::Folder;
+use crate::rows;
 
 /// The files that a spec in this folder may name: by paths below it, or, where the folder is on the disk, absolute ones. A Parquet
 /// file (`.parquet`) is read as the lines of its rows, under a line of its columns' names.
@@ -21,41 +17,10 @@ pub fn files(folder: &Folder) -> Files {
             .is_some_and(|it| it == "parquet")
         {
             let bytes = folder.bytes(name).map_err(|error| error.to_string())?;
-            return lines(bytes.into()).map_err(|error| error.to_string());
+            return rows::lines(bytes.into()).map_err(|error| error.to_string());
         }
         folder.read(name).map_err(|error| error.to_string())
     })
-}
-
-/// The rows of a Parquet file as lines of fields between commas; a field without a value is left out.
-fn lines(file: Bytes) -> Result<String, ParquetError> {
-    let reader = SerializedFileReader::new(file)?;
-    let schema = reader.metadata().file_metadata().schema_descr();
-    let columns = schema.columns().iter().map(|column| column.name());
-    let mut text = columns.collect::<Vec<_>>().join(",");
-    for row in reader.get_row_iter(None)? {
-        text.push('\n');
-        let row = row?;
-        let fields = row.get_column_iter().map(|(_, field)| field);
-        for (index, field) in fields.filter(|it| **it != Field::Null).enumerate() {
-            if index > 0 {
-                text.push(',');
-            }
-            // Writing to a string does not fail.
-            let _ = match field {
-                Field::Double(number) => write!(text, "{number}"),
-                Field::Float(number) => write!(text, "{number}"),
-                Field::Str(string) => write!(text, "{string}"),
-                other => write!(text, "{other}"),
-            };
-        }
-        // A few bytes of a Parquet file can stand for a row as often as it likes.
-        if text.len() as u64 > MAX_FILE {
-            return Err(too_large().into());
-        }
-    }
-    text.push('\n');
-    Ok(text)
 }
 
 #[cfg(test)]
@@ -89,7 +54,7 @@ mod tests {
         let files = files(&Folder::Disk(folder.path().to_owned()));
         assert_eq!(
             files.text("trace.parquet").as_deref(),
-            Ok("time,size,stream\n0,1000,3\n0.00001,1\n2.5,65536,0\n")
+            Ok("time,size,stream\n0,1000,3\n0.00001,1,\n2.5,65536,0\n")
         );
         std::fs::write(folder.path().join("cut.parquet"), &file[..file.len() / 2]).expect("cut");
         let error = files.text("cut.parquet").expect_err("no whole file");

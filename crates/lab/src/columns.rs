@@ -1,5 +1,7 @@
-//! Columns of tidy results: one typed column for each sweep.
+//! Columns of tidy results: one typed column for each sweep, with one name and one type in measures and in samples, so that these can be
+//! joined.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_scenario::axis::Kind;
@@ -10,18 +12,67 @@ use arrow_schema::{DataType, Field, Metadata};
 /// What the metadata of a column with a unit calls it.
 pub const UNIT: &str = "unit";
 
+/// The columns of measures and of samples, those of the sweeps aside. No column of a sweep is called so, in either.
+pub const OTHERS: [&str; 11] = [
+    "experiment",
+    "replication",
+    "series",
+    "metric",
+    "value",
+    "unit",
+    "entity",
+    "member",
+    "probe",
+    "index",
+    "time_s",
+];
+
 /// The column of one sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     sweep: String,
     column: String,
     kind: Kind,
+    /// Its values as they are written, each once, in the order of the points; none where the column holds them as they are.
+    written: Vec<Value>,
 }
 
 impl Axis {
     /// Name of the column: the sweep's, with `x_` before it where a column of every file has that name.
     pub fn column(&self) -> &str {
         &self.column
+    }
+
+    /// Name of the sweep.
+    pub fn sweep(&self) -> &str {
+        &self.sweep
+    }
+
+    /// The values of the sweep as they are written, each once; none where the column holds them as they are.
+    pub fn written(&self) -> &[Value] {
+        &self.written
+    }
+
+    /// Whether a column called so could be taken for this one, or for that of its unit.
+    fn is_like(&self, column: &str) -> bool {
+        let unit_of = |one: &str, other: &str| one.strip_suffix("_unit") == Some(other);
+        self.column == column || unit_of(&self.column, column) || unit_of(column, &self.column)
+    }
+
+    /// Quantities of which two are one number are text: a column of numbers would not tell their points apart.
+    fn settle(&mut self) {
+        if let Kind::Quantity(_) = self.kind {
+            let numbers = self.written.iter().filter_map(|x| self.number(x));
+            let numbers: BTreeSet<u64> = numbers.map(f64::to_bits).collect();
+            if numbers.len() == self.written.len() {
+                return;
+            }
+            self.kind = Kind::Text;
+        }
+        let is_text = |x: &Value| matches!(x, Value::Text(_));
+        if self.kind != Kind::Text || self.written.iter().all(is_text) {
+            self.written.clear();
+        }
     }
 
     /// The unit of the column's numbers, if they are quantities.
@@ -55,7 +106,7 @@ impl Axis {
     }
 
     /// The column's description.
-    fn field(&self) -> Field {
+    pub fn field(&self) -> Field {
         let kind = match self.kind {
             Kind::Integer => DataType::Int64,
             Kind::Number | Kind::Quantity(_) => DataType::Float64,
@@ -94,20 +145,38 @@ impl Axes {
     /// The columns that these points need, beside others of these names.
     pub fn of<'p>(points: impl IntoIterator<Item = &'p Point>, others: &[&str]) -> Self {
         let mut axes: Vec<Axis> = Vec::new();
+        let mut seen: BTreeSet<(usize, String)> = BTreeSet::new();
         for (sweep, x) in points.into_iter().flatten() {
             let kind = Kind::of(x);
-            match axes.iter_mut().find(|axis| axis.sweep == *sweep) {
-                Some(axis) => axis.kind = axis.kind.with(kind),
-                None => axes.push(Axis {
-                    column: match others.contains(&sweep.as_str()) {
-                        true => format!("x_{sweep}"),
-                        false => sweep.clone(),
-                    },
-                    sweep: sweep.clone(),
-                    kind,
-                }),
+            let known = axes.iter().position(|axis| axis.sweep == *sweep);
+            let at = match known {
+                Some(at) => {
+                    axes[at].kind = axes[at].kind.with(kind);
+                    at
+                }
+                None => {
+                    let mut column = sweep.clone();
+                    let taken = |column: &str| {
+                        let of_all = OTHERS.contains(&column) || others.contains(&column);
+                        of_all || axes.iter().any(|axis| axis.is_like(column))
+                    };
+                    while taken(&column) {
+                        column.insert_str(0, "x_");
+                    }
+                    axes.push(Axis {
+                        sweep: sweep.clone(),
+                        column,
+                        kind,
+                        written: Vec::new(),
+                    });
+                    axes.len() - 1
+                }
+            };
+            if seen.insert((at, x.to_string())) {
+                axes[at].written.push(x.clone());
             }
         }
+        axes.iter_mut().for_each(Axis::settle);
         Axes(axes)
     }
 
@@ -148,6 +217,32 @@ mod tests {
             .map(|x| vec![("x".to_owned(), x.clone())])
             .collect();
         Axes::of(&points, &["replication"]).0.remove(0)
+    }
+
+    /// The same in measures and in samples, and never the name of two columns.
+    #[test]
+    fn no_two_columns_have_one_name() {
+        let names = |sweeps: &[&str]| -> Vec<String> {
+            let x = |name: &&str| ((*name).to_owned(), text("1 s"));
+            let point: Point = sweeps.iter().map(x).collect();
+            let axes = Axes::of([&point], &[]);
+            axes.iter().map(|axis| axis.column().to_owned()).collect()
+        };
+        assert_eq!(names(&["time_s", "series"]), ["x_time_s", "x_series"]);
+        assert_eq!(names(&["x_value", "value"]), ["x_value", "x_x_value"]);
+        assert_eq!(names(&["rate", "rate_unit"]), ["rate", "x_rate_unit"]);
+        assert_eq!(names(&["rate_unit", "rate"]), ["rate_unit", "x_rate"]);
+    }
+
+    #[test]
+    fn quantities_that_are_one_number_stay_apart() {
+        let same = axis(&[text("1 s"), text("1000 ms"), text("2 s")]);
+        assert_eq!(
+            (same.field().data_type(), same.written()),
+            (&DataType::Utf8, &[][..])
+        );
+        let apart = axis(&[text("1 s"), text("1 ms"), text("1 s")]);
+        assert_eq!(apart.written(), [text("1 s"), text("1 ms")]);
     }
 
     fn text(text: &str) -> Value {

@@ -13,6 +13,7 @@ pub mod outputs;
 pub mod papers;
 pub mod plain;
 pub mod reference;
+mod rows;
 pub mod run;
 pub mod series;
 pub mod shard;

@@ -51,8 +51,12 @@ impl<'r> Measures<'r> {
         Self { records, axes }
     }
 
-    /// One for each experiment that has records, in the order of these.
-    pub fn by_experiment(records: &'r [RunRecord]) -> Vec<(&'r str, Self)> {
+    /// One for each experiment that has records, in the order of these. `axes` knows the columns of an experiment's sweeps; where it does
+    /// not, they follow from the records.
+    pub fn by_experiment(
+        records: &'r [RunRecord],
+        axes: impl Fn(&str) -> Option<Axes>,
+    ) -> Vec<(&'r str, Self)> {
         let mut groups: Vec<(&str, Vec<&RunRecord>)> = Vec::new();
         for record in records {
             // Records of one experiment stand together.
@@ -66,7 +70,11 @@ impl<'r> Measures<'r> {
             }
         }
         let groups = groups.into_iter();
-        groups.map(|(id, group)| (id, Self::of(group))).collect()
+        let measures = |(id, group): (&'r str, Vec<&'r RunRecord>)| match axes(id) {
+            Some(axes) => (id, Self::with_axes(group, axes)),
+            None => (id, Self::of(group)),
+        };
+        groups.map(measures).collect()
     }
 
     fn rows(&self) -> impl Iterator<Item = (&'r RunRecord, &'r Measure)> + Clone {

@@ -1,8 +1,8 @@
 //! Series of samples as tidy Parquet: one row for each sample, one file for each experiment.
 //!
-//! Columns: `experiment`, one `x_<name>` for each sweep (DOUBLE where every x is a number, else text), `replication`,
-//! `entity`, `member`, `probe`, `index`, `time_s`, `value`. Rows stand in the order in which runs are listed, and
-//! within a run in the order of time, so that the same spec and seed give the same bytes.
+//! Columns: `experiment`, one for each sweep by its name, with the type that it has in the measures ([`crate::columns`]), `replication`,
+//! `entity`, `member`, `probe`, `index`, `time_s`, `value`. Rows stand in the order in which runs are listed, and within a run in the order
+//! of time, so that the same spec and seed give the same bytes.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,78 +10,79 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::sink::{RunId, Sink, SinkError};
+use anabranch_scenario::axis::Family;
 use anabranch_scenario::records::{
     RunRecord, Series, SeriesError, SeriesKey, SeriesQuery, SeriesSample, SeriesSource,
 };
 use anabranch_scenario::value::{Point, Value};
-use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
+use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
+use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
+use parquet::basic::{Compression, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
+use serde::{Deserialize, Serialize};
+
+use crate::columns::{Axes, Axis};
 
 use crate::plain;
 
 /// Rows held before they are written out as a row group.
 const ROW_GROUP: usize = 1 << 18;
 
-/// The shape of the x columns: the names of the sweeps, and whether every x of each is a number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Axes(Vec<(String, bool)>);
+/// The key of the file's metadata under which the columns of the sweeps are described.
+const SWEEPS: &str = "anabranch.sweeps";
 
-impl Axes {
-    /// The axes that an experiment's points need.
-    pub fn of<'a>(points: impl IntoIterator<Item = &'a Point>) -> Self {
-        let mut axes: Vec<(String, bool)> = Vec::new();
-        for point in points {
-            for (name, x) in point {
-                let number = x.as_f64().is_some();
-                match axes.iter_mut().find(|(known, _)| known == name) {
-                    Some(axis) => axis.1 &= number,
-                    None => axes.push((name.clone(), number)),
-                }
-            }
-        }
-        Axes(axes)
-    }
+/// A sweep as the metadata has it: what its column is called, and how its quantities were written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Sweep {
+    sweep: String,
+    column: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    written: Vec<Value>,
+}
 
-    fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let text = |name: &str| {
-            Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-                .with_repetition(Repetition::REQUIRED)
-                .with_converted_type(ConvertedType::UTF8)
-                .build()
-        };
-        let plain = |name: &str, kind| {
-            Type::primitive_type_builder(name, kind)
-                .with_repetition(Repetition::REQUIRED)
-                .build()
-        };
-        let mut fields = vec![text("experiment")?];
-        for (name, number) in &self.0 {
-            let name = format!("x_{name}");
-            fields.push(if *number {
-                plain(&name, Physical::DOUBLE)?
-            } else {
-                text(&name)?
-            });
-        }
-        fields.push(plain("replication", Physical::INT32)?);
-        fields.push(text("entity")?);
-        fields.push(plain("member", Physical::INT32)?);
-        fields.push(text("probe")?);
-        fields.push(plain("index", Physical::INT32)?);
-        fields.push(plain("time_s", Physical::DOUBLE)?);
-        fields.push(plain("value", Physical::DOUBLE)?);
-        let fields = fields.into_iter().map(Arc::new).collect();
-        Type::group_type_builder("series")
-            .with_fields(fields)
-            .build()
-            .map(Arc::new)
-    }
+/// What files and record batches of samples with these sweeps look like.
+pub fn schema(axes: &Axes) -> SchemaRef {
+    let plain = |name: &str, kind| Field::new(name, kind, false);
+    let mut fields = vec![plain("experiment", Arrow::Utf8)];
+    fields.extend(axes.fields());
+    fields.extend([
+        plain("replication", Arrow::UInt32),
+        plain("entity", Arrow::Utf8),
+        plain("member", Arrow::UInt32),
+        plain("probe", Arrow::Utf8),
+        plain("index", Arrow::UInt16),
+        plain("time_s", Arrow::Float64),
+        plain("value", Arrow::Float64),
+    ]);
+    Arc::new(Schema::new(fields))
+}
+
+/// The properties of a file with these sweeps.
+fn properties(axes: &Axes) -> WriterProperties {
+    let sweep = |axis: &Axis| Sweep {
+        sweep: axis.sweep().to_owned(),
+        column: axis.column().to_owned(),
+        written: axis.written().to_vec(),
+    };
+    let sweeps: Vec<Sweep> = axes.iter().map(sweep).collect();
+    // Names and values: that they can be written is certain.
+    let sweeps = serde_json::to_string(&sweeps).unwrap_or_default();
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by("anabranch".into())
+        .set_key_value_metadata(Some(vec![KeyValue::new(SWEEPS.to_owned(), sweeps)]))
+        .build();
+    // For readers that know Arrow: the units of columns.
+    add_encoded_arrow_schema_to_metadata(&schema(axes), &mut properties);
+    properties
 }
 
 /// Writes series; rows go out in groups, so that memory does not follow their number.
@@ -110,12 +111,12 @@ impl<W: Write + Send> SeriesWriter<W> {
     /// # Errors
     /// The sink's.
     pub fn new(sink: W, experiment: &str, axes: Axes) -> Result<Self, ParquetError> {
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by("anabranch".into())
-            .build();
+        let schema = ArrowSchemaConverter::new()
+            .schema_root("series")
+            .convert(&schema(&axes))?;
+        let properties = Arc::new(properties(&axes));
         Ok(Self {
-            file: SerializedFileWriter::new(sink, axes.schema()?, Arc::new(properties))?,
+            file: SerializedFileWriter::new(sink, schema.root_schema_ptr(), properties)?,
             axes,
             experiment: experiment.to_owned(),
             point: Vec::new(),
@@ -144,21 +145,9 @@ impl<W: Write + Send> SeriesWriter<W> {
             &mut group,
             &vec![ByteArray::from(self.experiment.as_str()); count],
         )?;
-        for (name, number) in &self.axes.0 {
-            let x = self
-                .point
-                .iter()
-                .find(|(axis, _)| axis == name)
-                .map(|(_, x)| x);
-            if *number {
-                column::<DoubleType>(
-                    &mut group,
-                    &vec![x.and_then(Value::as_f64).unwrap_or(f64::NAN); count],
-                )?;
-            } else {
-                let x = x.map(ToString::to_string).unwrap_or_default();
-                column::<ByteArrayType>(&mut group, &vec![ByteArray::from(x.as_str()); count])?;
-            }
+        for (axis, x) in self.axes.at(&self.point) {
+            let values = axis_column(axis, x, count);
+            values.write(&mut group)?;
         }
         column::<Int32Type>(&mut group, &vec![self.replication as i32; count])?;
         column::<ByteArrayType>(
@@ -193,11 +182,7 @@ impl<W: Write + Send> SeriesWriter<W> {
         self.flush()?;
         let mut out = self.file.next_row_group()?;
         for values in group {
-            match values {
-                Column::Int(values) => column::<Int32Type>(&mut out, values)?,
-                Column::Double(values) => column::<DoubleType>(&mut out, values)?,
-                Column::Text(values) => column::<ByteArrayType>(&mut out, values)?,
-            }
+            values.write(&mut out)?;
         }
         out.close()?;
         Ok(())
@@ -245,23 +230,81 @@ fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
 ) -> Result<(), ParquetError> {
+    with_levels::<T>(group, values, None)
+}
+
+/// Writes a column; levels are 1 where a row has a value and 0 where it has none.
+fn with_levels<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General(
             "more columns written than the schema has".into(),
         ));
     };
-    column.typed::<T>().write_batch(values, None, None)?;
+    column.typed::<T>().write_batch(values, levels, None)?;
     column.close()
 }
 
-/// The values of one column of a row group.
-pub enum Column {
-    /// Whole numbers.
+/// One column of a row group.
+pub struct Column {
+    values: Values,
+    /// Of a column whose rows may be without a value: 1 for each that has one, 0 for each that has none.
+    levels: Option<Vec<i16>>,
+}
+
+/// The values of a column of a row group.
+enum Values {
+    Boolean(Vec<bool>),
     Int(Vec<i32>),
-    /// Numbers.
+    Long(Vec<i64>),
     Double(Vec<f64>),
-    /// Text.
     Text(Vec<ByteArray>),
+}
+
+impl Column {
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    ) -> Result<(), ParquetError> {
+        let levels = self.levels.as_deref();
+        match &self.values {
+            Values::Boolean(values) => with_levels::<BoolType>(group, values, levels),
+            Values::Int(values) => with_levels::<Int32Type>(group, values, levels),
+            Values::Long(values) => with_levels::<Int64Type>(group, values, levels),
+            Values::Double(values) => with_levels::<DoubleType>(group, values, levels),
+            Values::Text(values) => with_levels::<ByteArrayType>(group, values, levels),
+        }
+    }
+}
+
+/// The column of a sweep in a row group, whose rows have one value or none.
+fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
+    let number = x.and_then(|x| axis.number(x));
+    let all = |has: bool| if has { count } else { 0 };
+    let (values, has) = match (axis.field().data_type(), x) {
+        (Arrow::Boolean, Some(Value::Boolean(truth))) => {
+            (Values::Boolean(vec![*truth; count]), true)
+        }
+        (Arrow::Boolean, _) => (Values::Boolean(Vec::new()), false),
+        (Arrow::Int64, Some(Value::Integer(whole))) => (Values::Long(vec![*whole; count]), true),
+        (Arrow::Int64, _) => (Values::Long(Vec::new()), false),
+        (Arrow::Float64, _) => {
+            let values = vec![number.unwrap_or_default(); all(number.is_some())];
+            (Values::Double(values), number.is_some())
+        }
+        (_, x) => {
+            let text = x.map(ToString::to_string).unwrap_or_default();
+            let text = vec![ByteArray::from(text.as_str()); all(x.is_some())];
+            (Values::Text(text), x.is_some())
+        }
+    };
+    Column {
+        values,
+        levels: Some(vec![i16::from(has); count]),
+    }
 }
 
 /// The row groups of a finished file, one after the other.
@@ -277,14 +320,24 @@ pub fn row_groups(
 }
 
 fn columns(group: &dyn RowGroupReader) -> Result<Vec<Column>, ParquetError> {
-    let column = |index| {
-        Ok(match group.metadata().column(index).column_type() {
-            Physical::INT32 => Column::Int(values::<Int32Type>(group, index)?),
-            Physical::DOUBLE => Column::Double(values::<DoubleType>(group, index)?),
-            _ => Column::Text(values::<ByteArrayType>(group, index)?),
-        })
-    };
+    let column = |index| read_column(group, index);
     (0..group.num_columns()).map(column).collect()
+}
+
+fn read_column(group: &dyn RowGroupReader, index: usize) -> Result<Column, ParquetError> {
+    let mut levels = Vec::new();
+    let descriptor = group.metadata().column(index);
+    let levels_of = (descriptor.column_descr().max_def_level() > 0).then_some(&mut levels);
+    let values = match descriptor.column_type() {
+        Physical::BOOLEAN => Values::Boolean(present::<BoolType>(group, index, levels_of)?),
+        Physical::INT32 => Values::Int(present::<Int32Type>(group, index, levels_of)?),
+        Physical::INT64 => Values::Long(present::<Int64Type>(group, index, levels_of)?),
+        Physical::DOUBLE => Values::Double(present::<DoubleType>(group, index, levels_of)?),
+        _ => Values::Text(present::<ByteArrayType>(group, index, levels_of)?),
+    };
+    let optional = descriptor.column_descr().max_def_level() > 0;
+    let levels = optional.then_some(levels);
+    Ok(Column { values, levels })
 }
 
 /// Whether a file of samples was written to its end: its footer can be read.
@@ -292,10 +345,19 @@ pub fn is_whole(path: &Path) -> bool {
     plain::open(path).is_ok_and(|file| SerializedFileReader::new(file).is_ok())
 }
 
-/// All values of a column of a row group.
+/// All values of a column of a row group, whose rows all have one.
 fn values<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
+) -> Result<Vec<T::T>, ParquetError> {
+    present::<T>(group, index, None)
+}
+
+/// The values of a column of a row group, and where rows may be without one, which have one.
+fn present<T: DataType>(
+    group: &dyn RowGroupReader,
+    index: usize,
+    mut levels: Option<&mut Vec<i16>>,
 ) -> Result<Vec<T::T>, ParquetError> {
     let descriptor = group.metadata().column(index);
     if descriptor.column_type() != T::get_physical_type() {
@@ -307,11 +369,14 @@ fn values<T: DataType>(
     let rows = group.metadata().num_rows().max(0) as usize;
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
     let mut values = Vec::with_capacity(rows);
-    while values.len() < rows {
-        let (_, read, _) = reader.read_records(rows - values.len(), None, None, &mut values)?;
-        if read == 0 {
+    let mut read = 0;
+    while read < rows {
+        let levels = levels.as_deref_mut();
+        let (more, _, _) = reader.read_records(rows - read, levels, None, &mut values)?;
+        if more == 0 {
             return Err(ParquetError::EOF("a column ends early".into()));
         }
+        read += more;
     }
     Ok(values)
 }
@@ -361,17 +426,21 @@ fn read_file(file: File, query: &SeriesQuery<'_>) -> Result<Vec<Series>, Parquet
         .iter()
         .map(|column| column.name().to_owned())
         .collect();
+    let sweeps = sweeps(
+        reader.metadata().file_metadata().key_value_metadata(),
+        &names,
+    )?;
     let mut found: Vec<Series> = Vec::new();
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index)?;
-        read_row_group(group.as_ref(), &names, query, &mut found)?;
+        read_row_group(group.as_ref(), (&names, &sweeps), query, &mut found)?;
     }
     Ok(found)
 }
 
 fn read_row_group(
     group: &dyn RowGroupReader,
-    names: &[String],
+    (names, sweeps): (&[String], &[(usize, Sweep)]),
     query: &SeriesQuery<'_>,
     found: &mut Vec<Series>,
 ) -> Result<(), ParquetError> {
@@ -381,7 +450,7 @@ fn read_row_group(
             .position(|known| known == name)
             .ok_or_else(|| ParquetError::General(format!("no column {name}: not a series file")))
     };
-    let point = read_point(group, names)?;
+    let point = read_point(group, sweeps)?;
     let replications = values::<Int32Type>(group, at("replication")?)?;
     let replication = replications.first().map_or(0, |&r| r as u32);
     if query
@@ -444,31 +513,62 @@ fn number(x: f64) -> Value {
     }
 }
 
+/// The sweeps of a file, each with the number of its column.
+fn sweeps(
+    metadata: Option<&Vec<KeyValue>>,
+    names: &[String],
+) -> Result<Vec<(usize, Sweep)>, ParquetError> {
+    let mut entries = metadata.into_iter().flatten();
+    let text = entries.find(|entry| entry.key == SWEEPS);
+    let Some(text) = text.and_then(|entry| entry.value.as_deref()) else {
+        let what = format!("no metadata {SWEEPS}: made by another version, or not a series file");
+        return Err(ParquetError::General(what));
+    };
+    let wrong = |error: serde_json::Error| ParquetError::General(format!("{SWEEPS}: {error}"));
+    let sweeps: Vec<Sweep> = serde_json::from_str(text).map_err(wrong)?;
+    let of = |sweep: Sweep| {
+        let at = names.iter().position(|name| *name == sweep.column);
+        let at = at.ok_or_else(|| ParquetError::General(format!("no column {}", sweep.column)))?;
+        Ok((at, sweep))
+    };
+    sweeps.into_iter().map(of).collect()
+}
+
 /// The point of a row group, which holds one run's rows.
-fn read_point(group: &dyn RowGroupReader, names: &[String]) -> Result<Point, ParquetError> {
+fn read_point(
+    group: &dyn RowGroupReader,
+    sweeps: &[(usize, Sweep)],
+) -> Result<Point, ParquetError> {
     let mut point = Point::new();
-    for (index, name) in names.iter().enumerate() {
-        let Some(axis) = name.strip_prefix("x_") else {
-            continue;
+    for (index, sweep) in sweeps {
+        let x = match read_column(group, *index)?.values {
+            Values::Boolean(values) => values.first().map(|truth| Value::Boolean(*truth)),
+            Values::Int(values) => values.first().map(|it| Value::Integer(i64::from(*it))),
+            Values::Long(values) => values.first().map(|it| Value::Integer(*it)),
+            Values::Double(values) => values.first().map(|x| as_written(*x, sweep)),
+            Values::Text(values) => {
+                let text = values.first().map(ByteArray::as_utf8).transpose()?;
+                let known = |text: &str| sweep.written.iter().find(|x| x.to_string() == text);
+                text.map(|text| {
+                    known(text)
+                        .cloned()
+                        .unwrap_or_else(|| Value::Text(text.to_owned()))
+                })
+            }
         };
-        let x = if group.metadata().column(index).column_type() == Physical::DOUBLE {
-            let x = values::<DoubleType>(group, index)?
-                .first()
-                .copied()
-                .unwrap_or(f64::NAN);
-            number(x)
-        } else {
-            let x = values::<ByteArrayType>(group, index)?;
-            Value::Text(
-                x.first()
-                    .map(|x| x.as_utf8().map(str::to_owned))
-                    .transpose()?
-                    .unwrap_or_default(),
-            )
-        };
-        point.push((axis.to_owned(), x));
+        point.extend(x.map(|x| (sweep.sweep.clone(), x)));
     }
     Ok(point)
+}
+
+/// The x of a sweep that is this number.
+fn as_written(x: f64, sweep: &Sweep) -> Value {
+    let is_it = |value: &&Value| match value {
+        Value::Text(text) => Family::of(text).and_then(|family| family.number(text)) == Some(x),
+        _ => false,
+    };
+    let written = sweep.written.iter().find(is_it);
+    written.cloned().unwrap_or_else(|| number(x))
 }
 
 #[cfg(test)]

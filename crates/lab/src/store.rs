@@ -31,10 +31,11 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use serde::Serialize;
 
 use crate::build;
+use crate::columns::Axes;
 use crate::journal::{Damage, Journal, JournalError};
 use crate::measures::Measures;
 use crate::plain;
-use crate::series::{self, Axes, SeriesWriter};
+use crate::series::{self, SeriesWriter};
 use crate::whole::{self, Keep, Visit, part_path};
 
 /// A results directory that cannot be used.
@@ -256,7 +257,7 @@ impl Store {
             || write_measures(&path("measures.csv"), &records),
             || {
                 rayon::join(
-                    || self.write_tidy_measures(&records),
+                    || self.write_tidy_measures(plan, &records),
                     || write_json(&path("records.json"), Keep::Cheaply, &records),
                 )
             },
@@ -277,9 +278,11 @@ impl Store {
     }
 
     /// The measures of each experiment, with a column for each of its sweeps.
-    fn write_tidy_measures(&self, records: &[RunRecord]) -> Result<(), StoreError> {
+    fn write_tidy_measures(&self, plan: &Plan, records: &[RunRecord]) -> Result<(), StoreError> {
         let folder = self.directory.join("measures");
-        for (id, measures) in Measures::by_experiment(records) {
+        // Those of the samples, also where not all runs are finished.
+        let axes = |id: &str| plan.experiments.iter().find(|it| it.id == id).map(axes);
+        for (id, measures) in Measures::by_experiment(records, axes) {
             let path = |form| folder.join(format!("{id}.{form}"));
             let (csv, parquet) = rayon::join(
                 || {
@@ -428,9 +431,9 @@ fn damaged(path: &Path, error: impl std::fmt::Display) -> StoreError {
     }
 }
 
-/// The x columns of an experiment's series.
+/// The columns of an experiment's sweeps, in its measures and in its samples.
 pub fn axes(experiment: &PlannedExperiment) -> Axes {
-    Axes::of(experiment.points.iter().map(|point| &point.point))
+    Axes::of(experiment.points.iter().map(|point| &point.point), &[])
 }
 
 /// Finishes a series file written at `part` and puts it in its place.

@@ -154,7 +154,7 @@ impl Results {
         table(measures.batch())
     }
 
-    /// samples(experiment=None): what was recorded, one row for each sample: experiment, a column `x_...` for each sweep,
+    /// samples(experiment=None): what was recorded, one row for each sample: experiment, a column for each sweep as in the measures,
     /// replication, entity, member, probe, index, time_s, value.
     #[pyo3(signature = (experiment=None))]
     fn samples(&self, py: Python<'_>, experiment: Option<String>) -> PyResult<Table> {

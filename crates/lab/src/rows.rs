@@ -1,0 +1,167 @@
+//! The rows of a Parquet file as lines of text, for those who read traces.
+//!
+//! Each field stands in its place: one without a value is empty. Columns of the type Duration have their units. Those of times of the day
+//! and of timestamps count from their first value. All other columns are written as they are.
+
+mod pages;
+
+use std::fmt::Write;
+
+use arrow_schema::{DataType, TimeUnit};
+use bytes::Bytes;
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::record::Field;
+use parquet::record::reader::RowIter;
+
+use crate::folder::{MAX_FILE, too_large};
+use pages::{Group, metadata};
+
+/// What the values of a column mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Meaning {
+    /// What is written.
+    Plain,
+    /// A span of time in this unit.
+    Span(&'static str),
+    /// A moment, in this unit where the field does not say another; the first of the column is kept.
+    Moment(&'static str, Option<i64>),
+}
+
+fn unit(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    }
+}
+
+fn wrong(what: String) -> ParquetError {
+    ParquetError::General(what)
+}
+
+/// The titles of the columns and what their values mean.
+fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, ParquetError> {
+    let file = metadata.file_metadata();
+    let schema = file.schema_descr();
+    // Without Arrow's own description a span is a plain number, as in the file.
+    let arrow = parquet_to_arrow_schema(schema, file.key_value_metadata())
+        .or_else(|_| parquet_to_arrow_schema(schema, None))?;
+    let fields = schema.root_schema().get_fields();
+    let mut columns = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let name = field.name();
+        if !field.is_primitive() || schema.column(index).max_rep_level() > 0 {
+            return Err(wrong(format!(
+                "column {name:?} is nested; expected a number, a time or text in each row"
+            )));
+        }
+        if name.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '#'))
+            || name.contains([',', '\n', '\r'])
+        {
+            return Err(wrong(format!(
+                "column {name:?}: found a name that is no title; expected a quantity with its unit, such as time_s or rate_mbps"
+            )));
+        }
+        let kind = arrow.fields().get(index).map(|field| field.data_type());
+        let meaning = match kind {
+            Some(DataType::Duration(of)) => Meaning::Span(unit(*of)),
+            Some(DataType::Timestamp(of, _) | DataType::Time32(of) | DataType::Time64(of)) => {
+                Meaning::Moment(unit(*of), None)
+            }
+            _ => Meaning::Plain,
+        };
+        let refused = match (field.get_physical_type(), kind) {
+            (Physical::INT96, _) => Some("INT96, which is no longer used for timestamps"),
+            (_, Some(DataType::Date32 | DataType::Date64)) => Some("Date"),
+            (_, Some(DataType::Interval(_))) => Some("Interval"),
+            _ if field.get_basic_info().converted_type() == ConvertedType::INTERVAL => {
+                Some("Interval")
+            }
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            return Err(wrong(format!(
+                "column {name:?}: found the type {refused}; allowed: numbers, text, Duration, Time, Timestamp"
+            )));
+        }
+        columns.push((name.to_owned(), meaning));
+    }
+    Ok(columns)
+}
+
+/// Writes a field as it stands in a line.
+fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), String> {
+    let whole = match field {
+        Field::Null => return Ok(()),
+        Field::Long(number) => Some((*number, None)),
+        Field::Int(number) => Some((i64::from(*number), None)),
+        Field::TimeMillis(number) => Some((i64::from(*number), Some("ms"))),
+        Field::TimestampMillis(number) => Some((*number, Some("ms"))),
+        Field::TimeMicros(number) | Field::TimestampMicros(number) => Some((*number, Some("us"))),
+        _ => None,
+    };
+    // Writing to a string does not fail.
+    let _ = match (meaning, whole, field) {
+        (Meaning::Span(unit), Some((number, _)), _) => write!(text, "{number} {unit}"),
+        (Meaning::Moment(unit, first), Some((number, own)), _) => {
+            let first = *first.get_or_insert(number);
+            let since = number.checked_sub(first);
+            let since =
+                since.ok_or_else(|| format!("found {number}, which is too far from the first"))?;
+            write!(text, "{since} {}", own.unwrap_or(unit))
+        }
+        (_, _, Field::Double(number)) => write!(text, "{number}"),
+        (_, _, Field::Float(number)) => write!(text, "{number}"),
+        (_, _, Field::Str(string)) => {
+            if string.contains([',', '\n', '\r', '#', '"']) {
+                return Err(format!(
+                    "found {string:?}; expected a number, with or without its unit"
+                ));
+            }
+            write!(text, "{string}")
+        }
+        (_, _, other) => write!(text, "{other}"),
+    };
+    Ok(())
+}
+
+/// The rows of a Parquet file as lines of fields between commas, under a line of their titles.
+///
+/// # Errors
+/// A file that is damaged, or has columns that are none of a trace.
+pub fn lines(file: Bytes) -> Result<String, ParquetError> {
+    let metadata = metadata(&file)?;
+    let mut columns = columns(&metadata)?;
+    let titles: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let mut text = titles.join(",");
+    let mut number = 0_u64;
+    for index in 0..metadata.num_row_groups() {
+        let group = Group::new(file.clone(), metadata.row_group(index));
+        for row in RowIter::from_row_group(None, &group)? {
+            number += 1;
+            text.push('\n');
+            let row = row?;
+            let fields = row.get_column_iter().map(|(_, field)| field);
+            for (index, (field, (name, meaning))) in fields.zip(&mut columns).enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write(&mut text, field, meaning)
+                    .map_err(|what| wrong(format!("row {number}, column {name:?}: {what}")))?;
+            }
+            // A few bytes of a Parquet file can stand for a row as often as it likes.
+            if text.len() as u64 > MAX_FILE {
+                return Err(too_large().into());
+            }
+        }
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;
