@@ -259,15 +259,38 @@ impl Bound {
 impl Wire {
     /// Whether the command line says something of that key.
     fn sets(&self, key: &str) -> bool {
+        (key == "streams" && self.streams.is_some()) || self.is_in_set(key)
+    }
+
+    /// Whether `--set` says something of that key.
+    fn is_in_set(&self, key: &str) -> bool {
         let named = |setting: &String| {
             let name = setting.split('=').next().unwrap_or_default();
             name.trim() == key
         };
-        (key == "streams" && self.streams.is_some()) || self.set.iter().any(named)
+        self.set.iter().any(named)
+    }
+
+    /// An option and a setting of `--set` that say the same thing.
+    fn check_once(&self) -> Result<(), Failure> {
+        let given = [
+            ("--profile", "profile", self.profile.is_some()),
+            ("--congestion", "congestion", self.congestion.is_some()),
+            ("--send-buffer", "send_buffer", self.send_buffer.is_some()),
+            ("--bare-init", "bare_init", self.bare_init),
+            ("--pmtu", "mtu", matches!(self.pmtu, Pmtu::Fixed(_))),
+        ];
+        match given.iter().find(|it| it.2 && self.is_in_set(it.1)) {
+            Some((option, key, _)) => Err(Failure::Asked(format!(
+                "found {option} and --set {key}, which set the same thing; use one of them"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The transport's settings.
     fn sctp(&self) -> Result<Sctp, Failure> {
+        self.check_once()?;
         let flag = |key: &str, value: Option<String>| value.map(|value| format!("{key}={value}"));
         let mut settings: Vec<String> = [
             flag("profile", self.profile.clone()),
@@ -284,13 +307,14 @@ impl Wire {
         let mut sctp = read_sctp(&settings)?;
         sctp.config.send_buffer = match self.send_buffer {
             Some(size) => usize::try_from(size.0).unwrap_or(usize::MAX),
+            None if self.is_in_set("send_buffer") => sctp.config.send_buffer,
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
         // As the library has it, and not the simulator: packets of one size go by one call.
         if !self.sets("fill_packets") {
             sctp.config.fill_packets = sctp.config.bundling;
         }
-        sctp.config.bare_init = self.bare_init;
+        sctp.config.bare_init |= self.bare_init;
         if self.preferred_address.is_some() && !sctp.config.address_changes {
             return Err(Failure::Asked(
                 "--preferred-address: found with address_changes off; it needs --set address_changes=true and --set authentication=on"
@@ -307,6 +331,7 @@ impl Wire {
             sctp.config.auth_keys = keys;
         }
         match self.pmtu {
+            Pmtu::Auto if self.is_in_set("path_mtu_discovery") => {}
             Pmtu::Auto => sctp.config.path_mtu_discovery = true,
             Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
         }
@@ -584,6 +609,31 @@ mod tests {
             let line = <Line as clap::Parser>::parse_from(["perf"].into_iter().chain(words));
             let sctp = line.wire.sctp().expect("sound settings");
             assert_eq!(sctp.config.fill_packets, filled, "{set:?}");
+        }
+    }
+
+    /// A key of `--set` is not overwritten by an option that was left out, and is refused with one that sets the same.
+    #[test]
+    fn a_key_of_set_is_kept_where_an_option_has_the_same() {
+        let line = |words: &[&str]| {
+            let words = ["perf"].iter().chain(words);
+            <Line as clap::Parser>::parse_from(words).wire.sctp()
+        };
+        let config = |set: &str| line(&["--set", set]).expect("sound settings").config;
+        assert!(config("bare_init=true").bare_init);
+        assert!(!config("path_mtu_discovery=false").path_mtu_discovery);
+        assert_eq!(config("send_buffer=64 KiB").send_buffer, 64 << 10);
+        assert_eq!(config("mtu=1400 B").mtu, 1400);
+        for (option, set) in [
+            (&["--bare-init"][..], "bare_init=false"),
+            (&["--send-buffer", "1M"], "send_buffer=64 KiB"),
+            (&["--pmtu", "1400"], "mtu=1300 B"),
+            (&["--profile", "rfc4960"], "profile=rfc9260"),
+            (&["--congestion", "cubic"], "congestion=vegas"),
+        ] {
+            let words: Vec<&str> = option.iter().copied().chain(["--set", set]).collect();
+            let error = line(&words).map(drop).expect_err(set);
+            assert!(error.to_string().contains("use one of them"), "{error}");
         }
     }
 }
