@@ -170,12 +170,18 @@ impl Work {
         more
     }
 
-    /// Receives what the network says of packets from here, and tells the port that sent them. Whether anything came.
-    fn receive_icmp(&mut self, cx: &mut Context<'_>, io: &Io) -> bool {
+    /// The same inside UDP, where a call on a socket said that there is something.
+    fn take_reported(&mut self, io: &Io) -> bool {
         let mut came = false;
         for socket in io.sockets.iter() {
             came |= socket.take_reported(MAX_NEWS, |message| self.members.handle_icmp(message));
         }
+        came
+    }
+
+    /// Receives what the network says of packets from here, and tells the port that sent them. Whether anything came.
+    fn receive_icmp(&mut self, cx: &mut Context<'_>, io: &Io) -> bool {
+        let mut came = self.take_reported(io);
         if io.sockets.icmp().next().is_none() {
             return came;
         }
@@ -394,6 +400,8 @@ impl Driver {
                 // Those who have got mail are woken before more is done here.
                 break;
             }
+            // A call that sent may have told of it.
+            let more = more | this.take_reported(io);
             let settled = round.settled || (blocked && round.drained);
             if settled && !more && !this.poll_alarm(ground, round.timeout, blocked) {
                 return Poll::Pending;

@@ -24,6 +24,9 @@ const HEADERS_V4: usize = 20 + 8;
 const UDP: u8 = 17;
 /// Bytes of a quoted packet that are looked at.
 const QUOTED: usize = 1_500;
+/// Bytes of control messages beside the one that is wanted: those that the socket asks for of datagrams, such as their address and ECN field. Where one is
+/// cut off, none is read.
+const OTHERS: usize = 512;
 
 /// Asks for what the network says of datagrams of this socket, which is bound to an address of that family. Whether it is granted.
 pub(super) fn ask(socket: &impl AsFd, local: IpAddr) -> bool {
@@ -78,7 +81,7 @@ impl Reported {
     /// The next of a socket's; `None`: there is none. What is no ICMP message, such as an error of this system, is left out.
     pub fn next(socket: &impl AsFd) -> Option<Self> {
         let mut bytes = [0; HEADERS + QUOTED];
-        let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
+        let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, [u8; OTHERS]);
         loop {
             let mut parts = [IoSliceMut::new(&mut bytes[HEADERS..])];
             let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
