@@ -7,6 +7,7 @@ mod joined;
 mod journal;
 mod multihoming;
 mod multistreaming;
+mod others;
 mod printed;
 mod runs;
 mod shards;
