@@ -1,4 +1,5 @@
-//! `anabranch wrap` as users meet it: several on one host, hosts that are short of descriptors, and hosts that die.
+//! `anabranch wrap` as users meet it: several on one host, hosts that are short of descriptors, and
+//! hosts that die.
 
 mod common;
 
@@ -53,7 +54,8 @@ struct Program {
 }
 
 impl Program {
-    /// `before` is of the shell: a limit, mostly. What outlives a command that is killed is ended with the shell.
+    /// `before` is of the shell: a limit, mostly. What outlives a command that is killed is ended
+    /// with the shell.
     fn start(before: &str, arguments: &[&str], at: &str, script: &str) -> Option<Self> {
         let command = anabranch()?;
         let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();
@@ -127,7 +129,8 @@ while True:
         p.unregister(fd); held.pop(fd).close()
 ";
 
-/// Opens so many associations as it can, says so, and closes them when it is told to; then one that is echoed.
+/// Opens so many associations as it can, says so, and closes them when it is told to; then one that
+/// is echoed.
 const CLIENTS: &str = "
 all = []
 for i in range(int(os.environ.get('COUNT', '1'))):
@@ -148,7 +151,8 @@ for attempt in range(200):
 say(b.decode())
 ";
 
-/// A peer that opens more associations than the server's host may have descriptors is no end of `accept`.
+/// A peer that opens more associations than the server's host may have descriptors is no end of
+/// `accept`.
 #[test]
 fn a_host_without_descriptors_goes_on() {
     let at = own_address();
@@ -170,7 +174,8 @@ fn a_host_without_descriptors_goes_on() {
     assert_eq!(status, Some(0));
 }
 
-/// The second command's programs use the host of the first, with ports of their own, as on one kernel; also when the first has ended.
+/// The second command's programs use the host of the first, with ports of their own, as on one
+/// kernel; also when the first has ended.
 #[test]
 fn commands_with_one_port_share_a_host() {
     let at = own_address();

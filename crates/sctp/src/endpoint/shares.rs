@@ -53,6 +53,8 @@ pub(super) struct Shares {
     /// Associations of addresses, as they were counted.
     counts: BTreeMap<IpAddr, usize>,
     looked: Option<Nanos>,
+    /// The last look found some.
+    found: bool,
     /// The next look begins behind this slot: places are filled in about this order, so that the oldest go first.
     last: u32,
 }
@@ -118,6 +120,11 @@ impl Endpoint {
         if shares.may_go.is_empty() && !looked_lately {
             self.look(shares, now);
             shares.looked = Some(now);
+            shares.found = !shares.may_go.is_empty();
+        }
+        if shares.may_go.is_empty() && shares.found {
+            // All have answered: the next look tells who goes then.
+            return Err(Room::Soon);
         }
         let own = shares.counts.get(&of).copied().unwrap_or(0);
         let below = own < self.share();
