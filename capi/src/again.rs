@@ -1,7 +1,8 @@
 //! A host in the place of one that has ended.
 //!
-//! Whoever began the program said how a host is begun ([`COMMAND_VARIABLE`]). It is not a child that the program would have to know of: no SIGCHLD comes of it,
-//! and it has none of the program's descriptors. Of several processes that begin one at once, one has the name, and all find that.
+//! Whoever began the program said how a host is begun ([`COMMAND_VARIABLE`]). It is not a child
+//! that the program would have to know of: no SIGCHLD comes of it, and it has none of the program's
+//! descriptors. Of several processes that begin one at once, one has the name, and all find that.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -61,8 +62,9 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
     let mut environment: Vec<*const c_char> = variables.iter().map(|it| it.as_ptr()).collect();
     environment.push(std::ptr::null());
     let nothing = c"/dev/null";
-    // SAFETY: as `fork`, but that no signal is sent at its end (the lowest byte is 0). The child of a process with several threads may call nothing
-    // but the system until `execve`: so it does, with what was prepared before.
+    // SAFETY: as `fork`, but that no signal is sent at its end (the lowest byte is 0). The child of
+    // a process with several threads may call nothing but the system until `execve`: so it does,
+    // with what was prepared before.
     unsafe {
         let child = system::call(SYS_FORK, FORK)?;
         if child == 0 {

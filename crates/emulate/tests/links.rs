@@ -7,7 +7,8 @@ use std::os::unix::fs::symlink;
 
 use anabranch_emulate::namespace::{Namespace, NamespaceError, Setup};
 
-/// Names that another user can guess: the number of the process is known, and that of a thread is small.
+/// Names that another user can guess: the number of the process is known, and that of a thread is
+/// small.
 #[test]
 fn no_file_of_a_namespace_is_written_through_a_link() {
     let folder = tempfile::tempdir().expect("a directory");

@@ -1,8 +1,10 @@
-//! Connections of an HTTP server: so many at a time, and where one more comes, the oldest is closed: of those over which nothing was asked yet that may
-//! be asked ([`Admission`]), where there are such.
+//! Connections of an HTTP server: so many at a time, and where one more comes, the oldest is
+//! closed: of those over which nothing was asked yet that may be asked ([`Admission`]), where there
+//! are such.
 //!
-//! hyper waits for a request as long as its sender likes, so that silent connections would take up every descriptor of the process.
-//! Whoever asks at once is served also while others open as many as they can, and an answer that takes long is not cut by them.
+//! hyper waits for a request as long as its sender likes, so that silent connections would take up
+//! every descriptor of the process. Whoever asks at once is served also while others open as many
+//! as they can, and an answer that takes long is not cut by them.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -39,7 +41,8 @@ struct Held {
     admission: Admission,
 }
 
-/// Whether something was asked over a connection that may be asked: it is closed after those where nothing was.
+/// Whether something was asked over a connection that may be asked: it is closed after those where
+/// nothing was.
 #[derive(Clone, Debug, Default)]
 pub struct Admission(Arc<AtomicBool>);
 
@@ -203,7 +206,8 @@ mod tests {
             silent.push(says_half);
             assert!(ask(at).await.ends_with("here"), "{count}");
         }
-        // Who asked last made room for itself: three are left, or two where who asked before was not quite gone.
+        // Who asked last made room for itself: three are left, or two where who asked before was
+        // not quite gone.
         let (gone, left) = silent.split_at_mut(17);
         let left = &mut left[1..];
         for one in gone {

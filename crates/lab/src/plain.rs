@@ -1,13 +1,15 @@
 //! Files of a results directory: regular ones. Others may have put something else in their place.
 //!
-//! A link there leads a writer to a file of the user's that is no result; a device or a FIFO gives a reader bytes without end, or none. So a file that is
-//! written is never one that a link leads to, and a file that is read is regular and has at most so many bytes.
+//! A link there leads a writer to a file of the user's that is no result; a device or a FIFO gives
+//! a reader bytes without end, or none. So a file that is written is never one that a link leads
+//! to, and a file that is read is regular and has at most so many bytes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of the text of a results directory: a manifest has the files that its spec names within it.
+/// Bytes of the text of a results directory: a manifest has the files that its spec names within
+/// it.
 pub const MAX_TEXT: u64 = 2 << 30;
 /// Bytes of a journal.
 pub const MAX_JOURNAL: u64 = 8 << 30;
@@ -49,10 +51,10 @@ pub fn text(path: &Path) -> io::Result<String> {
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Opens a regular file to be read and written, which is made if it is not there. A link is an error, wherever it leads.
+/// Opens a regular file to be read and written, which is made if it is not there. A link is an
+/// error, wherever it leads.
 ///
-/// # Errors
-/// What the file system said; it is a link, or not a regular file.
+/// # Errors What the file system said; it is a link, or not a regular file.
 pub fn update(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true);
@@ -60,10 +62,10 @@ pub fn update(path: &Path) -> io::Result<File> {
     checked(opened.map_err(|error| of_link(path, error))?)
 }
 
-/// Makes a file that is not there yet: nobody else has opened it, and no link of its name is followed.
+/// Makes a file that is not there yet: nobody else has opened it, and no link of its name is
+/// followed.
 ///
-/// # Errors
-/// What the file system said.
+/// # Errors What the file system said.
 pub fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).open(path)
 }

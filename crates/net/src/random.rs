@@ -13,11 +13,11 @@ pub(crate) fn secret() -> Result<[u8; 32], BindError> {
     Ok(seed)
 }
 
-/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` where none is free: the first from one drawn at random on (RFC 6056 §3.3.1).
-/// Others that have this host's address cannot guess which one comes next, nor do two of them count through the same ones.
+/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` where none is free:
+/// the first from one drawn at random on (RFC 6056 §3.3.1). Others that have this host's address
+/// cannot guess which one comes next, nor do two of them count through the same ones.
 ///
-/// # Errors
-/// The system gives no random bytes.
+/// # Errors The system gives no random bytes.
 pub fn dynamic_port(is_free: impl Fn(u16) -> bool) -> Result<Option<u16>, BindError> {
     let [high, low, ..] = secret()?;
     let begin = u16::from_be_bytes([high, low]) % DYNAMIC_PORTS;

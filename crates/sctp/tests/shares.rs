@@ -158,7 +158,8 @@ fn one_address_has_all_places_until_another_needs_one() {
             number
         })
         .collect();
-    // The first one has said something, the second is there and says nothing, and the others are gone.
+    // The first one has said something, the second is there and says nothing, and the others are
+    // gone.
     net.speak(all[0]);
     net.mute.extend(&all[2..]);
     // More than its share, where there is no room: in the place of a silent one of its own.

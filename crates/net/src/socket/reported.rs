@@ -1,7 +1,8 @@
 //! What the network says of datagrams of ours: ICMP, inside UDP (RFC 6951 §5.5).
 //!
-//! A socket that asks for it (IP_RECVERR) has a queue of such messages, each with what was quoted of the datagram. That one came is told by the next call
-//! that sends or receives, which then did nothing else: it is made again.
+//! A socket that asks for it (IP_RECVERR) has a queue of such messages, each with what was quoted
+//! of the datagram. That one came is told by the next call that sends or receives, which then did
+//! nothing else: it is made again.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -18,17 +19,19 @@ use nix::sys::socket::{
 /// Where the message comes from: `ee_origin`.
 const ICMP: u8 = 2;
 const ICMP_V6: u8 = 3;
-/// Bytes of the headers before the SCTP packet, of which the system tells what they said: of IPv6, and UDP.
+/// Bytes of the headers before the SCTP packet, of which the system tells what they said: of IPv6,
+/// and UDP.
 const HEADERS: usize = 40 + 8;
 const HEADERS_V4: usize = 20 + 8;
 const UDP: u8 = 17;
 /// Bytes of a quoted packet that are looked at.
 const QUOTED: usize = 1_500;
-/// Bytes of control messages beside the one that is wanted: those that the socket asks for of datagrams, such as their address and ECN field. Where one is
-/// cut off, none is read.
+/// Bytes of control messages beside the one that is wanted: those that the socket asks for of
+/// datagrams, such as their address and ECN field. Where one is cut off, none is read.
 const OTHERS: usize = 512;
 
-/// Asks for what the network says of datagrams of this socket, which is bound to an address of that family. Whether it is granted.
+/// Asks for what the network says of datagrams of this socket, which is bound to an address of that
+/// family. Whether it is granted.
 pub(super) fn ask(socket: &impl AsFd, local: IpAddr) -> bool {
     let asked = match local {
         IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4RecvErr, &true),
@@ -78,7 +81,8 @@ impl Reported {
         }
     }
 
-    /// The next of a socket's; `None`: there is none. What is no ICMP message, such as an error of this system, is left out.
+    /// The next of a socket's; `None`: there is none. What is no ICMP message, such as an error of
+    /// this system, is left out.
     pub fn next(socket: &impl AsFd) -> Option<Self> {
         let mut bytes = [0; HEADERS + QUOTED];
         let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, [u8; OTHERS]);
@@ -128,7 +132,8 @@ fn address(from: SockaddrStorage) -> Option<SocketAddr> {
     }
 }
 
-/// Puts the headers before a quoted packet that was going there; gives where they begin. What the protocol does not read of them stays 0.
+/// Puts the headers before a quoted packet that was going there; gives where they begin. What the
+/// protocol does not read of them stays 0.
 fn put_headers(bytes: &mut [u8; HEADERS + QUOTED], to: SocketAddr) -> usize {
     let begin = match to.ip() {
         IpAddr::V4(ip) => {

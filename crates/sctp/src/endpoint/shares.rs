@@ -1,9 +1,11 @@
 //! Room for a peer where there are as many associations as there may be.
 //!
-//! One address, which a cookie has verified, could take all places at the cost of a few packets each, and keep them. So nobody is refused for lack of room
-//! while an address has more than a share of the places: one of its associations goes, first such over which nothing came since the handshake, not even the
-//! answer to a HEARTBEAT that asks for it. Another peer at that address itself takes the place of such a silent one alone. Who has places at a time when
-//! nobody else wants them may have all.
+//! One address, which a cookie has verified, could take all places at the cost of a few packets
+//! each, and keep them. So nobody is refused for lack of room while an address has more than a
+//! share of the places: one of its associations goes, first such over which nothing came since the
+//! handshake, not even the answer to a HEARTBEAT that asks for it. Another peer at that address
+//! itself takes the place of such a silent one alone. Who has places at a time when nobody else
+//! wants them may have all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,10 +20,12 @@ use crate::event::CloseReason;
 
 /// One in so many places is the share of an address.
 const SHARES: usize = 8;
-/// Associations that are noted to go by one look at all, and the time between two looks: the work that peers can cause is bounded.
+/// Associations that are noted to go by one look at all, and the time between two looks: the work
+/// that peers can cause is bounded.
 const MAX_NOTED: usize = 64;
 const BETWEEN_LOOKS: Nanos = 100 * MILLISECOND;
-/// How long the answer to a HEARTBEAT may take. The COOKIE ECHO that waits for that comes again by T1-cookie, after RTO.Initial (1 s).
+/// How long the answer to a HEARTBEAT may take. The COOKIE ECHO that waits for that comes again by
+/// T1-cookie, after RTO.Initial (1 s).
 const ANSWER: Nanos = 900 * MILLISECOND;
 
 /// Whether there is room for an association.
@@ -55,7 +59,8 @@ pub(super) struct Shares {
     looked: Option<Nanos>,
     /// The last look found some.
     found: bool,
-    /// The next look begins behind this slot: places are filled in about this order, so that the oldest go first.
+    /// The next look begins behind this slot: places are filled in about this order, so that the
+    /// oldest go first.
     last: u32,
 }
 
@@ -147,7 +152,8 @@ impl Endpoint {
         (self.max_associations / SHARES).max(1)
     }
 
-    /// Counts, and notes which may go: of those who have more than their share, silent ones first, which are asked whether they are there.
+    /// Counts, and notes which may go: of those who have more than their share, silent ones first,
+    /// which are asked whether they are there.
     fn look(&mut self, shares: &mut Shares, now: Nanos) {
         let of = |association: &Association| holder(association.primary_remote());
         let all = || {

@@ -1,8 +1,9 @@
 //! Connections that programs make to the host, taken for as long as it lives.
 //!
-//! An error of one connection, or one that passes, is no reason to take no more: a peer that opens more associations than this process may have descriptors
-//! would end `accept` of every program for good. Where few descriptors are left, new sockets are refused, and the last ones are for requests: a program that
-//! closes its sockets must be heard.
+//! An error of one connection, or one that passes, is no reason to take no more: a peer that opens
+//! more associations than this process may have descriptors would end `accept` of every program for
+//! good. Where few descriptors are left, new sockets are refused, and the last ones are for
+//! requests: a program that closes its sockets must be heard.
 
 use std::fmt::Write;
 use std::io;
@@ -32,7 +33,8 @@ pub const MAX_STRANGERS: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shortage {
-    /// Sockets of programs, and associations to be accepted, that were refused since few descriptors were left.
+    /// Sockets of programs, and associations to be accepted, that were refused since few
+    /// descriptors were left.
     pub refused: u64,
     /// Errors of the system after which the host went on.
     pub errors: u64,
@@ -154,13 +156,15 @@ fn take(known: &Known, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>
     Ok(Some((Caller { stranger, has_room }, watched_by(unix)?)))
 }
 
-/// An abstract address has no permissions: programs of this process's user, and of root, are served, and others that know the secret.
+/// An abstract address has no permissions: programs of this process's user, and of root, are
+/// served, and others that know the secret.
 pub fn is_trusted(unix: &Unix) -> bool {
     let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
     peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
 }
 
-/// Whether more descriptors are left than are kept for requests. The system gives the lowest number that is free.
+/// Whether more descriptors are left than are kept for requests. The system gives the lowest number
+/// that is free.
 fn has_room(unix: &Unix) -> bool {
     let Ok((limit, _)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return true;
@@ -168,7 +172,8 @@ fn has_room(unix: &Unix) -> bool {
     u64::try_from(unix.as_raw_fd()).is_ok_and(|fd| fd < limit - RESERVE.min(limit / 4))
 }
 
-/// Whether the listener itself is wrong. All else is of one connection (ECONNABORTED), or passes: EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
+/// Whether the listener itself is wrong. All else is of one connection (ECONNABORTED), or passes:
+/// EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::EBADF,

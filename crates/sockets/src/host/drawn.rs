@@ -1,7 +1,8 @@
 //! Ports that the host draws for sockets whose programs asked for none.
 //!
-//! Hosts that share an address, with a UDP port each, draw their SCTP ports without knowing of each other. A peer that has an association from the same
-//! port of the address refuses another (RFC 6951 §5.4): from another port it can be made.
+//! Hosts that share an address, with a UDP port each, draw their SCTP ports without knowing of each
+//! other. A peer that has an association from the same port of the address refuses another (RFC
+//! 6951 §5.4): from another port it can be made.
 
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
@@ -31,8 +32,8 @@ pub async fn from_any_port(
     endpoint.connect(peer).await
 }
 
-/// An endpoint at another port in the place of the socket's; `None`: its port is to stay, since the program asked for it, peers may know it, or an
-/// association has it.
+/// An endpoint at another port in the place of the socket's; `None`: its port is to stay, since the
+/// program asked for it, peers may know it, or an association has it.
 pub fn another(host: &Known, socket: &Socket) -> Option<Endpoint> {
     let former = {
         let mut state = socket.state();

@@ -1,7 +1,9 @@
-//! Programs of several commands on one host: those that want the same UDP port at the same addresses have one host process, as one kernel serves all programs.
+//! Programs of several commands on one host: those that want the same UDP port at the same
+//! addresses have one host process, as one kernel serves all programs.
 //!
-//! The host listens at an abstract address that names the port and the addresses; whoever wants them asks there before it opens sockets of its own. Both
-//! ends look whose process is at the other: a place that another user has taken is not used.
+//! The host listens at an abstract address that names the port and the addresses; whoever wants
+//! them asks there before it opens sockets of its own. Both ends look whose process is at the
+//! other: a place that another user has taken is not used.
 
 use std::fmt::Write;
 use std::io;
@@ -27,7 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Access {
     /// Its name.
     pub name: String,
-    /// What programs of other users say, which have it from the one that began them: such as gave up root.
+    /// What programs of other users say, which have it from the one that began them: such as gave
+    /// up root.
     pub secret: Option<String>,
 }
 
@@ -111,7 +114,8 @@ enum Reply {
     Differs(String),
 }
 
-/// The abstract address of whoever has this port at these addresses; `None`: any port will do, and nothing is shared.
+/// The abstract address of whoever has this port at these addresses; `None`: any port will do, and
+/// nothing is shared.
 pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     let port = match config.carrier {
         Carrier::Encapsulated { port: 0, .. } | Carrier::Udp { port: 0, .. } => return None,
@@ -135,7 +139,8 @@ pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     Some(place)
 }
 
-/// FNV-1a: two lists of addresses that have the same one are told apart by the system, which gives each address once.
+/// FNV-1a: two lists of addresses that have the same one are told apart by the system, which gives
+/// each address once.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,7 +1,9 @@
-//! Commands that end with the process that began them, also where that is killed and can end nothing itself.
+//! Commands that end with the process that began them, also where that is killed and can end
+//! nothing itself.
 //!
-//! What a process asks for itself (PR_SET_PDEATHSIG) holds across `exec`, and not for its children. So the command is begun by way of this program, which
-//! asks for that and then becomes the command.
+//! What a process asks for itself (PR_SET_PDEATHSIG) holds across `exec`, and not for its children.
+//! So the command is begun by way of this program, which asks for that and then becomes the
+//! command.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,5 @@
-//! The host of the programs: this command's own, or that of another command of the user's that has the UDP port already.
+//! The host of the programs: this command's own, or that of another command of the user's that has
+//! the UDP port already.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,7 +21,8 @@ use crate::note::note;
 use crate::wire::Interrupts;
 use crate::wire::arguments::Wrap;
 
-/// How long a host that a program began waits for the first socket, and for another one after the last.
+/// How long a host that a program began waits for the first socket, and for another one after the
+/// last.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 const NEXT_SOCKET: Duration = Duration::from_secs(2);
 /// How long the port of a host that has ended is waited for, and the time between two tries.
@@ -118,7 +120,8 @@ impl Serving {
         }
     }
 
-    /// Waits for what the program sent to arrive, and for further commands that use the host; an interrupt ends that.
+    /// Waits for what the program sent to arrive, and for further commands that use the host; an
+    /// interrupt ends that.
     pub async fn finish(self, interrupts: &mut Interrupts) {
         let Some(own) = self.own else { return };
         let members = *own.members.borrow();
@@ -237,7 +240,8 @@ async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> 
     }
 }
 
-/// How a host is begun again: a program and its arguments, a line each. `None`: one of them cannot be written so.
+/// How a host is begun again: a program and its arguments, a line each. `None`: one of them cannot
+/// be written so.
 fn beginning(arguments: &Wrap) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
@@ -315,7 +319,8 @@ fn say_short(shortage: Shortage) {
     }
 }
 
-/// The host holds a descriptor for each socket of the program: it may have as many as the system lets it, and the program as many as before.
+/// The host holds a descriptor for each socket of the program: it may have as many as the system
+/// lets it, and the program as many as before.
 pub fn raise_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // What is refused here is said when a socket finds no place.
