@@ -171,8 +171,7 @@ with_rsctp! {
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
     /// A COOKIE ECHO whose cookie is older than the INIT ACK or INIT that named the peer's present tag is of a setup that the peer has given up,
     /// and is discarded; in COOKIE-ECHOED only until the own COOKIE ECHO was sent twice. Off: action B to the letter. The peer's tag is
-    /// taken from the cookie, and the association with the peer that has the other tag is lost: random plays with hosts that lose
-    /// their memory found it.
+    /// taken from the cookie, and the association with the peer, which has another tag by then, is lost.
     late_cookies_discarded: bool, "RFC 9260 §5.2.4 B";
     /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet does. A peer that did not receive the SHUTDOWN
     /// and sends HEARTBEATs more often than T2-shutdown expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard

@@ -163,7 +163,8 @@ fn who_is_left_behind_ends() {
     for seed in seeds::seeds(400) {
         let reasons = Play::new(seed).run(seed, true);
         let ended = |reason: &CloseReason| {
-            matches!(reason, CloseReason::Shutdown | CloseReason::PeerUnreachable)
+            use CloseReason::{PeerUnreachable, Shutdown, ShutdownTimeout};
+            matches!(reason, Shutdown | PeerUnreachable | ShutdownTimeout)
         };
         let all = reasons.iter().flatten().filter(|it| ended(it)).count();
         assert_eq!(all, 2, "seed {seed}: {reasons:?}");
