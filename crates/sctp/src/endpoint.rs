@@ -535,9 +535,6 @@ impl Endpoint {
         }
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),
-            kind::INIT if packet.header.verification_tag != 0 => {
-                self.on_tagged_init(arrival, &packet);
-            }
             kind::INIT => self.on_init(arrival, first.to_raw(), chunks),
             kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.value(), chunks, None),
             kind::AUTH if (AUTH.wanted)(&self.config) => {

@@ -26,7 +26,8 @@ const BARE_INIT: usize = COMMON_HEADER + 20;
 /// Bytes of a packet with an INIT ACK before its cookie.
 pub(crate) const BEFORE_COOKIE: usize = BARE_INIT + HEADER;
 
-/// Bytes of parameters that an INIT or INIT ACK to `remote` may have: what does not fit into one packet is left out (RFC 9260 §6.10).
+/// Bytes of parameters that an INIT or INIT ACK to `remote` may have: what does not fit into one
+/// packet is left out (RFC 9260 §6.10).
 fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
     config.max_packet(remote) - BARE_INIT
 }

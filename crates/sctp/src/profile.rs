@@ -169,17 +169,21 @@ with_rsctp! {
     /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip (ns-2.35). Off: send on
     /// confirmed paths.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
-    /// A COOKIE ECHO whose cookie is older than the INIT ACK or INIT that named the peer's present tag is of a setup that the peer has given up,
-    /// and is discarded; in COOKIE-ECHOED only until the own COOKIE ECHO was sent twice. Off: action B to the letter. The peer's tag is
-    /// taken from the cookie, and the association with the peer, which has another tag by then, is lost.
+    /// A COOKIE ECHO whose cookie is older than the INIT ACK or INIT that named the peer's present
+    /// tag is of a setup that the peer has given up, and is discarded; in COOKIE-ECHOED only until
+    /// the own COOKIE ECHO was sent twice. Off: action B to the letter. The peer's tag is taken
+    /// from the cookie, and the association with the peer, which has another tag by then, is lost.
     late_cookies_discarded: bool, "RFC 9260 §5.2.4 B";
-    /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet does. A peer that did not receive the SHUTDOWN
-    /// and sends HEARTBEATs more often than T2-shutdown expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard
-    /// ends the association. Off in every profile but `ns2`.
+    /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet does. A
+    /// peer that did not receive the SHUTDOWN and sends HEARTBEATs more often than T2-shutdown
+    /// expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard ends the
+    /// association. Off in every profile but `ns2`.
     t2_restarts_with_data_only: bool, "RFC 9260 §9.2";
-    /// For four RTOs after a graceful end, data and SACKs with the tag of that association draw no ABORT: the end overtook them. The ABORT
-    /// can come before the SHUTDOWN COMPLETE, or that be lost, and a peer that waits for it reports an association that was aborted, after
-    /// all data arrived: 2 of 80 transfers over a network that loses and reorders packets. Off: they are out of the blue.
+    /// For four RTOs after a graceful end, data and SACKs with the tag of that association draw no
+    /// ABORT: the end overtook them. The ABORT can come before the SHUTDOWN COMPLETE, or that be
+    /// lost, and a peer that waits for it reports an association that was aborted, after all data
+    /// arrived: 2 of 80 transfers over a network that loses and reorders packets. Off: they are out
+    /// of the blue.
     late_data_unanswered: bool, "RFC 9260 §8.4 (8)";
     /// What the receiver does with new data that does not fit into its buffer. `answer`: send a SACK. `silent`: drop it
     /// without a SACK, as well as any chunk larger than the free space (ns-2.35).

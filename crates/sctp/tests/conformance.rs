@@ -365,8 +365,8 @@ fn a_sack_waits_half_a_second_at_most() {
     assert_eq!(sack.map(|shot| shot.at - sent), Some(510 * MILLISECOND));
 }
 
-/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer's shows that it lives: the count of retransmissions starts again. T2-shutdown does
-/// not where only DATA restarts it.
+/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer's shows that it lives: the count of
+/// retransmissions starts again. T2-shutdown does not where only DATA restarts it.
 #[test]
 fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
     let impatient = Config::default().with(|it| {

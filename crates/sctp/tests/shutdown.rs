@@ -275,8 +275,9 @@ fn shutdown_in_the_cookie_states_is_ignored() {
     assert_eq!(world.state(A, a), StateName::CookieEchoed);
 }
 
-/// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN, and ends it whatever the count of retransmissions says. SHUTDOWN
-/// ACK is repeated Association.Max.Retrans times, and then the association fails.
+/// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN, and ends it whatever
+/// the count of retransmissions says. SHUTDOWN ACK is repeated Association.Max.Retrans times, and
+/// then the association fails.
 #[test]
 fn a_shutdown_ack_is_repeated_as_often_as_the_user_says() {
     for closes in [A, Z] {

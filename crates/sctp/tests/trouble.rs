@@ -119,8 +119,9 @@ fn a_peer_whose_cookies_are_always_stale_is_given_up() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
-/// RFC 9260 §5.2.6: Z has taken A's cookie, and its COOKIE ACK is lost; the error that A gets is of an earlier COOKIE ECHO. A begins again with
-/// a new tag, so that Z sees a restart (§5.2.4, action A): for a restart with the tag that Z knows there is no row in its table.
+/// RFC 9260 §5.2.6: Z has taken A's cookie, and its COOKIE ACK is lost; the error that A gets is of
+/// an earlier COOKIE ECHO. A begins again with a new tag, so that Z sees a restart (§5.2.4, action
+/// A): for a restart with the tag that Z knows there is no row in its table.
 #[test]
 fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
     for times in [1, 2] {

@@ -441,8 +441,9 @@ impl Association {
     /// ABORT. One whose causes cannot be read has a format error, and is discarded (RFC 9260 §3.3.7). The reason that the peer's
     /// user gave is kept for ours (§9.1).
     ///
-    /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then says that the peer has ended the
-    /// association already, and that its SHUTDOWN COMPLETE was lost: a packet of ours that came later was out of the blue there (§8.4).
+    /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
+    /// says that the peer has ended the association already, and that its SHUTDOWN COMPLETE was
+    /// lost: a packet of ours that came later was out of the blue there (§8.4).
     fn on_abort(&mut self, abort: &Abort, discards: &mut Discards) {
         let mut first = None;
         let mut said = None;

@@ -77,7 +77,8 @@ impl Association {
         );
     }
 
-    /// T5-shutdown-guard expired: the shutdown ends in an ABORT, however many retransmissions were left (RFC 9260 §9.2).
+    /// T5-shutdown-guard expired: the shutdown ends in an ABORT, however many retransmissions were
+    /// left (RFC 9260 §9.2).
     pub(crate) fn on_guard_expired(&mut self) {
         let information = Bytes::from_static(b"T5-shutdown-guard expired");
         self.abort_with(
@@ -220,8 +221,8 @@ impl Association {
         }
     }
 
-    /// A packet of the peer's arrived. In SHUTDOWN-SENT the peer may still be sending the data that it has: the count of
-    /// retransmissions and T2-shutdown start again (RFC 9260 §9.2).
+    /// A packet of the peer's arrived. In SHUTDOWN-SENT the peer may still be sending the data that
+    /// it has: the count of retransmissions and T2-shutdown start again (RFC 9260 §9.2).
     pub(crate) fn hear_of_peer(&mut self, now: Nanos) {
         let restarts = !self.config.profile.t2_restarts_with_data_only;
         let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() else {

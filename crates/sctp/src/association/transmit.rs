@@ -569,7 +569,8 @@ impl Association {
     }
 }
 
-/// Reports parameters that were not recognised, as many as fit beside the COOKIE ECHO. The association does not depend on it.
+/// Reports parameters that were not recognised, as many as fit beside the COOKIE ECHO. The
+/// association does not depend on it.
 #[cold]
 #[inline(never)]
 fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
@@ -581,7 +582,8 @@ fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
     }
 }
 
-/// Parameters one after the other in `room` bytes, each padded but for the last, whose padding is the chunk's (RFC 9260 §3.2).
+/// Parameters one after the other in `room` bytes, each padded but for the last, whose padding is
+/// the chunk's (RFC 9260 §3.2).
 fn joined(parameters: &[Bytes], room: usize) -> Bytes {
     let mut joined = BytesMut::new();
     for parameter in parameters {

@@ -103,8 +103,9 @@ impl Endpoint {
         }
     }
 
-    /// An association whose cookie came too late begins again (RFC 9260 §5.2.6), and a new beginning has a new tag (§5.3.1): its peer may
-    /// have taken an earlier cookie, and would then discard those of a peer that restarts with the tag that it had (§5.2.4).
+    /// An association whose cookie came too late begins again (RFC 9260 §5.2.6), and a new
+    /// beginning has a new tag (§5.3.1): its peer may have taken an earlier cookie, and would then
+    /// discard those of a peer that restarts with the tag that it had (§5.2.4).
     #[cold]
     #[inline(never)]
     fn renew_tag(&mut self, now: Nanos, slot: u32) {

@@ -40,10 +40,9 @@ enum Collision {
 impl Endpoint {
     #[inline(never)]
     pub(super) fn on_init(&mut self, arrival: Arrival, first: RawChunk, mut rest: Chunks<'_>) {
-        debug_assert_eq!(
-            arrival.header.verification_tag, 0,
-            "or it is out of the blue"
-        );
+        if arrival.header.verification_tag != 0 {
+            return self.on_tagged_init(arrival, rest);
+        }
         if rest.next().is_some() {
             return self.discards.count(Discard::ForbiddenBundle);
         }

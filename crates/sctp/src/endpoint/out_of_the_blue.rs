@@ -2,7 +2,7 @@
 
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, ShutdownComplete, kind};
-use anabranch_wire::packet::{Packet, RawChunk};
+use anabranch_wire::packet::{Chunks, Packet, RawChunk};
 
 use super::{Arrival, Endpoint};
 use crate::discard::Discard;
@@ -37,14 +37,7 @@ impl Endpoint {
                     tag_reflected: true,
                 }],
             ),
-            Answer::Abort { .. } => self.answer(
-                arrival,
-                tag,
-                &[&Abort {
-                    tag_reflected: true,
-                    causes: Causes::empty(),
-                }],
-            ),
+            Answer::Abort { .. } => self.abort_reflected(arrival),
         }
         self.discards.count(Discard::OutOfTheBlue);
     }
@@ -76,22 +69,37 @@ impl Endpoint {
 
 /// INITs under a tag.
 impl Endpoint {
-    /// Rule 3 is for INITs under tag 0. One under another tag gets the answer of rule 8, unless there is an association with its sender,
-    /// which discards it for its tag (§8.5).
+    /// Rule 3 is for INITs under tag 0. One under another tag, with `rest` behind it, gets the
+    /// answer of rule 8, unless there is an association with its sender, which discards it for its
+    /// tag (§8.5).
     #[cold]
     #[inline(never)]
-    pub(super) fn on_tagged_init(&mut self, arrival: Arrival, packet: &Packet<'_>) {
+    pub(super) fn on_tagged_init(&mut self, arrival: Arrival, mut rest: Chunks<'_>) {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let known = self.live(port, address).is_some()
             || self.table.siblings().other(port, address).is_some();
         if known {
             return self.discards.count(Discard::VerificationTag);
         }
-        self.out_of_the_blue(arrival, packet);
+        if rest.next().is_some() {
+            return self.discards.count(Discard::ForbiddenBundle);
+        }
+        self.discards.count(Discard::OutOfTheBlue);
+        self.abort_reflected(arrival);
+    }
+
+    /// ABORT with the packet's own tag.
+    fn abort_reflected(&mut self, arrival: Arrival) {
+        let abort = Abort {
+            tag_reflected: true,
+            causes: Causes::empty(),
+        };
+        self.answer(arrival, arrival.header.verification_tag, &[&abort]);
     }
 }
 
-/// Rules 2 and 5 to 8. Of a packet that cannot be read to its end, the chunks before the partial one count (§6.10).
+/// Rules 2 and 5 to 8. Of a packet that cannot be read to its end, the chunks before the partial
+/// one count (§6.10).
 fn judge(packet: &Packet<'_>) -> Answer {
     let is_bundled = packet.chunks().count() > 1;
     let (mut shutdown_ack, mut unanswered, mut data) = (false, false, true);

@@ -1,5 +1,5 @@
-//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one back to life, and data that comes late for
-//! one that ended by SHUTDOWN is known.
+//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one
+//! back to life, and data that comes late for one that ended by SHUTDOWN is known.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -300,7 +300,8 @@ impl Table {
         self.by_tag.insert(tag, id.slot, self.secret);
     }
 
-    /// The association, which waits for an INIT ACK, has `tag` from now on; gives the one that it had. The caller indexes it next.
+    /// The association, which waits for an INIT ACK, has `tag` from now on; gives the one that it
+    /// had. The caller indexes it next.
     pub(super) fn renew_tag(&mut self, slot: u32, tag: u32) -> Option<u32> {
         let former = self.get_mut(slot)?.replace_tag(tag);
         if self.by_tag.get(&former) == Some(slot) {

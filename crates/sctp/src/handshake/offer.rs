@@ -42,8 +42,8 @@ pub(crate) struct Offer {
     pub(crate) unrecognized: Vec<Bytes>,
 }
 
-/// Room for reports of unrecognised parameters: all have to be reported (RFC 9260 §3.2.2), but no more is kept than one packet holds
-/// (§6.10).
+/// Room for reports of unrecognised parameters: all have to be reported (RFC 9260 §3.2.2), but no
+/// more is kept than one packet holds (§6.10).
 struct Reports(usize);
 
 impl Reports {
@@ -52,7 +52,8 @@ impl Reports {
         Self(packet)
     }
 
-    /// Whether there is room for one more, of a parameter of so many bytes. In an INIT ACK each is a parameter of its own.
+    /// Whether there is room for one more, of a parameter of so many bytes. In an INIT ACK each is
+    /// a parameter of its own.
     fn take(&mut self, length: usize) -> bool {
         let left = self.0.checked_sub(HEADER + padded(length));
         self.0 = left.unwrap_or(self.0);

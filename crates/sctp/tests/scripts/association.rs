@@ -61,7 +61,8 @@ fn init_and_cookie_echo_are_sent_again() {
     assert_eq!(script.state(), StateName::Established);
 }
 
-/// AS-I-1-3-1, AS-I-1-3-2: Max.Init.Retransmits times, doubling up to RTO.Max, and then the attempt fails.
+/// AS-I-1-3-1, AS-I-1-3-2: Max.Init.Retransmits times, doubling up to RTO.Max, and then the attempt
+/// fails.
 #[test]
 fn init_and_cookie_echo_are_sent_again_eight_times() {
     for echoes in [false, true] {
@@ -116,7 +117,8 @@ fn tags_differ() {
     assert!(!tags.contains(&0));
 }
 
-/// AS-V-1-6-1, AS-V-1-6-2, AS-V-1-13-1, AS-I-1-13-2: parameters that are known are taken, whatever families they list.
+/// AS-V-1-6-1, AS-V-1-6-2, AS-V-1-13-1, AS-I-1-13-2: parameters that are known are taken, whatever
+/// families they list.
 #[test]
 fn known_parameters_are_taken() {
     let types =
@@ -274,7 +276,8 @@ fn ack_room(script: &Script) -> usize {
     (packet - 12 - 20 - cookie) / 12
 }
 
-/// AS-O-1-9-1, AS-O-1-9-2, DM-O-4-2-1: an INIT in ESTABLISHED is answered, or refused for new addresses; nothing else changes.
+/// AS-O-1-9-1, AS-O-1-9-2, DM-O-4-2-1: an INIT in ESTABLISHED is answered, or refused for new
+/// addresses; nothing else changes.
 #[test]
 fn an_init_in_established() {
     let mut script = Script::accepted(quick());
@@ -387,7 +390,8 @@ fn the_tag_0() {
     assert_eq!(script.state(), StateName::Closed);
 }
 
-/// IMH-I-3-1, IMH-I-3-2, IMH-I-3-8: setup chunks that are too short, or longer than their packets, do nothing.
+/// IMH-I-3-1, IMH-I-3-2, IMH-I-3-8: setup chunks that are too short, or longer than their packets,
+/// do nothing.
 #[test]
 fn setup_chunks_that_are_too_short_do_nothing() {
     for (tag, chunk) in [
@@ -457,7 +461,8 @@ fn a_stale_cookie_is_told() {
     assert_eq!(script.associations(), 0);
 }
 
-/// E-O-6-1, E-O-6-2: an ERROR with Stale Cookie begins the setup again, and means nothing once that is done.
+/// E-O-6-1, E-O-6-2: an ERROR with Stale Cookie begins the setup again, and means nothing once that
+/// is done.
 #[test]
 fn a_stale_cookie_begins_the_setup_again() {
     let stale = error(Cause::StaleCookie {
@@ -476,7 +481,8 @@ fn a_stale_cookie_begins_the_setup_again() {
     script.expect("SHUTDOWN");
 }
 
-/// RFC 9260 §5.2.6, §5.3.1: what begins again has a new tag, and an INIT ACK that answers the former INIT comes late.
+/// RFC 9260 §5.2.6, §5.3.1: what begins again has a new tag, and an INIT ACK that answers the
+/// former INIT comes late.
 #[test]
 fn what_begins_again_has_a_new_tag() {
     let stale = || {
@@ -531,7 +537,8 @@ fn a_missing_cookie_is_told() {
     );
 }
 
-/// E-I-6-5, E-I-6-6: unknown parameters of an INIT ACK are reported beside the COOKIE ECHO, before and behind the cookie.
+/// E-I-6-5, E-I-6-6: unknown parameters of an INIT ACK are reported beside the COOKIE ECHO, before
+/// and behind the cookie.
 #[test]
 fn unknown_parameters_of_an_init_ack() {
     for first in [false, true] {

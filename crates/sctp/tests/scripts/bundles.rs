@@ -138,8 +138,8 @@ fn a_heartbeat_comes_back_unchanged() {
     }
 }
 
-/// RFC 9260 §3.2: flags that have no meaning are ignored, of each chunk in each state where it has an effect. Those that have one are
-/// left as they are.
+/// RFC 9260 §3.2: flags that have no meaning are ignored, of each chunk in each state where it has
+/// an effect. Those that have one are left as they are.
 #[test]
 fn reserved_flags_are_ignored() {
     let flagged = |chunk: &Chunk, used: u8| {

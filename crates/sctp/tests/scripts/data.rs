@@ -79,7 +79,8 @@ fn duplicates_are_reported() {
     }
 }
 
-/// D-O-8-7, D-O-8-8, RFC 9260 §6.1 A: a closed window is probed after one RTO, and then at intervals that double, with one chunk.
+/// D-O-8-7, D-O-8-8, RFC 9260 §6.1 A: a closed window is probed after one RTO, and then at
+/// intervals that double, with one chunk.
 #[test]
 fn a_closed_window_is_probed() {
     let mut script = Script::called(quick());

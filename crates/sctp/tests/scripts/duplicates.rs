@@ -3,7 +3,8 @@
 use super::*;
 use anabranch_sctp::Event;
 
-/// DM-O-4-1, RFC 9260 §5.2.1: INIT in COOKIE-WAIT and COOKIE-ECHOED is answered with the parameters of the own INIT.
+/// DM-O-4-1, RFC 9260 §5.2.1: INIT in COOKIE-WAIT and COOKIE-ECHOED is answered with the parameters
+/// of the own INIT.
 #[test]
 fn an_init_in_the_cookie_states_is_answered_with_the_same_tag() {
     for echoed in [false, true] {
@@ -155,8 +156,9 @@ fn action_b() {
     }
 }
 
-/// RFC 9260 §5.2.4, B: also if the cookie is older than the INIT ACK that named the peer's tag, unless the profile has it come late: then it
-/// counts only if the own COOKIE ECHO is not answered either.
+/// RFC 9260 §5.2.4, B: also if the cookie is older than the INIT ACK that named the peer's tag,
+/// unless the profile has it come late: then it counts only if the own COOKIE ECHO is not answered
+/// either.
 #[test]
 fn action_b_of_an_older_cookie() {
     for discards in [false, true] {
@@ -218,7 +220,8 @@ fn action_d() {
     script.tear_down(0);
 }
 
-/// RFC 9260 §5.2.4: what is no row of the table is discarded; an expired cookie is told if the tags do not fit.
+/// RFC 9260 §5.2.4: what is no row of the table is discarded; an expired cookie is told if the tags
+/// do not fit.
 #[test]
 fn no_row_of_the_table() {
     let mut script = Script::accepted(quick());

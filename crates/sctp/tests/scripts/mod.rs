@@ -1,6 +1,6 @@
-//! Conformance scripts: an endpoint under test, and a tester who writes every packet of the peer by hand and waits for every answer. They
-//! follow the test purposes of ETSI TS 102 369 (their names stand at each) by the text of RFC 9260, which is later; where the two differ,
-//! RFC 9260 counts.
+//! Conformance scripts: an endpoint under test, and a tester who writes every packet of the peer by
+//! hand and waits for every answer. They follow the test purposes of ETSI TS 102 369 (their names
+//! stand at each) by the text of RFC 9260, which is later; where the two differ, RFC 9260 counts.
 
 mod association;
 mod bundles;

@@ -27,7 +27,8 @@ fn an_abort_ends_it() {
     script.is_gone();
 }
 
-/// AT-I-2-3, AT-I-2-7-3: in SHUTDOWN-PENDING data is finished, no new data is taken, and then comes the SHUTDOWN.
+/// AT-I-2-3, AT-I-2-7-3: in SHUTDOWN-PENDING data is finished, no new data is taken, and then comes
+/// the SHUTDOWN.
 #[test]
 fn data_is_acknowledged_before_the_shutdown() {
     let mut script = Script::called(quick());
@@ -54,7 +55,8 @@ fn a_shutdown_is_sent_again() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// AT-I-2-5: T5-shutdown-guard ends the shutdown after five times RTO.Max, whatever the count of retransmissions says.
+/// AT-I-2-5: T5-shutdown-guard ends the shutdown after five times RTO.Max, whatever the count of
+/// retransmissions says.
 #[test]
 fn t5_ends_a_shutdown_that_is_never_answered() {
     let slow = |it: &mut Config| {
@@ -80,8 +82,9 @@ fn t5_ends_a_shutdown_that_is_never_answered() {
     assert_eq!(reason(&script), Some(CloseReason::PeerUnreachable));
 }
 
-/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: nothing is known of an association after a graceful end, from either side, and however late. Only data and
-/// SACKs are known to be late for four RTOs, where the profile says so.
+/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: nothing is known of an association after a graceful end,
+/// from either side, and however late. Only data and SACKs are known to be late for four RTOs,
+/// where the profile says so.
 #[test]
 fn after_a_graceful_end_all_is_out_of_the_blue() {
     for (closes, waited, spares) in [
@@ -195,8 +198,8 @@ fn a_shutdown_ack_is_sent_again_and_given_up() {
     script.is_gone();
 }
 
-/// AT-I-2-8, RFC 9260 §9.2: in SHUTDOWN-SENT each packet with DATA brings the SHUTDOWN, with a SACK if there are gaps or duplicates,
-/// and T2-shutdown starts again.
+/// AT-I-2-8, RFC 9260 §9.2: in SHUTDOWN-SENT each packet with DATA brings the SHUTDOWN, with a SACK
+/// if there are gaps or duplicates, and T2-shutdown starts again.
 #[test]
 fn data_in_shutdown_sent_is_answered_at_once() {
     let mut script = closing(quick());
@@ -250,8 +253,8 @@ fn data_in_shutdown_sent_is_answered_at_once() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// RFC 9260 §9.2, §6.2: so it is with the first DATA of the association, with DATA on a stream that does not exist, and with DATA that comes
-/// in one packet with other chunks.
+/// RFC 9260 §9.2, §6.2: so it is with the first DATA of the association, with DATA on a stream that
+/// does not exist, and with DATA that comes in one packet with other chunks.
 #[test]
 fn a_gap_in_shutdown_sent_is_told_whichever_data_leaves_it() {
     for case in 0..4 {
@@ -277,7 +280,8 @@ fn a_gap_in_shutdown_sent_is_told_whichever_data_leaves_it() {
     }
 }
 
-/// RFC 9260 §9.2: any packet of the peer restarts T2-shutdown and its count in SHUTDOWN-SENT; with the switch, only DATA does.
+/// RFC 9260 §9.2: any packet of the peer restarts T2-shutdown and its count in SHUTDOWN-SENT; with
+/// the switch, only DATA does.
 #[test]
 fn any_packet_restarts_t2_shutdown() {
     for only_data in [false, true] {
@@ -324,7 +328,8 @@ fn a_shutdown_in_the_cookie_states_is_ignored() {
     }
 }
 
-/// DM-O-4-7-1, DM-O-4-9: SHUTDOWN ACK in the cookie states is out of the blue; SHUTDOWN COMPLETE is ignored.
+/// DM-O-4-7-1, DM-O-4-9: SHUTDOWN ACK in the cookie states is out of the blue; SHUTDOWN COMPLETE is
+/// ignored.
 #[test]
 fn the_end_of_another_association_in_the_cookie_states() {
     for echoed in [false, true] {
@@ -410,7 +415,8 @@ fn ends_under_a_wrong_tag_do_nothing() {
     assert_eq!(script.state(), StateName::Closed);
 }
 
-/// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for packets out of the blue, in their order.
+/// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for packets out of the blue, in
+/// their order.
 #[test]
 fn packets_out_of_the_blue() {
     let stale = || {
@@ -475,7 +481,8 @@ fn packets_out_of_the_blue() {
     }
 }
 
-/// RFC 9260 §8.5.1 B: an ABORT that answers what came late to a peer that has ended finds an association whose data has all arrived.
+/// RFC 9260 §8.5.1 B: an ABORT that answers what came late to a peer that has ended finds an
+/// association whose data has all arrived.
 #[test]
 fn a_peer_that_has_ended_already_ends_it_in_good_order() {
     let mut script = Script::called(quick());

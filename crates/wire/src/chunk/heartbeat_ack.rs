@@ -49,7 +49,8 @@ impl Encode for HeartbeatAck {
     }
 }
 
-/// A HEARTBEAT ACK with all parameters of the HEARTBEAT that it answers, copied unchanged (RFC 9260 §8.3).
+/// A HEARTBEAT ACK with all parameters of the HEARTBEAT that it answers, copied unchanged (RFC 9260
+/// §8.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatCopy {
     /// The value of the HEARTBEAT as it came.
