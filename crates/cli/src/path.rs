@@ -10,6 +10,7 @@ use anabranch_orbit::{
 use anabranch_report::figure::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::terminal::{self, Terminal};
+use anabranch_settings::counted;
 
 use crate::arguments::{Path, Start};
 use crate::failure::{Failure, unread};
@@ -140,7 +141,10 @@ fn words(arguments: &Path, constellation: &Constellation, summary: &Summary) -> 
     let (from, to) = (arguments.from, arguments.to);
     let sky = constellation.sky();
     let what = match &arguments.tle {
-        Some(file) => format!("{} satellites of {}", constellation.len(), file.display()),
+        Some(file) => {
+            let satellites = counted(constellation.len() as u64, "satellite");
+            format!("{satellites} of {}", file.display())
+        }
         None => format!(
             "{}: {} km, {}°, {} planes of {}, phasing {}",
             arguments.shell, sky.altitude, sky.inclination, sky.planes, sky.satellites, sky.phasing

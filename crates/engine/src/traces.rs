@@ -1,8 +1,11 @@
-//! Trace files of links and, in [`messages`], of workloads, and in [`elements`] of satellites: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
+//! Trace files of links and, in [`messages`], of workloads, and in [`elements`] of satellites:
+//! their steps are put into a spec's tree in their place, so that a plan holds all that is run.
 //!
-//! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is in seconds and, of a
-//! rate, in bits per second, unless a first line of titles says other units ([`titles`]); text with its unit is as in a spec. A title that is
-//! not understood is an error. Empty lines count for nothing, nor do lines that begin with `#`, unless they are titles. mahimahi's format has a line for each packet that can leave, with its millisecond.
+//! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is
+//! in seconds and, of a rate, in bits per second, unless a first line of titles says other units
+//! ([`titles`]); text with its unit is as in a spec. A title that is not understood is an error.
+//! Empty lines count for nothing, nor do lines that begin with `#`, unless they are titles.
+//! mahimahi's format has a line for each packet that can leave, with its millisecond.
 
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Size;
@@ -160,7 +163,7 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
                 None => NodeValue::Text(row.with_unit(1)),
             };
             steps.push((row.with_unit(0), value));
-            // What the file has beyond that is not kept, and is refused.
+            // One step more than allowed is kept, which is refused.
             Ok(steps.len() <= MAX_STEPS)
         },
     )?;

@@ -1,5 +1,5 @@
-//! Columns of tidy results: one typed column for each sweep, with one name and one type in measures and in samples, so that these can be
-//! joined.
+//! Columns of tidy results: one typed column for each sweep, with one name and one type in measures
+//! and in samples, so that these can be joined.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use arrow_schema::{DataType, Field, Metadata};
 /// What the metadata of a column with a unit calls it.
 pub const UNIT: &str = "unit";
 
-/// The columns of measures and of samples, those of the sweeps aside. No column of a sweep is called so, in either.
+/// The columns of measures and of samples, those of the sweeps aside. No column of a sweep is
+/// called so, in either.
 pub const OTHERS: [&str; 11] = [
     "experiment",
     "replication",
@@ -33,12 +34,14 @@ pub struct Axis {
     sweep: String,
     column: String,
     kind: Kind,
-    /// Its values as they are written, each once, in the order of the points; none where the column holds them as they are.
+    /// Its values as they are written, each once, in the order of the points; none where the column
+    /// holds them as they are.
     written: Vec<Value>,
 }
 
 impl Axis {
-    /// Name of the column: the sweep's, with `x_` before it where a column of every file has that name.
+    /// Name of the column: the sweep's, with `x_` before it where a column of every file has that
+    /// name.
     pub fn column(&self) -> &str {
         &self.column
     }
@@ -48,7 +51,8 @@ impl Axis {
         &self.sweep
     }
 
-    /// The values of the sweep as they are written, each once; none where the column holds them as they are.
+    /// The values of the sweep as they are written, each once; none where the column holds them as
+    /// they are.
     pub fn written(&self) -> &[Value] {
         &self.written
     }
@@ -59,7 +63,8 @@ impl Axis {
         self.column == column || unit_of(&self.column, column) || unit_of(column, &self.column)
     }
 
-    /// Quantities of which two are one number are text: a column of numbers would not tell their points apart.
+    /// Quantities of which two are one number are text: a column of numbers would not tell their
+    /// points apart.
     fn settle(&mut self) {
         if let Kind::Quantity(_) = self.kind {
             let numbers = self.written.iter().filter_map(|x| self.number(x));
@@ -83,7 +88,8 @@ impl Axis {
         }
     }
 
-    /// A value of the sweep as a number of the column's unit; `None` where the column holds no numbers.
+    /// A value of the sweep as a number of the column's unit; `None` where the column holds no
+    /// numbers.
     pub fn number(&self, x: &Value) -> Option<f64> {
         match (self.kind, x) {
             (Kind::Integer | Kind::Number, x) => x.as_f64(),

@@ -1,7 +1,8 @@
 //! The rows of a Parquet file as lines of text, for those who read traces.
 //!
-//! Each field stands in its place: one without a value is empty. Columns of the type Duration have their units. Those of times of the day
-//! and of timestamps count from their first value. All other columns are written as they are.
+//! Each field stands in its place: one without a value is empty. Columns of the type Duration have
+//! their units. Those of times of the day and of timestamps count from their first value. All other
+//! columns are written as they are.
 
 mod pages;
 
@@ -19,14 +20,15 @@ use parquet::record::reader::RowIter;
 use crate::folder::{MAX_FILE, too_large};
 use pages::{Group, metadata};
 
-/// What the values of a column mean.
+/// The meaning of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
-    /// What is written.
+    /// The number or text itself.
     Plain,
     /// A span of time in this unit.
     Span(&'static str),
-    /// A moment, in this unit where the field does not say another; the first of the column is kept.
+    /// A moment, in this unit where the field does not say another; the first of the column is
+    /// kept.
     Moment(&'static str, Option<i64>),
 }
 
@@ -43,7 +45,7 @@ fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
-/// The titles of the columns and what their values mean.
+/// The titles of the columns and the meaning of their values.
 fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, ParquetError> {
     let file = metadata.file_metadata();
     let schema = file.schema_descr();

@@ -1,8 +1,9 @@
 //! Series of samples as tidy Parquet: one row for each sample, one file for each experiment.
 //!
-//! Columns: `experiment`, one for each sweep by its name, with the type that it has in the measures ([`crate::columns`]), `replication`,
-//! `entity`, `member`, `probe`, `index`, `time_s`, `value`. Rows stand in the order in which runs are listed, and within a run in the order
-//! of time, so that the same spec and seed give the same bytes.
+//! Columns: `experiment`, one for each sweep by its name, with the type that it has in the measures
+//! ([`crate::columns`]), `replication`, `entity`, `member`, `probe`, `index`, `time_s`, `value`.
+//! Rows stand in the order in which runs are listed, and within a run in the order of time, so that
+//! the same spec and seed give the same bytes.
 
 use std::fs::File;
 use std::io::Write;
@@ -39,7 +40,7 @@ const ROW_GROUP: usize = 1 << 18;
 /// The key of the file's metadata under which the columns of the sweeps are described.
 const SWEEPS: &str = "anabranch.sweeps";
 
-/// A sweep as the metadata has it: what its column is called, and how its quantities were written.
+/// A sweep as the metadata has it: the name of its column, and its values as they were written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Sweep {
     sweep: String,
@@ -48,7 +49,7 @@ struct Sweep {
     written: Vec<Value>,
 }
 
-/// What files and record batches of samples with these sweeps look like.
+/// The schema of files and record batches of samples with these sweeps.
 pub fn schema(axes: &Axes) -> SchemaRef {
     let plain = |name: &str, kind| Field::new(name, kind, false);
     let mut fields = vec![plain("experiment", Arrow::Utf8)];
@@ -251,7 +252,8 @@ fn with_levels<T: DataType>(
 /// One column of a row group.
 pub struct Column {
     values: Values,
-    /// Of a column whose rows may be without a value: 1 for each that has one, 0 for each that has none.
+    /// Of a column whose rows may be without a value: 1 for each that has one, 0 for each that has
+    /// none.
     levels: Option<Vec<i16>>,
 }
 
@@ -486,7 +488,8 @@ fn read_row_group(
                 && s.replication == replication
                 && s.point == point
         };
-        // A run's series interleave and are few: the search is short, and from the end it stays within the run.
+        // A run's series interleave and are few: the search is short, and from the end it stays
+        // within the run.
         match found.iter_mut().rev().find(|s| same(s)) {
             Some(series) => series.samples.push(sample),
             None => found.push(Series {
@@ -503,7 +506,8 @@ fn read_row_group(
     Ok(())
 }
 
-/// An x of a column of fractions, where whole numbers stand as such. Beyond 2^53 not all of them can, and none is one.
+/// An x of a column of fractions, where whole numbers stand as such. Beyond 2^53 not all of them
+/// can, and none is one.
 fn number(x: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if x.fract() == 0.0 && x.abs() <= EXACT {

@@ -1,4 +1,5 @@
-//! Measures and samples of an experiment: a sweep has one column of one name and one type in both, so that they can be joined.
+//! Measures and samples of an experiment: a sweep has one column of one name and one type in both,
+//! so that they can be joined.
 
 use std::fs::File;
 use std::path::Path;

@@ -150,7 +150,7 @@ impl Constellation {
     /// notes of [`Constellation::catalogue`].
     ///
     /// # Errors
-    /// What is wrong with the text, with its place, if no entry can be used, or if most are too old; or with the conventions.
+    /// No entry can be used: the first fault with its place. Most entries are too old. The conventions do not go together.
     pub fn of_catalogue(text: &str, sky: &Sky, taking: Taking) -> Result<Self, ElementsError> {
         sky.check()?;
         if sky.relay == Relay::Isl {
@@ -162,7 +162,7 @@ impl Constellation {
         })
     }
 
-    /// What is known of the elements that are used; `None` of a shell.
+    /// Dates and ages of the elements that are used; `None` of a shell.
     pub fn catalogue(&self) -> Option<&Catalogue> {
         match &self.orbits {
             Orbits::Walker(_) => None,

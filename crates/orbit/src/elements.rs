@@ -1,6 +1,8 @@
-//! Real satellites: mean elements, as two lines or as messages of CCSDS 502.0-B (OMM), propagated by SGP4.
+//! Real satellites: mean elements, as two lines or as messages of CCSDS 502.0-B (OMM), propagated
+//! by SGP4.
 //!
-//! Elements are fitted with the constants of WGS 72, and SGP4 computes with these, whichever shape the Earth has elsewhere.
+//! Elements are fitted with the constants of WGS 72, and SGP4 computes with these, whichever shape
+//! the Earth has elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,8 +18,8 @@ mod omm;
 mod tle;
 mod xml;
 
-/// Elements are used for so many days before and after their date. SGP4's error grows by some kilometres a day, and that of a satellite
-/// that is moved or that falls is far larger.
+/// Elements are used for so many days before and after their date. SGP4's error grows by some
+/// kilometres a day, and that of a satellite that is moved or that falls is far larger.
 pub const MAX_AGE_DAYS: f64 = 14.0;
 
 /// A file of elements that cannot be used.
@@ -75,7 +77,7 @@ pub struct Taking {
     pub old: bool,
 }
 
-/// What is known of the elements that are used.
+/// Dates and ages of the elements that are used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalogue {
     /// When times begin.
@@ -84,7 +86,7 @@ pub struct Catalogue {
     pub dates: [Date; 2],
     /// Least, median and greatest time between the elements and the start, days.
     pub ages: [f64; 3],
-    /// What was left out, in words, each with its count.
+    /// Entries that were left out, in words, each kind with its count and reason.
     pub notes: Vec<String>,
 }
 
@@ -120,7 +122,7 @@ pub(crate) struct Set {
     drag: f64,
 }
 
-/// An entry of a file, or what is wrong with it.
+/// An entry of a file, or the fault in it.
 pub(crate) struct Entry {
     place: String,
     set: Result<Set, String>,
@@ -147,7 +149,8 @@ pub(crate) struct Elements {
 /// Sidereal rotation of the Earth, rad/s (IAU 1982, at J2000).
 const SIDEREAL: f64 = 7.292_115_855_3e-5;
 
-/// Greenwich mean sidereal time (IAU 1982), rad; UTC stands for UT1, which is less than a second of time away.
+/// Greenwich mean sidereal time (IAU 1982), rad; UTC stands for UT1, which is less than a second of
+/// time away.
 fn sidereal(at: &NaiveDateTime) -> f64 {
     let seconds =
         at.and_utc().timestamp() as f64 + f64::from(at.and_utc().timestamp_subsec_nanos()) * 1e-9;
@@ -163,7 +166,6 @@ fn sidereal(at: &NaiveDateTime) -> f64 {
 impl Set {
     fn constants(&self) -> Result<sgp4::Constants, String> {
         let wrong = |error: &dyn std::fmt::Display| error.to_string();
-        // Below that, satellites are not, and above, the Earth is not the only one that matters.
         if !(0.0..1.0).contains(&self.eccentricity) {
             let found = self.eccentricity;
             return Err(format!(
@@ -262,7 +264,7 @@ impl Elements {
             if old > 0 {
                 let count = counted(old, "satellite", "satellites");
                 notes.push(format!(
-                    "{count} left out: their elements are more than {MAX_AGE_DAYS} days from the start, {start}; `old_elements` takes them"
+                    "{count} left out, with elements more than {MAX_AGE_DAYS} days from the start, {start}; `old_elements` takes them"
                 ));
             }
         }
@@ -306,8 +308,8 @@ impl Elements {
         &self.satellites[number].name
     }
 
-    /// Earth-fixed, from SGP4's frame (TEME) by the mean sidereal time; polar motion, 10 m, is left out. `None` of a satellite that has
-    /// fallen, or that SGP4 cannot compute.
+    /// Earth-fixed, from SGP4's frame (TEME) by the mean sidereal time; polar motion, 10 m, is left
+    /// out. `None` of a satellite that has fallen, or that SGP4 cannot compute.
     pub fn position(&self, number: usize, at: f64) -> Option<Vector> {
         let satellite = self.satellites.get(number)?;
         let minutes = sgp4::MinutesSinceEpoch(satellite.age + at / 60.0);
@@ -321,7 +323,8 @@ impl Elements {
     }
 }
 
-/// For each satellite of the catalogue the elements whose date is nearest to the start, in the order of the file.
+/// For each satellite of the catalogue the elements whose date is nearest to the start, in the
+/// order of the file.
 fn nearest(sets: Vec<(Set, sgp4::Constants)>, start: Date) -> Vec<(Set, sgp4::Constants)> {
     let mut best: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
     for (at, (set, _)) in sets.iter().enumerate().filter(|(_, it)| it.0.number != 0) {

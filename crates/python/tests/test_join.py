@@ -43,6 +43,6 @@ def test_duckdb_joins(files):
     duckdb = pytest.importorskip("duckdb")
     measures, samples = files
     text = f"select count(*) from '{measures}' join '{samples}' using ({', '.join(KEYS)})"
-    (joined,) = duckdb.sql(text).fetchone()
-    (count,) = duckdb.sql(f"select count(*) from '{samples}'").fetchone()
+    ((joined,),) = duckdb.sql(text).fetchall()
+    ((count,),) = duckdb.sql(f"select count(*) from '{samples}'").fetchall()
     assert joined == count > 0

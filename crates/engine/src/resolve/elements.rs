@@ -1,4 +1,5 @@
-//! Elements of satellites: of which dates they are, how far from the start of a run, and what of them was left out.
+//! Elements of satellites: their dates, how far these are from the start of a run, and the entries
+//! left out.
 
 use std::collections::BTreeSet;
 

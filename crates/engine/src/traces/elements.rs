@@ -1,11 +1,12 @@
-//! Files of elements of satellites: their text is put into a spec's tree in the place of their names.
+//! Files of elements of satellites: their text is put into a spec's tree in the place of their
+//! names.
 
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::tree::{Node, NodeValue};
 
 use crate::files::Files;
 
-/// The key of a file, and the key of what stands in its place.
+/// The key of a file, and the key of its text, which replaces it.
 const FILE: &str = "file";
 const ELEMENTS: &str = "elements";
 

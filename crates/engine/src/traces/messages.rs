@@ -1,8 +1,9 @@
-//! Trace files of workloads: their messages are put into a spec's tree in their place, as the steps of links are.
+//! Trace files of workloads: their messages are put into a spec's tree in their place, as the steps
+//! of links are.
 //!
-//! A trace is a file of lines `time,size` or `time,size,stream`, in the order of time. A time alone is in seconds from the
-//! flow's start, a size alone in bytes, unless a first line of titles says other units, as for links; text with its unit is as in a spec.
-//! A stream may be left out.
+//! A trace is a file of lines `time,size` or `time,size,stream`, in the order of time. A time alone
+//! is in seconds from the flow's start, a size alone in bytes, unless a first line of titles says
+//! other units, as for links; text with its unit is as in a spec. A stream may be left out.
 
 use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::Problem;
@@ -94,7 +95,7 @@ fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
             place: place.clone(),
             value: NodeValue::Table(entries),
         });
-        // What the file has beyond that is not kept, and is refused.
+        // One message more than allowed is kept, which is refused.
         Ok(messages.len() <= MAX_STEPS)
     })?;
     if messages.is_empty() {

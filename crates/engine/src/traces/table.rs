@@ -2,7 +2,7 @@
 
 use super::titles::Column;
 
-/// A row: its line, its fields, and for each field what follows a number without a unit.
+/// A row: its line, its fields, and for each field the unit that follows a number alone.
 pub(super) struct Row<'t> {
     pub line: usize,
     pub fields: &'t [&'t str],
@@ -35,7 +35,7 @@ fn is_value(field: &str) -> bool {
 /// line is written.
 ///
 /// # Errors
-/// The first line that is wrong: its number, what was found, what is allowed.
+/// The first line that is wrong: its number, the text found, the forms allowed.
 pub(super) fn read(
     text: &str,
     columns: &[Column],
@@ -60,10 +60,12 @@ pub(super) fn read(
         if let Some(comment) = line.strip_prefix('#') {
             // As some programs write titles. Any other comment counts for nothing.
             let fields = fields_of(comment);
-            if !begun && titles.is_none() && (least..=columns.len()).contains(&fields.len()) {
-                if let Ok(found) = units_of(&fields) {
-                    units[..found.len()].copy_from_slice(&found);
-                }
+            let may_be = !begun && titles.is_none();
+            if may_be
+                && (least..=columns.len()).contains(&fields.len())
+                && let Ok(found) = units_of(&fields)
+            {
+                units[..found.len()].copy_from_slice(&found);
             }
             continue;
         }

@@ -1,7 +1,8 @@
-//! Titles of the columns of a trace: the unit of a column, where its title names one, as `time (ms),rate_mbps` does.
+//! Titles of the columns of a trace: the unit of a column, where its title names one, as `time
+//! (ms),rate_mbps` does.
 //!
-//! A number that is read in another unit than the one in its title would make a world that was never measured, without an error. Hence
-//! a title is either understood as a whole or an error.
+//! A number that is read in another unit than the one in its title would make a world that was
+//! never measured, without an error. Hence a title is either understood as a whole or an error.
 
 /// Of which kind the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub const STREAM: Column = Column {
     names: "stream sid id identifier number no nr",
 };
 
-/// Units of a time as titles write them, each with what follows a number in a spec.
+/// Units of a time as titles write them, each with its spelling in a spec, after a number.
 const TIMES: &[(&[&str], &str)] = &[
     (&["s", "sec", "secs", "second", "seconds"], " s"),
     (
@@ -114,7 +115,7 @@ const TIMES: &[(&[&str], &str)] = &[
     (&["h", "hr", "hrs", "hour", "hours"], " h"),
 ];
 
-/// Prefixes of a unit of rates: their spellings, and what follows a number in a spec.
+/// Prefixes of a unit of rates as titles write them, and the unit in a spec.
 const RATES: &[(&[&str], &str)] = &[
     (&[""], " bit/s"),
     (&["k", "kilo"], " kbit/s"),
@@ -181,7 +182,7 @@ enum Unit {
     Foreign,
 }
 
-/// What a word such as `Mbit` counts.
+/// The thing that a word such as `Mbit` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     Bits,
@@ -191,7 +192,7 @@ enum Counts {
 }
 
 impl Quantity {
-    /// What follows a number of this kind, if no title says more.
+    /// The unit after a number of this kind, if no title says more.
     pub fn without(self) -> &'static str {
         match self {
             Quantity::Time => " s",
@@ -224,7 +225,7 @@ impl Column {
     /// The unit that follows the numbers of this column under a title.
     ///
     /// # Errors
-    /// A title that is not understood: what was found, and what is allowed.
+    /// A title that is not understood: the title, and the words and units that are allowed.
     pub fn unit(&self, title: &str) -> Result<&'static str, String> {
         let fault = match self.read(&tokens(title)) {
             Ok(unit) => return Ok(unit),
@@ -247,7 +248,7 @@ impl Column {
         })
     }
 
-    /// The unit, or what more is to be said of a title that is not understood.
+    /// The unit, or a further reason why a title is not understood.
     fn read(&self, tokens: &[String]) -> Result<&'static str, &'static str> {
         let mut unit: Option<Unit> = None;
         let mut at = 0;
@@ -333,7 +334,8 @@ fn tokens(title: &str) -> Vec<String> {
     all.into_iter().map(per).collect()
 }
 
-/// The same title with a space before each capital that follows a small letter: `rateMbps` is `rate Mbps`.
+/// The same title with a space before each capital that follows a small letter: `rateMbps` is `rate
+/// Mbps`.
 fn camel(title: &str) -> String {
     let mut text = String::with_capacity(title.len() + 4);
     let mut small = false;

@@ -1,5 +1,6 @@
-//! The pages of a Parquet file, decompressed. What the library decompresses in Rust is left to it; it reads the pages of the other codecs as if
-//! they were not compressed, and they are decompressed here, in Rust as well.
+//! The pages of a Parquet file, decompressed. The library decompresses some codecs in Rust. It
+//! reads the pages of the others as if they were not compressed, and they are decompressed here, in
+//! Rust as well.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use parquet::schema::types::Type;
 
 use crate::folder::{MAX_FILE, too_large};
 
-/// What the end of a file says of the rest.
+/// The metadata at the end of a file.
 pub(super) fn metadata(file: &Bytes) -> Result<ParquetMetaData> {
     let reader = SerializedFileReader::new(file.clone())?;
     Ok(reader.metadata().clone())

@@ -1,4 +1,5 @@
-//! Orbit Mean-Elements Messages (CCSDS 502.0-B): keywords and values in XML, KVN, CSV or JSON. Only what SGP4 takes is read.
+//! Orbit Mean-Elements Messages (CCSDS 502.0-B): keywords and values in XML, KVN, CSV or JSON. Only
+//! what SGP4 takes is read.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,7 @@ impl Form {
 /// The messages of a text.
 ///
 /// # Errors
-/// A text that cannot be taken apart: the place, and what is wrong there.
+/// A text that cannot be taken apart: the place, and the fault there.
 pub(super) fn read(text: &str, form: Form) -> Result<Vec<Entry>, (String, String)> {
     match form {
         Form::Xml => Ok(xml::messages(text)),
@@ -62,7 +63,7 @@ pub(super) fn read(text: &str, form: Form) -> Result<Vec<Entry>, (String, String
     }
 }
 
-/// What a message at this place is.
+/// The entry of a message at this place.
 pub(super) fn entry(place: String, message: &Message) -> Entry {
     Entry {
         place,
@@ -81,7 +82,7 @@ fn set(message: &Message) -> Result<Set, String> {
         let number = text.parse::<f64>().ok().filter(|it| it.is_finite());
         number.ok_or_else(|| format!("{keyword}: found {text:?}; expected a number"))
     };
-    // What is left out is as SGP4 wants it.
+    // A keyword that is left out has the value that SGP4 needs.
     for (keyword, allowed) in [
         ("CENTER_NAME", &["EARTH"] as &[&str]),
         ("REF_FRAME", &["TEME"]),
@@ -120,7 +121,8 @@ fn set(message: &Message) -> Result<Set, String> {
     })
 }
 
-/// Lines `KEYWORD = value [unit]`; each message begins with its version, or where a keyword comes again.
+/// Lines `KEYWORD = value [unit]`; each message begins with its version, or where a keyword comes
+/// again.
 fn kvn(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut open: Option<(usize, Message)> = None;

@@ -2,7 +2,8 @@ use super::*;
 use crate::constellation::Constellation;
 use crate::sky::{Relay, Sky};
 
-/// The elements that the definition of the format is explained by: the space station on 20 September 2008.
+/// The elements that the definition of the format is explained by: the space station on 20
+/// September 2008.
 const STATION: &str = "ISS (ZARYA)
 1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927
 2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537
@@ -25,8 +26,9 @@ fn elements_are_read_with_and_without_names() {
     assert_eq!(plain.position(0, 600.0), named.position(0, 600.0));
 }
 
-/// The verification of SGP4 of 2006 (Vallado, Crawford, Hujsak, Kelso, "Revisiting Spacetrack Report #3") gives these places of satellite 5 in
-/// its frame, with the constants of WGS 72. With those of WGS 84 they are some hundred metres away.
+/// The verification of SGP4 of 2006 (Vallado, Crawford, Hujsak, Kelso, "Revisiting Spacetrack
+/// Report #3") gives these places of satellite 5 in its frame, with the constants of WGS 72. With
+/// those of WGS 84 they are some hundred metres away.
 #[test]
 fn sgp4_computes_with_wgs_72() {
     let lines = "1 00005U 58002B   00179.78495062  .00000023  00000-0  28098-4 0  4753
@@ -35,10 +37,10 @@ fn sgp4_computes_with_wgs_72() {
     let it = Constellation::from_elements(lines, &sky()).expect("elements");
     let start = it.catalogue().expect("elements").start;
     for (minutes, [x, y, z]) in [
-        (0.0, [7022.465_292_66, -1400.082_967_55, 0.039_951_55]),
+        (0.0, [7_022.465_292_66, -1_400.082_967_55, 0.039_951_55]),
         (
             360.0,
-            [-7154.031_202_02, -3783.176_825_04, -3536.194_122_94],
+            [-7_154.031_202_02, -3_783.176_825_04, -3_536.194_122_94],
         ),
     ] {
         let at = minutes * 60.0;
@@ -112,7 +114,8 @@ fn json(name: &str, values: &[&str; 9]) -> String {
     format!("{{\"OBJECT_NAME\": \"{name}\", {}}}", pairs.join(", "))
 }
 
-/// The elements of the two lines, in all forms of CCSDS 502.0-B, with numbers of nine digits and dates as the standard allows them.
+/// The elements of the two lines, in all forms of CCSDS 502.0-B, with numbers of nine digits and
+/// dates as the standard allows them.
 #[test]
 fn messages_are_read_in_every_form() {
     let lines = Constellation::from_elements(STATION, &sky()).expect("elements");
@@ -298,7 +301,8 @@ fn what_is_no_element_is_told_with_its_line() {
     assert!(linked.to_string().contains("bent-pipe"), "{linked}");
 }
 
-/// Sidereal time at the epoch of J2000 is 280.4606°; a sidereal day of 86164.0905 s later it is the same.
+/// Sidereal time at the epoch of J2000 is 280.4606°; a sidereal day of 86164.0905 s later it is the
+/// same.
 #[test]
 fn sidereal_time() {
     let at = |text: &str| NaiveDateTime::parse_from_str(text, "%F %T%.f").expect("a time");
@@ -307,8 +311,9 @@ fn sidereal_time() {
     assert!((day - 280.460_618_37).abs() < 1e-4, "{day}");
 }
 
-/// Skyfield 1.55 gives these places, Earth-fixed (ITRS), so many seconds after the epoch. UTC stands for UT1 here. They are less
-/// than 0.9 s apart, in which the Earth turns by less than 0.45 km at this height.
+/// Skyfield 1.55 gives these places, Earth-fixed (ITRS), so many seconds after the epoch. UTC
+/// stands for UT1 here. They are less than 0.9 s apart, in which the Earth turns by less than 0.45
+/// km at this height.
 #[test]
 fn positions_are_those_of_skyfield() {
     let it = Constellation::from_elements(STATION, &sky()).expect("elements");

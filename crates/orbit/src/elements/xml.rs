@@ -1,4 +1,5 @@
-//! As much of XML as messages need: elements with text in them. Attributes, comments, declarations and namespaces count for nothing.
+//! As much of XML as messages need: elements with text in them. Attributes, comments, declarations
+//! and namespaces count for nothing.
 
 use super::Entry;
 use super::omm::{Message, entry};
@@ -11,7 +12,7 @@ enum Part<'t> {
     Text(&'t str, bool),
 }
 
-/// What follows the next `end`, and what is before it.
+/// The text before the next `end`, and the text after it.
 fn cut<'t>(text: &'t str, end: &str) -> (&'t str, &'t str) {
     match text.find(end) {
         Some(at) => (&text[..at], &text[at + end.len()..]),

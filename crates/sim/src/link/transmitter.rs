@@ -1,23 +1,28 @@
-//! Transmitters: when the last bit of a packet leaves, at a constant rate or at one that may change.
+//! Transmitters: when the last bit of a packet leaves, at a constant rate or at one that may
+//! change.
 //!
-//! Departures are whole nanoseconds, the nearest to the exact time. What is rounded is carried over to the next packet where that follows
-//! without a pause, so that the error of a busy period never exceeds half a nanosecond, and a link carries no more than its rate.
+//! Departures are whole nanoseconds, the nearest to the exact time. A rounding is carried over to
+//! the next packet where that follows without a pause, so that the error of a busy period never
+//! exceeds half a nanosecond, and a link carries no more than its rate.
 
 use anabranch_transport::Nanos;
 
 use crate::over_time::{Cursor, OverTime};
 
-/// A byte at a rate of one bit per second, in nanoseconds; work is counted in bits per second times nanoseconds.
+/// A byte at a rate of one bit per second, in nanoseconds; work is counted in bits per second times
+/// nanoseconds.
 const BYTE: i64 = 8_000_000_000;
 
-/// How long `work` takes at `rate`, rounded to the nearest nanosecond, halves up, and the work beyond that.
+/// How long `work` takes at `rate`, rounded to the nearest nanosecond, halves up, and the work
+/// beyond that.
 #[inline]
 fn rounded(work: i64, rate: i64) -> (Nanos, i64) {
     let takes = (work + rate / 2).max(0) / rate;
     (takes as Nanos, work - takes * rate)
 }
 
-/// How long `size` bytes take at `rate` bits per second after a pause, rounded to the nearest nanosecond.
+/// How long `size` bytes take at `rate` bits per second after a pause, rounded to the nearest
+/// nanosecond.
 #[inline]
 pub(super) fn serialisation(size: usize, rate: u64) -> Nanos {
     rounded(work(size), clamped(rate)).0
@@ -62,7 +67,8 @@ impl Steady {
         self.last.0 == size
     }
 
-    /// The next packet has this size. Most packets of a direction are of one size, and a division is slow.
+    /// The next packet has this size. Most packets of a direction are of one size, and a division
+    /// is slow.
     #[inline(always)]
     pub fn set_size(&mut self, size: usize) {
         if self.last.0 != size {
@@ -74,8 +80,8 @@ impl Steady {
         }
     }
 
-    /// A packet of the size that was set comes at `now`: when its first bit leaves, and by how many nanoseconds it takes longer than after a
-    /// pause.
+    /// A packet of the size that was set comes at `now`: when its first bit leaves, and by how many
+    /// nanoseconds it takes longer than after a pause.
     #[inline(always)]
     pub fn send(&mut self, now: Nanos) -> (Nanos, i8) {
         let (start, carried) = if self.busy_until > now {
@@ -98,8 +104,9 @@ impl Steady {
         (start, longer)
     }
 
-    /// How much longer a packet takes where so much work is left beyond its time, and the work beyond that. A nanosecond's work is left at
-    /// most: half of it of the packet, and half of it carried over.
+    /// How much longer a packet takes where so much work is left beyond its time, and the work
+    /// beyond that. A nanosecond's work is left at most: half of it of the packet, and half of it
+    /// carried over.
     #[inline(always)]
     fn with(&self, beyond: i64) -> (i8, i64) {
         let rate = clamped(self.rate.unwrap_or(1));
@@ -143,7 +150,8 @@ impl Rate {
         }
     }
 
-    /// When the last of `size` bytes leaves if the first does at `start`, of a packet that came at `came`; [`Nanos::MAX`] for never.
+    /// When the last of `size` bytes leaves if the first does at `start`, of a packet that came at
+    /// `came`; [`Nanos::MAX`] for never.
     pub fn finish(&mut self, came: Nanos, start: Nanos, size: usize) -> Nanos {
         let Some(cursor) = &mut self.rate else {
             return start;
@@ -159,7 +167,8 @@ impl Rate {
         loop {
             let (rate, until) = cursor.at(now);
             let until_change = until - now;
-            // Rounded up to the change it may be, but not down to it. A rate of 0 sends nothing until it changes.
+            // Rounded up to the change it may be, but not down to it. A rate of 0 sends nothing
+            // until it changes.
             let fits = left <= 0 || {
                 let possible = rate.saturating_mul(until_change);
                 left.unsigned_abs() <= possible
@@ -216,7 +225,8 @@ mod tests {
         all
     }
 
-    /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s; 100 bytes 533,333.3 ns there.
+    /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s; 100
+    /// bytes 533,333.3 ns there.
     #[test]
     fn what_is_rounded_is_carried_over() {
         let burst = |size: usize| vec![(0, size); 25];
@@ -233,17 +243,20 @@ mod tests {
         assert_eq!(of(3_000_000_007, 1500), exact(12_000e9 / 3_000_000_007.0));
     }
 
-    /// What was done 0.28 ns before a packet came does not let it begin before; what is done 0.44 ns after does.
+    /// What was done 0.28 ns before a packet came does not let it begin before; what is done 0.44
+    /// ns after does.
     #[test]
     fn a_packet_does_not_begin_before_it_comes() {
         let rate = 400_000_000_000;
         assert_eq!(departures(rate, &[(0, 36), (0, 36)]), [1, 1]);
-        // The second comes at 1, and takes 0.72 ns from then on: until 1.72; the third until 2.44; the fourth until 3.16.
+        // The second comes at 1, and takes 0.72 ns from then on: until 1.72; the third until 2.44;
+        // the fourth until 3.16.
         assert_eq!(
             departures(rate, &[(0, 36), (1, 36), (1, 36), (1, 36)]),
             [1, 2, 2, 3]
         );
-        // Done at 1.44, the third goes on until 2.16, and the fourth until 2.88, and the fifth until 3.6.
+        // Done at 1.44, the third goes on until 2.16, and the fourth until 2.88, and the fifth
+        // until 3.6.
         assert_eq!(
             departures(rate, &[(0, 36), (0, 36), (1, 36), (1, 36), (1, 36)]),
             [1, 1, 2, 3, 4]
@@ -251,10 +264,12 @@ mod tests {
         assert_eq!(departures(rate, &[(0, 36), (5, 36), (9, 36)]), [1, 6, 10]);
     }
 
-    /// A packet that is not done when the rate changes is not taken for one that is, however little is left.
+    /// A packet that is not done when the rate changes is not taken for one that is, however little
+    /// is left.
     #[test]
     fn a_change_of_rate_finds_what_is_left() {
-        // 100 bytes take 533,333.33 ns at 1.5 Mbit/s; a third of a nanosecond's work is left, which takes 500 ns at 1 kbit/s.
+        // 100 bytes take 533,333.33 ns at 1.5 Mbit/s; a third of a nanosecond's work is left, which
+        // takes 500 ns at 1 kbit/s.
         let steps = OverTime::steps(1_500_000, [(533_333, 1000)]).unwrap();
         let mut rate = Rate::new(Some(steps));
         assert_eq!(rate.finish(0, 0, 100), 533_333 + 500);
@@ -262,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_packet_on_the_wire_goes_on_at_the_new_rate() {
-        // 1500 bytes: 12 ms at 1 Mbit/s, 6 ms at 2 Mbit/s. 4 ms at the first rate leave two thirds of it.
+        // 1500 bytes: 12 ms at 1 Mbit/s, 6 ms at 2 Mbit/s. 4 ms at the first rate leave two thirds
+        // of it.
         let steps = OverTime::steps(
             1_000_000,
             [(4 * MS, 2_000_000), (6 * MS, 0), (9 * MS, 500_000)],

@@ -102,7 +102,8 @@ const OWN: [Setting; 12] = [
     ),
 ];
 
-/// Its own parameters, then the conventions of the sky, which the shell says where they are left out.
+/// Its own parameters, then the conventions of the sky, which the shell says where they are left
+/// out.
 static PARAMETERS: [Setting; OWN.len() + Sky::SETTINGS.len()] = {
     let mut all = [OWN[0]; OWN.len() + Sky::SETTINGS.len()];
     let mut number = 0;
@@ -199,7 +200,8 @@ static CONSTELLATION: Entry<Constellation> = Entry {
     build: |parameters, ()| constellation(parameters),
 };
 
-/// What is known of the elements that `satellites` with these parameters has, if it has any and they can be used.
+/// Dates and ages of the elements that `satellites` with these parameters has, if it has any and
+/// they can be used.
 pub fn catalogue(given: &[(String, Datum)]) -> Option<Catalogue> {
     let satellites = Registry::new(&[&CONSTELLATION]);
     let constellation = satellites.build(CONSTELLATION.variant.name, given, ());

@@ -31,7 +31,8 @@ impl Reader {
         self.busy_until <= now
     }
 
-    /// It reads so many bytes. What is rounded is carried over where it reads on at once, so that it is no faster than its rate.
+    /// It reads so many bytes. A rounding is carried over where it reads on at once, so that it is
+    /// no faster than its rate.
     pub fn read(&mut self, now: Nanos, bytes: u64) {
         if let Some(rate) = self.rate {
             let rate = u128::from(rate.max(1));

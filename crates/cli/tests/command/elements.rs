@@ -1,0 +1,80 @@
+//! Paths over real satellites.
+
+use std::fs;
+
+use super::anabranch;
+
+/// The space station in September 2008, as two lines and as a message, and a broken entry.
+#[test]
+fn elements_are_told_with_their_dates_and_old_ones_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lines = "ISS (ZARYA)\n1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927\n\
+                 2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537\n";
+    fs::write(directory.path().join("s.tle"), format!("{lines}B\nC\n")).expect("a file");
+    let message = "OBJECT_NAME,EPOCH,MEAN_MOTION,ECCENTRICITY,INCLINATION,RA_OF_ASC_NODE,ARG_OF_PERICENTER,MEAN_ANOMALY,NORAD_CAT_ID,BSTAR\n\
+                   ISS,2008-264T12:25:40Z,15.72125391,.0006703,51.6416,247.4627,130.5360,325.0288,123456789,-.11606E-4\n";
+    fs::write(directory.path().join("s.csv"), message).expect("a file");
+    let path = |file: &str, more: &[&str]| {
+        let mut words = vec![
+            "path",
+            "--from",
+            "53,160",
+            "--to",
+            "54,161",
+            "--set",
+            "min_elevation=5",
+            "--duration",
+            "10s",
+            "--tle",
+            file,
+        ];
+        words.extend(more);
+        let ran = anabranch(directory.path(), &words);
+        let [out, error] =
+            [ran.stdout, ran.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+        (ran.status.code(), out, error)
+    };
+    let (status, out, error) = path("s.tle", &[]);
+    assert_eq!(status, Some(0), "{error}");
+    let head = "10s from 2008-09-20 12:25:40 UTC\n1 satellite of s.tle\n\
+                elements of 2008-09-20 12:25:40 UTC, 0.0 to 0.0 days from the start, 2008-09-20 12:25:40 UTC (median 0.0)\n";
+    assert!(out.contains(head), "{out}");
+    assert!(
+        error.contains("note: 2 entries are left out; the first: line 5: "),
+        "{error}"
+    );
+    let (status, of_message, error) = path("s.csv", &["--start", "2008-09-19T12:25:40"]);
+    assert_eq!(status, Some(0), "{error}");
+    assert!(
+        of_message.contains("1.0 to 1.0 days from the start, 2008-09-19 12:25:40 UTC"),
+        "{of_message}"
+    );
+    for file in ["s.tle", "s.csv"] {
+        let (status, _, error) = path(file, &["--start", "2008-11-01"]);
+        assert_eq!(status, Some(2), "{error}");
+        assert!(
+            error.contains("1 of 1 satellites have elements of a date more than 14 days")
+                && error.contains("--old-elements"),
+            "{error}"
+        );
+        let (status, out, error) = path(file, &["--start", "2008-11-01", "--old-elements"]);
+        assert_eq!(status, Some(0), "{error}");
+        assert!(out.contains("41.5 to 41.5 days from the start"), "{out}");
+    }
+    let ran = anabranch(
+        directory.path(),
+        &[
+            "path",
+            "--from",
+            "40.7,-74.0",
+            "--to",
+            "51.5,-0.1",
+            "--duration",
+            "10s",
+            "--start",
+            "2h",
+        ],
+    );
+    let out = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(out.contains("10s from 2h after the epoch"), "{out}");
+}
