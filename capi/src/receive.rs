@@ -192,10 +192,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             length,
             flags: told,
             frame: Some(frame),
-            follows: whole
-                && !keeps
-                && frame.kind == Kind::Data
-                && frame.flags & frame::FOLLOWS != 0,
+            follows: whole && !keeps && frame.flags & frame::FOLLOWS != 0,
         });
     }
 }

@@ -18,6 +18,14 @@ fn sockets_behave_as_rfc_6458_says() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
+#[test]
+fn what_is_not_delivered_comes_back() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile("undelivered", folder.path());
+    let output = run(Command::new(program).arg("5700"));
+    assert_eq!(text(&output), "as it should be\n");
+}
+
 /// Whichever way a program finds the functions: it is linked with the library, opens it, or has a copy of its own.
 #[test]
 fn functions_are_found_linked_opened_and_in_a_copy() {

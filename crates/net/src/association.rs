@@ -282,8 +282,8 @@ impl Association {
         }
     }
 
-    /// The next event; `None` when the association is closed and every event was taken. 64 wait at most; where more came,
-    /// [`AssociationEvent::Missed`] says how many of the oldest are gone.
+    /// The next event; `None` when the association is closed and every event was taken. 64 wait at most, beside
+    /// messages that were not delivered; where more came, [`AssociationEvent::Missed`] says how many of the oldest are gone.
     ///
     /// Cancel-safe: if the future is dropped, no event is lost.
     pub async fn next_event(&self) -> Option<AssociationEvent> {
@@ -317,11 +317,7 @@ impl Association {
         let Some(entry) = state.entries.get_mut(&self.id) else {
             return Some(None);
         };
-        if entry.missed > 0 {
-            let missed = std::mem::take(&mut entry.missed);
-            return Some(Some((AssociationEvent::Missed(missed), 0)));
-        }
-        match entry.events.pop_front() {
+        match entry.events.pop() {
             None if !matches!(entry.phase, Phase::Closed(_)) => None,
             event => Some(event),
         }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_sctp::{
     AbandonPolicy, AddressChange, AddressChangeOutcome, Event, PathState, ReconfigOutcome,
-    StreamDirection,
+    StreamDirection, UndeliveredCause,
 };
 use bytes::Bytes;
 use tracing::Span;
@@ -56,8 +56,28 @@ pub enum AssociationEvent {
         unordered: bool,
         /// The user data, whole.
         bytes: Bytes,
+        /// The user's own name for it ([`SendOptions::context`](crate::SendOptions::context)).
+        context: u32,
         /// The policy by which it was given up.
         policy: AbandonPolicy,
+        /// Some of it was sent. If that was all of it, it may have reached the peer all the same.
+        sent: bool,
+    },
+    /// A message was not acknowledged and will not be sent any more, since the association has ended or the peer began it again
+    /// (SCTP_SEND_FAILED_EVENT). There is one for each such message, before the end is told.
+    MessageUndelivered {
+        /// Its stream; `None` for one that was given without a stream and never begun.
+        stream: Option<u16>,
+        /// Its Payload Protocol Identifier.
+        ppid: u32,
+        /// It was unordered.
+        unordered: bool,
+        /// The user data, whole.
+        bytes: Bytes,
+        /// The user's own name for it ([`SendOptions::context`](crate::SendOptions::context)).
+        context: u32,
+        /// Why.
+        cause: UndeliveredCause,
         /// Some of it was sent. If that was all of it, it may have reached the peer all the same.
         sent: bool,
     },
@@ -130,6 +150,12 @@ pub(crate) fn log(span: &Span, event: &AssociationEvent) {
         AssociationEvent::MessageAbandoned { stream, policy, .. } => {
             tracing::debug!(parent: span, ?stream, ?policy, "message given up");
         }
+        AssociationEvent::MessageUndelivered {
+            stream,
+            cause,
+            sent,
+            ..
+        } => tracing::debug!(parent: span, ?stream, ?cause, sent, "message not delivered"),
         event => tracing::debug!(parent: span, ?event, "association event"),
     }
 }
@@ -163,7 +189,17 @@ pub(crate) fn translate(event: Event) -> Option<AssociationEvent> {
             ppid: message.ppid,
             unordered: message.unordered,
             bytes: message.payload,
+            context: message.context,
             policy: message.policy,
+            sent: message.sent,
+        },
+        Event::MessageUndelivered(message) => AssociationEvent::MessageUndelivered {
+            stream: message.stream,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            bytes: message.payload,
+            context: message.context,
+            cause: message.cause,
             sent: message.sent,
         },
         Event::StreamsReset {

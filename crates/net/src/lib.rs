@@ -86,6 +86,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod event;
+mod events;
 mod failures;
 mod ground;
 mod group;
@@ -117,6 +118,7 @@ pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
     AssociationSettings, CloseReason, KeyError, PathSettings, PathState, ReconfigError,
     ReconfigOutcome, Refusal, RuntimeError, SendDefaults, SendOptions, SharedKeys, StreamDirection,
+    UndeliveredCause,
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};

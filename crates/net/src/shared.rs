@@ -17,14 +17,12 @@ use crate::clock::Clock;
 use crate::config::Carrier;
 use crate::error::Lost;
 use crate::event::AssociationEvent;
+use crate::events::Events;
 use crate::ground::Ground;
 use crate::later::{EVENT, Later, Signals};
 use crate::observer::Observer;
 use crate::receipt::{Receipts, Undelivered};
 use crate::status::EndpointStatistics;
-
-/// Events of an association that wait to be taken; beyond it the oldest go.
-const MOST_EVENTS: usize = 64;
 
 /// An endpoint's state and what cannot change of it.
 #[derive(Debug)]
@@ -105,9 +103,7 @@ pub(crate) enum Phase {
 pub(crate) struct Entry {
     pub signals: Arc<Signals>,
     pub phase: Phase,
-    /// Each with the last TSN before which none was missing when it came.
-    pub events: VecDeque<(AssociationEvent, u32)>,
-    pub missed: u64,
+    pub events: Events,
     pub handles: usize,
     /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`Turns`](crate::turns::Turns).
     pub senders: Vec<SocketAddr>,
@@ -120,8 +116,7 @@ impl Entry {
         Self {
             signals: Arc::default(),
             phase,
-            events: VecDeque::new(),
-            missed: 0,
+            events: Events::default(),
             handles,
             senders: Vec::new(),
             receipts: Receipts::default(),
@@ -140,11 +135,7 @@ impl Entry {
     }
 
     pub fn tell(&mut self, event: AssociationEvent, cumulative_tsn: u32, later: &mut Later) {
-        if self.events.len() == MOST_EVENTS {
-            self.events.pop_front();
-            self.missed += 1;
-        }
-        self.events.push_back((event, cumulative_tsn));
+        self.events.push(event, cumulative_tsn);
         later.notify(&self.signals, EVENT);
     }
 }

@@ -11,7 +11,7 @@ use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
 use crate::state_name::StateName;
-use crate::tx::Delivery;
+use crate::tx::{Delivery, UndeliveredMessage};
 
 /// A notification to the user of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +82,9 @@ pub enum Event {
     },
     /// A message was given up by the policy it was sent with (RFC 3758 §3.4, RFC 7496; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
     MessageAbandoned(Box<AbandonedMessage>),
+    /// A message was not acknowledged, and will not be sent any more (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). There is one for
+    /// each such message, before [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`].
+    MessageUndelivered(Box<UndeliveredMessage>),
     /// What became of a message whose user asked ([`Association::send_for_receipt`](crate::Association::send_for_receipt)). None is missed.
     /// Messages for which none came before [`Event::Restarted`] or [`Event::Closed`] were not acknowledged.
     Receipt {

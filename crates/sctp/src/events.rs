@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::event::Event;
 use crate::partial::AbandonedMessage;
 use crate::seldom::Seldom;
-use crate::tx::Delivery;
+use crate::tx::{Delivery, UndeliveredMessage};
 
 /// Events that wait, beside those that are told once, and messages that were given up together.
 const MOST_WAITING: usize = 256;
@@ -22,6 +22,8 @@ pub(crate) struct Events {
     /// Bytes of abandoned messages that wait, and that may.
     bytes: usize,
     most_bytes: usize,
+    /// Messages that wait which are not delivered.
+    undelivered: u32,
     /// [`Event::Readable`] waits.
     readable: bool,
     /// The user needs none.
@@ -38,6 +40,7 @@ impl Events {
             missed: 0,
             bytes: 0,
             most_bytes,
+            undelivered: 0,
             readable: false,
             reads_unasked: false,
         }
@@ -68,6 +71,24 @@ impl Events {
         }
     }
 
+    /// Messages that are not delivered are told of together, beyond the limit of events if need be: the sender held them all. What a peer that begins
+    /// the association again and again leaves undelivered is told once, until the user has asked; what the end leaves, which is the `last`, always.
+    pub(crate) fn undelivered(
+        &mut self,
+        messages: impl Iterator<Item = UndeliveredMessage>,
+        last: bool,
+    ) {
+        let full = self.undelivered > 0 && !last;
+        for message in messages {
+            if full {
+                self.missed += 1;
+            } else {
+                self.undelivered += 1;
+                self.put(Event::MessageUndelivered(Box::new(message)));
+            }
+        }
+    }
+
     /// A receipt, which the user has asked for: told beyond the limit of events if need be. There are no more than messages that the sender
     /// held.
     pub(crate) fn receipt(&mut self, number: u64, delivery: Delivery) {
@@ -91,7 +112,9 @@ impl Events {
     }
 
     fn is_full(&self) -> bool {
-        self.others.len() >= MOST_WAITING - 1 || self.bytes > self.most_bytes
+        // What is not delivered is bounded apart, and takes no other event's place.
+        let others = self.others.len().saturating_sub(self.undelivered as usize);
+        others >= MOST_WAITING - 1 || self.bytes > self.most_bytes
     }
 
     fn put(&mut self, event: Event) {
@@ -128,7 +151,7 @@ impl Events {
         if !self.others.is_empty() {
             self.first = self.others.change(VecDeque::pop_front).flatten();
         }
-        if self.bytes > 0 || self.missed > 0 {
+        if self.bytes > 0 || self.missed > 0 || self.undelivered > 0 {
             self.let_go(&event);
         }
         if matches!(event, Event::Readable) {
@@ -140,6 +163,7 @@ impl Events {
     #[cold]
     fn let_go(&mut self, event: &Event) {
         self.bytes -= user_data(event);
+        self.undelivered -= u32::from(matches!(event, Event::MessageUndelivered(_)));
         if self.is_empty() {
             self.tell_missed();
         }
@@ -169,6 +193,7 @@ mod tests {
     use super::*;
     use crate::event::CloseReason;
     use crate::partial::{AbandonPolicy, AbandonedMessage};
+    use crate::tx::UndeliveredCause;
 
     fn key(key_id: u16) -> Event {
         Event::PeerAuthKey { key_id }
@@ -216,6 +241,36 @@ mod tests {
         assert!(events.is_empty() && events.pop_front().is_none());
     }
 
+    /// However full it is: all that one restart leaves, and all that the end leaves.
+    #[test]
+    fn what_is_not_delivered_is_told() {
+        let mut events = Events::new(1_000);
+        let message = |len: usize| UndeliveredMessage {
+            stream: Some(1),
+            ppid: 0,
+            unordered: false,
+            payload: vec![0; len].into(),
+            context: 0,
+            cause: UndeliveredCause::Restarted,
+            sent: false,
+        };
+        (0..300).for_each(|at| events.push_back(key(at)));
+        events.undelivered((0..400).map(|_| message(300)), false);
+        events.undelivered((0..7).map(|_| message(300)), false);
+        events.undelivered((0..9).map(|_| message(300)), true);
+        let told = told(&mut events);
+        let is_it = |it: &&Event| matches!(it, Event::MessageUndelivered(_));
+        assert_eq!(told.iter().filter(is_it).count(), 400 + 9);
+        let missed = told.iter().filter_map(|it| match it {
+            Event::Missed { events } => Some(*events),
+            _ => None,
+        });
+        assert_eq!(missed.collect::<Vec<_>>(), [44, 7]);
+        assert_eq!((events.bytes, events.undelivered), (0, 0));
+        events.undelivered([message(1)].into_iter(), false);
+        assert_eq!(events.iter().filter(is_it).count(), 1);
+    }
+
     #[test]
     fn abandoned_messages_hold_no_more_than_the_send_buffer() {
         let mut events = Events::new(1_000);
@@ -224,6 +279,7 @@ mod tests {
             ppid: 0,
             unordered: false,
             payload: vec![0; len].into(),
+            context: 0,
             policy: AbandonPolicy::Lifetime,
             sent: false,
         };

@@ -73,4 +73,4 @@ pub use reconfig::{ReconfigError, ReconfigOutcome, StreamDirection};
 pub use runtime::{AssociationSettings, PathSettings, RuntimeError};
 pub use rx::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use state_name::StateName;
-pub use tx::{Delivery, Message, SendError};
+pub use tx::{Delivery, Message, SendError, UndeliveredCause, UndeliveredMessage};

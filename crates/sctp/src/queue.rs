@@ -75,6 +75,11 @@ impl<T> Queue<T> {
         self.items.reserve(1);
     }
 
+    /// All elements, in order.
+    pub fn into_iter(self) -> impl Iterator<Item = T> {
+        self.items.into_iter()
+    }
+
     /// Takes the first element; with the last one the memory goes, if it is much.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {

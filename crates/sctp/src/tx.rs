@@ -28,6 +28,7 @@ mod recovery;
 mod reset;
 mod send_queue;
 mod tsn_set;
+mod undelivered;
 mod undo;
 mod watch;
 
@@ -45,12 +46,14 @@ pub(crate) use half::SendingHalf;
 pub use receipts::Delivery;
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
+pub use undelivered::{UndeliveredCause, UndeliveredMessage};
 
 use crate::allocation::{Loss, StreamsInUse};
 use crate::partial::{Abandoning, Course};
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::OfSender;
 use crate::scheduling::Turn;
+use crate::seldom::Seldom;
 use crate::stats::{SenderCounters, SenderStatistics};
 use ack::PathAck;
 use beginning::Kit;
@@ -60,7 +63,7 @@ use course::Keys;
 use gaps::Run;
 use outstanding::Outstanding;
 use receipts::Receipts;
-use send_queue::SendQueue;
+use send_queue::{SendQueue, Unsent};
 use watch::Watch;
 
 /// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
@@ -157,6 +160,8 @@ pub struct Sender {
     last_data_at: usize,
     /// The keys that chunks are signed by, where their user chose them.
     keys: Keys,
+    /// Messages on streams that the peer did not grant, of which the user was not told yet.
+    not_granted: Seldom<Vec<Unsent>>,
 }
 
 /// A chunk sent although the peer's window had no room for it (RFC 9260 §6.1 A).
@@ -178,10 +183,7 @@ impl Sender {
         if self.queue.has_none() {
             return 0;
         }
-        let mut receipts = Vec::new();
-        let forgotten = (self.queue).forget_streams_from(outbound_streams, &mut receipts);
-        self.answer_all(receipts, Delivery::NoSuchStream);
-        forgotten
+        self.forget_streams_from(outbound_streams)
     }
 
     /// Queues a message for `stream`.
@@ -286,10 +288,12 @@ impl Sender {
 
     /// Takes back the messages that were not begun; returns how many.
     pub fn withdraw_unsent(&mut self) -> usize {
-        let mut receipts = Vec::new();
-        let withdrawn = self.queue.withdraw(&mut receipts);
-        self.answer_all(receipts, Delivery::Withdrawn);
-        withdrawn
+        let withdrawn = self.queue.withdraw();
+        self.answer_all(
+            withdrawn.iter().filter_map(|it| it.receipt),
+            Delivery::Withdrawn,
+        );
+        withdrawn.len()
     }
 
     /// Whether messages, or parts of one, wait to be sent for the first time.

@@ -75,4 +75,5 @@ mod together;
 mod trouble;
 mod turmoil;
 mod udp_port;
+mod undelivered;
 mod zero_checksum;

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Discard, Event, Message, StateName};
+use anabranch_sctp::{CloseReason, Config, Discard, Event, Message, StateName, UndeliveredCause};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Transport};
 use anabranch_wire::chunk::{Chunk, ErrorChunk, GapAckBlock, Init, OutgoingSack};
@@ -252,8 +252,19 @@ fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
         world.send(A, a, stream, "hello");
     }
     world.run_for(5 * SECOND);
+    let mut told = world.told(A);
+    let undelivered: Vec<_> = told
+        .extract_if(.., |it| matches!(it, Event::MessageUndelivered(_)))
+        .collect();
+    let of = |event: &Event| match event {
+        Event::MessageUndelivered(it) => (it.stream, it.payload.clone(), it.cause.clone()),
+        _ => unreachable!(),
+    };
+    let undelivered: Vec<_> = undelivered.iter().map(of).collect();
+    let expected = [5, 7].map(|it| (Some(it), "hello".into(), UndeliveredCause::NoSuchStream));
+    assert_eq!(undelivered, expected);
     assert_eq!(
-        world.told(A),
+        told,
         [
             Event::SendFailed { messages: 2 },
             Event::Established {

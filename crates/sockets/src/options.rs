@@ -291,8 +291,9 @@ impl Options {
 
     /// Whether notifications of that kind, by its place in struct sctp_event_subscribe, are wanted.
     pub fn wants(&self, kind: usize) -> bool {
-        let events = self.value(IPPROTO_SCTP, EVENTS);
-        events.is_ok_and(|it| it.get(kind).is_some_and(|&on| on != 0))
+        // Before a program has set it, none are; asked for each message.
+        let events = self.set.get(&(IPPROTO_SCTP, EVENTS));
+        events.is_some_and(|it| it.get(kind).is_some_and(|&on| on != 0))
     }
 
     /// The 32-bit number at byte `at` of an option of SCTP's.

@@ -30,7 +30,7 @@ use crate::rx::Abandoned;
 use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlCounters;
-use crate::tx::SendingHalf;
+use crate::tx::{SendingHalf, UndeliveredCause};
 use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
@@ -236,6 +236,8 @@ impl Association {
     #[cold]
     #[inline(never)]
     fn tell_unsent(&mut self, messages: usize) {
+        let lost = self.tx.take_not_granted();
+        self.events.undelivered(lost, false);
         self.events.push_back(Event::SendFailed { messages });
         self.tell_receipts();
     }
@@ -377,6 +379,9 @@ impl Association {
         let former = std::mem::replace(&mut self.paths, former);
         self.data_path = PathId(0);
         self.known_primary = PathId(0);
+        if data_lost {
+            self.tell_undelivered(UndeliveredCause::Restarted);
+        }
         self.tx = self.new_sender();
         self.sums = Sums::new(&self.config, false);
         self.adopt(local, &terms);
@@ -402,6 +407,9 @@ impl Association {
         }
         self.give_up_address_changes();
         self.tell_given_up();
+        if !self.tx.is_drained() {
+            self.tell_undelivered(UndeliveredCause::Closed(reason.clone()));
+        }
         self.tell_abandoned();
         self.events.push_back(Event::Closed(reason.clone()));
         self.replies = Seldom::default();

@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::partial::{AbandonPolicy, AbandonedCount, SendOptions};
 use crate::path::PathId;
 use crate::rx::{Abandoned, Forwarded};
-use crate::tx::{Message, SendError, Sender};
+use crate::tx::{Message, SendError, Sender, UndeliveredCause};
 
 impl Association {
     /// Whether messages may be given up: both ends speak partial reliability (RFC 3758 §3.3), which the setting
@@ -124,6 +124,14 @@ impl Association {
             self.events.given_up(messages);
         }
         self.tell_receipts();
+    }
+
+    /// Gives the user all messages back that the sender holds, which goes.
+    #[cold]
+    pub(super) fn tell_undelivered(&mut self, cause: UndeliveredCause) {
+        let last = matches!(cause, UndeliveredCause::Closed(_));
+        let messages = self.tx.take_undelivered(cause);
+        self.events.undelivered(messages, last);
     }
 
     /// Tells the user what became of messages, if it wants to know.

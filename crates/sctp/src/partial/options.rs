@@ -35,6 +35,8 @@ pub struct SendOptions {
     /// The key that its chunks are signed by where the peer wants them authenticated (RFC 4895); `None`: the active one. A key that is deleted
     /// meanwhile gives way to the active one (RFC 6458 §5.3.8).
     pub key: Option<u16>,
+    /// The user's own name for the message, which comes back with it where it cannot be delivered (sinfo_context, RFC 6458 §5.3.2).
+    pub context: u32,
 }
 
 /// What the user says of a message's way.
@@ -59,6 +61,7 @@ impl SendOptions {
             reliable: false,
             address: None,
             key: None,
+            context: 0,
         }
     }
 
@@ -125,6 +128,13 @@ impl SendOptions {
     #[must_use]
     pub const fn with_key(mut self, key: Option<u16>) -> Self {
         self.key = key;
+        self
+    }
+
+    /// With this name of the user's own.
+    #[must_use]
+    pub const fn with_context(mut self, context: u32) -> Self {
+        self.context = context;
         self
     }
 
@@ -226,6 +236,8 @@ pub struct AbandonedMessage {
     pub unordered: bool,
     /// The user data, whole.
     pub payload: Bytes,
+    /// The user's own name for it ([`SendOptions::context`]).
+    pub context: u32,
     /// The policy by which it was given up.
     pub policy: AbandonPolicy,
     /// Some of it was sent. If that was all of it, it may have reached the peer all the same: what was lost may have been

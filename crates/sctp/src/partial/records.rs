@@ -40,6 +40,7 @@ pub(crate) struct Record {
     pub(crate) ssn: Ssn,
     pub(crate) ppid: u32,
     pub(crate) payload: Bytes,
+    pub(crate) context: u32,
     pub(crate) terms: Terms,
 }
 
@@ -398,6 +399,7 @@ mod tests {
                                 ssn: Ssn(*mid as u16),
                                 ppid: 0,
                                 payload: Bytes::new(),
+                                context: 0,
                                 terms: Terms::default(),
                             });
                         }

@@ -70,7 +70,10 @@ impl Sender {
             }),
         };
         let Some(terms) = terms else {
-            return self.queue_message(turn, message, options.immediate, options.course());
+            self.queue.set_context(options.context);
+            let sent = self.queue_message(turn, message, options.immediate, options.course());
+            self.queue.set_context(0);
+            return sent;
         };
         if message.payload.is_empty() {
             return Err(SendError::Empty);
@@ -79,6 +82,7 @@ impl Sender {
             return Err(SendError::BufferFull);
         }
         let immediate = options.immediate && self.profile.sack_immediately;
+        self.queue.set_context(options.context);
         self.queue.push(
             turn,
             message,
@@ -86,6 +90,7 @@ impl Sender {
             Some(Box::new(terms)),
             options.course(),
         );
+        self.queue.set_context(0);
         self.burst.message_given = true;
         Ok(())
     }
@@ -128,7 +133,7 @@ impl Sender {
         let Some(Outgoing { fragment, .. }) = self.outstanding.get(tsn) else {
             return;
         };
-        let message = fragment.message();
+        let (message, context) = (fragment.message(), fragment.context);
         if !fragment.beginning {
             return abandoning.go_on(message, tsn, fragment.ending);
         }
@@ -142,6 +147,7 @@ impl Sender {
                 ssn: fragment.ssn,
                 ppid: fragment.ppid,
                 payload,
+                context,
                 terms,
             });
         }
@@ -234,6 +240,7 @@ impl Sender {
         let Unsent {
             stream,
             message,
+            context,
             receipt,
         } = unsent;
         self.statistics.seldom().abandoned_unsent += 1;
@@ -242,6 +249,7 @@ impl Sender {
             ppid: message.ppid,
             unordered: message.unordered,
             payload: message.payload,
+            context,
             policy,
             sent: false,
         });
@@ -264,6 +272,7 @@ impl Sender {
             ppid: record.ppid,
             unordered,
             payload: std::mem::take(&mut record.payload),
+            context: record.context,
             policy,
             sent: true,
         };
@@ -279,6 +288,7 @@ impl Sender {
             beginning: false,
             ending: true,
             immediate: false,
+            context: 0,
             user_data: Bytes::new(),
         };
         self.statistics.seldom().abandoned_sent += 1;

@@ -89,6 +89,7 @@ impl Sender {
             acks: Vec::new(),
             last_data_at: 0,
             keys: Keys::default(),
+            not_granted: Default::default(),
         }
     }
 

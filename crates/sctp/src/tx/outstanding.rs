@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::send_queue::Fragment;
 use super::tsn_set::{TsnSets, step};
+use super::undelivered::Passed;
 use crate::path::PathId;
 use crate::queue::Queue;
 
@@ -152,6 +153,7 @@ pub(super) struct Outstanding {
     abandoned: usize,
     /// Chunks whose missing reports count for nothing until they are sent again.
     judged: u32,
+    passed: Passed,
 }
 
 impl Outstanding {
@@ -168,7 +170,20 @@ impl Outstanding {
             gap_acked_bytes: 0,
             abandoned: 0,
             judged: 0,
+            passed: Passed::default(),
         }
+    }
+
+    /// Messages are interleaved from now on, or are not.
+    pub fn interleave(&mut self, on: bool) {
+        self.passed.interleave(on);
+    }
+
+    /// The chunks that are not acknowledged and were not given up, and what was kept of their messages.
+    pub fn into_parts(self) -> (impl Iterator<Item = Fragment>, Passed) {
+        let chunks = self.ring.into_iter();
+        let left = chunks.filter(|it| it.state != ChunkState::Abandoned);
+        (left.map(|it| it.fragment), self.passed)
     }
 
     /// The last TSN cumulatively acknowledged.
@@ -248,7 +263,9 @@ impl Outstanding {
         }
         step();
         let chunk = self.ring.front()?.standing();
-        self.ring.pop_front();
+        if let Some(popped) = self.ring.pop_front() {
+            self.passed.pass(popped.fragment);
+        }
         let tsn = self.first;
         self.first = tsn.next();
         if self.judged > 0 {
@@ -281,6 +298,7 @@ impl Outstanding {
                 break;
             };
             each(self.first, &chunk);
+            self.passed.pass(chunk.fragment);
             self.first = self.first.next();
         }
         self.ring.end_run();

@@ -5,6 +5,7 @@ mod empty;
 mod holding;
 mod interleaved;
 mod wholes;
+mod withdrawn;
 
 use anabranch_wire::serial::{Fsn, Mid, Ssn};
 use bytes::Bytes;
@@ -42,6 +43,8 @@ pub(super) struct Fragment {
     pub ending: bool,
     /// The user wants the end of the message acknowledged at once, and this is it.
     pub immediate: bool,
+    /// The user's own name for the message.
+    pub context: u32,
     pub user_data: Bytes,
 }
 
@@ -53,7 +56,12 @@ impl Fragment {
 
     /// All of a message, with its numbers in its stream.
     #[inline(always)]
-    fn whole(stream: u16, (ssn, mid): (Ssn, Mid), message: Message, immediate: bool) -> Self {
+    fn whole(
+        stream: u16,
+        (ssn, mid): (Ssn, Mid),
+        message: Message,
+        (immediate, context): (bool, u32),
+    ) -> Self {
         Self {
             stream,
             ssn,
@@ -64,6 +72,7 @@ impl Fragment {
             beginning: true,
             ending: true,
             immediate,
+            context,
             user_data: message.payload,
         }
     }
@@ -74,16 +83,11 @@ impl Fragment {
 struct Queued {
     message: Message,
     immediate: bool,
+    /// The user's own name for it.
+    context: u32,
     /// When it is given up, and who wants to know.
     terms: Option<Box<Terms>>,
     course: Option<Box<Course>>,
-}
-
-impl Queued {
-    /// The number of its receipt, if its user wants one.
-    fn receipt(&self) -> Option<u64> {
-        self.terms.as_ref()?.receipt
-    }
 }
 
 #[derive(Debug, Default)]
@@ -121,6 +125,7 @@ struct Started {
     fsn: Fsn,
     message: Message,
     immediate: bool,
+    context: u32,
     untouched: bool,
     /// All of it, where it may be given up, and when that is.
     terms: Option<Box<(Terms, Bytes)>>,
@@ -139,6 +144,8 @@ impl Started {
 pub(super) struct Unsent {
     pub stream: Option<u16>,
     pub message: Message,
+    /// The user's own name for it.
+    pub context: u32,
     /// The number of its receipt, if its user wants one.
     pub receipt: Option<u64>,
 }
@@ -168,6 +175,8 @@ pub(super) struct SendQueue {
     paused: Option<Box<Paused>>,
     /// A message had a course of its own, so that others may.
     has_courses: bool,
+    /// The user's own name for the message that is queued next.
+    context: u32,
 }
 
 impl SendQueue {
@@ -192,6 +201,12 @@ impl SendQueue {
         self.bytes == 0
     }
 
+    /// The user's own name for the messages that are queued from now on.
+    #[inline(always)]
+    pub fn set_context(&mut self, context: u32) {
+        self.context = context;
+    }
+
     /// Queues a message, for a stream or for any; `immediate`: the SACK of its end shall not be delayed.
     #[inline(always)]
     pub fn push(
@@ -210,6 +225,7 @@ impl SendQueue {
         let queued = Queued {
             message,
             immediate,
+            context: self.context,
             terms,
             course,
         };
@@ -249,41 +265,6 @@ impl SendQueue {
         if self.scheduler.queued(turn, waiting) {
             self.next = self.find_next();
         }
-    }
-
-    /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages, and adds the numbers
-    /// of their receipts to `receipts`.
-    pub fn forget_streams_from(&mut self, streams: u16, receipts: &mut Vec<u64>) -> usize {
-        let mut forgotten = 0;
-        for stream in self.scheduler.forget_from(streams) {
-            let entry = self.streams.entry(stream);
-            for message in entry.messages.take_all() {
-                let length = message.message.payload.len();
-                entry.bytes -= length;
-                self.bytes -= length;
-                receipts.extend(message.receipt());
-                forgotten += 1;
-            }
-        }
-        self.messages -= forgotten;
-        self.take_turns_again();
-        self.next = self.find_next();
-        forgotten
-    }
-
-    /// Takes back the messages that were not begun; returns how many, and adds the numbers of their receipts to `receipts`.
-    pub fn withdraw(&mut self, receipts: &mut Vec<u64>) -> usize {
-        let mut withdrawn = self.forget_streams_from(0, receipts) + self.withdraw_held(receipts);
-        for message in self.spread.take().take_all() {
-            self.bytes -= message.message.payload.len();
-            self.messages -= 1;
-            receipts.extend(message.receipt());
-            withdrawn += 1;
-        }
-        self.scheduler.clear();
-        self.take_turns_again();
-        self.next = self.find_next();
-        withdrawn
     }
 
     /// User data of the next chunk if it may hold `most` bytes; 0 if nothing is queued.
@@ -354,6 +335,7 @@ impl SendQueue {
             beginning: std::mem::take(&mut started.untouched),
             ending,
             immediate: ending && started.immediate,
+            context: started.context,
             user_data,
         };
         self.next -= fragment.user_data.len();
@@ -381,6 +363,7 @@ impl SendQueue {
         let Queued {
             message,
             immediate,
+            context,
             terms,
             ..
         } = entry.messages.pop_front()?;
@@ -404,7 +387,8 @@ impl SendQueue {
             Some(after) if again => after,
             _ => self.find_next(),
         };
-        Some(Fragment::whole(stream, numbers, message, immediate))
+        let said = (immediate, context);
+        Some(Fragment::whole(stream, numbers, message, said))
     }
 
     /// Nothing more goes into the packet.
@@ -522,11 +506,7 @@ impl SendQueue {
         self.bytes -= dropped.message.payload.len();
         self.messages -= 1;
         self.next = self.find_next();
-        Some(Unsent {
-            stream,
-            receipt: dropped.receipt(),
-            message: dropped.message,
-        })
+        Some(dropped.unsent(stream))
     }
 
     /// Lets the scheduler pick a message, unless one is under way.
@@ -544,6 +524,7 @@ impl SendQueue {
         let Some(Queued {
             message,
             immediate,
+            context,
             terms,
             course,
         }) = queue.pop_front()
@@ -573,6 +554,7 @@ impl SendQueue {
             fsn: Fsn(0),
             message,
             immediate,
+            context,
             untouched: true,
             terms,
             course,

@@ -11,7 +11,7 @@ use anabranch_net::{Association, AssociationEvent, MessagePart, ReconfigOutcome,
 
 use super::link::Link;
 use super::notification;
-use super::traffic::tell;
+use super::tell::tell;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
 /// Events that wait at most: a peer that never stops to send can reset as many streams as it likes.

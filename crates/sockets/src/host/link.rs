@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use anabranch_net::{AbandonPolicy, Association, AssociationEvent, CloseReason, Status};
+use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::jobs::Jobs;
@@ -67,6 +68,8 @@ pub struct Link {
     failed: Mutex<Failed>,
     /// Keys that were deactivated, of which the program is told once nothing is signed by them any more.
     freed: Mutex<Vec<u16>>,
+    /// Messages that it did not take any more, whose program wants them back: no more than waited in the descriptor and in `jobs`.
+    refused: Mutex<Vec<(Frame, Bytes)>>,
     /// What it was about while it was up, for notifications.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
@@ -78,6 +81,7 @@ pub struct Link {
 struct Ended {
     /// By this `errno`; 0: it was shut down.
     by: Option<i32>,
+    reason: Option<CloseReason>,
     /// The socket whose it is knows.
     known: bool,
 }
@@ -126,6 +130,7 @@ impl Link {
             given_up: Mutex::default(),
             failed: Mutex::default(),
             freed: Mutex::default(),
+            refused: Mutex::default(),
             peer: OnceLock::new(),
             error: OnceLock::new(),
             ended: Mutex::default(),
@@ -151,6 +156,11 @@ impl Link {
     /// Keys that were deactivated and of which the program was not told yet.
     pub fn freed(&self) -> MutexGuard<'_, Vec<u16>> {
         self.freed.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// Messages that it did not take any more, to be given back.
+    pub fn refused(&self) -> MutexGuard<'_, Vec<(Frame, Bytes)>> {
+        self.refused.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// A message was given up.
@@ -281,8 +291,17 @@ impl Link {
             CloseReason::Shutdown => 0,
             reason => of_reason(reason, true),
         };
-        self.ended().by.get_or_insert(by);
+        {
+            let mut ended = self.ended();
+            ended.by.get_or_insert(by);
+            ended.reason.get_or_insert_with(|| reason.clone());
+        }
         self.settle_end();
+    }
+
+    /// Why it ended, once that is known.
+    pub fn reason(&self) -> Option<CloseReason> {
+        self.ended().reason.clone()
     }
 
     fn ended(&self) -> MutexGuard<'_, Ended> {
@@ -311,7 +330,7 @@ impl Link {
     }
 
     /// The socket that has it now.
-    fn current_owner(&self) -> Option<Arc<Socket>> {
+    pub fn current_owner(&self) -> Option<Arc<Socket>> {
         match &*self.owner.borrow() {
             Owner::Socket(socket) => socket.upgrade(),
             _ => None,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anabranch_net::{Association, ConnectError, Endpoint};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::call::{self, peer};
 use super::drawn::{another, from_any_port};
@@ -14,7 +15,8 @@ use super::link::Link;
 use super::listen::LOOK;
 use super::notification::{self, Change, change};
 use super::socket::{Phase, Socket, of_connect};
-use super::traffic::{attach, send, tell};
+use super::tell::{in_pieces, jobs_back, tell};
+use super::traffic::{attach, send};
 use super::{Coming, Known, passed};
 use crate::Style;
 use crate::frame::{self, Frame, Kind};
@@ -99,6 +101,7 @@ pub fn begin(
         match connected {
             Ok(association) => attach(&host, &socket, &begun, association),
             Err(error) => {
+                jobs_back(&begun).await;
                 let told = change(Change::NotMade, 0, [0; 2], begun.number);
                 let _ = tell(&begun, told).await;
                 socket.state().links.remove(&begun.number);
@@ -154,7 +157,7 @@ pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
 
 /// The association that a message was for could not be made, or ended before it was sent.
 pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
-    for (kind, told) in notification::not_sent(frame, bytes) {
+    for (kind, told) in notification::not_sent(frame, bytes, 0) {
         if !socket.state().options.wants(kind) {
             continue;
         }
@@ -165,8 +168,10 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
             ..Frame::default()
         };
         let _turn = socket.turn.lock().await;
-        // The program may be gone.
-        let _ = socket.give(&header, &told).await;
+        for (frame, piece) in in_pieces(header, &told) {
+            // The program may be gone.
+            let _ = socket.give(&frame, piece).await;
+        }
     }
 }
 
@@ -180,26 +185,20 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     let linger = linger.unwrap_or(host.config.linger);
     let worker = Arc::clone(link);
     tokio::spawn(async move {
-        let association = worker.up().await;
-        let mut work = async |association: &Association| {
-            while let Some(job) = todo.recv().await {
+        if let Some(association) = worker.up().await {
+            while let Some(job) = next_job(&mut todo, &association).await {
                 let cost = job.cost();
                 match job {
+                    // One that has ended takes none, and the program gets them back.
                     Job::Message(frame, bytes) => {
-                        send(&worker, association, &frame, bytes).await;
+                        send(&worker, &association, &frame, bytes).await;
                     }
                     Job::Close => {
                         association.begin_shutdown_within(linger);
-                        return;
+                        break;
                     }
                 }
                 worker.jobs.done(cost);
-            }
-        };
-        if let Some(association) = association {
-            tokio::select! {
-                () = work(&association) => (),
-                _ = association.closed() => (),
             }
         }
         // Whoever waits for room looks again when none of them will be done.
@@ -209,6 +208,15 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     let seconds = socket.state().options.word(AUTOCLOSE, 0);
     if seconds > 0 {
         tokio::spawn(close_when_idle(Arc::clone(link), seconds));
+    }
+}
+
+/// The next job of an association; behind its end, those that wait.
+async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) -> Option<Job> {
+    tokio::select! {
+        biased;
+        job = todo.recv() => job,
+        _ = association.closed() => None,
     }
 }
 

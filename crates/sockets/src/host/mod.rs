@@ -18,6 +18,7 @@ mod passed;
 mod query;
 mod settings;
 mod socket;
+mod tell;
 mod traffic;
 mod watched;
 

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::frame::{Frame, UNORDERED};
-use anabranch_net::{AssociationEvent, ReconfigOutcome, StreamDirection};
+use anabranch_net::{
+    AssociationEvent, CloseReason, ReconfigOutcome, StreamDirection, UndeliveredCause,
+};
 
 /// A notification: its place in struct sctp_event_subscribe, and its bytes.
 pub type Notification = (usize, Vec<u8>);
@@ -13,7 +15,7 @@ const BASE: u16 = 1 << 15;
 const ASSOC_CHANGE: usize = 1;
 const PEER_ADDR_CHANGE: usize = 2;
 const REMOTE_ERROR: usize = 4;
-const SEND_FAILED: usize = 3;
+pub const SEND_FAILED: usize = 3;
 const SHUTDOWN: usize = 5;
 const PARTIAL_DELIVERY: usize = 6;
 const ADAPTATION: usize = 7;
@@ -22,7 +24,7 @@ pub const SENDER_DRY: usize = 9;
 const STREAM_RESET: usize = 10;
 const ASSOC_RESET: usize = 11;
 const STREAM_CHANGE: usize = 12;
-const SEND_FAILED_EVENT: usize = 13;
+pub const SEND_FAILED_EVENT: usize = 13;
 
 /// States of struct sctp_assoc_change.
 #[derive(Clone, Copy)]
@@ -165,39 +167,79 @@ fn words(values: &[u32]) -> Vec<u8> {
 
 /// struct sctp_send_failed and struct sctp_send_failed_event, which a program has one of at a time.
 fn of_sending(event: &AssociationEvent, named: &[u8]) -> Vec<Notification> {
-    let AssociationEvent::MessageAbandoned {
-        stream,
-        ppid,
-        unordered,
-        bytes,
-        sent,
-        ..
-    } = event
-    else {
-        return Vec::new();
-    };
     let association = named.try_into().map_or(0, u32::from_ne_bytes);
-    let message = Frame {
+    let message = |stream: &Option<u16>, unordered: &bool, ppid: &u32, context: &u32| Frame {
         stream: stream.unwrap_or(0),
         flags: u8::from(*unordered),
         ppid: ppid.to_be(),
+        context: *context,
         association,
         ..Frame::default()
     };
-    send_failed(&message, bytes, *sent)
+    match event {
+        AssociationEvent::MessageAbandoned {
+            stream,
+            ppid,
+            unordered,
+            context,
+            bytes,
+            sent,
+            ..
+        } => send_failed(
+            &message(stream, unordered, ppid, context),
+            bytes,
+            (*sent, 0),
+        ),
+        AssociationEvent::MessageUndelivered {
+            stream,
+            ppid,
+            unordered,
+            context,
+            bytes,
+            cause,
+            sent,
+        } => {
+            let said = (*sent, cause_of(cause));
+            send_failed(&message(stream, unordered, ppid, context), bytes, said)
+        }
+        _ => Vec::new(),
+    }
 }
 
-/// A message of which nothing was sent.
-pub fn not_sent(message: &Frame, bytes: &[u8]) -> Vec<Notification> {
-    send_failed(message, bytes, false)
+/// Invalid Stream Identifier (RFC 9260 §3.3.10.1).
+const NO_SUCH_STREAM: u16 = 1;
+/// User-Initiated Abort (RFC 9260 §3.3.10.12).
+const USER_ABORT: u16 = 12;
+
+/// The cause of an ABORT that ended an association, or 0.
+pub fn cause_of_end(reason: &CloseReason) -> u16 {
+    match reason {
+        CloseReason::AbortedByPeer { cause } => cause.unwrap_or(0),
+        CloseReason::AbortedHere => USER_ABORT,
+        _ => 0,
+    }
 }
 
-fn send_failed(message: &Frame, bytes: &[u8], sent: bool) -> Vec<Notification> {
+fn cause_of(cause: &UndeliveredCause) -> u16 {
+    match cause {
+        UndeliveredCause::Closed(reason) => cause_of_end(reason),
+        UndeliveredCause::NoSuchStream => NO_SUCH_STREAM,
+        _ => 0,
+    }
+}
+
+/// A message of which nothing was sent, for that cause.
+pub fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
+    send_failed(message, bytes, (false, cause))
+}
+
+fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec<Notification> {
     let stream = message.stream.to_ne_bytes();
     let flags = u16::from(message.flags & UNORDERED != 0).to_ne_bytes();
     let [ppid, context, named] = [message.ppid, message.context, message.association];
     let [ppid, context, named] = [ppid, context, named].map(u32::to_ne_bytes);
-    let error = [0; 4];
+    // As in the packet, as Linux has it of an association's end.
+    let error = u32::from(cause.to_be()).to_ne_bytes();
     let old = [
         &error[..],
         &stream,
@@ -328,6 +370,7 @@ mod tests {
             ppid: 4,
             unordered: true,
             bytes: bytes::Bytes::from_static(b"lost"),
+            context: 6,
             policy: anabranch_net::AbandonPolicy::Lifetime,
             sent: true,
         };

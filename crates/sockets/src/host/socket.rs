@@ -225,11 +225,23 @@ impl Socket {
         if may_come.is_ok() || self.form.style != Style::OneToMany {
             return may_come;
         }
+        self.all_taken().await;
+        drop(self.turn.lock().await);
+        self.may_come(wait)
+    }
+
+    /// Waits until all that the program has sent is with its associations, or lost.
+    async fn all_taken(&self) {
         while self.busy.load(Ordering::Acquire) || self.is_polled(PollFlags::POLLIN) {
             tokio::time::sleep(AGAIN).await;
         }
-        drop(self.turn.lock().await);
-        self.may_come(wait)
+    }
+
+    /// As [`Self::all_taken`], for so long at most; at once where the program has closed it.
+    pub async fn all_taken_within(&self, limit: Duration) {
+        if !self.is_hung_up() {
+            let _ = tokio::time::timeout(limit, self.all_taken()).await;
+        }
     }
 
     /// Whether something may come to a program that receives, or is it to be told an error at once?

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions, TrySendError};
+use anabranch_net::{
+    Association, CloseReason, Lost, MessagePart, SendError, TrySendError,
+};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -13,17 +15,18 @@ use super::behind::Told;
 use super::doors::Caller;
 use super::jobs::Job;
 use super::link::Link;
-use super::notification::{self, Change, KeyNews, Notification};
+use super::notification::{self, Change, KeyNews, cause_of_end};
 use super::socket::{Phase, Socket, of_reason};
+use super::tell::{give_back, in_pieces, tell, tell_last, terms};
 use super::{Coming, Known, many};
 use crate::frame::{self, Frame, HEADER, Kind};
-use crate::options::{CONTEXT, DEFAULT_PRINFO, DEFAULT_SEND_PARAM, FRAGMENT_INTERLEAVE};
+use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
 use crate::{Form, LARGEST_PIECE, Style};
 
+/// How long the end of an association waits at most for what its program sent before and the host has not read.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
 /// Time between two looks whether all that was sent has arrived.
 const DRY_LOOK: Duration = Duration::from_millis(10);
-/// User-Initiated Abort (RFC 9260 §3.3.10.12).
-const USER_ABORT: u16 = 12;
 
 /// Serves a descriptor until its last copy is closed.
 pub async fn serve(
@@ -269,7 +272,8 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
     if frame.flags & more != 0 || bytes.is_empty() {
         return Some(bytes);
     }
-    let (stream, options) = terms(link, frame);
+    let (stream, options, wants_back) = terms(link, frame);
+    let copy = wants_back.then(|| bytes.clone());
     let mut left = Some(bytes);
     let sent = link.with_association(|it| {
         let bytes = left.take().unwrap_or_default();
@@ -278,7 +282,11 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
     match sent {
         None => return left,
         Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
-        Some(Err(error)) => tracing::debug!(%error, "message not taken"),
+        Some(Err(error)) => {
+            tracing::debug!(%error, "message not taken");
+            // Whoever wants it back waits for that ([`send`]).
+            return copy;
+        }
         Some(Ok(())) => {
             tracing::trace!(stream, "message taken");
             link.sent.notify_one();
@@ -296,7 +304,8 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
         return;
     }
     if !bytes.is_empty() {
-        let (stream, options) = terms(link, frame);
+        let (stream, options, wants_back) = terms(link, frame);
+        let copy = wants_back.then(|| bytes.clone());
         let sent = match frame.flags & frame::IMMEDIATE {
             0 => association.send(stream, bytes, options).await,
             _ => association.send_immediate(stream, bytes, options).await,
@@ -306,49 +315,21 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
                 tracing::trace!(stream, "message taken");
                 link.sent.notify_one();
             }
-            Err(error) => tracing::debug!(%error, "message not taken"),
+            Err(error) => {
+                tracing::debug!(%error, "message not taken");
+                match (copy, error) {
+                    (None, _) => (),
+                    // What was taken before is told of first.
+                    (Some(bytes), SendError::Closing) => link.refused().push((*frame, bytes)),
+                    (Some(bytes), _) => give_back(link, frame, &bytes).await,
+                }
+            }
         }
     }
     if frame.flags & frame::EOF != 0 {
         association.begin_shutdown();
         link.advance();
     }
-}
-
-/// The stream, and how a message is sent.
-fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions) {
-    let (mut stream, mut unordered, mut ppid) = (
-        frame.stream,
-        frame.flags & frame::UNORDERED != 0,
-        frame.ppid,
-    );
-    let (mut policy, mut value) = (frame.policy, frame.value);
-    let defaults = link.options();
-    if frame.flags & frame::DEFAULT != 0 {
-        // struct sctp_sndrcvinfo: stream at 0, flags at 4, ppid at 8.
-        stream = defaults.short(DEFAULT_SEND_PARAM, 0);
-        unordered = defaults.short(DEFAULT_SEND_PARAM, 4) & 1 != 0;
-        ppid = defaults.word(DEFAULT_SEND_PARAM, 8);
-    }
-    if frame.flags & frame::DEFAULT_POLICY != 0 {
-        // struct sctp_default_prinfo: value at 4, policy at 8.
-        policy = defaults.short(DEFAULT_PRINFO, 8);
-        value = defaults.word(DEFAULT_PRINFO, 4);
-    }
-    let address = frame.address.filter(|_| frame.over);
-    let mut options = SendOptions::default()
-        .with_ppid(u32::from_be(ppid))
-        .with_unordered(unordered)
-        .with_address(address.map(|it| it.ip()))
-        .with_key(frame.key);
-    match policy {
-        // Milliseconds in the API, nanoseconds in the protocol.
-        0x10 if value > 0 => options = options.with_lifetime(Some(u64::from(value) * 1_000_000)),
-        0x20 => options.max_retransmits = Some(value),
-        0x30 => options.priority = Some(value),
-        _ => (),
-    }
-    (stream, options)
 }
 
 /// What the association tells and receives goes to the program whose it is.
@@ -466,11 +447,7 @@ async fn conclude(
         Ok(()) => notification::change(Change::Down, 0, streams, link.number),
         Err(lost) => {
             let reason = association.abort_reason();
-            let cause = match lost {
-                Some(Lost(CloseReason::AbortedByPeer { cause })) => cause.unwrap_or(0),
-                Some(Lost(CloseReason::AbortedHere)) => USER_ABORT,
-                _ => 0,
-            };
+            let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
                 // Its other causes are told by their number alone.
                 (Some(Lost(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
@@ -486,6 +463,15 @@ async fn conclude(
     };
     // Before the program hears of it, and asks.
     link.note_end(&association.closed().await);
+    // Messages that it did not take come back before its end is told.
+    let _ = tokio::time::timeout(LAST_FRAMES, link.jobs.all_done()).await;
+    if let Some(socket) = link.current_owner() {
+        socket.all_taken_within(LAST_FRAMES).await;
+    }
+    let refused = std::mem::take(&mut *link.refused());
+    for (frame, bytes) in refused {
+        give_back(link, &frame, &bytes).await;
+    }
     let Some(socket) = tell_last(link, last).await else {
         link.end();
         return;
@@ -506,70 +492,24 @@ async fn conclude(
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
-/// The last notification, if the program wants it; gives the socket that has, or had, the association. What the program asks when it has heard of it
-/// finds the association gone, and who waits for messages of the socket is not answered between the two.
-async fn tell_last(link: &Link, (kind, bytes): Notification) -> Option<Arc<Socket>> {
-    loop {
-        let socket = link.owner().await?;
-        let turn = socket.turn.lock().await;
-        if !link.is_of(&socket) {
-            // It was taken off meanwhile.
-            continue;
-        }
-        socket.state().links.remove(&link.number);
-        socket.advance();
-        if link.options().wants(kind) {
-            // The program may be gone, or the descriptor full of what it does not read.
-            let _ = socket.give(&notice(link), &bytes).await;
-        }
-        drop(turn);
-        return Some(socket);
-    }
-}
-
-/// What goes before a notification.
-fn notice(link: &Link) -> Frame {
-    Frame {
-        kind: Kind::Notification,
-        association: link.number,
-        address: link.name(),
-        ..Frame::default()
-    }
-}
-
-/// A notification, if the program wants it.
-pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
-    if !link.options().wants(kind) {
-        return Ok(());
-    }
-    link.give(&[(notice(link), &bytes)]).await
-}
-
 /// A message, or a part of one.
 async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
     let context = link.options().word(CONTEXT, 4);
-    let mut pieces = part.bytes.chunks(LARGEST_PIECE).peekable();
-    let mut frames = Vec::with_capacity(1);
-    while let Some(piece) = pieces.next() {
-        let follows = pieces.peek().is_some();
-        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
-        let frame = Frame {
-            kind: Kind::Data,
-            flags: flag(part.unordered, frame::UNORDERED)
-                | flag(follows || !part.ends, frame::MORE)
-                | flag(follows, frame::FOLLOWS),
-            stream: part.stream,
-            ppid: part.ppid.to_be(),
-            context,
-            association: link.number,
-            ssn: u32::from(part.ssn),
-            tsn: part.tsn,
-            cumulative_tsn: part.cumulative_tsn,
-            address: link.name(),
-            ..Frame::default()
-        };
-        frames.push((frame, piece));
-    }
+    let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+    let frame = Frame {
+        kind: Kind::Data,
+        flags: flag(part.unordered, frame::UNORDERED) | flag(!part.ends, frame::MORE),
+        stream: part.stream,
+        ppid: part.ppid.to_be(),
+        context,
+        association: link.number,
+        ssn: u32::from(part.ssn),
+        tsn: part.tsn,
+        cumulative_tsn: part.cumulative_tsn,
+        address: link.name(),
+        ..Frame::default()
+    };
+    let frames = in_pieces(frame, &part.bytes);
     let given = link.give(&frames).await;
     tracing::trace!(stream = part.stream, ?given, "message given");
     given

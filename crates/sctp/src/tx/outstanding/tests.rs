@@ -19,6 +19,7 @@ fn chunk(path: u8) -> Outgoing {
         beginning: true,
         ending: true,
         immediate: false,
+        context: 0,
         user_data,
     };
     Outgoing {

@@ -34,6 +34,7 @@ impl SendQueue {
             ended: None,
             paused: None,
             has_courses: false,
+            context: 0,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_wire::Ssn;
 
-use super::{Queued, SendQueue, Turn};
+use super::{Queued, SendQueue, Turn, Unsent};
 use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
@@ -206,16 +206,18 @@ impl SendQueue {
         }
     }
 
-    /// Takes back what is held; returns how many messages, and adds the numbers of their receipts to `receipts`.
-    pub(super) fn withdraw_held(&mut self, receipts: &mut Vec<u64>) -> usize {
+    /// Takes back what is held.
+    pub(super) fn withdraw_held(&mut self) -> Vec<Unsent> {
         let Some(holding) = &mut self.holding else {
-            return 0;
+            return Vec::new();
         };
         let behind = holding.take();
-        receipts.extend(behind.iter().filter_map(|(_, queued)| queued.receipt()));
-        let withdrawn = behind.len();
-        self.messages -= withdrawn;
+        self.messages -= behind.len();
         self.behind = 0;
-        withdrawn
+        let unsent = |(turn, queued): (Turn, Queued)| match turn {
+            Turn::Stream(stream) => queued.unsent(Some(stream)),
+            Turn::Spread => queued.unsent(None),
+        };
+        behind.into_iter().map(unsent).collect()
     }
 }

@@ -92,6 +92,7 @@ impl SendQueue {
             beginning: std::mem::take(&mut started.untouched),
             ending,
             immediate: ending && started.immediate,
+            context: started.context,
             user_data,
         };
         started.fsn = Fsn(started.fsn.0.wrapping_add(1));
@@ -106,6 +107,13 @@ impl SendQueue {
         self.serve(turn, stream, fragment.user_data.len(), ending);
         self.next = self.find_next();
         Some(fragment)
+    }
+
+    /// Takes out those that were begun and are not under way, for the end of the queue: their streams keep their turns.
+    pub(super) fn take_all_paused(&mut self) -> Vec<Started> {
+        let paused = self.paused.as_mut().map(|it| std::mem::take(&mut it.0));
+        let all = paused.into_iter().flatten().map(|(_, started)| started);
+        all.collect()
     }
 
     fn take_paused(&mut self, turn: Turn) -> Option<Started> {
@@ -124,6 +132,7 @@ impl SendQueue {
         let Queued {
             message,
             immediate,
+            context,
             terms,
             course,
         } = queue.pop_front()?;
@@ -140,6 +149,7 @@ impl SendQueue {
             fsn: Fsn(0),
             message,
             immediate,
+            context,
             untouched: true,
             terms,
             course,

@@ -56,13 +56,17 @@ impl Wholes<'_> {
     #[inline(always)]
     pub fn take(&mut self) -> Option<Fragment> {
         let Queued {
-            message, immediate, ..
+            message,
+            immediate,
+            context,
+            ..
         } = self.of.messages.pop_of_run()?;
         self.last = message.payload.len();
         self.taken += self.last;
         self.count += 1;
         let numbers = self.of.number(message.unordered);
-        Some(Fragment::whole(self.stream, numbers, message, immediate))
+        let said = (immediate, context);
+        Some(Fragment::whole(self.stream, numbers, message, said))
     }
 
     /// No more are taken now. Whether the next message is one that must go otherwise.
