@@ -299,6 +299,69 @@ static void peeled(void)
     CALL(close(l)), CALL(close(c));
 }
 
+/* Addresses that are named to sockets with one association, and options of associations to come, named by one that there is. */
+static void named(void)
+{
+    section = "named";
+    int l = open_many(), c = open_many(), other = open_many(), a, b;
+    struct sockaddr_in own = listening(l), others = listening(other);
+    patience(l), patience(c);
+    CALL(sctp_sendmsg(c, "x", 1, as(&own), sizeof own, 0, 0, 0, 0, 0));
+    RECEIVE(l);
+    struct {
+        unsigned count;
+        sctp_assoc_t id;
+    } ids;
+    get(c, SCTP_GET_ASSOC_ID_LIST, &ids, sizeof ids);
+    sctp_assoc_t known = ids.id;
+    const int options[] = { SCTP_PR_SUPPORTED, SCTP_RECONFIG_SUPPORTED, SCTP_ENABLE_STREAM_RESET, SCTP_INTERLEAVING_SUPPORTED,
+                            SCTP_ASCONF_SUPPORTED, SCTP_AUTH_SUPPORTED, SCTP_ECN_SUPPORTED };
+    for (unsigned i = 0; i < sizeof options / sizeof *options; i++) {
+        CALL(set_value(c, options[i], known, 1)), CALL(get_value(c, options[i], known)), CALL(get_value(c, options[i], 0));
+        CALL(set_value(c, options[i], 999999, 1)), CALL(get_value(c, options[i], 999999));
+    }
+    get(l, SCTP_GET_ASSOC_ID_LIST, &ids, sizeof ids);
+    int s = sctp_peeloff(l, ids.id);
+    patience(s);
+    CALL(sendto(s, "1", 1, MSG_NOSIGNAL, as(&own), sizeof own));
+    CALL(sendto(s, "2", 1, MSG_NOSIGNAL, as(&others), sizeof others));
+    CALL(sctp_sendmsg(s, "3", 1, as(&others), sizeof others, 0, 0, 0, 0, 0));
+    RECEIVE(c), RECEIVE(c), RECEIVE(c);
+    CALL(close(s)), CALL(close(l)), CALL(close(c)), CALL(close(other));
+    pair(&a, &b);
+    CALL(sendto(a, "1", 1, MSG_NOSIGNAL, as(&others), sizeof others));
+    CALL(set_int(b, SCTP_RECVRCVINFO, 1));
+    struct sctp_event_subscribe events = { .sctp_data_io_event = 1 };
+    set(b, SCTP_EVENTS, &events, sizeof events);
+    /* Room for none, for a header, for a part of the first, and for the first alone. */
+    const size_t rooms[] = { 0, sizeof(struct cmsghdr), 20, CMSG_SPACE(sizeof(struct sctp_rcvinfo)), 100, 200 };
+    for (unsigned i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        char byte, control[200];
+        struct iovec part = { &byte, 1 };
+        struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = rooms[i] ? control : NULL, .msg_controllen = rooms[i] };
+        SEND(a);
+        CALL(recvmsg(b, &message, 0));
+        VALUE(message.msg_flags), VALUE(message.msg_controllen);
+    }
+    CALL(close(a)), CALL(close(b));
+    /* A socket that is bound to all addresses has those of the interfaces. */
+    struct sockaddr_in all = { .sin_family = AF_INET };
+    s = open_one();
+    CALL(bind(s, as(&all), sizeof all));
+    struct sockaddr *list = NULL;
+    VALUE(sctp_getladdrs(s, 0, &list) > 0);
+    VALUE(((struct sockaddr_in *)list)->sin_addr.s_addr != INADDR_ANY);
+    sctp_freeladdrs(list);
+    CALL(close(s));
+    /* An association that nobody accepts ends with the socket that listened. */
+    l = open_one(), a = open_one(), own = listening(l);
+    patience(a);
+    CALL(connect(a, as(&own), sizeof own));
+    CALL(close(l)), ended(a);
+    RECEIVE(a), SEND(a);
+    CALL(close(a));
+}
+
 /* A call that succeeds leaves `errno` as it was. */
 #define KEEPS(call)                                                                                         \
     do {                                                                                                    \
@@ -359,6 +422,7 @@ int main(int count_of, char **arguments)
     failed();
     over();
     peeled();
+    named();
     quiet();
     fprintf(stderr, "%d lines\n", count);
     return 0;

@@ -278,6 +278,12 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     if frame.kind != Kind::Data {
         return Ok(());
     }
+    if message.msg_control.is_null() || room == 0 {
+        if wants::of(fd) != 0 {
+            message.msg_flags |= libc::MSG_CTRUNC;
+        }
+        return Ok(());
+    }
     // What finds no place there is told by MSG_CTRUNC.
     let room = match memory::is_nobodys(message.msg_control, room) {
         true => 0,

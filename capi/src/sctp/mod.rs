@@ -152,7 +152,9 @@ pub unsafe fn get_option(
             value
         }
         (libc::IPPROTO_SCTP, GET_PEER_ADDRS) => packed(fd, Request::Peer(named(given)?), given)?,
-        (libc::IPPROTO_SCTP, GET_LOCAL_ADDRS) => packed(fd, Request::Local(named(given)?), given)?,
+        (libc::IPPROTO_SCTP, GET_LOCAL_ADDRS) => {
+            packed(fd, Request::LocalAll(named(given)?), given)?
+        }
         (libc::IPPROTO_SCTP, CONNECTX3) => {
             let (number, connected) = connect_of(fd, given)?;
             if connected.is_ok() || connected == Err(libc::EINPROGRESS) {

@@ -80,8 +80,10 @@ pub enum Request {
         /// The bytes that the program gave, of which an option reads some.
         value: Vec<u8>,
     },
-    /// `getsockname`, `sctp_getladdrs`: of an association, or of the socket (0).
+    /// `getsockname`: of an association, or of the socket (0).
     Local(u32),
+    /// `sctp_getladdrs`: the same, with the addresses of the system where a socket is bound to all of them.
+    LocalAll(u32),
     /// `sctp_getpaddrs`.
     Peer(u32),
     /// `getpeername`.

@@ -1,6 +1,6 @@
 //! Addresses and ports of sockets.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
 
 use anabranch_net::AddressChange;
@@ -117,6 +117,38 @@ fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
             })
         }
     }
+}
+
+/// The addresses of a socket that is bound to all: the host's, or those of the system's interfaces, of the families that the socket has; `None`: it is
+/// bound to some, or not yet.
+pub fn interfaces(host: &Known, socket: &Socket) -> Option<Vec<SocketAddr>> {
+    let (port, only) = {
+        let state = socket.state();
+        let port = state.port.filter(|_| state.addresses().is_empty())?;
+        (port, socket.only_family(&state))
+    };
+    let mut all: Vec<SocketAddr> = match host.config.addresses.is_empty() {
+        true => of_system(port),
+        false => {
+            let of_carrier = host.config.addresses.iter();
+            of_carrier.map(|ip| SocketAddr::new(*ip, port)).collect()
+        }
+    };
+    all.retain(|it| only.is_none_or(|v6| it.is_ipv6() == v6));
+    (!all.is_empty()).then_some(all)
+}
+
+fn of_system(port: u16) -> Vec<SocketAddr> {
+    let all = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    let addresses = all.filter_map(|it| it.address);
+    let ports = addresses.filter_map(|address| {
+        if let Some(v4) = address.as_sockaddr_in() {
+            return Some(SocketAddr::new(v4.ip().into(), port));
+        }
+        let v6 = address.as_sockaddr_in6()?;
+        Some(SocketAddrV6::new(v6.ip(), port, 0, v6.scope_id()).into())
+    });
+    ports.collect()
 }
 
 /// The address that packets to another have, where the system chooses it.

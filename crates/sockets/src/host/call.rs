@@ -12,7 +12,7 @@ use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::bind::{bind, source, unbind};
+use super::bind::{bind, interfaces, source, unbind};
 use super::doors::Caller;
 use super::link::Link;
 use super::listen::{Place, listen};
@@ -164,6 +164,14 @@ async fn carry_out(
         } => query::get(host, socket, level, option, &value).map(Answer::Value),
         Request::Local(number) => {
             let all = local(socket, number)?;
+            let shown = all.into_iter().map(|it| socket.shown(it));
+            Ok(Answer::Addresses(shown.collect()))
+        }
+        Request::LocalAll(number) => {
+            let all = match (number, interfaces(host, socket)) {
+                (0, Some(all)) => all,
+                _ => local(socket, number)?,
+            };
             let shown = all.into_iter().map(|it| socket.shown(it));
             Ok(Answer::Addresses(shown.collect()))
         }
@@ -433,6 +441,11 @@ async fn route(
 ) -> Result<Answer, i32> {
     let one_to_many = socket.form.is_one_to_many();
     let generation = socket.generation();
+    let addresses = match socket.form.style {
+        // It has one association, whatever address a message names: so it is with Linux.
+        Style::PeeledOff => Vec::new(),
+        _ => addresses,
+    };
     let link = match (one_to_many, addresses.first().copied()) {
         (true, Some(first)) => match socket.link_with(first) {
             Some(link) => link,

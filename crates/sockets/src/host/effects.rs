@@ -32,6 +32,13 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
         let future = links.is_empty() || !of_association || option == EVENT;
         return Ok(Scope { future, links });
     }
+    if is_offered(option) {
+        // Offered in the handshake: for associations to come, also where one that there is is named (RFC 7496 §4.5).
+        return Ok(Scope {
+            future: true,
+            links: Vec::new(),
+        });
+    }
     let (future, links) = match (of_association, named_association(option, value)) {
         // Options of the whole socket hold for all that is its.
         (false, _) | (_, ALL) => (true, links),
@@ -40,6 +47,19 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
         (true, number) => (false, vec![socket.link(number).ok_or(libc::EINVAL)?]),
     };
     Ok(Scope { future, links })
+}
+
+/// Whether the option says what is offered to peers.
+fn is_offered(option: i32) -> bool {
+    [
+        PR_SUPPORTED,
+        RECONFIG_SUPPORTED,
+        AUTH_SUPPORTED,
+        ASCONF_SUPPORTED,
+        INTERLEAVING_SUPPORTED,
+        ECN_SUPPORTED,
+    ]
+    .contains(&option)
 }
 
 /// `setsockopt` at SCTP's level.
@@ -98,23 +118,16 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
 fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     let one_to_one = !socket.form.is_one_to_many();
     let state = socket.state();
+    let named = named_association(option, value);
+    if is_offered(option) && !one_to_one && named != 0 && !state.links.contains_key(&named) {
+        return Err(libc::EINVAL);
+    }
     match option {
         AUTOCLOSE if one_to_one => Err(libc::EOPNOTSUPP),
         REUSE_PORT if !one_to_one => Err(libc::EOPNOTSUPP),
         REUSE_PORT if state.port.is_some() => Err(libc::EFAULT),
         PARTIAL_DELIVERY_POINT if value.len() != 4 => Err(libc::EINVAL),
         SET_PEER_PRIMARY_ADDR if state.links.is_empty() => Err(libc::EPERM),
-        // Offered in the handshake: only for associations to come.
-        PR_SUPPORTED
-        | RECONFIG_SUPPORTED
-        | AUTH_SUPPORTED
-        | ASCONF_SUPPORTED
-        | INTERLEAVING_SUPPORTED
-        | ECN_SUPPORTED
-            if named_association(option, value) != 0 && !one_to_one =>
-        {
-            Err(libc::EINVAL)
-        }
         INTERLEAVING_SUPPORTED if value.len() < 8 => Err(libc::EINVAL),
         INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
             Err(libc::EPERM)

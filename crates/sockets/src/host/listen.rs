@@ -148,6 +148,9 @@ async fn announce(
     };
     if socket.give(&frame, &[]).await.is_err() {
         host.table().incoming.remove(&number);
+        if let Some(association) = link.association() {
+            association.abort("");
+        }
         link.end();
     }
 }

@@ -4,9 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{
-    Association, CloseReason, Lost, MessagePart, SendError, TrySendError,
-};
+use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendError, TrySendError};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -153,7 +151,13 @@ fn leave(host: &Known, socket: &Socket) {
         place.set_backlog();
     }
     drop(table);
-    orphans.iter().for_each(|link| link.end());
+    for link in orphans {
+        // Nobody can accept it any more, and its peer is told, as with Linux.
+        if let Some(association) = link.association() {
+            association.abort("");
+        }
+        link.end();
+    }
     let (links, linger, port) = {
         let mut state = socket.state();
         state.closed = true;
