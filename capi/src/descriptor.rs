@@ -60,10 +60,8 @@ pub fn form(fd: c_int) -> Option<Form> {
     // Asking is no error of the program's: `errno` stays as it was.
     let peer = system::name(libc::SYS_getpeername, fd);
     let form = peer.and_then(|peer| Form::of(&peer));
-    if form.is_none() {
-        if let Some(place) = place {
-            place.store(OTHER, Ordering::Relaxed);
-        }
+    if let (None, Some(place)) = (form, place) {
+        place.store(OTHER, Ordering::Relaxed);
     }
     form
 }

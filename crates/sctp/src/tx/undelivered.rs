@@ -52,7 +52,7 @@ pub(super) struct Passed {
     /// Of the only one there can be.
     parts: Vec<Bytes>,
     /// Of each, where messages are interleaved.
-    each: Option<Box<BTreeMap<MessageId, Vec<Bytes>>>>,
+    each: Option<BTreeMap<MessageId, Vec<Bytes>>>,
 }
 
 /// Parts that there is room for while there are none.
@@ -61,7 +61,7 @@ const KEPT: usize = 64;
 impl Passed {
     /// Messages are interleaved from now on, or are not.
     pub fn interleave(&mut self, on: bool) {
-        self.each = on.then(Box::default);
+        self.each = on.then(BTreeMap::new);
     }
 
     /// The cumulative point passes a chunk.

@@ -17,6 +17,9 @@ use crate::options::EXPOSE_POTENTIALLY_FAILED;
 /// Events that wait at most: a peer that never stops to send can reset as many streams as it likes.
 const MOST: usize = 64;
 
+/// A message whose TSN is so close behind the one that the peer began again with came after that.
+const RESTARTED: u32 = 1 << 24;
+
 /// What an association tells its program.
 pub struct Told<'a> {
     link: &'a Link,
@@ -172,7 +175,7 @@ impl Behind {
     /// Keeps an event that waits until the messages before it are given. Gives what is to be told at once.
     fn keep(&mut self, event: AssociationEvent, tsn: u32) -> Option<AssociationEvent> {
         let waits = match &event {
-            AssociationEvent::PeerShutdown => true,
+            AssociationEvent::PeerShutdown | AssociationEvent::Restarted { .. } => true,
             AssociationEvent::StreamsReset {
                 direction, outcome, ..
             } => (*direction, *outcome) == (StreamDirection::Incoming, ReconfigOutcome::Performed),
@@ -195,6 +198,8 @@ impl Behind {
                 let meant = streams.is_empty() || streams.contains(&stream);
                 meant && (tsn.wrapping_sub(*last) as i32) > 0
             }
+            // The peer's numbers begin again, anywhere: what is left of those before is hardly ever right behind the new ones.
+            AssociationEvent::Restarted { .. } => (1..RESTARTED).contains(&tsn.wrapping_sub(*last)),
             _ => false,
         };
         match self.0.iter().any(is_before) {
@@ -239,6 +244,17 @@ mod tests {
         assert_eq!(behind.next_before(7, 10), None);
         assert_eq!(behind.next(), Some(AssociationEvent::PeerShutdown));
         assert!(behind.0.is_empty());
+    }
+
+    #[test]
+    fn a_restart_is_behind_the_messages_before_it() {
+        let mut behind = Behind::default();
+        let restart = AssociationEvent::Restarted { data_lost: false };
+        assert_eq!(behind.keep(restart.clone(), 1_000), None);
+        assert_eq!(behind.next_before(0, 0x7000_0000), None, "of before");
+        assert_eq!(behind.next_before(0, 999), None, "of before");
+        assert_eq!(behind.next_before(0, 1_001), Some(restart));
+        assert_eq!(behind.next_before(0, 1_002), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
-use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP};
+use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
 
 /// Associations that wait at a socket with many until the host takes them, which is at once: it has no backlog, as with Linux.
 const BACKLOG: usize = 65_536;
@@ -144,6 +144,9 @@ async fn carry_out(
             option,
             value,
         } => {
+            if [RESET_STREAMS, RESET_ASSOC].contains(&option) {
+                settled(socket).await?;
+            }
             let set = effects::set(socket, option, &value);
             // One of several associations may have refused.
             socket.advance();
@@ -394,6 +397,20 @@ async fn connect(
         nearby::settle(first, attempt).await;
     }
     Ok(Answer::Association(number))
+}
+
+/// What the program has sent before is with its associations: a stream begins again behind it (RFC 6525 §5.1.2 A1). EAGAIN where they take no more
+/// for long.
+async fn settled(socket: &Socket) -> Result<(), i32> {
+    let links: Vec<_> = socket.state().links.values().cloned().collect();
+    let all = async {
+        socket.all_taken().await;
+        for link in &links {
+            link.jobs.all_done().await;
+        }
+    };
+    let done = tokio::time::timeout(FORMER, all).await;
+    done.map_err(|_| libc::EAGAIN)
 }
 
 /// Whether messages there can be signed by that key (SCTP_AUTHINFO): the active one, or one that was not deactivated.

@@ -231,7 +231,7 @@ impl Socket {
     }
 
     /// Waits until all that the program has sent is with its associations, or lost.
-    async fn all_taken(&self) {
+    pub async fn all_taken(&self) {
         while self.busy.load(Ordering::Acquire) || self.is_polled(PollFlags::POLLIN) {
             tokio::time::sleep(AGAIN).await;
         }
