@@ -19,7 +19,7 @@
 #define SOL_SCTP 132
 #endif
 
-/* What there is, by the names that Linux's header has for it. */
+/* The parts of the interface that exist, by the names of Linux's header. */
 #define HAVE_SCTP
 #define HAVE_KERNEL_SCTP
 #define HAVE_SCTP_MULTIBUF

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use crate::memory;
 
 /// The most bytes of an address: struct sockaddr_storage.
-const MOST: usize = size_of::<libc::sockaddr_storage>();
+const MAX_LENGTH: usize = size_of::<libc::sockaddr_storage>();
 
 /// The address that a program gives with a call that asks the host.
 ///
@@ -14,7 +14,7 @@ const MOST: usize = size_of::<libc::sockaddr_storage>();
 /// As [`memory::read`].
 pub unsafe fn given(at: *const c_void, length: libc::socklen_t) -> Result<SocketAddr, c_int> {
     let room = length as usize;
-    if room > MOST {
+    if room > MAX_LENGTH {
         return Err(libc::EINVAL);
     }
     // SAFETY: as the caller promises.
@@ -31,7 +31,7 @@ pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize)
     if room < 2 {
         return Err(libc::EINVAL);
     }
-    if memory::is_nobodys(at, room) {
+    if memory::is_out_of_reach(at, room) {
         return Err(libc::EFAULT);
     }
     // SAFETY: two bytes are there.
@@ -103,7 +103,8 @@ pub fn bytes(address: SocketAddr) -> Vec<u8> {
     }
 }
 
-/// Writes bytes as `getsockname` writes an address: as many as there is room for, and the whole length.
+/// Writes bytes as `getsockname` writes an address: as many as there is room for, and the whole
+/// length.
 ///
 /// # Errors
 /// EFAULT, EINVAL.
@@ -127,7 +128,8 @@ pub unsafe fn write(
     }
 }
 
-/// As [`write`], with a message: no more is looked at than whether any process could have the bytes, and null pointers are let pass.
+/// As [`write`], with a message: the pointers are only checked against the addresses that a process
+/// can have. Null pointers are allowed.
 ///
 /// # Safety
 /// Where `at` and `length` are not null, `*length` bytes can be written at `at`.
@@ -139,7 +141,7 @@ pub unsafe fn write_with_message(
     if at.is_null() || length.is_null() {
         return Ok(());
     }
-    if memory::is_nobodys(at, bytes.len()) || memory::is_nobodys(length, 4) {
+    if memory::is_out_of_reach(at, bytes.len()) || memory::is_out_of_reach(length, 4) {
         return Err(libc::EFAULT);
     }
     // SAFETY: as the caller promises.

@@ -25,7 +25,7 @@ mod messages;
 mod transfers;
 
 /// The largest number of a kind of sockets: SOCK_PACKET.
-const MOST_KINDS: c_int = 10;
+const MAX_KIND: c_int = 10;
 
 /// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
@@ -58,7 +58,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
         libc::SOCK_STREAM => Style::OneToOne,
         libc::SOCK_SEQPACKET => Style::OneToMany,
         // Other bits than flags, or a number that there is not (SOCK_MAX).
-        style if !(0..=MOST_KINDS).contains(&style) => return int(Err(libc::EINVAL)),
+        style if !(0..=MAX_KIND).contains(&style) => return int(Err(libc::EINVAL)),
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
     };

@@ -1,7 +1,10 @@
-//! The program's memory, as a system call sees it: a pointer to what is not the program's gives EFAULT.
+//! The program's memory, as a system call sees it: a pointer to memory of another owner gives
+//! EFAULT.
 //!
-//! What calls take that ask the host anyway is copied by the kernel ([`read`], [`write`]). Messages have no time for that: of their msghdr and what it
-//! names no more is looked at than whether any process could have it ([`is_nobodys`]); the kernel itself reads and writes their parts.
+//! The arguments of calls that ask the host are copied by the kernel ([`read`], [`write`]). That
+//! would be a system call more for each message. There the kernel reads and writes the parts, and
+//! the msghdr and the memory that it names are only checked against the addresses that a process
+//! can have ([`is_out_of_reach`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -10,8 +13,8 @@ use crate::system;
 /// The first page, which no process has, so that a null pointer with an offset is one, too.
 const FIRST_PAGE: usize = 4096;
 
-/// Whether no process can have these bytes: they lie in the first page, or in the half that is the kernel's.
-pub fn is_nobodys<T>(at: *const T, bytes: usize) -> bool {
+/// Whether no process can have these bytes: they lie in the first page, or in the kernel's half.
+pub fn is_out_of_reach<T>(at: *const T, bytes: usize) -> bool {
     let (at, last) = (at as usize, isize::MAX as usize);
     at < FIRST_PAGE || at > last || bytes > last - at
 }
@@ -62,7 +65,7 @@ fn copy(
     if bytes == 0 {
         return Ok(true);
     }
-    if is_nobodys(at, bytes) {
+    if is_out_of_reach(at, bytes) {
         return Err(libc::EFAULT);
     }
     let [own, at] = [own, at].map(|iov_base| libc::iovec {
@@ -86,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn memory_that_is_not_there_gives_efault() {
         let mut bytes = *b"some bytes";
         let at: *mut c_void = bytes.as_mut_ptr().cast();
         // SAFETY: the bytes are there.
@@ -111,9 +114,9 @@ mod tests {
             assert_eq!(write(b"more", page), Err(libc::EFAULT));
             page
         };
-        for nobodys in [usize::MAX, 0, 8, isize::MAX as usize - 3] {
-            let at = nobodys as *mut c_void;
-            assert!(is_nobodys(at, 8));
+        for out_of_reach in [usize::MAX, 0, 8, isize::MAX as usize - 3] {
+            let at = out_of_reach as *mut c_void;
+            assert!(is_out_of_reach(at, 8));
             // SAFETY: none is touched.
             let (read, written) = unsafe { (read(at, 8), write(b"12345678", at)) };
             assert_eq!((read, written), (Err(libc::EFAULT), Err(libc::EFAULT)));

@@ -1,5 +1,6 @@
-/* Pointers to what is not the program's, and other arguments that programs try; what is over when a call returns that concerns a peer on the same
- * machine; what a socket is told of addresses, delays and its own end. Linux passes it, too. */
+/* Pointers to memory of no process, and other arguments that programs try; handshakes with a peer
+ * on the same machine, which are over when the call returns; addresses, delays of SACKs and the
+ * end of a socket that has shut down itself. Linux 6.1 passes it, too. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/sctp.h>
@@ -54,8 +55,8 @@ static void connected(int *l, int *c, int *a)
     CHECK((*a = accept(*l, NULL, NULL)) >= 0);
 }
 
-/* Nobody's: the largest there is, one near the start, a page that was given back, one of the kernel's. */
-static void *nobodys[4];
+/* The largest pointer, one near the start, a page that was given back, one of the kernel's. */
+static void *invalid[4];
 
 static void pointers(void)
 {
@@ -67,9 +68,9 @@ static void pointers(void)
     char byte = 'x';
     void *gone = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(gone != MAP_FAILED && munmap(gone, 4096) == 0);
-    nobodys[0] = (void *)-1, nobodys[1] = (void *)8, nobodys[2] = gone, nobodys[3] = (void *)(1ul << 63);
+    invalid[0] = (void *)-1, invalid[1] = (void *)8, invalid[2] = gone, invalid[3] = (void *)(1ul << 63);
     for (int n = 0; n < 4; n++) {
-        void *bad = nobodys[n];
+        void *bad = invalid[n];
         int s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
         FAILS(bind(s, bad, sizeof to), EFAULT);
         FAILS(connect(s, bad, sizeof to), EFAULT);
@@ -83,7 +84,7 @@ static void pointers(void)
         FAILS(getsockname(c, (struct sockaddr *)&to, bad), EFAULT);
         FAILS(getpeername(c, bad, &(socklen_t){ sizeof to }), EFAULT);
         FAILS(send(c, bad, 1, MSG_NOSIGNAL), EFAULT);
-        /* What messages name is looked at less: a page that was given back ends the program, as it may with any library. */
+        /* The msghdr of a message is checked less: a page that was given back ends the program. */
         if (bad != gone) {
             struct iovec part = { &byte, 1 };
             struct msghdr message = { .msg_iov = bad, .msg_iovlen = 1 };
@@ -121,7 +122,7 @@ static void kinds(void)
     CHECK(close(s) == 0);
 }
 
-/* A handshake with a peer on the same machine is over when `connect` returns, whether it waits or not. */
+/* A handshake with a peer on the same machine is over when `connect` returns. */
 static void at_once(void)
 {
     int l = opened(SOCK_STREAM, "127.0.0.1"), many = opened(SOCK_SEQPACKET, "127.0.0.1");
@@ -137,7 +138,7 @@ static void at_once(void)
     CHECK(close(l) == 0 && close(many) == 0);
 }
 
-/* The delay of SACKs is told by two options. */
+/* Two options have the delay of SACKs. */
 static void delays(void)
 {
     int s = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
@@ -165,7 +166,7 @@ static void delays(void)
     CHECK(close(s) == 0);
 }
 
-/* What an association knows of its peer's addresses. */
+/* The addresses of an association's peer. */
 static void addresses(void)
 {
     int server = opened(SOCK_SEQPACKET, "127.0.0.1"), client = opened(SOCK_SEQPACKET, "127.0.0.1");
@@ -197,10 +198,10 @@ static void addresses(void)
         CHECK(setsockopt(client, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == expected && (right || errno == EINVAL));
         CHECK(setsockopt(client, IPPROTO_SCTP, SCTP_PRIMARY_ADDR, &primary, sizeof primary) == expected && (right || errno == EINVAL));
     }
-    /* Of a socket that was peeled off the address is not looked at; its peer cannot be called once more. */
-    union sctp_notification told;
-    CHECK(recv(server, &told, sizeof told, 0) == sizeof(struct sctp_assoc_change));
-    int peeled = sctp_peeloff(server, told.sn_assoc_change.sac_assoc_id);
+    /* A peeled-off socket ignores the address; its peer cannot be called once more. */
+    union sctp_notification news;
+    CHECK(recv(server, &news, sizeof news, 0) == sizeof(struct sctp_assoc_change));
+    int peeled = sctp_peeloff(server, news.sn_assoc_change.sac_assoc_id);
     struct sockaddr_in peer = at("127.0.0.1", port), other = at("127.0.0.1", port + 1);
     CHECK(peeled >= 0 && sendto(peeled, "x", 1, 0, as(&other), sizeof other) == 1);
     FAILS(connect(server, as(&peer), sizeof peer), EADDRNOTAVAIL);
@@ -224,7 +225,7 @@ static void ancillary_data(void)
     CHECK(close(l) == 0 && close(c) == 0 && close(a) == 0);
 }
 
-/* Who has shut down itself is not told of an end by the peer; who reads no more reads the end. */
+/* A program that has shut down itself gets ENOTCONN; one that reads no more reads the end. */
 static void own_end(void)
 {
     for (int reading = 0; reading < 2; reading++) {

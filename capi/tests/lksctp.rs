@@ -1,5 +1,5 @@
-//! The functional tests of lksctp-tools, from Debian's source package: it is fetched when the test runs, and built against the header and library of
-//! this stack.
+//! The functional tests of lksctp-tools, from Debian's source package: it is fetched when the test
+//! runs, and built against the header and library of this stack.
 
 mod common;
 
@@ -36,9 +36,10 @@ const OTHERWISE: [&str; 4] = [
     "test_timetolive_v6",
 ];
 
-/// Those that take for granted that what goes over the loopback interface is there when the call returns that sends it. It is a moment later here, so
-/// that they are begun once more where it was not.
-const AT_ONCE: [&str; 5] = [
+/// Those that need a message, or the end, to be there when the call returns that sent it, as it is
+/// over Linux's loopback interface. Here it arrives a moment later, so that these are started once
+/// more if they fail.
+const SYNCHRONOUS: [&str; 5] = [
     "test_1_to_1_nonblock",
     "test_assoc_abort",
     "test_assoc_shutdown",
@@ -52,7 +53,7 @@ const ATTEMPTS: usize = 40;
 const ALL: usize = 43;
 /// How long one may take; two of them wait for seconds.
 const LIMIT: &str = "120";
-/// Memory of `malloc` is zeros: one of the tests takes it for an address that nothing was written to.
+/// Memory of `malloc` is zeros: one of the tests takes it for an address without writing to it.
 const ZEROS: &str = "GLIBC_TUNABLES=glibc.malloc.perturb=255:glibc.malloc.tcache_count=0";
 /// How many run at a time: they wait much.
 const THREADS: usize = 4;
@@ -103,7 +104,8 @@ fn sources() -> Result<String, String> {
     }
 }
 
-/// The unpacked package: fetched once for a target directory, with lists of apt's own, so that nothing of the system changes.
+/// The unpacked package: fetched once for a target directory, by lists of the test's own, so that
+/// nothing of the system changes.
 fn package() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lksctp-tools-{VERSION}"));
     let unpacked = folder.join("unpacked");
@@ -215,7 +217,7 @@ fn lksctp_tools_own_tests_end_well() {
     let wrong = Mutex::new(Vec::new());
     let work = || {
         while let Some((name, program)) = next() {
-            let attempts = if AT_ONCE.contains(&name.as_str()) {
+            let attempts = if SYNCHRONOUS.contains(&name.as_str()) {
                 ATTEMPTS
             } else {
                 1

@@ -227,7 +227,7 @@ fn options_have_their_effects() {
     assert_eq!(text(&output), "effects\n");
 }
 
-/// Pointers that are nobody's, peers on the same machine, addresses and their ports, one's own end.
+/// Invalid pointers, peers on the same machine, addresses and their ports, the own end.
 #[test]
 fn arguments_are_taken_as_linux_takes_them() {
     let folder = tempfile::tempdir().expect("a directory");

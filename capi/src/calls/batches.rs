@@ -10,8 +10,8 @@ use crate::next::next;
 use crate::{memory, system};
 
 /// Whether no process can have so many messages there.
-fn is_out_of_reach(messages: *const mmsghdr, count: u32) -> bool {
-    count > 0 && memory::is_nobodys(messages, count as usize * size_of::<mmsghdr>())
+fn are_out_of_reach(messages: *const mmsghdr, count: u32) -> bool {
+    count > 0 && memory::is_out_of_reach(messages, count as usize * size_of::<mmsghdr>())
 }
 
 /// # Safety
@@ -28,7 +28,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
         // SAFETY: as the caller promises.
         return unsafe { next(fd, messages, count, flags) };
     }
-    if is_out_of_reach(messages, count) {
+    if are_out_of_reach(messages, count) {
         return system::answer(Err(libc::EFAULT)) as c_int;
     }
     for place in 0..count {
@@ -61,7 +61,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         // SAFETY: as the caller promises.
         return unsafe { next(fd, messages, count, flags, timeout) };
     }
-    if is_out_of_reach(messages, count) {
+    if are_out_of_reach(messages, count) {
         return system::answer(Err(libc::EFAULT)) as c_int;
     }
     let one_by_one = flags & !libc::MSG_WAITFORONE;

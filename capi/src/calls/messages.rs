@@ -17,7 +17,7 @@ fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
     if count > send::MOST_PARTS {
         return Err(libc::EMSGSIZE);
     }
-    match count > 0 && memory::is_nobodys(parts, count * size_of::<iovec>()) {
+    match count > 0 && memory::is_out_of_reach(parts, count * size_of::<iovec>()) {
         true => Err(libc::EFAULT),
         false => Ok(()),
     }
@@ -66,7 +66,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
         // SAFETY: as the caller promises.
         return unsafe { next(fd, message, flags) };
     };
-    if memory::is_nobodys(message, size_of::<msghdr>()) {
+    if memory::is_out_of_reach(message, size_of::<msghdr>()) {
         return system::answer(Err(libc::EFAULT));
     }
     // SAFETY: as the caller promises.
@@ -116,7 +116,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
         }
         return length;
     }
-    if memory::is_nobodys(message, size_of::<msghdr>()) {
+    if memory::is_out_of_reach(message, size_of::<msghdr>()) {
         return system::answer(Err(libc::EFAULT));
     }
     // SAFETY: as the caller promises.

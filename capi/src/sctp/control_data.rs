@@ -152,8 +152,8 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
             let (to, _) = crate::address::read(message.msg_name, message.msg_namelen as usize)?;
             how.to.push(to);
         }
-        let (control, room) = (message.msg_control, message.msg_controllen as usize);
-        if room > 0 && memory::is_nobodys(control, room) {
+        let (control, room) = (message.msg_control, message.msg_controllen);
+        if room > 0 && memory::is_out_of_reach(control, room) {
             return Err(libc::EFAULT);
         }
         let mut at = libc::CMSG_FIRSTHDR(message);
@@ -284,8 +284,8 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         }
         return Ok(());
     }
-    // What finds no place there is told by MSG_CTRUNC.
-    let room = match memory::is_nobodys(message.msg_control, room) {
+    // MSG_CTRUNC reports data that finds no place there.
+    let room = match memory::is_out_of_reach(message.msg_control, room) {
         true => 0,
         false => room,
     };

@@ -24,8 +24,8 @@ const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
 
-/// The most bytes that are read of what a program gives with `getsockopt`.
-const MOST_READ: usize = 1 << 20;
+/// The most bytes that are read of the buffer of `getsockopt`.
+const MAX_READ: usize = 1 << 20;
 
 /// Whether options of that level are the socket's: those of IPv6 are not one of IPv4's.
 fn has_level(fd: c_int, level: c_int) -> bool {
@@ -128,11 +128,11 @@ pub unsafe fn get_option(
     let room = unsafe { memory::read(length.cast(), size_of::<socklen_t>()) }?;
     let room = room.try_into().map_or(0, c_int::from_ne_bytes);
     let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
-    // Of the socket's own nothing is read, and of no other so much.
+    // Options of the socket itself read nothing of it.
     let given = &match level {
-        libc::SOL_SOCKET => vec![0; room.min(MOST_READ)],
+        libc::SOL_SOCKET => vec![0; room.min(MAX_READ)],
         // SAFETY: as the caller promises.
-        _ => unsafe { memory::read(value, room.min(MOST_READ)) }?,
+        _ => unsafe { memory::read(value, room.min(MAX_READ)) }?,
     };
     let domain = if is_v6(fd) {
         libc::AF_INET6

@@ -112,7 +112,7 @@ pub enum ChannelEvent {
 
 /// What an event holds beside its payload, about, bytes.
 const EVENT: usize = 64;
-/// What is kept of a channel that ended until that is polled, beside its names, about, bytes.
+/// Memory of a channel that ended until the end is polled, without its names, about, bytes.
 const GONE: usize = 128;
 
 impl ChannelEvent {
@@ -169,15 +169,15 @@ pub struct Channels {
     streams: Option<u16>,
     ended: bool,
     table: BTreeMap<u16, Channel>,
-    /// What was asked of channels that ended, until their end is polled.
+    /// The options of channels that ended, until their end is polled.
     gone: BTreeMap<ChannelId, Gone>,
     /// How many channels each stream carried before.
     turns: BTreeMap<u16, u32>,
     /// Streams that cannot be used again, since they were closed without a reset.
     spent: BTreeSet<u16>,
-    /// Streams that are reset since what the peer opened there was refused.
+    /// Streams that are reset because a channel of the peer was refused there.
     refused: Refusals,
-    /// Bytes of the peer's labels and protocols, also of channels that ended and whose end was not polled.
+    /// Bytes of the peer's labels and protocols, also of channels whose end was not polled.
     names: usize,
     /// Bytes of large messages of which the association has not sent all, with what it has sent of them.
     large: usize,
@@ -227,12 +227,12 @@ impl Channels {
         Some(event)
     }
 
-    /// The next event, of which [`Channels::forget_polled`] is to be called once the user has polled it.
+    /// The next event. [`Channels::forget_polled`] is to be called when the user has polled it.
     pub(crate) fn take_event(&mut self) -> Option<ChannelEvent> {
         self.events.pop_front()
     }
 
-    /// The user polled this event: nothing is kept of a channel whose end it tells.
+    /// The user polled this event: nothing is kept of a channel that it reports as closed.
     pub(crate) fn forget_polled(&mut self, event: &ChannelEvent) {
         if let ChannelEvent::Closed(id) = event
             && let Some(gone) = self.gone.remove(id)
@@ -308,7 +308,7 @@ impl Channels {
         self.table.get_mut(&id.stream).filter(|it| it.id == id)
     }
 
-    /// What was asked of the channel, by either end; `None` once [`ChannelEvent::Closed`] was polled.
+    /// The options that either end asked for; `None` once [`ChannelEvent::Closed`] was polled.
     pub fn options(&self, id: ChannelId) -> Option<&ChannelOptions> {
         let open = self.get(id).map(|channel| &channel.options);
         open.or_else(|| self.gone.get(&id).map(|gone| &gone.options))
@@ -443,7 +443,8 @@ impl Channels {
         }
     }
 
-    /// The peer opens something on the stream. Where it has reset its half, it has carried out our reset, too, though its answer was lost.
+    /// The peer opens a channel on the stream. If it has reset its half, it has carried out our reset,
+    /// too, though its answer was lost.
     fn begin_again(&mut self, stream: u16) {
         let again = |channel: &Channel| channel.reset_in && channel.reset_asked;
         if self.table.get(&stream).is_some_and(again) {
@@ -541,8 +542,8 @@ impl Channels {
         self.table.keys().copied().collect()
     }
 
-    /// The peer reset all its streams: those that have channels, or whose DATA_CHANNEL_OPEN was refused, of which that was not told before.
-    /// A request of a few bytes costs as much once for each.
+    /// The peer reset all its streams: those that have channels, or whose DATA_CHANNEL_OPEN was
+    /// refused, and that were not reset before. A request of a few bytes costs as much once for each.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
         let streams = std::mem::take(&mut self.ready.unreset);
         streams.into_iter().chain(self.refused.unreset()).collect()

@@ -253,7 +253,7 @@ impl Connection {
         self.drive(now);
     }
 
-    /// The channels, to ask what they are. What was asked of one is answered until its end is polled.
+    /// The channels, with the options of each until its end is polled.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }

@@ -250,7 +250,8 @@ async fn whoever_waits_hears_of_the_end() {
     assert!(peer.open(ChannelOptions::new("")).is_err());
 }
 
-/// What was asked of a channel is known also where it ended before anybody took it: by the end of the connection, or by its opener.
+/// The options of a channel are known also if it ended before it was taken: by the end of the
+/// connection, or by its opener.
 #[tokio::test]
 async fn a_channel_that_ended_before_it_was_taken() {
     for whole in [true, false] {

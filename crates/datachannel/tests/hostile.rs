@@ -141,7 +141,7 @@ fn dcep_where_it_does_not_belong() {
     channels.pump(0, &mut sink);
     let answers = sink.taken.iter().filter(|it| it.payload[..] == [2]);
     assert_eq!(answers.map(|it| it.stream).collect::<Vec<_>>(), [0]);
-    // What was opened twice is closed, and what is no stream of the peer's is reset (RFC 8832 §6): each once.
+    // A channel that was opened twice is closed, and a stream of the other parity reset (RFC 8832 §6).
     sink.resets.sort_unstable();
     assert_eq!(sink.resets, [0, 3, 999]);
     let found = events(&mut channels);

@@ -69,8 +69,8 @@ fn channels_from_either_side() {
     }
 }
 
-/// RFC 8832 §6: a DATA_CHANNEL_OPEN that is refused draws a reset of its stream, by which the opener hears of it. The stream can be used
-/// once more.
+/// RFC 8832 §6: a DATA_CHANNEL_OPEN that is refused draws a reset of its stream, by which the opener
+/// hears of it. The stream can be used again.
 #[test]
 fn a_refused_channel_is_closed_at_its_opener() {
     let few = Config::default().with(|it| it.max_channels = 2);

@@ -246,8 +246,8 @@ settings! {
         auth_keys: SharedKeys = SharedKeys::default();
         /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
         encapsulation: usize = 0;
-        /// DTLS is the lower layer, which has no addresses: INIT has no Supported Address Types, as RFC 8261 §6.1 requires. Some
-        /// peers (pion) discard an INIT with it.
+        /// DTLS is the lower layer, which has no addresses: INIT has no Supported Address Types, as
+        /// RFC 8261 §6.1 requires. Some peers (pion) discard an INIT with that parameter.
         over_dtls: bool = false;
         /// How late timeouts may be told of, nanoseconds. Packets that are spread over the round trip catch up on so much (RFC 9002 §7.7), or a timer
         /// of 1 ms would let one go each millisecond. 0: none, as in a simulator.

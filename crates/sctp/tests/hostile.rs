@@ -328,7 +328,7 @@ fn nobody_answers_a_broadcast() {
 }
 
 #[test]
-fn a_wrong_checksum_or_port_is_nobodys_packet() {
+fn a_wrong_checksum_or_port_is_out_of_reach_packet() {
     let mut world = World::new(Config::default());
     let good = packet(A, 0, &[&init(Parameters::empty())]);
     let mut bad = good.to_vec();

@@ -95,14 +95,15 @@ pub enum Request {
         /// It would wait.
         wait: bool,
     },
-    /// `shutdown` of a one-to-one socket: of what it reads, of what it writes.
+    /// `shutdown` of a one-to-one socket.
     ShutDown {
         /// SHUT_RD, SHUT_RDWR.
         reading: bool,
         /// SHUT_WR, SHUT_RDWR.
         writing: bool,
     },
-    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] once it is over where the peer is on this machine, and at once elsewhere.
+    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] once it is over, if the peer is
+    /// on this machine, else at once.
     Ended(u32),
     /// A program found the end of its descriptor: [`Answer::Done`] where the peer has shut the association down; else the `errno` that `recv` gives.
     End,

@@ -194,7 +194,7 @@ impl Options {
         Ok(())
     }
 
-    /// The delay of SACKs is told by two options, which say the same.
+    /// Two options have the delay of SACKs, and one value.
     fn share_delay(&mut self, option: i32, given: &[u8]) -> Result<(), i32> {
         let [mut paths, mut sacks] =
             [PEER_ADDR_PARAMS, DELAYED_SACK].map(|it| self.value(IPPROTO_SCTP, it));

@@ -1,7 +1,9 @@
-//! A DATA_CHANNEL_OPEN that is refused or malformed: the stream is reset, which tells the peer that its channel failed (RFC 8832 §6).
+//! A DATA_CHANNEL_OPEN that is refused or malformed: the stream is reset, by which the peer learns
+//! that its channel failed (RFC 8832 §6).
 //!
-//! A stream without a channel is held here until both ends have reset it: as long as it is, nothing is opened on it. There is at most one
-//! entry of a few bytes for each stream, and at most one reset of it under way, however many messages the peer sends.
+//! A stream without a channel is kept here until both ends have reset it. Until then nothing is
+//! opened on it. There is at most one entry of a few bytes for each stream, and at most one reset of
+//! it under way, however many messages the peer sends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +65,7 @@ impl Refusals {
         self.change(stream, |resets| resets.out = resets.asked);
     }
 
-    /// The peer uses the stream again though its answer to our reset was lost: both ends have reset it.
+    /// The peer uses the stream again, though its answer to our reset was lost.
     pub(super) fn begin_again(&mut self, stream: u16) {
         if self.streams.get(&stream).is_some_and(|it| it.r#in) {
             self.handle_reset_done(stream);
@@ -81,8 +83,8 @@ impl Refusals {
 }
 
 impl Channels {
-    /// Refuses a DATA_CHANNEL_OPEN: the channel that the stream has is closed, and a stream without one is reset. No
-    /// DATA_CHANNEL_ACK is sent.
+    /// Refuses a DATA_CHANNEL_OPEN: the channel that the stream has is closed, and a stream without
+    /// one is reset. No DATA_CHANNEL_ACK is sent.
     pub(super) fn refuse(&mut self, stream: u16, reason: Discard) {
         self.discards.count(reason);
         match self.table.get_mut(&stream) {
@@ -96,7 +98,8 @@ impl Channels {
         }
     }
 
-    /// Asks the carrier for the resets of refused streams. One that it cannot reset is not held: the peer cannot be told.
+    /// Asks the carrier for the resets of refused streams. One that it cannot reset is not kept,
+    /// because the peer cannot learn of it.
     pub(super) fn reset_refused(&mut self, carrier: &mut impl Carrier) {
         if self.streams.is_none() {
             return;

@@ -20,7 +20,7 @@ const MESSAGE: usize = 64;
 /// What a channel holds that nobody has taken, about, bytes: its inbox, and what wakes who reads it.
 const INCOMING: usize = 320;
 
-/// What a channel that nobody has taken holds, about, bytes.
+/// Memory of a channel that was not taken, about, bytes.
 fn held_by(options: &ChannelOptions) -> usize {
     INCOMING + options.label.len() + options.protocol.len()
 }
@@ -56,7 +56,7 @@ pub(super) struct News {
 pub(super) struct State {
     pub(super) connection: Connection,
     pub(super) inboxes: BTreeMap<ChannelId, Inbox>,
-    /// Channels that the peer opened and nobody has taken, with what was asked of them: they may have ended.
+    /// Channels of the peer that were not taken, with their options: they may have ended.
     incoming: VecDeque<(ChannelId, ChannelOptions)>,
     unread: usize,
     connected: bool,

@@ -103,7 +103,7 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         if let (Ok(kept), Some(association)) = (kept, link.association()) {
             apply(&association, option, &kept)?;
         }
-        // It tells the delay of SACKs, too.
+        // It has the delay of SACKs, too.
         let sacks = link.options().value(IPPROTO_SCTP, DELAYED_SACK);
         if let (PEER_ADDR_PARAMS, Ok(sacks), Some(association)) =
             (option, sacks, link.association())

@@ -112,7 +112,7 @@ pub fn begin(
     Ok(link)
 }
 
-/// Whether an association with one of these addresses was peeled off the socket: there cannot be another.
+/// Whether an association with one of these addresses was peeled off the socket.
 fn is_peeled_off(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> bool {
     let port = socket.state().port;
     let all: Vec<_> = host.table().sockets.values().cloned().collect();

@@ -1,5 +1,7 @@
-//! Peers on this machine. With Linux, what goes over the loopback interface is dealt with before the call that sends it returns: a non-blocking
-//! `connect` gives EINPROGRESS, and the association is up; what SCTP_EOF ends is over. Programs rely on it, so that such calls wait here, and no longer than [`MOST`].
+//! Peers on this machine. Linux handles a packet over the loopback interface before the call returns
+//! that sends it: a non-blocking `connect` gives EINPROGRESS, and the association is up; an
+//! association is over after SCTP_EOF. Programs rely on it. Such calls therefore wait here, but no
+//! longer than [`MAX_WAIT`].
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,9 +10,9 @@ use super::bind::source;
 use super::socket::Socket;
 
 /// The longest wait, where the other end does not answer.
-const MOST: Duration = Duration::from_millis(100);
-/// What the socket that listens takes to be told of an association, once the other end has it.
-const TOLD: Duration = Duration::from_millis(1);
+const MAX_WAIT: Duration = Duration::from_millis(100);
+/// The time until a listening socket has an association that is up at the other end.
+const ANNOUNCED: Duration = Duration::from_millis(1);
 
 /// Between two looks at an association that is to end.
 const LOOK: Duration = Duration::from_micros(500);
@@ -22,8 +24,8 @@ fn is_here(address: IpAddr) -> bool {
 
 /// Waits until `done`, where the peer is on this machine.
 pub async fn settle<T>(peer: IpAddr, done: impl Future<Output = T>) {
-    if is_here(peer) && tokio::time::timeout(MOST, done).await.is_ok() {
-        tokio::time::sleep(TOLD).await;
+    if is_here(peer) && tokio::time::timeout(MAX_WAIT, done).await.is_ok() {
+        tokio::time::sleep(ANNOUNCED).await;
     }
 }
 

@@ -66,9 +66,9 @@ pub enum Phase {
 /// `shutdown` of a one-to-one socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shut {
-    /// What it reads.
+    /// Its messages in.
     pub reading: bool,
-    /// What it writes.
+    /// Its messages out.
     pub writing: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct State {
     pub phase: Phase,
     /// SO_ERROR.
     pub error: i32,
-    /// What the program has shut down.
+    /// The halves that the program has shut down.
     pub shut: Shut,
     /// How its one association ended: an `errno`, or 0 where that was shut down.
     pub ended: Option<i32>,
@@ -273,7 +273,7 @@ impl Socket {
         }
         let state = self.state();
         match state.ended {
-            // Only who was shut down by the peer, or reads no more, is told of the end.
+            // The end is read after a shutdown by the peer, and by a program that reads no more.
             None | Some(0) if state.shut.writing && !state.shut.reading => Err(libc::ENOTCONN),
             None | Some(0) => Ok(()),
             // The error itself was told before.

@@ -375,7 +375,8 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(out)
 }
 
-/// struct sctp_paddrparams was set: SCTP_DELAYED_SACK has its delay, and acknowledges each packet where that is disabled.
+/// struct sctp_paddrparams was set: SCTP_DELAYED_SACK gets its delay, and acknowledges each packet
+/// if that is disabled.
 pub fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
     let flags = word(given, 146);
     if flags & spp::DELAY[0] != 0 {

@@ -34,34 +34,34 @@ fn each_way_to_be_refused_draws_one_reset() {
         ("longer than it says", 5, with(|it| it.push(0))),
         ("no text", 5, with(|it| it[13] = 0xFF)),
     ];
-    for (what, stream, bytes) in bad {
+    for (case, stream, bytes) in bad {
         let (mut a, _) = pair();
         // As often as the peer likes, before and after this side could ask for the reset.
         for _ in 0..100 {
             a.channels.handle_message(stream, 50, bytes.clone());
         }
-        assert_eq!(resets(&mut a), [stream], "{what}");
+        assert_eq!(resets(&mut a), [stream], "{case}");
         for _ in 0..100 {
             a.channels.handle_message(stream, 50, bytes.clone());
         }
-        assert!(resets(&mut a).is_empty(), "{what}");
-        assert!(no_answer(&mut a), "{what}");
-        assert_eq!(a.events(), [], "{what}");
+        assert!(resets(&mut a).is_empty(), "{case}");
+        assert!(no_answer(&mut a), "{case}");
+        assert_eq!(a.events(), [], "{case}");
         let counted: u64 = a.channels.discards().iter().map(|(_, it)| it).sum();
-        assert_eq!(counted, 200, "{what}");
+        assert_eq!(counted, 200, "{case}");
         // Until both ends have reset it, nothing is opened there.
         a.channels.handle_reset_done(stream);
         a.channels.handle_message(5, 50, sound());
         let taken = a.events().len();
-        assert_eq!(taken, usize::from(stream != 5), "{what}");
+        assert_eq!(taken, usize::from(stream != 5), "{case}");
         a.channels.handle_reset(stream);
         a.channels.handle_message(7, 50, sound());
         a.channels.handle_message(5, 50, sound());
-        assert_eq!(a.events().len(), 2 - taken, "{what}");
+        assert_eq!(a.events().len(), 2 - taken, "{case}");
     }
 }
 
-/// Beyond the limit of channels; the opener hears of the failure, and a stream that failed carries a later channel.
+/// Beyond the limit of channels the opener hears of the failure. Its stream carries a later channel.
 #[test]
 fn the_opener_hears_that_its_channel_failed() {
     let (mut a, mut b) = pair();
@@ -110,7 +110,7 @@ fn a_channel_that_is_opened_twice_is_closed() {
     }
 }
 
-/// A peer without RE-CONFIG cannot be told; one that denies the reset is not asked again.
+/// A peer without RE-CONFIG cannot learn of it; one that denies the reset is not asked again.
 #[test]
 fn where_the_stream_cannot_be_reset() {
     let (mut a, _) = pair_without_resets();
