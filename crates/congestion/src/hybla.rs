@@ -76,6 +76,13 @@ impl<Base: Adjustable> Hybla<Base> {
             self.burst = power_of_two(self.rho) - 1.0;
         }
     }
+
+    /// A window far beyond the flight must not stay so. All in flight may be acknowledged when a mark is reported, or lost: the window
+    /// does not close.
+    fn find_flight(&mut self, flightsize: u64) {
+        let most = (flightsize as f64).max(self.base.least_ssthresh() as f64);
+        self.base.cap_cwnd(most);
+    }
 }
 
 impl<Base: Adjustable> CongestionControl for Hybla<Base> {
@@ -103,15 +110,13 @@ impl<Base: Adjustable> CongestionControl for Hybla<Base> {
     }
 
     fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
-        self.base.cap_cwnd(flightsize as f64);
+        self.find_flight(flightsize);
         self.base.on_ecn(now, flightsize);
     }
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         self.credit.clear();
-        // A window far beyond what is in flight must not stay so.
-        let most = (flightsize as f64).max(self.base.least_ssthresh() as f64);
-        self.base.cap_cwnd(most);
+        self.find_flight(flightsize);
         self.base.on_loss(now, cause, flightsize);
     }
 

@@ -94,11 +94,15 @@ impl Value for &'static Algorithm {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::Nanos;
+    use anabranch_transport::time::SECOND;
+
     use super::*;
     use crate::algorithm::{Base, Needs};
     use crate::sctp_newreno::{SctpNewReno, SctpParameters};
     use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
     use crate::tuning::Tuning;
+    use crate::{AckSample, CongestionControl, LossCause, RateSample};
 
     const CONFIG: TcpNewRenoConfig = TcpNewRenoConfig {
         segment: 1460,
@@ -135,6 +139,80 @@ mod tests {
                 let made = (algorithm.make)(base, &Tuning::default());
                 assert_eq!((made.name(), made.cwnd()), (algorithm.name, window));
                 assert!(!algorithm.about.is_empty());
+            }
+        }
+    }
+
+    /// One of many things that happen to a flow, with small flights, and none at all, among them.
+    fn happen(control: &mut dyn CongestionControl, now: Nanos, draw: &mut impl FnMut(u64) -> u64) {
+        let flight = [0, 1, draw(3_000), draw(100_000)][draw(4) as usize];
+        let acked = 1 + draw(20_000);
+        let cause = match draw(2) {
+            0 => LossCause::Timeout,
+            _ => LossCause::FastRetransmit,
+        };
+        match draw(8) {
+            0 => control.on_loss(now, cause, flight),
+            1 => control.on_ecn(now, flight),
+            2 => control.on_idle(now, draw(100) * SECOND, SECOND),
+            3 => control.on_mtu(500 + draw(9_000)),
+            4 => control.on_sent(now, acked, flight + acked),
+            _ => control.on_ack(&AckSample {
+                now,
+                bytes_acked: acked,
+                segments_acked: 1 + draw(3) as u32,
+                cumulative_advanced: draw(2) == 0,
+                flightsize_before: flight + acked,
+                flightsize_after: flight,
+                in_recovery: draw(4) == 0,
+                rtt: (draw(2) == 0).then(|| 1 + draw(SECOND)),
+                latest_rtt: (draw(2) == 0).then(|| 1 + draw(SECOND)),
+                srtt: (draw(4) > 0).then(|| 1 + draw(SECOND)),
+                rate: control.wants_rate_samples().then(|| RateSample {
+                    rate: draw(10_000) as f64,
+                    delivered: acked,
+                    total_delivered: acked,
+                    tx_in_flight: flight,
+                    newly_acked: acked,
+                    ..RateSample::default()
+                }),
+                ..AckSample::default()
+            }),
+        }
+    }
+
+    /// A sender whose window or pace is 0 would never send again.
+    #[test]
+    fn no_window_and_no_pace_ever_closes() {
+        for protocol in [Protocol::Sctp, Protocol::Tcp] {
+            let fits = |known: &&&Algorithm| known.only.is_none_or(|only| only == protocol);
+            for (algorithm, seed) in KINDS
+                .iter()
+                .filter(fits)
+                .flat_map(|it| (0..200).map(move |seed| (it, seed)))
+            {
+                let base: Base = match protocol {
+                    Protocol::Sctp => Box::new(SctpNewReno::new(SctpParameters::default())),
+                    Protocol::Tcp => Box::new(TcpNewReno::new(CONFIG)),
+                };
+                let mut control = (algorithm.make)(base, &Tuning::default());
+                let mut state: u64 = seed ^ 0x9E37_79B9_7F4A_7C15;
+                let mut draw = |below: u64| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
+                    (state >> 33) % below
+                };
+                for step in 1..200 {
+                    happen(&mut *control, step * SECOND / 10, &mut draw);
+                    let (name, cwnd, rate) =
+                        (algorithm.name, control.cwnd(), control.pacing_rate());
+                    assert!(cwnd > 0, "{name}: no window, seed {seed}, step {step}");
+                    assert!(
+                        rate.is_none_or(|it| it > 0.0),
+                        "{name}: no pace, seed {seed}, step {step}"
+                    );
+                }
             }
         }
     }
