@@ -51,6 +51,11 @@ impl Pacer {
         now >= self.opens
     }
 
+    /// The time from which on a packet may go.
+    pub fn opens(&self) -> Nanos {
+        self.opens
+    }
+
     /// A packet of `bytes`, as `control` counts them, went at `now`.
     #[inline]
     pub fn on_sent(

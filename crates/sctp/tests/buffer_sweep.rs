@@ -4,6 +4,8 @@
 //! The numbers of ns-2.35 (Debian's `ns2`, its SCTP with four missing reports) are packets per second over the 399.5 s
 //! that follow the start: one run where nothing is lost, since nothing is random then, else the mean of several.
 
+use crate::common::moves;
+
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
@@ -243,6 +245,11 @@ impl World {
                 if timers[end] == Some(next) {
                     self.ends[end].handle_timeout(self.now);
                     self.drain(end);
+                    if let Some(before) = moves::due_again(&self.ends[end], self.now) {
+                        self.ends[end].handle_timeout(self.now);
+                        self.drain(end);
+                        moves::check(&self.ends[end], self.now, &before);
+                    }
                 }
             }
         }

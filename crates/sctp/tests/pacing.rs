@@ -47,3 +47,32 @@ fn a_window_is_spread_over_the_round_trip() {
     assert!(spread[0] > 1_800_000, "{}", spread[0]);
     assert!(spread[spread.len() / 2] < 26 * MILLISECOND, "{spread:?}");
 }
+
+/// A packet closes the window, and the next one is further away than the retransmission timeout. The probe of the closed window waits for
+/// its turn; a timer that is due before would be due for ever, which the world looks at.
+#[test]
+fn a_closed_window_is_probed_at_the_pace() {
+    let config = Config::default().with(|it| {
+        it.pacing = Some(0.002);
+        it.receive_buffer = 1_500;
+    });
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    for _ in 0..10 {
+        world.send(A, a, 0, vec![7; 1_400]);
+    }
+    world.run_for(SECOND);
+    let mut read = world.receive_all(Z, z).len();
+    // The second packet goes at once, and the third one and all others 1,412 / (0.002 x 4,404) round trips later, which are 3.2 s.
+    while read < 10 {
+        world.forget();
+        world.run_for(2 * SECOND);
+        let data = world
+            .shots
+            .iter()
+            .filter(|it| it.from == A && it.chunks.contains("DATA"));
+        assert!(data.count() <= 1, "{:#?}", world.story);
+        read += world.receive_all(Z, z).len();
+        assert!(world.now < 100 * SECOND, "{read}");
+    }
+}

@@ -221,6 +221,52 @@ fn transfer(seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// The play of a seed in which users read seldom: windows close, are probed and open again, under all congestion controls, with pacing
+/// and without. What is sent finds no room now and then. In every other play much is lost, which slows some controls down until a
+/// packet is seconds away from the next one.
+fn away(seed: u64) -> Vec<u8> {
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed ^ 0xA3A7);
+    let mut draw = |below: u32| (random.next_u32() % below) as u8;
+    // Honest and without RSCTP; mostly a buffer of 3,000 bytes; no HEARTBEATs in every other one.
+    let choice = (draw(0x100) & 0xE3) | 0x08 | if draw(4) > 0 { 0x10 } else { 0 };
+    let extremes = if draw(2) == 0 { draw(0x100) & 0x7A } else { 0 };
+    // In one play of four the buffers hold one chunk.
+    let mut bytes = vec![choice, extremes | u8::from(draw(4) == 0)];
+    let often = 1 + draw(8);
+    let lossy = seed.is_multiple_of(2);
+    for _ in 0..120 {
+        for _ in 0..draw(3) {
+            let most = [1, 6, 6, 32][usize::from(draw(4))];
+            bytes.extend([13, draw(4), draw(most), draw(0x100)]);
+        }
+        for _ in 0..draw(8) {
+            bytes.push(if lossy && draw(3) == 0 { 7 } else { 0 });
+        }
+        match draw(12) {
+            0 => bytes.push(7),
+            1..=5 => bytes.extend([12, draw(4 * u32::from(often)), draw(0x100)]),
+            6..=7 => bytes.extend([12, draw(40), draw(0x100)]),
+            8..=9 => bytes.push(0x80 | 16),
+            10 => bytes.extend([0x80 | 13, draw(4), draw(3), draw(0x100)]),
+            _ => bytes.push(16),
+        }
+    }
+    // Every other one with `bbr`, the third of the controls.
+    let how = match draw(2) {
+        0 => draw(0x100),
+        _ => draw(0x80) & 0xF0 | 2,
+    };
+    let whether = [3, 4, 3, 4, 3, 4, 5, 6][usize::from(draw(8))];
+    bytes.extend([12, 0, 1, how, whether | 0x20]);
+    bytes
+}
+
+#[test]
+fn plays_of_users_who_read_seldom_end_well() {
+    let _turn = turn();
+    seeds::each(300, |seed| play::play(&away(seed), Some(held)));
+}
+
 /// The seeds of the fuzz target.
 #[test]
 fn plays_of_the_corpus_end_well() {

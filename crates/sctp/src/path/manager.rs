@@ -237,6 +237,11 @@ impl PathEntry {
         self.pacer.as_ref().is_none_or(|pacer| pacer.allows(now))
     }
 
+    /// From when on pacing lets another packet go; 0: it does not hold any back.
+    pub(crate) fn paced_from(&self) -> Nanos {
+        self.pacer.as_ref().map_or(0, |pacer| pacer.opens())
+    }
+
     /// (Re)starts T3-rtx with the RTO in force.
     pub(crate) fn start_t3(&mut self, now: Nanos) {
         self.t3_deadline = Some(now + self.rto.rto());

@@ -21,15 +21,26 @@ impl Sender {
         if self.queue.is_empty() || self.in_flight_for_window() > 0 {
             return t3;
         }
-        let path = paths.choose_for_new_data();
+        t3.into_iter()
+            .chain(self.window_probe_deadline(paths))
+            .min()
+    }
+
+    /// When a closed window is to be probed. It asks for all that [`Sender::wants_to_send`] asks for then, because a deadline at which
+    /// nothing may go would be due again at once.
+    fn window_probe_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let waits = self.profile.window_probe_waits
             && self.outstanding.first_marked().is_none()
-            && self.path_allows_new(path, paths)
             && !self.fits_peer_window(paths)
             && self.may_keep_more();
-        t3.into_iter()
-            .chain(waits.then(|| self.probe_from(path, paths)))
-            .min()
+        if !waits {
+            return None;
+        }
+        let ids = paths.iter().map(|(id, _)| id);
+        let allowed =
+            ids.filter(|&id| self.takes_new(id, paths) && self.path_allows_new(id, paths));
+        let from = |id| self.probe_from(id, paths).max(paths.get(id).paced_from());
+        allowed.map(from).min()
     }
 
     /// When pacing lets the next packet go, while there is something to send.

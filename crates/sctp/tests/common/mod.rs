@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod caller;
+pub mod moves;
 pub mod pair;
 pub mod random;
 pub mod rig;
@@ -344,9 +345,18 @@ impl World {
             if timeouts[host].is_some_and(|at| at <= next) {
                 self.endpoints[host].handle_timeout(self.now);
                 self.drain(host);
+                self.check_moves(host);
             }
         }
         true
+    }
+
+    fn check_moves(&mut self, host: usize) {
+        if let Some(before) = moves::due_again(&self.endpoints[host], self.now) {
+            self.endpoints[host].handle_timeout(self.now);
+            self.drain(host);
+            moves::check(&self.endpoints[host], self.now, &before);
+        }
     }
 
     fn arrive(&mut self, host: usize, path: Path, ecn: Ecn, bytes: Bytes) {

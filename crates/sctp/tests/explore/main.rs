@@ -9,6 +9,8 @@
 //! `MORE=2 cargo test --release -p anabranch-sctp --test explore -- --nocapture` goes two steps deeper everywhere.
 
 mod digest;
+#[path = "../common/moves.rs"]
+mod moves;
 mod search;
 mod verdict;
 mod world;

@@ -11,6 +11,8 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::packet::{Checksum, Packet};
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::moves;
+
 pub const A: usize = 0;
 pub const Z: usize = 1;
 pub const HOSTS: [usize; 2] = [A, Z];
@@ -258,6 +260,11 @@ impl World {
             {
                 self.ends[host].handle_timeout(self.now);
                 self.drain(host);
+                if let Some(before) = moves::due_again(&self.ends[host], self.now) {
+                    self.ends[host].handle_timeout(self.now);
+                    self.drain(host);
+                    moves::check(&self.ends[host], self.now, &before);
+                }
             }
         }
     }

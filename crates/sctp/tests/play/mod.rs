@@ -7,9 +7,12 @@
 //! given; and in the end all is silent.
 
 mod concurrent;
+mod controls;
 mod extensions;
 mod insider;
 mod ledger;
+#[path = "../common/moves.rs"]
+mod moves;
 mod recoveries;
 mod stranger;
 mod users;
@@ -207,6 +210,7 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
             extensions::set(it, extremes);
         }
         concurrent::set(it, tail);
+        controls::set(it, tail);
         recoveries::set(it, tail);
     })
 }
@@ -381,8 +385,17 @@ impl Play<'_> {
         }
     }
 
-    /// Time passes; timers run when they are due.
+    /// Time passes; timers run when they are due. Nothing arrives meanwhile, so that nothing is sent again without a timeout, but once.
     fn pass(&mut self, span: Nanos) {
+        let before = [A, Z].map(|host| watch::Sending::all(&self.endpoints[host]));
+        self.pass_quietly(span);
+        for host in [A, Z] {
+            let after = watch::Sending::all(&self.endpoints[host]);
+            watch::Sending::check(&before[host], &after);
+        }
+    }
+
+    fn pass_quietly(&mut self, span: Nanos) {
         let until = self.now.saturating_add(span);
         let mut steps = 0;
         loop {
@@ -398,6 +411,12 @@ impl Play<'_> {
                     self.endpoints[host].handle_timeout(self.now);
                     self.drain(host);
                     self.meter.check("a timer");
+                    if let Some(before) = moves::due_again(&self.endpoints[host], self.now) {
+                        self.meter.begin_timer();
+                        self.endpoints[host].handle_timeout(self.now);
+                        self.drain(host);
+                        moves::check(&self.endpoints[host], self.now, &before);
+                    }
                 }
             }
             steps = if moved { 0 } else { steps + 1 };

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{ZeroChecksum, work};
+use anabranch_sctp::{AssociationId, Endpoint, ZeroChecksum, work};
 use anabranch_transport::Transport;
 use anabranch_transport::time::SECOND;
 use anabranch_wire::checksum;
@@ -188,6 +188,52 @@ impl Meter {
         self.taken += work::take();
         let Self { taken, allowed, .. } = self;
         assert!(taken <= allowed, "{what}: {taken} steps of {allowed}");
+    }
+}
+
+/// What an association has sent again, and why.
+pub(super) struct Sending {
+    id: AssociationId,
+    again: u64,
+    timeouts: u64,
+    /// All that was sent: more cannot be outstanding.
+    sent: u64,
+    acknowledged: u64,
+}
+
+impl Sending {
+    /// That of each association.
+    pub(super) fn all(endpoint: &Endpoint) -> Vec<Self> {
+        let of = |id| {
+            let association = endpoint.association(id)?;
+            let stats = association.stats().sender;
+            Some(Self {
+                id,
+                again: stats.chunks_retransmitted,
+                timeouts: stats.timeouts,
+                sent: stats.chunks_sent,
+                acknowledged: stats
+                    .chunks_sent
+                    .saturating_sub(association.outstanding_chunks() as u64),
+            })
+        };
+        endpoint.associations().filter_map(of).collect()
+    }
+
+    /// Checks what was done between the two, in which time nothing arrived.
+    pub(super) fn check(before: &[Self], after: &[Self]) {
+        for late in after {
+            let Some(early) = before.iter().find(|it| it.id == late.id) else {
+                continue;
+            };
+            let outstanding = late.sent.saturating_sub(early.acknowledged);
+            let again = late.again.saturating_sub(early.again);
+            let reasons = 2 + late.timeouts.saturating_sub(early.timeouts);
+            assert!(
+                again <= reasons * outstanding,
+                "{again} chunks sent again of {outstanding}, while nothing arrived"
+            );
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use anabranch_wire::packet::{COMMON_HEADER, Chunks};
 use bytes::{Bytes, BytesMut};
 
 use super::Random;
-use crate::common::{A, Z};
+use crate::common::{A, Z, moves};
 
 /// Headers around a packet: IPv4, and UDP.
 const IP: usize = 20;
@@ -300,6 +300,7 @@ impl Wire {
     /// What was due is done, and due no more.
     fn run_timers(&mut self, host: usize) {
         let now = self.time(host);
+        let mut before: Option<String> = None;
         for turn in 0.. {
             self.allowed += STEPS_PER_CALL;
             self.endpoints[host].handle_timeout(now);
@@ -308,6 +309,10 @@ impl Wire {
             if due.is_none_or(|at| at > now) {
                 break;
             }
+            if let Some(before) = &before {
+                moves::check(&self.endpoints[host], now, before);
+            }
+            before = moves::due_again(&self.endpoints[host], now);
             assert!(turn < 2, "host {host} is due at {due:?}, and it is {now}");
         }
     }
