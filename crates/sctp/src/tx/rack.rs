@@ -11,6 +11,7 @@ use anabranch_wire::Tsn;
 use super::Sender;
 use super::ack::PathAck;
 use super::outstanding::ChunkState;
+use super::watch::ProbeDue;
 use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
 
 impl Sender {
@@ -247,13 +248,20 @@ impl Sender {
         if due.is_some() {
             self.outstanding.look_no_more();
         }
-        due
+        due.map(|it| it.path)
     }
 
     /// Where a probe is due.
     #[cold]
     pub(super) fn probe_due(&self) -> Option<PathId> {
-        self.watch.as_ref()?.due
+        Some(self.watch.as_ref()?.due?.path)
+    }
+
+    /// The path that a probe asks by sending chunk `tsn` again.
+    #[cold]
+    pub(super) fn probed_by(&self, tsn: Tsn) -> Option<PathId> {
+        let due = self.watch.as_ref()?.due?;
+        (due.repeats == Some(tsn)).then_some(due.path)
     }
 
     /// The timers of RACK-TLP on all paths, beside T3-rtx.
@@ -304,10 +312,12 @@ impl Sender {
             && self.takes_new(id, paths)
             && self.fits_peer_window(paths)
             && paths.get(id).is_verified();
+        let mut repeats = None;
         if !takes_new {
             let Some(last) = self.last_in_flight_on(id) else {
                 return;
             };
+            repeats = Some(last);
             self.set_no_loss(true);
             self.mark(last, false, paths);
             self.set_no_loss(false);
@@ -317,7 +327,7 @@ impl Sender {
         // One that is due on another path gives way: its data has T3-rtx.
         self.forget_probe();
         if let Some(watch) = &mut self.watch {
-            watch.due = Some(id);
+            watch.due = Some(ProbeDue { path: id, repeats });
             self.outstanding.look_closer();
         }
     }

@@ -27,8 +27,12 @@ pub enum T3Outcome {
 }
 
 impl Sender {
-    /// Where a marked chunk goes.
+    /// Where a marked chunk goes. A tail loss probe asks its own path, whatever goes elsewhere when it is lost: each path would take over
+    /// from the other otherwise, and T3-rtx would start anew each time and never expire.
     pub(super) fn retransmission_path(&self, tsn: Tsn, paths: &Paths) -> Option<PathId> {
+        if let Some(path) = self.watch.as_ref().and_then(|_| self.probed_by(tsn)) {
+            return Some(path);
+        }
         let chunk = self.outstanding.get(tsn)?;
         let timed_out = chunk.state == ChunkState::Marked { timed_out: true };
         Some(paths.choose_for_retransmission(chunk.path, timed_out))

@@ -14,6 +14,14 @@ use super::undo::Undo;
 use crate::config::Config;
 use crate::path::{PathId, Paths, Sending};
 
+/// A tail loss probe that is to go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeDue {
+    pub path: PathId,
+    /// The chunk that it repeats; otherwise it is new data.
+    pub repeats: Option<Tsn>,
+}
+
 /// What is kept of that beside what is kept of each path.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -23,8 +31,8 @@ pub(super) struct Watch {
     pub probes: bool,
     /// The longest that the peer may delay a SACK.
     pub most_delay: Nanos,
-    /// A probe is to go on this path.
-    pub due: Option<PathId>,
+    /// A probe that is to go.
+    pub due: Option<ProbeDue>,
     /// TSNs that the SACK at hand reports as duplicates.
     pub duplicates: Vec<Tsn>,
     /// A chunk is marked to be sent again without being taken for lost.
