@@ -1,5 +1,6 @@
 //! What is known of each destination address: RTO, MTU, congestion state, and which one to use.
 
+mod black_hole;
 mod disowned;
 mod entries;
 mod heartbeat;
@@ -18,7 +19,7 @@ mod switching;
 
 pub(crate) use heartbeat::{Answered, Heartbeat, Role};
 pub use manager::{PathEntry, PathId, Paths};
-pub(crate) use pmtu::Discovery;
+pub(crate) use pmtu::{Answered as ProbeAnswered, Discovery, ProbeSize};
 pub(crate) use rack::{PathRack, Sending};
 pub(crate) use reduction::Reduction;
 pub(crate) use retransmission::Losses;

@@ -10,6 +10,7 @@ mod burst;
 mod cmt;
 mod common_data;
 mod common_sack;
+mod compared;
 mod course;
 mod deadlines;
 mod ecn;

@@ -324,13 +324,15 @@ impl Association {
         if usize::from(path.0) >= self.paths.len() {
             return false;
         }
-        let Some(sent) = self.on_pmtu_answer(now, path, nonce) else {
+        let Some(answered) = self.on_pmtu_answer(now, path, nonce) else {
             return false;
         };
         self.error_count = 0;
-        let rtt = now.saturating_sub(sent);
-        let entry = self.paths.get_mut(path);
-        entry.measure_rtt(now, path, rtt, &mut self.trace);
+        if let Some(sent) = answered.measures {
+            let rtt = now.saturating_sub(sent);
+            let entry = self.paths.get_mut(path);
+            entry.measure_rtt(now, path, rtt, &mut self.trace);
+        }
         self.revive_path(now, path);
         true
     }

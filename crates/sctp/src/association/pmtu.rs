@@ -9,7 +9,8 @@ use bytes::BytesMut;
 
 use super::Association;
 use super::heartbeat::own_info;
-use crate::path::{PathEntry, PathId, PathState, mtu};
+use crate::path::{PathEntry, PathId, PathState, ProbeAnswered, ProbeSize, mtu};
+use crate::tx::Sender;
 
 /// What was sent so often and is still not acknowledged may have vanished in a black hole.
 const SENT_IN_VAIN: u32 = 3;
@@ -55,30 +56,43 @@ impl Association {
     }
 
     pub(crate) fn handle_pmtu_timeout(&mut self, now: Nanos) {
-        for (_, entry) in self.paths.iter_mut() {
-            let troubled = !answers(entry);
-            if let Some(discovery) = &mut entry.discovery {
-                discovery.handle_timeout(now, troubled);
+        for path in self.path_ids() {
+            let entry = self.paths.get_mut(path);
+            let (troubled, comparable) = (!answers(entry), is_comparable(entry));
+            let losses = entry.losses.share(entry.carried.chunks);
+            let Some(discovery) = &mut entry.discovery else {
+                continue;
+            };
+            discovery.handle_timeout(now, troubled, losses);
+            let arrived = self.tx.any_arrived(discovery.compared_data());
+            if arrived || !comparable {
+                discovery.arrives();
+            }
+            if discovery.compare(now) {
+                self.leave_black_hole(now, path);
             }
         }
     }
 
     /// A path that must be probed, and the size of the packet with its IP header.
-    pub(crate) fn pmtu_probe_due(&self, now: Nanos) -> Option<(PathId, usize)> {
+    pub(crate) fn pmtu_probe_due(&self, now: Nanos) -> Option<(PathId, ProbeSize)> {
         if !self.state.probes_paths() {
             return None;
         }
         self.paths
             .iter()
-            .filter(|(_, entry)| answers(entry))
-            .find_map(|(path, entry)| Some((path, entry.discovery.as_ref()?.due(now)?)))
+            .filter(|(_, entry)| is_comparable(entry))
+            .find_map(|(path, entry)| {
+                let discovery = entry.discovery.as_ref()?;
+                Some((path, discovery.due(now, answers(entry))?))
+            })
     }
 
     /// A probe: HEARTBEAT, and PAD up to the size (RFC 8899 §6.2.1). It is no error of the path if it is lost.
     pub(crate) fn write_pmtu_probe(
         &mut self,
         now: Nanos,
-        (path, size): (PathId, usize),
+        (path, size): (PathId, ProbeSize),
         out: &mut BytesMut,
     ) -> Transmit {
         self.forget_probes();
@@ -86,7 +100,10 @@ impl Association {
         let header = self.header_to_peer();
         let encapsulation = self.config.encapsulation;
         let entry = self.paths.get_mut(path);
-        let limit = mtu::max_packet(size, entry.path.remote, encapsulation);
+        let limit = match size {
+            ProbeSize::Bytes(size) => mtu::max_packet(size, entry.path.remote, encapsulation),
+            ProbeSize::Least => entry.max_packet,
+        };
         let rto = entry.rto.rto();
         if let Some(discovery) = &mut entry.discovery {
             discovery.sent(now, nonce, size, rto);
@@ -96,39 +113,100 @@ impl Association {
         let mut packet = PacketBuilder::new(out, header, limit - signature);
         // The smallest probe is larger than the two.
         let _ = packet.push(&Heartbeat { info });
-        let _ = packet.push(&Pad::of_size(packet.room()));
+        if size != ProbeSize::Least {
+            let _ = packet.push(&Pad::of_size(packet.room()));
+        }
         let len = self.seal(packet, self.sums.wanted(false));
-        debug_assert_eq!(len, limit, "the probe has its size");
+        debug_assert!(
+            size == ProbeSize::Least || len == limit,
+            "the probe has its size"
+        );
         self.control.seldom().pmtu_probes += 1;
         self.transmit(path, len)
     }
 
-    /// An answer to a probe, if it is one: the path carries packets of that size. When it was sent.
-    pub(crate) fn on_pmtu_answer(&mut self, now: Nanos, path: PathId, nonce: u64) -> Option<Nanos> {
+    /// An answer to a probe, if it is one: the path carries packets of that size.
+    pub(crate) fn on_pmtu_answer(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        nonce: u64,
+    ) -> Option<ProbeAnswered> {
+        self.forget_probes();
         let entry = self.paths.get_mut(path);
         let discovery = entry.discovery.as_mut()?;
         let before = discovery.pmtu();
-        let sent = discovery.answered(now, nonce)?;
+        let answered = discovery.answered(now, nonce)?;
         let after = discovery.pmtu();
         if after != before {
             entry.set_mtu(&self.config, after);
         }
-        Some(sent)
+        Some(answered)
     }
 
-    /// T3-rtx of `path` expired, and what it waits for had been sent `times_sent` times: large packets may vanish there
-    /// (RFC 8899 §4.3).
-    pub(crate) fn look_for_black_hole(&mut self, now: Nanos, path: PathId, times_sent: u32) {
+    /// Data has timed out on `path`, or was sent again and again in vain: large packets may vanish there (RFC 8899 §4.3).
+    pub(crate) fn look_for_black_hole(&mut self, now: Nanos, path: PathId) {
+        self.forget_probes();
+        let reserved = self.paths.reserved();
         let entry = self.paths.get_mut(path);
+        let (remote, rto, most) = (
+            entry.path.remote,
+            entry.rto.measured(),
+            entry.max_user_data(),
+        );
+        let outstanding = entry.flightsize + entry.marked_bytes;
+        let encapsulation = self.config.encapsulation;
         let Some(discovery) = &mut entry.discovery else {
             return;
         };
-        let in_vain = times_sent >= SENT_IN_VAIN;
-        if discovery.timed_out(now, entry.error_count, in_vain) {
+        if self.tx.any_arrived(discovery.compared_data()) {
+            discovery.arrives();
+        }
+        let Some(lower) = discovery.lower() else {
+            return;
+        };
+        let limit = mtu::max_packet(lower, remote, encapsulation);
+        let fits = mtu::max_user_data(mtu::less_reserved(limit, reserved));
+        // So little went in small packets, whatever other chunks went with it, and their loss has nothing to do with their size.
+        if 2 * outstanding <= fits as u64 {
+            return;
+        }
+        let earliest = entry.earliest;
+        let data = || self.tx.unacknowledged_on(path, earliest, fits + 1..=most);
+        if discovery.timed_out(now, rto, data) {
+            self.leave_black_hole(now, path);
+        }
+    }
+
+    /// Packets on `path` are smaller from now on, because larger ones vanish. What was in flight and is larger goes again, for IP to
+    /// fragment; and the new size is looked at in the same way.
+    fn leave_black_hole(&mut self, now: Nanos, path: PathId) {
+        let entry = self.paths.get_mut(path);
+        if let Some(discovery) = &entry.discovery {
             let mtu = discovery.pmtu();
             entry.set_mtu(&self.config, mtu);
         }
+        if let Some(tx) = self.tx.get_mut() {
+            tx.mark_oversize(path, &mut self.paths);
+        }
+        self.look_for_black_hole(now, path);
     }
+
+    /// Losses were found: what was sent so often that it may have vanished in a black hole, though T3-rtx has not expired.
+    pub(crate) fn look_for_what_is_in_vain(&mut self, now: Nanos) {
+        for path in self.path_ids() {
+            let discovers = self.paths.get(path).discovery.is_some();
+            let times = |tx: &Sender| tx.times_sent(path, &self.paths);
+            if discovers && self.tx.get().map_or(0, times) >= SENT_IN_VAIN {
+                self.look_for_black_hole(now, path);
+            }
+        }
+    }
+}
+
+/// Whether probes may go to the path though data was not answered there.
+fn is_comparable(entry: &PathEntry) -> bool {
+    entry.is_verified() && !entry.disowned
 }
 
 /// Whether the path is in order, so that a lost probe was lost for its size.

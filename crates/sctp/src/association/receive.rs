@@ -256,6 +256,9 @@ impl Association {
             discards.count(Discard::BadSack);
             return self.refuse_protocol("acknowledgement of data never sent");
         }
+        if outcome.fast_retransmitted > 0 {
+            self.look_for_what_is_in_vain(now);
+        }
         self.note_acknowledged(now, &outcome);
     }
 

@@ -113,6 +113,7 @@ impl Association {
         if self.data_deadline().is_some_and(|deadline| deadline <= now) {
             if let Some(tx) = self.tx.get_mut() {
                 tx.handle_timed(now, &mut self.paths, &mut self.trace);
+                self.look_for_what_is_in_vain(now);
             }
             self.handle_t3_timeout(now);
         }
@@ -219,8 +220,6 @@ impl Association {
             .map(|(path, _)| path)
             .collect();
         for path in due {
-            let tx = self.tx.get();
-            let times_sent = tx.map_or(0, |it| it.times_sent(path, &self.paths));
             let outcome = self
                 .tx
                 .handle_t3(now, path, &mut self.paths, &mut self.trace);
@@ -231,7 +230,7 @@ impl Association {
             let counts = self.config.profile.association_errors == AssociationErrors::PathInUse
                 || self.is_active_or_none_is(path);
             self.count_path_error(now, path);
-            self.look_for_black_hole(now, path, times_sent);
+            self.look_for_black_hole(now, path);
             if counts {
                 self.count_association_error();
             }

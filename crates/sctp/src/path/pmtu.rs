@@ -9,21 +9,28 @@
 //!                          +-- black hole -----+      packet too big: either way, at once
 //! ```
 //!
+//! Whether there is a black hole is decided by [`Comparison`].
+//!
 //! The base size is taken to work without a probe of its own: a peer that knows no PAD chunk and drops the whole packet
 //! (against RFC 9260 §3.2) could else not be spoken to. What the text calls the error state is to go on below the base
 //! size after a black hole was found there, too.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
+use anabranch_wire::Tsn;
 
-/// Probes of one size that are lost before it is taken for too large (MAX_PROBES, RFC 8899 §5.1.2).
+use super::black_hole::{Comparison, Kind, Verdict};
+
+/// Probes of one size that are lost before it is taken for too large (MAX_PROBES, RFC 8899 §5.1.2), on a path that loses little.
 const MAX_PROBES: u32 = 3;
+/// And on a path that loses much.
+const MAX_PROBES_IF_LOSSY: u32 = 8;
+/// How seldom a size that works is to be taken for too large.
+const MISTAKES: f64 = 0.001;
 /// The least wait for an answer (PROBE_TIMER, RFC 8899 §5.1.1); longer where the retransmission timeout is.
 const PROBE_TIMER: Nanos = SECOND;
 /// After so long a larger size is tried again (PMTU_RAISE_TIMER, RFC 8899 §5.1.1).
 pub const PMTU_RAISE_TIMER: Nanos = 600 * SECOND;
-/// Timeouts of T3-rtx in a row on a path that make a black hole: one may be any loss.
-const BLACK_HOLE: u32 = 2;
 /// Sizes that differ by less are the same: SCTP packets are multiples of 4.
 const STEP: usize = 4;
 
@@ -46,6 +53,23 @@ struct Flying {
     expires: Nanos,
 }
 
+/// The size of a packet that is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ProbeSize {
+    /// So many bytes.
+    Bytes(usize),
+    /// As few as can be.
+    Least,
+}
+
+/// A probe that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    /// When it went, if the round trip is to be measured by it. Not after a timeout of data: the retransmission timeout stays backed off
+    /// until data is acknowledged (RFC 9260 §6.3.3 E2), as it does without probes.
+    pub measures: Option<Nanos>,
+}
+
 /// What a path does to find its MTU.
 #[derive(Clone, Debug)]
 pub(crate) struct Discovery {
@@ -64,6 +88,10 @@ pub(crate) struct Discovery {
     lost: u32,
     /// When the next probe goes; `None` until [`Discovery::start`].
     next: Option<Nanos>,
+    /// A probe was answered: the peer does not drop packets with PAD.
+    proven: bool,
+    /// While a black hole is looked for.
+    comparison: Option<Comparison>,
 }
 
 impl Discovery {
@@ -80,6 +108,8 @@ impl Discovery {
             flying: None,
             lost: 0,
             next: None,
+            proven: false,
+            comparison: None,
         }
     }
 
@@ -113,17 +143,35 @@ impl Discovery {
     /// When [`Discovery::handle_timeout`] has something to do, or [`Discovery::due`], on a path that `answers`.
     pub fn deadline(&self, answers: bool) -> Option<Nanos> {
         let next = self.next.filter(|_| answers);
-        self.flying.map(|probe| probe.expires).or(next)
+        let search = self.flying.map(|probe| probe.expires).or(next);
+        let comparison = self.comparison.as_ref().and_then(Comparison::deadline);
+        search.into_iter().chain(comparison).min()
     }
 
-    /// The size of the probe that must go now.
-    pub fn due(&self, now: Nanos) -> Option<usize> {
-        let waits = self.flying.is_none() && !self.is_complete();
-        (waits && self.next.is_some_and(|at| at <= now)).then(|| self.candidate())
+    /// The size of the probe that must go now, on a path that `answers`.
+    pub fn due(&self, now: Nanos, answers: bool) -> Option<ProbeSize> {
+        let compared = self.comparison.as_ref().and_then(|it| it.due(now));
+        if let Some(kind) = compared {
+            return Some(match kind {
+                Kind::Large => ProbeSize::Bytes(self.pmtu),
+                Kind::Small => ProbeSize::Least,
+            });
+        }
+        let waits = answers && self.flying.is_none() && !self.is_complete();
+        let goes = waits && self.next.is_some_and(|at| at <= now);
+        goes.then(|| ProbeSize::Bytes(self.candidate()))
     }
 
-    /// A probe of `size` went out.
-    pub fn sent(&mut self, now: Nanos, nonce: u64, size: usize, rto: Nanos) {
+    /// The probe that [was due](Self::due) went out, of `size`.
+    pub fn sent(&mut self, now: Nanos, nonce: u64, size: ProbeSize, rto: Nanos) {
+        if let Some(comparison) = &mut self.comparison
+            && comparison.due(now).is_some()
+        {
+            return comparison.sent(now, nonce);
+        }
+        let ProbeSize::Bytes(size) = size else {
+            return;
+        };
         self.flying = Some(Flying {
             nonce,
             size,
@@ -132,16 +180,29 @@ impl Discovery {
         });
     }
 
-    /// When the probe that `nonce` names went out, if that is the one on its way: its size works.
-    pub fn answered(&mut self, now: Nanos, nonce: u64) -> Option<Nanos> {
+    /// The probe that `nonce` names, if that is on its way: its size works.
+    pub fn answered(&mut self, now: Nanos, nonce: u64) -> Option<Answered> {
+        let compared = self.comparison.as_mut();
+        if let Some(kind) = compared.and_then(|it| it.answered(nonce)) {
+            if kind == Kind::Large {
+                self.proven = true;
+                self.comparison = None;
+            }
+            return Some(Answered { measures: None });
+        }
         let probe = self.flying.take_if(|probe| probe.nonce == nonce)?;
+        // It is larger than what is in use.
+        self.proven = true;
+        self.comparison = None;
         // It may have been found too large since, by other means.
         if probe.size <= self.limit {
             self.pmtu = self.pmtu.max(probe.size);
         }
         self.lost = 0;
         self.go_on(now);
-        Some(probe.sent)
+        Some(Answered {
+            measures: Some(probe.sent),
+        })
     }
 
     /// The next probe goes now, or when the path may have changed.
@@ -154,13 +215,14 @@ impl Discovery {
         self.next = Some(now.saturating_add(wait));
     }
 
-    /// Runs what is due. `troubled`: other packets of the path are not answered either, so a lost probe says nothing.
-    pub fn handle_timeout(&mut self, now: Nanos, troubled: bool) {
+    /// Runs what is due. `troubled`: other packets of the path are not answered either, so a lost probe says nothing. `losses`: the share
+    /// of packets that the path loses whatever their size.
+    pub fn handle_timeout(&mut self, now: Nanos, troubled: bool, losses: f64) {
         if let Some(probe) = self.flying.take_if(|probe| probe.expires <= now) {
             if !troubled {
                 self.lost += 1;
             }
-            if self.lost >= MAX_PROBES {
+            if self.lost >= probes_wanted(losses) {
                 self.lost = 0;
                 self.limit = probe.size.saturating_sub(STEP).max(self.pmtu);
                 self.limit_tried = true;
@@ -184,23 +246,70 @@ impl Discovery {
         self.lost = 0;
     }
 
-    /// So many timeouts in a row, or something was sent again and again `in_vain`: if the path swallows what is larger than
-    /// the base size, or than the least, packets of that size get through. True if the size has changed.
-    pub fn timed_out(&mut self, now: Nanos, errors: u32, in_vain: bool) -> bool {
+    /// The size to fall to if the path is a black hole for the size in use; `None` if nothing is less.
+    pub fn lower(&self) -> Option<usize> {
         let lower = if self.pmtu > self.base {
             self.base
         } else {
             self.least
         };
-        let suspicious = errors >= BLACK_HOLE || in_vain;
-        if !suspicious || lower >= self.pmtu {
+        (lower < self.pmtu).then_some(lower)
+    }
+
+    /// Data that went in packets of the size in use timed out, on a path whose retransmission timeout is `rto` as it was measured:
+    /// packets of that size are compared with small ones. `data` gives the lowest chunks that
+    /// went so. True if the size has changed, because that decides a comparison that goes on.
+    pub fn timed_out(&mut self, now: Nanos, rto: Nanos, data: impl FnOnce() -> Vec<Tsn>) -> bool {
+        if self.lower().is_none() {
             return false;
         }
+        match &self.comparison {
+            Some(comparison) if comparison.timed_out() => {
+                self.fall(now);
+                true
+            }
+            Some(_) => false,
+            None => {
+                self.comparison = Some(Comparison::new(now, rto, data()));
+                false
+            }
+        }
+    }
+
+    /// The chunks whose acknowledgement would show that the size in use arrives.
+    pub fn compared_data(&self) -> &[Tsn] {
+        self.comparison.as_ref().map_or(&[], Comparison::data)
+    }
+
+    /// The size in use arrives: there is no black hole.
+    pub fn arrives(&mut self) {
+        self.comparison = None;
+    }
+
+    /// A comparison may be over. True if it has found a black hole: the size has changed, and the new one is compared next.
+    pub fn compare(&mut self, now: Nanos) -> bool {
+        let proven = self.proven;
+        let verdict = self.comparison.as_mut().map(|it| it.judge(now, proven));
+        match verdict {
+            Some(Verdict::BlackHole) => {
+                self.fall(now);
+                return true;
+            }
+            Some(Verdict::Innocent) => self.comparison = None,
+            Some(Verdict::Open) | None => {}
+        }
+        false
+    }
+
+    fn fall(&mut self, now: Nanos) {
+        self.comparison = None;
+        let Some(lower) = self.lower() else {
+            return;
+        };
         self.pmtu = lower;
         self.search_anew();
         self.flying = None;
         self.next = Some(now.saturating_add(PROBE_TIMER));
-        true
     }
 
     /// The network says that nothing larger than `mtu` passes (ICMP, as far as it is to be believed, RFC 8899 §4.6). True if
@@ -210,6 +319,7 @@ impl Discovery {
             return false;
         }
         let lowered = mtu < self.pmtu;
+        self.comparison = self.comparison.take().filter(|_| !lowered);
         self.pmtu = self.pmtu.min(mtu);
         self.limit = mtu;
         self.limit_tried = false;
@@ -222,6 +332,18 @@ impl Discovery {
     }
 }
 
+/// The probes of one size that must be lost in a row: as many as are lost by chance less often than [`MISTAKES`], where probe and answer are
+/// lost as other packets are.
+fn probes_wanted(losses: f64) -> u32 {
+    let lost = (2.0 * losses).min(1.0);
+    let (mut probes, mut chance) = (MAX_PROBES, lost * lost * lost);
+    while chance > MISTAKES && probes < MAX_PROBES_IF_LOSSY {
+        probes += 1;
+        chance *= lost;
+    }
+    probes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,17 +352,19 @@ mod tests {
     fn search(discovery: &mut Discovery, mut now: Nanos, mtu: usize) -> (Vec<usize>, Nanos) {
         let mut tried = Vec::new();
         for nonce in 0..1000 {
-            let Some(size) = discovery.due(now) else {
+            let Some(ProbeSize::Bytes(size)) = discovery.due(now, true) else {
                 break;
             };
             tried.push(size);
-            discovery.sent(now, nonce, size, 100);
+            discovery.sent(now, nonce, ProbeSize::Bytes(size), 100);
             if size <= mtu {
-                assert_eq!(discovery.answered(now + 50, nonce), Some(now));
+                let measures = Some(now);
+                let answered = discovery.answered(now + 50, nonce);
+                assert_eq!(answered, Some(Answered { measures }));
                 now += 50;
             } else {
                 now = discovery.deadline(true).expect("a probe is on its way");
-                discovery.handle_timeout(now, false);
+                discovery.handle_timeout(now, false, 0.0);
             }
         }
         (tried, now)
@@ -252,7 +376,7 @@ mod tests {
             let mut discovery = Discovery::new(false, most);
             discovery.start(0);
             let (_, over) = search(&mut discovery, 0, most);
-            discovery.handle_timeout(over, false);
+            discovery.handle_timeout(over, false, 0.0);
             let next = discovery.deadline(true);
             assert!(next.is_some_and(|at| at > over), "{most}: {next:?}");
         }
@@ -261,14 +385,14 @@ mod tests {
     #[test]
     fn the_interfaces_mtu_is_found_by_one_probe() {
         let mut discovery = Discovery::new(false, 1500);
-        assert_eq!((discovery.pmtu(), discovery.due(0)), (1200, None));
+        assert_eq!((discovery.pmtu(), discovery.due(0, true)), (1200, None));
         discovery.start(7);
         assert_eq!(search(&mut discovery, 7, 1500).0, [1500]);
         assert_eq!(discovery.pmtu(), 1500);
         assert_eq!(discovery.deadline(true), Some(57 + PMTU_RAISE_TIMER));
-        discovery.handle_timeout(57 + PMTU_RAISE_TIMER, false);
+        discovery.handle_timeout(57 + PMTU_RAISE_TIMER, false, 0.0);
         assert_eq!(
-            discovery.due(57 + PMTU_RAISE_TIMER),
+            discovery.due(57 + PMTU_RAISE_TIMER, true),
             None,
             "nothing to raise"
         );
@@ -290,7 +414,7 @@ mod tests {
         // The path grew meanwhile: found when the raise timer ends.
         let raise = discovery.deadline(true).expect("the raise timer");
         assert_eq!(raise, now + PMTU_RAISE_TIMER);
-        discovery.handle_timeout(raise, false);
+        discovery.handle_timeout(raise, false, 0.0);
         assert_eq!(search(&mut discovery, raise, 1500).0, [1500]);
         assert_eq!(discovery.pmtu(), 1500);
     }
@@ -317,14 +441,46 @@ mod tests {
         discovery.start(0);
         let mut now = 0;
         for nonce in 0..20 {
-            let size = discovery.due(now).expect("it goes on trying");
-            assert_eq!(size, 1500);
+            let size = discovery.due(now, true).expect("it goes on trying");
+            assert_eq!(size, ProbeSize::Bytes(1500));
             discovery.sent(now, nonce, size, 0);
             now += PROBE_TIMER;
-            discovery.handle_timeout(now, true);
-            assert_eq!(discovery.due(now), None);
+            discovery.handle_timeout(now, true, 0.0);
+            assert_eq!(discovery.due(now, true), None);
             now += PROBE_TIMER;
         }
+    }
+
+    /// A timeout at `now`, and the pairs that follow over a path that carries no packet larger than `mtu`, of which each that `lost` names is
+    /// lost. Gives when the comparison was over, and whether the size has changed.
+    fn compare(
+        discovery: &mut Discovery,
+        now: Nanos,
+        mtu: usize,
+        mut lost: impl FnMut() -> bool,
+    ) -> (Nanos, bool) {
+        let mut now = now;
+        if discovery.timed_out(now, SECOND, Vec::new) {
+            return (now, true);
+        }
+        for nonce in 1_000.. {
+            match discovery.due(now, false) {
+                Some(size) => {
+                    discovery.sent(now, nonce, size, 2 * SECOND);
+                    let passes = size == ProbeSize::Least || size <= ProbeSize::Bytes(mtu);
+                    if passes && !lost() {
+                        let answered = discovery.answered(now, nonce);
+                        assert_eq!(answered, Some(Answered { measures: None }));
+                    }
+                }
+                None if discovery.compare(now) => return (now, true),
+                None => match discovery.comparison.as_ref().and_then(Comparison::deadline) {
+                    Some(at) => now = now.max(at),
+                    None => return (now, false),
+                },
+            }
+        }
+        unreachable!("it ends")
     }
 
     #[test]
@@ -332,40 +488,84 @@ mod tests {
         let mut discovery = Discovery::new(false, 1500);
         discovery.start(0);
         search(&mut discovery, 0, 1500);
-        assert!(!discovery.timed_out(10, 1, false), "any loss");
-        assert!(discovery.timed_out(20, 2, false));
+        let found = compare(&mut discovery, SECOND, 1000, || false);
+        assert_eq!(
+            found,
+            (2 * SECOND + SECOND / 2, true),
+            "within one RTO and a half"
+        );
         assert_eq!(discovery.pmtu(), 1200);
-        assert!(discovery.timed_out(30, 1, true));
+        assert!(compare(&mut discovery, 3 * SECOND, 1000, || false).1);
         assert_eq!(discovery.pmtu(), 576);
-        assert!(!discovery.timed_out(40, 4, true), "nothing is less");
-        let again = 30 + PROBE_TIMER;
-        assert_eq!(discovery.due(again), Some(1500));
+        let nothing = compare(&mut discovery, 5 * SECOND, 500, || false);
+        assert_eq!(nothing, (5 * SECOND, false), "nothing is less");
+        let again = 5 * SECOND + PROBE_TIMER;
+        assert_eq!(discovery.due(again, true), Some(ProbeSize::Bytes(1500)));
         search(&mut discovery, again, 1000);
         assert_eq!(discovery.pmtu(), 1000);
         let mut v6 = Discovery::new(true, 1500);
-        assert!(!v6.timed_out(0, 5, true), "1280 is the least");
+        assert!(!compare(&mut v6, 0, 0, || false).1, "1280 is the least");
+    }
+
+    #[test]
+    fn what_is_lost_whatever_its_size_is_no_black_hole() {
+        for loses_one_of in [1, 3, 5] {
+            let mut discovery = Discovery::new(false, 1500);
+            discovery.start(0);
+            search(&mut discovery, 0, 1500);
+            for timeout in 1..100 {
+                let mut packets = timeout;
+                let lost = || {
+                    packets += 1;
+                    packets % loses_one_of == 0
+                };
+                let found = compare(&mut discovery, timeout * SECOND, 1500, lost).1;
+                assert!(!found, "one of {loses_one_of}, timeout {timeout}");
+            }
+            assert_eq!(discovery.pmtu(), 1500);
+        }
+    }
+
+    /// A peer that drops packets with PAD answers no large probe: then data decides, which has to time out once more.
+    #[test]
+    fn a_peer_that_never_answered_pad_is_judged_by_data_alone() {
+        let mut discovery = Discovery::new(false, 1500);
+        discovery.start(0);
+        assert!(!compare(&mut discovery, SECOND, 100, || false).1);
+        assert_eq!(discovery.pmtu(), 1200);
+        let mut acknowledged = discovery.clone();
+        acknowledged.arrives();
+        assert!(!acknowledged.timed_out(3 * SECOND, SECOND, Vec::new));
+        assert!(discovery.timed_out(3 * SECOND, SECOND, Vec::new));
+        assert_eq!(discovery.pmtu(), 576);
+    }
+
+    #[test]
+    fn a_lossy_path_takes_more_probes_to_be_found_small() {
+        let wanted = [0.0, 0.01, 0.04, 0.07, 0.1, 0.13, 0.25, 0.5].map(probes_wanted);
+        assert_eq!(wanted, [3, 3, 3, 4, 5, 6, 8, 8]);
     }
 
     #[test]
     fn packet_too_big_is_believed_within_bounds() {
         let mut discovery = Discovery::new(false, 1500);
         discovery.start(0);
-        discovery.sent(0, 1, 1500, 0);
+        discovery.sent(0, 1, ProbeSize::Bytes(1500), 0);
         assert!(!discovery.too_big(10, 1492), "the probe was too big");
-        assert_eq!(discovery.due(10), Some(1492));
+        assert_eq!(discovery.due(10, true), Some(ProbeSize::Bytes(1492)));
         assert_eq!(search(&mut discovery, 10, 1492).0, [1492]);
         assert!(!discovery.too_big(20, 1500), "news of yesterday");
         assert!(!discovery.too_big(20, 68), "nobody's MTU");
         assert_eq!(discovery.pmtu(), 1492);
         assert!(discovery.too_big(30, 1300));
-        assert_eq!((discovery.pmtu(), discovery.due(30)), (1300, None));
+        assert_eq!((discovery.pmtu(), discovery.due(30, true)), (1300, None));
         assert_eq!(discovery.deadline(true), Some(30 + PMTU_RAISE_TIMER));
         assert!(discovery.too_big(40, 600), "below the base size");
         assert_eq!(discovery.pmtu(), 600);
         // An answer that comes too late does not bring back what was found too big.
         let mut late = Discovery::new(false, 1500);
         late.start(0);
-        late.sent(0, 1, 1500, 0);
+        late.sent(0, 1, ProbeSize::Bytes(1500), 0);
         late.too_big(1, 1400);
         assert_eq!((late.answered(2, 1), late.pmtu()), (None, 1200));
     }

@@ -26,7 +26,7 @@ impl Losses {
     }
 
     /// The share that was lost, 0 before any was.
-    fn share(&self, carried: u32) -> f64 {
+    pub(crate) fn share(&self, carried: u32) -> f64 {
         let sent = carried.wrapping_sub(self.since);
         f64::from(self.lost) / f64::from(sent.max(1))
     }

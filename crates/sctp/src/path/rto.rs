@@ -63,6 +63,12 @@ impl RtoEstimator {
         self.rto
     }
 
+    /// The timeout as it was measured, without backoff; before the first measurement half of that in force, which one backoff has doubled.
+    pub(crate) fn measured(&self) -> Nanos {
+        let measured = |srtt: Nanos| (srtt + 4 * self.rttvar).clamp(self.min, self.max);
+        self.srtt.get().map_or(self.rto / 2, measured)
+    }
+
     /// Smoothed round-trip time, once measured.
     pub fn srtt(&self) -> Option<Nanos> {
         self.srtt.get()

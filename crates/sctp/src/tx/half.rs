@@ -1,5 +1,7 @@
 //! The sending half of an association, made when there is first something for it to do: many associations are up for long and never send a message.
 
+use std::ops::RangeInclusive;
+
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 
@@ -230,6 +232,24 @@ impl SendingHalf {
     ) {
         if let Some(sender) = self.get_mut() {
             sender.lose_path(now, id, paths, trace);
+        }
+    }
+
+    /// As [`Sender::any_arrived`].
+    pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {
+        self.get().is_some_and(|it| it.any_arrived(tsns))
+    }
+
+    /// As [`Sender::unacknowledged_on`].
+    pub(crate) fn unacknowledged_on(
+        &self,
+        id: PathId,
+        from: Option<Tsn>,
+        sizes: RangeInclusive<usize>,
+    ) -> Vec<Tsn> {
+        match self.get() {
+            Some(sender) => sender.unacknowledged_on(id, from, sizes),
+            None => Vec::new(),
         }
     }
 

@@ -1,0 +1,41 @@
+//! Data that shows whether packets of its size arrive (RFC 8899 §4.3).
+
+use std::ops::RangeInclusive;
+
+use anabranch_wire::Tsn;
+
+use super::Sender;
+use super::outstanding::ChunkState;
+use crate::path::PathId;
+
+/// Chunks that are looked at: what goes again after a timeout is among the lowest.
+const MOST_COMPARED: usize = 8;
+
+impl Sender {
+    /// The lowest chunks from `from` on that were last sent on path `id`, are not acknowledged, and have so many bytes of user data.
+    #[cold]
+    pub(crate) fn unacknowledged_on(
+        &self,
+        id: PathId,
+        from: Option<Tsn>,
+        sizes: RangeInclusive<usize>,
+    ) -> Vec<Tsn> {
+        let next = |tsn: Tsn| self.outstanding.earliest_on(id, tsn);
+        let all = std::iter::successors(from.and_then(next), |tsn| next(tsn.next()));
+        let has_size = |tsn: &Tsn| {
+            let chunk = self.outstanding.get(*tsn);
+            chunk.is_some_and(|it| sizes.contains(&it.fragment.user_data.len()))
+        };
+        all.filter(has_size).take(MOST_COMPARED).collect()
+    }
+
+    /// Whether any of these chunks has been acknowledged. Where messages may be given up, one that the cumulative point has passed may not
+    /// have arrived.
+    #[cold]
+    pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {
+        tsns.iter().any(|&tsn| match self.outstanding.get(tsn) {
+            Some(chunk) => chunk.state == ChunkState::GapAcked,
+            None => self.abandoning.is_none(),
+        })
+    }
+}
