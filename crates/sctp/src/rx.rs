@@ -232,7 +232,9 @@ impl Receiver {
             }
             DataOutcome::Duplicate => self.statistics.seldom().duplicates += 1,
             DataOutcome::DroppedFull | DataOutcome::Exhausted => {
-                self.statistics.seldom().dropped_full += 1
+                self.statistics.seldom().dropped_full += 1;
+                self.window
+                    .refuse(self.profile.rwnd_counts.bytes(length as usize));
             }
             DataOutcome::BeyondWindow => self.statistics.seldom().out_of_reach += 1,
             DataOutcome::InvalidStream

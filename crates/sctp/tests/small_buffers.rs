@@ -182,3 +182,45 @@ fn tiny_messages_fill_the_buffer_and_are_not_lost() {
     }
     assert!(lost.is_empty(), "{lost:#?}");
 }
+
+/// A reader who was away: what was refused for want of room, or waits for more room than was told, goes one round trip after it is
+/// read, not when a timer of the sender's is over, whatever windows were told before and whichever MTU the sender has.
+#[test]
+fn a_window_that_opens_after_a_chunk_was_refused_is_told_at_once() {
+    for (mtu, receive_buffer, size, update) in [
+        (1_500, 2_048, 1_000, None),
+        (9_000, 65_536, 8_000, None),
+        (9_000, 65_536, 8_000, Some(16_384)),
+        (9_000, 5_000, 8_000, None),
+    ] {
+        for away in [500 * MILLISECOND, 20 * SECOND] {
+            let sender = Config::default().with(|it| it.mtu = mtu);
+            let receiver = Config::default().with(|it| {
+                it.receive_buffer = receive_buffer;
+                it.window_update = update;
+            });
+            let mut world = World::with_configs(sender, receiver);
+            let (a, z) = world.established();
+            let mut got = 0;
+            for _ in 0..20 {
+                world.send(A, a, 0, vec![0; size]);
+            }
+            while got < 20 {
+                let place = format!("MTU {mtu}, {receive_buffer} bytes, {update:?}, {got} read");
+                world.run_for(away);
+                let read = world.receive_all(Z, z).len();
+                got += read;
+                // What is larger than the buffer is sent as a probe of a closed window, an RTO after the one before.
+                assert!(read > 0 || receive_buffer < size as u32, "{place}");
+                if got < 20 && receive_buffer > size as u32 {
+                    world.forget();
+                    world.run_for(60 * MILLISECOND);
+                    let from = |host: usize| world.shots.iter().find(|it| it.from == host);
+                    let told = from(Z).is_some_and(|it| it.chunks.contains("SACK"));
+                    let sent = from(A).is_some_and(|it| it.chunks.contains("DATA"));
+                    assert!(told && sent, "{place}: {:?}", world.story);
+                }
+            }
+        }
+    }
+}

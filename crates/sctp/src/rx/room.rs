@@ -144,8 +144,7 @@ impl Receiver {
         for part in message.payload.parts().iter().rev() {
             self.tracker.withdraw(tsn);
             tsn = tsn.prev();
-            self.statistics.seldom().withdrawn += 1;
-            self.let_go(message.stream, part.len());
+            self.withdrew(message.stream, part.len());
         }
     }
 
@@ -155,11 +154,17 @@ impl Receiver {
             return;
         };
         self.tracker.withdraw(tsn);
-        self.statistics.seldom().withdrawn += 1;
-        self.let_go(fragment.stream, fragment.bytes);
+        self.withdrew(fragment.stream, fragment.bytes);
         if let Some(head) = &fragment.head {
             self.long.forget(head);
         }
+    }
+
+    /// A chunk that was taken and reported is dropped: the peer sends it again.
+    fn withdrew(&mut self, stream: u16, length: usize) {
+        self.statistics.seldom().withdrawn += 1;
+        self.let_go(stream, length);
+        self.window.refuse(self.profile.rwnd_counts.bytes(length));
     }
 
     /// A chunk that was taken is held no longer.

@@ -81,6 +81,7 @@ impl Receiver {
     /// The window that the SACK tells which is being written.
     #[inline(always)]
     fn window_to_tell(&mut self) -> u32 {
+        self.window.note_packet(self.packet);
         self.window.look(&self.statistics);
         self.window.to_advertise()
     }

@@ -83,8 +83,12 @@ pub(super) struct ReceiveWindow {
     waste: u64,
     /// Windows smaller than this are not advertised; 0 without silly-window avoidance.
     least: u32,
+    /// A packet that is longer shows that the peer's packets are longer than this side's; with silly-window avoidance.
+    longest: usize,
     /// What the last SACK said.
     told: u32,
+    /// The bytes of the largest chunk that was dropped for want of room, until a window is advertised that it fits.
+    refused: u32,
     /// A window wider than told by so much is told at once.
     step: Maybe,
     /// Bytes of a chunk as they come in rows, on average; [`TINY`] for all that are not tiny.
@@ -119,11 +123,10 @@ impl ReceiveWindow {
     #[inline(always)]
     pub fn new(config: &Config) -> Self {
         let size = config.receive_buffer;
-        // RFC 1122 §4.2.3.3, which RFC 9260 §6.2 refers to: half the buffer or one segment.
-        let least = if config.profile.silly_window_avoidance {
-            (size / 2).min(config.mtu as u32)
+        let (least, longest) = if config.profile.silly_window_avoidance {
+            (least_window(size, config.mtu), config.mtu)
         } else {
-            0
+            (0, usize::MAX)
         };
         let soft = (u64::from(size) * 13 / 8).max(FLOOR);
         Self {
@@ -138,7 +141,9 @@ impl ReceiveWindow {
             },
             waste: 0,
             least,
+            longest,
             told: size,
+            refused: 0,
             step: config.window_update.map(u64::from).into(),
             typical: TINY,
             next_look: OFTEN,
@@ -379,206 +384,93 @@ impl ReceiveWindow {
     }
 
     /// The peer has been told this window.
+    #[inline(always)]
     pub fn advertised(&mut self, a_rwnd: u32) {
         self.told = a_rwnd;
+        if self.refused > 0 {
+            self.forget_refused();
+        }
     }
 
-    /// The peer believes the window closed, and it is open; or much narrower than it is, where that is to be told.
+    #[cold]
+    fn forget_refused(&mut self) {
+        if self.told >= self.for_refused() {
+            self.refused = 0;
+        }
+    }
+
+    /// A chunk with `bytes` as the profile counts them finds no room, or is taken back for one that does: the peer has to send it
+    /// again, and waits for its retransmission timeout unless it learns earlier that there is room.
+    #[cold]
+    pub fn refuse(&mut self, bytes: u64) {
+        self.refused = self.refused.max(bytes.min(u32::MAX.into()) as u32);
+    }
+
+    /// The window that is advertised at once after a chunk was refused: the chunk fits it, or it is as wide as it can be.
+    fn for_refused(&self) -> u32 {
+        if self.is_narrow() {
+            return self.refused.min(self.widest() as u32);
+        }
+        self.refused.max(self.least).min(self.size)
+    }
+
+    /// A packet of so many bytes came. The peer's path MTU may be larger than this side's: a window that is smaller than a segment
+    /// of the peer's is a silly one, whatever this side's segments are.
+    #[inline(always)]
+    pub fn note_packet(&mut self, bytes: usize) {
+        if bytes > self.longest {
+            self.note_longer(bytes);
+        }
+    }
+
+    #[cold]
+    fn note_longer(&mut self, bytes: usize) {
+        self.longest = bytes;
+        self.least = least_window(self.size, bytes);
+    }
+
+    /// The peer believes the window closed, and it is open; or too narrow for what was refused, and that fits; or much narrower than it
+    /// is, where that is to be told.
     #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
-        // Asked for every message: nearly always the window was not closed, and no step is set.
-        (self.told == 0 || !self.step.is_none()) && self.is_wider_than_told()
+        // Asked for every message: nearly always the window was not closed, nothing was refused, and no step is set.
+        (self.told == 0 || self.refused > 0 || !self.step.is_none()) && self.is_wider_than_told()
     }
 
     fn is_wider_than_told(&self) -> bool {
-        let open = || self.to_advertise();
-        (self.least > 0 && self.told == 0 && open() > 0)
+        let open = self.to_advertise();
+        let avoids_silly = self.least > 0;
+        let opens = avoids_silly && self.told == 0 && open > 0;
+        let fits_refused = || {
+            let need = self.for_refused();
+            avoids_silly && self.refused > 0 && self.told < need && open >= need
+        };
+        opens
+            || fits_refused()
             || self.step.get().is_some_and(|step| {
-                u64::from(open()) >= u64::from(self.told).saturating_add(self.as_wide(step))
+                u64::from(open) >= u64::from(self.told).saturating_add(self.as_wide(step))
             })
+    }
+
+    /// The widest window while it [is narrow](Self::is_narrow).
+    fn widest(&self) -> u64 {
+        self.in_typical_chunks(self.soft).min(self.size.into())
     }
 
     /// As much of the widest window as `step` is of the buffer.
     #[inline(always)]
     fn as_wide(&self, step: u64) -> u64 {
         if self.is_narrow() {
-            let size = u64::from(self.size);
-            let widest = self.in_typical_chunks(self.soft).min(size);
-            return (step * widest / size.max(1)).max(1);
+            return (step * self.widest() / u64::from(self.size).max(1)).max(1);
         }
         step
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn window(receive_buffer: u32) -> ReceiveWindow {
-        ReceiveWindow::new(&Config {
-            receive_buffer,
-            window_update: Some(4_000),
-            ..Config::default()
-        })
-    }
-
-    #[test]
-    fn a_window_much_wider_than_told_is_told() {
-        let mut window = window(10_000);
-        window.take(8_000, 8_000);
-        window.told = 2_000;
-        window.uncount(3_999);
-        assert!(!window.update_is_worth_a_sack(), "5,999 against 2,000");
-        window.uncount(1);
-        assert!(window.update_is_worth_a_sack());
-        window.advertised(6_000);
-        assert!(!window.update_is_worth_a_sack(), "it was told");
-    }
-
-    /// 80,000 bytes: 130,000 of memory for what comes in order, which is 673 chunks, and 140,000 for what fills a hole.
-    #[test]
-    fn tiny_chunks_close_the_window_before_their_bytes_do() {
-        let mut window = window(80_000);
-        let mut held = 0;
-        while window.admits(1, 1, false) {
-            window.take(1, 1);
-            held += 1;
-        }
-        assert_eq!(held, 130_000 / 193);
-        assert_eq!(window.to_advertise(), 0);
-        (0..100).for_each(|_| window.free(1, 1));
-        assert_eq!(window.to_advertise(), (130_000 - 573 * 193) / 193);
-        (0..100).for_each(|_| window.take(1, 1));
-        while window.admits(1, 1, true) {
-            window.take(1, 1);
-            held += 1;
-        }
-        assert_eq!(held, 140_000 / 193);
-        window.free(1, 1);
-        assert!(window.admits(1, 1, true));
-    }
-
-    fn counters(chunks: u64, bytes: u64, sacks: u64) -> ReceiverCounters {
-        let mut counters = ReceiverCounters::default();
-        (counters.chunks, counters.bytes, counters.sacks) = (chunks, bytes, sacks);
-        counters
-    }
-
-    /// 130,000 bytes of memory are 673 chunks of one byte, held or not.
-    #[test]
-    fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
-        let mut window = window(80_000);
-        window.look(&counters(15, 15, 0));
-        assert_eq!(window.to_advertise(), 80_000, "too few to tell");
-        window.look(&counters(72, 72, 0));
-        assert_eq!(window.to_advertise(), 130_000 / 193);
-        // As wide as a step is the twentieth part of it that 4,000 are of 80,000.
-        (window.told, window.step) = (600, Maybe::some(4_000));
-        assert!(window.update_is_worth_a_sack());
-        window.told = 641;
-        assert!(!window.update_is_worth_a_sack());
-        // A packet of them takes 1,500 * 193 / 20 bytes of memory: there is no window for less.
-        let mut held = 0;
-        while window.to_advertise() > 0 {
-            window.take(1, 1);
-            held += 1;
-        }
-        assert_eq!(held, (130_000 - 14_475) / 193 + 1);
-        (0..held).for_each(|_| window.free(1, 1));
-        // A few that are larger tell nothing unless they are no longer tiny.
-        window.look(&counters(73, 372, 1));
-        assert_eq!(window.to_advertise(), 130_000 / 193);
-        assert!(!window.is_too_narrow(&counters(74, 679, 2)));
-        assert!(window.is_too_narrow(&counters(74, 680, 2)));
-        window.look(&counters(74, 680, 2));
-        assert_eq!(window.to_advertise(), 80_000);
-    }
-
-    /// A peer who sends one a time, and chunks of 308 bytes, which fill the window first.
-    #[test]
-    fn other_chunks_do_not_narrow_it() {
-        let mut window = window(80_000);
-        for sent in 1..1_000 {
-            window.look(&counters(sent, sent, sent - 1));
-            assert_eq!(window.to_advertise(), 80_000);
-        }
-        let mut window = self::window(80_000);
-        for sent in 1..1_000 {
-            window.look(&counters(10 * sent, 3_080 * sent, sent - 1));
-            assert_eq!(window.to_advertise(), 80_000);
-        }
-        // A profile that drops silently tells what the papers' simulator tells.
-        let config =
-            Config::new(crate::profile::Profile::ns2()).with(|it| it.receive_buffer = 80_000);
-        let mut window = ReceiveWindow::new(&config);
-        for sent in 1..1_000 {
-            window.look(&counters(100 * sent, 100 * sent, sent - 1));
-            assert_eq!(window.to_advertise(), 80_000);
-        }
-    }
-
-    /// One small message that nobody has read yet closes hardly anything.
-    #[test]
-    fn a_few_tiny_chunks_do_not_show() {
-        let mut window = window(80_000);
-        window.take(20, 20);
-        assert_eq!(window.to_advertise(), 80_000 - 20);
-        (0..200).for_each(|_| window.take(1, 1));
-        // 38,812 of 130,000 in memory: the free 91,188, of which 130,000 - 77,624 parts of 130,000.
-        assert_eq!(window.to_advertise(), 36_738);
-    }
-
-    /// Chunks of 400 bytes fill the buffer by their bytes: what keeping them costs does not show.
-    #[test]
-    fn other_chunks_close_it_by_their_bytes() {
-        let mut window = window(80_000);
-        for held in 0..200u32 {
-            assert_eq!(
-                window.to_advertise(),
-                match 80_000 - 400 * held {
-                    left if left < 1500 => 0,
-                    left => left,
-                }
-            );
-            assert!(window.admits(400, 400, false));
-            window.take(400, 400);
-        }
-        assert!(!window.admits(400, 400, false));
-    }
-
-    /// What is told without a look at memory is what a look at it would tell.
-    #[test]
-    fn the_short_way_to_the_window_leads_where_the_long_one_does() {
-        let mut told = 0;
-        for length in [1, 20, 60, 100, 130, 200, 400] {
-            let mut window = window(80_000);
-            while window.admits(length, length, false) {
-                window.take(length, length as usize);
-                let (left, memory) = (window.left(), window.memory());
-                let fits = window.fitting(window.soft.saturating_sub(memory), memory);
-                if left.min(fits) >= window.least() {
-                    let expected = left.min(fits);
-                    assert_eq!(u64::from(window.to_advertise()), expected, "{length} B");
-                    told += 1;
-                }
-            }
-        }
-        assert!(told > 1_000, "{told}");
-    }
-
-    #[test]
-    fn a_window_that_opens_is_never_as_told() {
-        let mut window = window(80_000);
-        window.take(80_000, 80_000);
-        window.advertised(window.to_advertise());
-        assert_eq!((window.told, window.is_as_told()), (0, true));
-        window.uncount(1_500);
-        assert_eq!(window.to_advertise(), 1_500);
-        assert!(!window.is_as_told(), "it was closed");
-        window.advertised(1_500);
-        window.uncount(10_000);
-        assert!(window.is_as_told(), "within an eighth of the buffer");
-        window.uncount(1);
-        assert!(!window.is_as_told());
-    }
+/// Half the buffer, or one segment of `mtu` (RFC 1122 §4.2.3.3, which RFC 9260 §6.2 refers to).
+fn least_window(size: u32, mtu: usize) -> u32 {
+    (size / 2).min(u32::try_from(mtu).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+use super::*;
+
+fn window(receive_buffer: u32) -> ReceiveWindow {
+    ReceiveWindow::new(&Config {
+        receive_buffer,
+        window_update: Some(4_000),
+        ..Config::default()
+    })
+}
+
+#[test]
+fn a_window_much_wider_than_told_is_told() {
+    let mut window = window(10_000);
+    window.take(8_000, 8_000);
+    window.told = 2_000;
+    window.uncount(3_999);
+    assert!(!window.update_is_worth_a_sack(), "5,999 against 2,000");
+    window.uncount(1);
+    assert!(window.update_is_worth_a_sack());
+    window.advertised(6_000);
+    assert!(!window.update_is_worth_a_sack(), "it was told");
+}
+
+/// 80,000 bytes: 130,000 of memory for what comes in order, which is 673 chunks, and 140,000 for what fills a hole.
+#[test]
+fn tiny_chunks_close_the_window_before_their_bytes_do() {
+    let mut window = window(80_000);
+    let mut held = 0;
+    while window.admits(1, 1, false) {
+        window.take(1, 1);
+        held += 1;
+    }
+    assert_eq!(held, 130_000 / 193);
+    assert_eq!(window.to_advertise(), 0);
+    (0..100).for_each(|_| window.free(1, 1));
+    assert_eq!(window.to_advertise(), (130_000 - 573 * 193) / 193);
+    (0..100).for_each(|_| window.take(1, 1));
+    while window.admits(1, 1, true) {
+        window.take(1, 1);
+        held += 1;
+    }
+    assert_eq!(held, 140_000 / 193);
+    window.free(1, 1);
+    assert!(window.admits(1, 1, true));
+}
+
+fn counters(chunks: u64, bytes: u64, sacks: u64) -> ReceiverCounters {
+    let mut counters = ReceiverCounters::default();
+    (counters.chunks, counters.bytes, counters.sacks) = (chunks, bytes, sacks);
+    counters
+}
+
+/// 130,000 bytes of memory are 673 chunks of one byte, held or not.
+#[test]
+fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
+    let mut window = window(80_000);
+    window.look(&counters(15, 15, 0));
+    assert_eq!(window.to_advertise(), 80_000, "too few to tell");
+    window.look(&counters(72, 72, 0));
+    assert_eq!(window.to_advertise(), 130_000 / 193);
+    // As wide as a step is the twentieth part of it that 4,000 are of 80,000.
+    (window.told, window.step) = (600, Maybe::some(4_000));
+    assert!(window.update_is_worth_a_sack());
+    window.told = 641;
+    assert!(!window.update_is_worth_a_sack());
+    // A packet of them takes 1,500 * 193 / 20 bytes of memory: there is no window for less.
+    let mut held = 0;
+    while window.to_advertise() > 0 {
+        window.take(1, 1);
+        held += 1;
+    }
+    assert_eq!(held, (130_000 - 14_475) / 193 + 1);
+    (0..held).for_each(|_| window.free(1, 1));
+    // A few that are larger tell nothing unless they are no longer tiny.
+    window.look(&counters(73, 372, 1));
+    assert_eq!(window.to_advertise(), 130_000 / 193);
+    assert!(!window.is_too_narrow(&counters(74, 679, 2)));
+    assert!(window.is_too_narrow(&counters(74, 680, 2)));
+    window.look(&counters(74, 680, 2));
+    assert_eq!(window.to_advertise(), 80_000);
+}
+
+/// A peer who sends one a time, and chunks of 308 bytes, which fill the window first.
+#[test]
+fn other_chunks_do_not_narrow_it() {
+    let mut window = window(80_000);
+    for sent in 1..1_000 {
+        window.look(&counters(sent, sent, sent - 1));
+        assert_eq!(window.to_advertise(), 80_000);
+    }
+    let mut window = self::window(80_000);
+    for sent in 1..1_000 {
+        window.look(&counters(10 * sent, 3_080 * sent, sent - 1));
+        assert_eq!(window.to_advertise(), 80_000);
+    }
+    // A profile that drops silently tells what the papers' simulator tells.
+    let config = Config::new(crate::profile::Profile::ns2()).with(|it| it.receive_buffer = 80_000);
+    let mut window = ReceiveWindow::new(&config);
+    for sent in 1..1_000 {
+        window.look(&counters(100 * sent, 100 * sent, sent - 1));
+        assert_eq!(window.to_advertise(), 80_000);
+    }
+}
+
+/// One small message that nobody has read yet closes hardly anything.
+#[test]
+fn a_few_tiny_chunks_do_not_show() {
+    let mut window = window(80_000);
+    window.take(20, 20);
+    assert_eq!(window.to_advertise(), 80_000 - 20);
+    (0..200).for_each(|_| window.take(1, 1));
+    // 38,812 of 130,000 in memory: the free 91,188, of which 130,000 - 77,624 parts of 130,000.
+    assert_eq!(window.to_advertise(), 36_738);
+}
+
+/// Chunks of 400 bytes fill the buffer by their bytes: what keeping them costs does not show.
+#[test]
+fn other_chunks_close_it_by_their_bytes() {
+    let mut window = window(80_000);
+    for held in 0..200u32 {
+        assert_eq!(
+            window.to_advertise(),
+            match 80_000 - 400 * held {
+                left if left < 1500 => 0,
+                left => left,
+            }
+        );
+        assert!(window.admits(400, 400, false));
+        window.take(400, 400);
+    }
+    assert!(!window.admits(400, 400, false));
+}
+
+/// What is told without a look at memory is what a look at it would tell.
+#[test]
+fn the_short_way_to_the_window_leads_where_the_long_one_does() {
+    let mut told = 0;
+    for length in [1, 20, 60, 100, 130, 200, 400] {
+        let mut window = window(80_000);
+        while window.admits(length, length, false) {
+            window.take(length, length as usize);
+            let (left, memory) = (window.left(), window.memory());
+            let fits = window.fitting(window.soft.saturating_sub(memory), memory);
+            if left.min(fits) >= window.least() {
+                let expected = left.min(fits);
+                assert_eq!(u64::from(window.to_advertise()), expected, "{length} B");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 1_000, "{told}");
+}
+
+#[test]
+fn a_window_that_opens_is_never_as_told() {
+    let mut window = window(80_000);
+    window.take(80_000, 80_000);
+    window.advertised(window.to_advertise());
+    assert_eq!((window.told, window.is_as_told()), (0, true));
+    window.uncount(1_500);
+    assert_eq!(window.to_advertise(), 1_500);
+    assert!(!window.is_as_told(), "it was closed");
+    window.advertised(1_500);
+    window.uncount(10_000);
+    assert!(window.is_as_told(), "within an eighth of the buffer");
+    window.uncount(1);
+    assert!(!window.is_as_told());
+}
+
+fn plain(receive_buffer: u32) -> ReceiveWindow {
+    ReceiveWindow::new(&Config {
+        receive_buffer,
+        ..Config::default()
+    })
+}
+
+/// A chunk of 5,000 bytes was refused while 3,000 were told, which is no closed window.
+#[test]
+fn a_window_that_what_was_refused_fits_is_told() {
+    let mut window = plain(20_000);
+    window.take(17_000, 17_000);
+    window.advertised(window.to_advertise());
+    window.uncount(1_000);
+    assert!(!window.update_is_worth_a_sack(), "nothing was refused");
+    window.refuse(5_000);
+    assert!(!window.update_is_worth_a_sack(), "4,000 against 5,000");
+    window.uncount(1_000);
+    assert!(window.update_is_worth_a_sack());
+    window.advertised(4_999);
+    assert!(window.update_is_worth_a_sack(), "it does not fit that");
+    window.advertised(5_000);
+    window.uncount(10_000);
+    assert!(!window.update_is_worth_a_sack(), "it was told");
+}
+
+/// It is told once all that there can be is free.
+#[test]
+fn what_is_larger_than_the_buffer_needs_all_of_it() {
+    let mut window = plain(4_000);
+    window.take(2_000, 2_000);
+    window.advertised(window.to_advertise());
+    window.refuse(8_000);
+    window.uncount(1_999);
+    assert!(!window.update_is_worth_a_sack());
+    window.uncount(1);
+    assert!(window.update_is_worth_a_sack());
+}
+
+/// Half the buffer or a segment of the peer's, which are longer than this side's.
+#[test]
+fn a_window_smaller_than_the_peers_segments_is_closed() {
+    let mut window = plain(40_000);
+    window.take(35_000, 35_000);
+    assert_eq!(window.to_advertise(), 5_000);
+    window.note_packet(1_480);
+    assert_eq!(window.to_advertise(), 5_000);
+    window.note_packet(8_980);
+    assert_eq!(window.to_advertise(), 0);
+    window.advertised(0);
+    window.uncount(3_979);
+    assert!(!window.update_is_worth_a_sack(), "8,979");
+    window.uncount(1);
+    assert!(window.update_is_worth_a_sack());
+    let mut small = plain(4_000);
+    small.note_packet(8_980);
+    small.take(2_000, 2_000);
+    assert_eq!(small.to_advertise(), 2_000, "half of it is enough");
+}
