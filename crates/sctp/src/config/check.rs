@@ -10,9 +10,10 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
 
-use super::{Config, SchedulerKind};
+use super::{BufferSplit, Config, SchedulerKind};
 use crate::authentication::Authentication;
 use crate::mtu::MOST_ENCAPSULATION;
+use crate::path::Paths;
 use crate::profile::{DormantPath, Profile, RecoveryWaits};
 pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
 
@@ -180,6 +181,19 @@ impl Config {
         if self.address_changes && self.authentication == Authentication::Off && !unsigned {
             let allowed = "false, or authentication = \"on\" beside it (RFC 5061 §4.1)";
             return Err(refuse("address_changes", true, allowed));
+        }
+        let splits = matches!(
+            self.cmt_buffer_split,
+            BufferSplit::Sender | BufferSplit::Both
+        );
+        if self.cmt && splits && self.send_buffer < Paths::MOST {
+            // The share of a path would be nothing, and nothing would ever be sent.
+            let allowed = format!("{} B or more with `cmt_buffer_split`", Paths::MOST);
+            return Err(refuse(
+                "send_buffer",
+                format!("{} B", self.send_buffer),
+                allowed,
+            ));
         }
         if self.encapsulation > MOST_ENCAPSULATION {
             let allowed = format!("0 B to {MOST_ENCAPSULATION} B");
@@ -520,6 +534,24 @@ mod tests {
             text.ends_with("A value other than the default needs `rack`."),
             "{text}"
         );
+    }
+
+    /// With fewer bytes than paths the share of a path is nothing.
+    #[test]
+    fn a_send_buffer_that_is_split_has_a_share_for_each_path() {
+        let split = |split, send_buffer| {
+            complaint(|it| {
+                it.cmt = true;
+                (it.cmt_buffer_split, it.send_buffer) = (split, send_buffer);
+            })
+        };
+        for sends in [BufferSplit::Sender, BufferSplit::Both] {
+            assert_eq!(split(sends, Paths::MOST), None);
+            let error = split(sends, 31).expect("no share");
+            let words = "send_buffer: found 31 B; allowed: 32 B or more with `cmt_buffer_split`";
+            assert_eq!(error.to_string(), words);
+        }
+        assert_eq!(split(BufferSplit::Receiver, 1), None);
     }
 
     #[test]
