@@ -3,7 +3,7 @@
 # CCSDS 502.0-B allows, day of the year (2020-045T...), for a valid record whose positions are NaN.
 #
 # The microseconds that Space-Track and CelesTrak write are cut off: the epoch of 27:39.231999 is
-# 27:39.231, and a satellite in low orbit is 7.5 m away from its place. The same elements as two lines
+# 27:39.231, and a satellite in low orbit is 7.6 m away from its place. The same elements as two lines
 # are read with all their digits. For the day of the year the record's `error` is 0, and propagate()
 # returns an object.
 #
