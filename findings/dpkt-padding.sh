@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # dpkt 1.9.8 (PyPI) knows the padding of SCTP's DATA chunks only.
 #
-# By RFC 9260 §3.2 a chunk of any type is padded to a multiple of four bytes, and its length leaves
-# the padding out. dpkt goes past the padding of a DATA chunk. Behind a chunk of another type it
-# begins to read the next chunk inside the padding, so that type and length of what follows are
-# wrong. A packet with one such chunk and nothing behind it is not decoded at all.
+# By RFC 9260 §3.2 a chunk of any type is padded to a multiple of four bytes, and its length
+# leaves the padding out. dpkt goes past the padding of a DATA chunk. Behind a chunk of another
+# type it begins to read the next chunk inside the padding, so that type and length of the chunks
+# behind are wrong. A packet with one such chunk and nothing behind it is not decoded at all.
 #
 # A reader expects one rule for all chunks, since DATA works.
 set -euo pipefail

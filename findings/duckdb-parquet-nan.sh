@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# DuckDB 2.0.1 takes max(), isnan() and comparisons of a Parquet column from the statistics of the file,
-# which know no NaN (PyPI: duckdb 2.0.1, pyarrow 26.0.1).
+# DuckDB 2.0.1 takes max(), isnan() and comparisons of a Parquet column from the statistics of
+# the file, which know no NaN (PyPI: duckdb 2.0.1, pyarrow 26.0.1).
 #
-# For DuckDB, NaN is greater than all numbers: in a table max() gives NaN, and `value > 1e308` and
-# `isnan(value)` find the row. Writers leave NaN out of a column's least and greatest value, as Parquet
-# asks. Read from such a file, the same rows have a finite max(), isnan() is true of none, and `not
-# isnan(value)` keeps the NaN. A file that DuckDB itself wrote has no such statistics, and is read as the table.
+# For DuckDB, NaN is greater than all numbers: in a table max() gives NaN, and `value > 1e308`
+# and `isnan(value)` find the row. Writers leave NaN out of a column's least and greatest value,
+# as Parquet asks. Read from such a file, the same rows have a finite max(), isnan() is true of
+# none, and `not isnan(value)` keeps the NaN. A file that DuckDB itself wrote has no such
+# statistics, and is read as the table.
 #
 # A reader expects the values to decide. Measurements with NaN for "no value" are not cleaned by
 # `where not isnan(value)`: load them into a table first.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# `sublat` of a satellite in ephem (PyEphem) 4.2.1 is a geocentric latitude, while `elevation` beside it
-# is a height above an ellipsoid (PyPI: ephem 4.2.1, skyfield 1.55).
+# `sublat` of a satellite in ephem (PyEphem) 4.2.1 is a geocentric latitude, while its
+# `elevation` is a height above an ellipsoid (PyPI: ephem 4.2.1, skyfield 1.55).
 #
-# Coordinates of places, and Skyfield's point below a satellite, are geodetic. At 46 degrees the two
-# differ by 0.18 degrees, or 20 km on the ground. The elevation agrees with Skyfield's height above WGS84
-# to 50 m, which it would not above a sphere (6 km). satgenpy, of the constellations of Hypatia, computes by ephem.
+# Coordinates of places, and Skyfield's point below a satellite, are geodetic. At 46 degrees the
+# two differ by 0.18 degrees, or 20 km on the ground. The elevation agrees with Skyfield's height
+# above WGS84 to 50 m, which it would not above a sphere (6 km). satgenpy, of the constellations
+# of Hypatia, computes by ephem.
 #
 # A reader expects the latitude of a map, or a spherical Earth for both values.
 set -euo pipefail

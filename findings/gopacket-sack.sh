@@ -2,10 +2,10 @@
 # gopacket reads the gap acknowledgement blocks of SCTP's SACK as if each had two bytes: the fork
 # github.com/gopacket/gopacket 1.7.7, which is maintained, and github.com/google/gopacket 1.1.19.
 #
-# A block is a pair, start and end, of 16 bits each (RFC 9260 §3.3.4). gopacket reads as many numbers
-# of 16 bits as there are blocks, and takes what remains for duplicate TSNs. So of the blocks 2 to 3
-# and 5 to 7 it lists 2 and 3, and reports a duplicate TSN of 327687, which is the second block.
-# A SACK with duplicates and no block is read rightly.
+# A block is a pair, start and end, of 16 bits each (RFC 9260 §3.3.4). gopacket reads as many
+# numbers of 16 bits as there are blocks, and takes the rest for duplicate TSNs. So of the blocks
+# 2 to 3 and 5 to 7 it lists 2 and 3, and reports a duplicate TSN of 327687, which is the second
+# block. A SACK with duplicates and no block is read rightly.
 #
 # A reader expects both ends of every block, or the fault to be gone in the fork.
 set -euo pipefail

@@ -2,9 +2,10 @@
 # getaddrinfo of musl 1.2.3 (Debian 12, 1.2.3-1), asked for protocol SCTP without a socket type,
 # succeeds and returns addresses for TCP and UDP.
 #
-# With the type SOCK_STREAM or SOCK_SEQPACKET it fails ("Unrecognized service"), also for a port that
-# is a number, and getprotobyname("sctp") finds nothing. A program that fills in ai_protocol only, and
-# opens a socket of the first result, gets TCP without an error. glibc 2.36 returns SOCK_STREAM of SCTP.
+# With the type SOCK_STREAM or SOCK_SEQPACKET it fails ("Unrecognized service"), also for a port
+# that is a number, and getprotobyname("sctp") finds nothing. A program that fills in ai_protocol
+# only, and opens a socket of the first result, gets TCP without an error. glibc 2.36 returns
+# SOCK_STREAM of SCTP.
 #
 # A reader expects an error in all cases, or none.
 set -euo pipefail

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # pion/sctp 1.12.1 (Go module proxy) never lists a duplicate TSN in a SACK.
 #
-# RFC 9260 §6.2: a receiver SHOULD report each TSN that came again. Here one DATA chunk is sent twice, and both SACKs
-# have the same cumulative TSN and no duplicate. A sender that undoes a needless reduction of its window by
-# duplicates (RFC 3708) learns nothing from pion.
+# RFC 9260 §6.2: a receiver SHOULD report each TSN that came again. Here one DATA chunk is sent
+# twice, and both SACKs have the same cumulative TSN and no duplicate. A sender that undoes a
+# needless reduction of its window by duplicates (RFC 3708) learns nothing from pion.
 #
-# A reader expects the list, since pion's chunk has a field for it, and usrsctp, aiortc and werift fill it.
+# A reader expects the list, since pion's chunk has a field for it, and usrsctp, aiortc and
+# werift fill it.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# satellite.js 7.1.0 (npm) reads the EPOCH of an OMM in whole milliseconds, and takes the other form that
-# CCSDS 502.0-B allows, day of the year (2020-045T...), for a valid record whose positions are NaN.
+# satellite.js 7.1.0 (npm) reads the EPOCH of an OMM in whole milliseconds, and takes the other
+# form that CCSDS 502.0-B allows, day of the year (2020-045T...), for a valid record whose
+# positions are NaN.
 #
 # The microseconds that Space-Track and CelesTrak write are cut off: the epoch of 27:39.231999 is
-# 27:39.231, and a satellite in low orbit is 7.6 m away from its place. The same elements as two lines
-# are read with all their digits. For the day of the year the record's `error` is 0, and propagate()
-# returns an object.
+# 27:39.231, and a satellite in low orbit is 7.6 m away from its place. The same elements as two
+# lines are read with all their digits. For the day of the year the record's `error` is 0, and
+# propagate() returns an object.
 #
-# A reader expects the precision of two lines at least, and null or an error where no epoch was read.
+# A reader expects the precision of two lines at least, and null or an error where no epoch was
+# read.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

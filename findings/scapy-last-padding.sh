@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# scapy 2.8.0 (PyPI) computes a wrong CRC32c for an INIT whose last parameter is padded, when the INIT was read and not
-# built.
+# scapy 2.8.0 (PyPI) computes a wrong CRC32c for an INIT whose last parameter is padded, when the
+# INIT was read and not built.
 #
-# By RFC 9260 §3.2 the length of a chunk leaves the padding of its last parameter out. scapy takes these bytes for padding of
-# the link, outside SCTP: the packet is written with the same bytes, but a checksum that is computed for it leaves
-# them out. An INIT that scapy builds itself has them in its length (28 where the RFC has 26), and the right checksum. DATA
-# is right both ways. So packets of real stacks that are read, changed and sent again by scapy are discarded.
+# By RFC 9260 §3.2 the length of a chunk leaves the padding of its last parameter out. scapy
+# takes these bytes for padding of the link, outside SCTP: the packet is written with the same
+# bytes, but a checksum that is computed for it leaves them out. An INIT that scapy builds itself
+# has them in its length (28 where the RFC has 26), and the right checksum. DATA is right both
+# ways. So packets of real stacks that are read, changed and sent again by scapy are discarded.
 #
 # A reader expects a packet that is read and written to have the checksum it had.
 set -euo pipefail

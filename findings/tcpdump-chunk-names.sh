@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# tcpdump 4.99.3 (Debian 12, 4.99.3-1) prints an I-FORWARD-TSN chunk (type 194, RFC 8260) as
-# [REL CTRL ACK], a name of a draft that never became an RFC.
+# tcpdump 4.99.3 (Debian 12, 4.99.3-1) prints an I-FORWARD-TSN chunk (type 194, RFC 8260) as [REL
+# CTRL ACK], a name of a draft that never became an RFC.
 #
-# It has no name for AUTH (15, RFC 4895 of 2007), RE-CONFIG (130, RFC 6525 of 2012) and I-DATA (64):
-# they are "Unknown chunk type", without length or content. So a capture of an association with
-# message interleaving shows no user data, and reports of skipped messages as something else.
+# It has no name for AUTH (15, RFC 4895 of 2007), RE-CONFIG (130, RFC 6525 of 2012) and I-DATA
+# (64): they are "Unknown chunk type", without length or content. So a capture of an association
+# with message interleaving shows no user data, and reports of skipped messages as something
+# else.
 #
-# A reader expects that a tool of 2023 knows chunks of 2007 and 2012, and that it prints an unknown
-# type rather than another chunk's name.
+# A reader expects that a tool of 2023 knows chunks of 2007 and 2012, and that it prints an
+# unknown type rather than another chunk's name.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
