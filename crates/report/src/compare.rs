@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::unit::alike;
+
 use crate::reference::{Mean, Published, Rest};
 use crate::statistics::{Interval, Rank, Summary, normal_score, quantile_band, rank_score};
 
@@ -16,7 +19,7 @@ pub const MIN_REPLICATIONS: usize = 5;
 /// Replications below which quantiles are not judged by: the least and the greatest of 19 runs hold one more with 90 %.
 pub const MIN_FOR_QUANTILES: usize = 19;
 
-/// Half the width of a narrow band, as a share of the printed value.
+/// Half the width of a narrow band, and of a narrow printed number, as a share of the printed value.
 pub const NARROW: f64 = 0.2;
 
 /// What a comparison with a printed value came to, or a claim.
@@ -71,6 +74,8 @@ pub struct Judgement {
     pub rank: Option<Rank>,
     /// How far out it lies, as a standard normal variable would; `None` where there is no chance in the runs.
     pub score: Option<f64>,
+    /// How wide the printed number is, in a sentence, where it is too wide to be reproduced and the runs agree with it.
+    pub coarse: Option<String>,
 }
 
 impl Judgement {
@@ -82,6 +87,7 @@ impl Judgement {
             band: None,
             rank: None,
             score: None,
+            coarse: None,
         }
     }
 }
@@ -99,95 +105,164 @@ pub enum Rule {
     Within(f64),
 }
 
-/// Compares a quantity measured in this unit with a printed one. Where units differ nothing is judged.
+/// Compares a quantity measured in this unit with a printed one, which is converted. Where it cannot be, nothing is judged.
 pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> Judgement {
-    let other = &published.unit;
-    if !runs.is_empty() && !other.is_empty() && other != unit {
-        let reason =
-            format!("printed in {other} and measured in {unit}: the two cannot be compared");
-        return Judgement::none(reason);
+    match published.factor(unit) {
+        Some(factor) => Bench {
+            published,
+            unit,
+            factor,
+        }
+        .judge(runs, rule),
+        None if runs.is_empty() => Judgement::none(NOT_MEASURED.to_owned()),
+        None => Judgement::none(not_convertible(&published.unit, unit)),
     }
-    judge(runs, published, rule)
 }
 
 /// Compares the values of some runs with a printed one in the same unit.
 pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
-    let Some(summary) = Summary::of(runs) else {
-        return Judgement::none("not measured in this run".to_owned());
-    };
-    let needed = match rule {
-        Rule::Within(_) => 1,
-        Rule::OneMoreRun => MIN_REPLICATIONS,
-        Rule::Quantiles => MIN_FOR_QUANTILES,
-    };
-    if runs.len() < needed {
-        let reason = format!(
-            "{} of at least {needed} replications: too few to say how far a single run strays",
-            runs.len()
-        );
-        return Judgement::none(reason);
-    }
-    // What may be printed so: the middle of it, and how far it reaches to either side. The decimal digits are not exact in binary: a
-    // millionth keeps the ends inclusive.
-    let range = published.range();
-    let (printed, rounding) = (range.middle(), range.half_width() * (1.0 + 1e-6));
-    let rank = Rank::of(runs, printed, rounding);
-    let (band, score, likely) = match rule {
-        Rule::Within(tolerance) => (Some(Interval::around(summary.mean, tolerance)), None, 1.0),
-        Rule::OneMoreRun => {
-            let score = normal_score(&summary, printed, rounding);
-            (summary.prediction(), score, 0.95)
-        }
-        Rule::Quantiles => match quantile_band(runs) {
-            Some((band, likely)) => (Some(band), Some(rank_score(rank)), likely),
-            None => (None, None, 0.0),
-        },
-    };
-    let Some(band) = band else {
-        return Judgement::none("a single run has no spread".to_owned());
-    };
-    let narrow = (NARROW * published.value.abs()).max(rounding);
-    let verdict = match band.widened(rounding).contains(printed) {
-        false => Verdict::Differs,
-        true if band.half_width() > narrow && score.is_some() => Verdict::Compatible,
-        true => Verdict::Reproduced,
-    };
-    let unit = unit_suffix(&published.unit);
-    let reason = match rule {
-        Rule::Within(tolerance) => within(&summary, tolerance, published, &unit),
-        Rule::OneMoreRun | Rule::Quantiles => format!(
-            "one more run would give {} to {}{unit} with {:.0} %; rank {} of {}",
-            digits(band.low, 4),
-            digits(band.high, 4),
-            100.0 * likely,
-            rank.place(),
-            rank.of
-        ),
-    };
-    Judgement {
-        verdict,
-        reason,
-        band: Some(band),
-        rank: score.map(|_| rank),
-        score,
-    }
+    judge_in(runs, &published.unit, published, rule)
 }
 
-/// The reason of a verdict on an experiment without chance.
-fn within(summary: &Summary, tolerance: f64, published: &Published, unit: &str) -> String {
-    let allowed = match tolerance > 0.0 {
-        true => format!("{}{unit} and ", digits(tolerance, 4)),
-        false => String::new(),
-    };
-    let rest = match published.rest {
-        Rest::Rounded => "its rounding",
-        Rest::Truncated => "the digits cut off",
-    };
+const NOT_MEASURED: &str = "not measured in this run";
+
+/// Why a number in one unit is not compared with one in another.
+pub(crate) fn not_convertible(printed: &str, measured: &str) -> String {
+    let mut allowed = vec![measured];
+    for unit in alike(measured).filter(|unit| *unit != measured) {
+        allowed.push(unit);
+    }
+    let near = nearest(printed, allowed.iter().copied());
+    let hint = near.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
     format!(
-        "{}{unit} against the printed {}{unit}; allowed: {allowed}{rest}",
-        digits(summary.mean, 6),
-        published.printed
+        "printed in {printed:?} and measured in {measured:?}; allowed: {}{hint}",
+        allowed.join(", ")
     )
+}
+
+/// A printed number and the unit in which it is held against runs.
+struct Bench<'a> {
+    published: &'a Published,
+    unit: &'a str,
+    /// How many of `unit` the printed unit holds.
+    factor: f64,
+}
+
+impl Bench<'_> {
+    fn judge(&self, runs: &[f64], rule: Rule) -> Judgement {
+        let Some(summary) = Summary::of(runs) else {
+            return Judgement::none(NOT_MEASURED.to_owned());
+        };
+        let needed = match rule {
+            Rule::Within(_) => 1,
+            Rule::OneMoreRun => MIN_REPLICATIONS,
+            Rule::Quantiles => MIN_FOR_QUANTILES,
+        };
+        if runs.len() < needed {
+            let reason = format!(
+                "{} of at least {needed} replications: too few to say how far a single run strays",
+                runs.len()
+            );
+            return Judgement::none(reason);
+        }
+        // What may be printed so: the middle of it, and how far it reaches to either side. The decimal digits are not exact in binary: a
+        // millionth keeps the ends inclusive.
+        let range = self.published.range();
+        let printed = range.middle() * self.factor;
+        let rounding = range.half_width() * self.factor * (1.0 + 1e-6);
+        let rank = Rank::of(runs, printed, rounding);
+        let (band, score, likely) = match rule {
+            Rule::Within(tolerance) => (Some(Interval::around(summary.mean, tolerance)), None, 1.0),
+            Rule::OneMoreRun => {
+                let score = normal_score(&summary, printed, rounding);
+                (summary.prediction(), score, 0.95)
+            }
+            Rule::Quantiles => match quantile_band(runs) {
+                Some((band, likely)) => (Some(band), Some(rank_score(rank)), likely),
+                None => (None, None, 0.0),
+            },
+        };
+        let Some(band) = band else {
+            return Judgement::none("a single run has no spread".to_owned());
+        };
+        let narrow = NARROW * (self.published.value * self.factor).abs();
+        let agrees = band.widened(rounding).contains(printed);
+        let coarse = self.coarse();
+        let verdict = match agrees {
+            false => Verdict::Differs,
+            true if coarse.is_some() => Verdict::Compatible,
+            true if band.half_width() > narrow && score.is_some() => Verdict::Compatible,
+            true => Verdict::Reproduced,
+        };
+        let mut reason = match rule {
+            Rule::Within(tolerance) => self.within(&summary, tolerance),
+            Rule::OneMoreRun | Rule::Quantiles => format!(
+                "one more run would give {} to {}{} with {:.0} %; rank {} of {}",
+                digits(band.low, 4),
+                digits(band.high, 4),
+                unit_suffix(self.unit),
+                100.0 * likely,
+                rank.place(),
+                rank.of
+            ),
+        };
+        if let (Some(coarse), true) = (&coarse, agrees) {
+            reason.push_str("; ");
+            reason.push_str(coarse);
+        }
+        Judgement {
+            verdict,
+            reason,
+            band: Some(band),
+            rank: score.map(|_| rank),
+            score,
+            coarse: coarse.filter(|_| agrees),
+        }
+    }
+
+    /// How wide the printed number is, where that is too wide for agreement to show much.
+    fn coarse(&self) -> Option<String> {
+        let published = self.published;
+        let spread = published.spread();
+        if spread <= NARROW * (1.0 + 1e-6) {
+            return None;
+        }
+        let range = published.range();
+        let share = match spread.is_finite() {
+            true => format!(" ({:.0} % to either side)", 100.0 * spread),
+            false => String::new(),
+        };
+        Some(format!(
+            "the printed {} stands for {} to {}{}{share}: compatible at most",
+            published.printed,
+            digits(range.low, 4),
+            digits(range.high, 4),
+            unit_suffix(&published.unit),
+        ))
+    }
+
+    /// The reason of a verdict on an experiment without chance.
+    fn within(&self, summary: &Summary, tolerance: f64) -> String {
+        let (published, unit) = (self.published, unit_suffix(self.unit));
+        let allowed = match tolerance > 0.0 {
+            true => format!("{}{unit} and ", digits(tolerance, 4)),
+            false => String::new(),
+        };
+        let rest = match (published.tolerance, published.rest) {
+            (Some(_), _) => "the reading tolerance",
+            (None, Rest::Rounded) => "its rounding",
+            (None, Rest::Truncated) => "the digits cut off",
+        };
+        let printed_unit = match published.unit.is_empty() {
+            true => unit.clone(),
+            false => unit_suffix(&published.unit),
+        };
+        format!(
+            "{}{unit} against the printed {}{printed_unit}; allowed: {allowed}{rest}",
+            digits(summary.mean, 6),
+            published.printed
+        )
+    }
 }
 
 /// Ours beside a mean of an independent program.

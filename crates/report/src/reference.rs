@@ -5,13 +5,16 @@
 //!
 //! | file | columns | may be left out |
 //! |---|---|---|
-//! | published | `series`, `metric`, `value` | `where`, `x_name`, `x`, `unit`, `printed`, `same_as`, `not_compared` |
+//! | published | `series`, `metric`, `value` | `where`, `x_name`, `x`, `unit`, `printed`, `tolerance`, `same_as`, `not_compared` |
 //! | yardstick | `condition`, `metric`, `mean` | `where`, `ci95`, `replications`, `unit` |
 
 mod sheet;
 
+use anabranch_scenario::unit::factor;
+
 use sheet::{Column, Sheet};
 
+use crate::compare::{digits, unit_suffix};
 use crate::statistics::Interval;
 
 pub use sheet::ReferenceError;
@@ -39,6 +42,8 @@ pub struct Published {
     pub unit: String,
     /// What became of the digits that were not printed.
     pub rest: Rest,
+    /// Of a value that was read off a figure: how far the reading may be off, in the value's unit. It takes the place of the rounding.
+    pub tolerance: Option<f64>,
     /// The line on which it was printed first: its own, unless it repeats another.
     pub first: u64,
     /// Why nothing is compared with it; empty where something is.
@@ -64,7 +69,11 @@ impl Published {
     /// The numbers that may be printed so: 23.9 stands for 23.85 to 23.95 where it was rounded, for 23.9 to 24.0 where the rest was
     /// cut off. Of a rounded number trailing zeros count after a decimal point (2.880) and not before one (1500 stands for
     /// "about 1500"); of one that was cut off all digits count.
+    /// Where a tolerance is stated, it alone says how far the range reaches.
     pub fn range(&self) -> Interval {
+        if let Some(tolerance) = self.tolerance {
+            return Interval::around(self.value, tolerance);
+        }
         let negative = self.printed.starts_with('-');
         match self.rest {
             Rest::Rounded => Interval::around(self.value, unit_of_last(&self.printed, false) / 2.0),
@@ -77,21 +86,61 @@ impl Published {
         }
     }
 
+    /// How far the numbers that may be printed so reach to either side, as a share of the value: 0.5 for "1000". Infinite for a
+    /// rounded 0.
+    pub fn spread(&self) -> f64 {
+        match self.range().half_width() {
+            0.0 => 0.0,
+            half => half / self.value.abs(),
+        }
+    }
+
+    /// How many of a unit its own unit holds; `None` where a value of the one cannot be shown in the other.
+    pub fn factor(&self, unit: &str) -> Option<f64> {
+        match self.unit.is_empty() {
+            true => Some(1.0),
+            false => factor(&self.unit, unit),
+        }
+    }
+
+    /// The number in a unit; `None` where it cannot be shown in that.
+    pub fn value_in(&self, unit: &str) -> Option<f64> {
+        Some(self.value * self.factor(unit)?)
+    }
+
+    /// The digits as printed, or the number in a unit where that is another; as printed where it cannot be shown in that.
+    pub fn in_unit_of(&self, unit: &str) -> String {
+        match self.value_in(unit) {
+            Some(value) if !self.unit.is_empty() && self.unit != unit => digits(value, 6),
+            _ => self.printed.clone(),
+        }
+    }
+
+    /// The digits as printed, with their unit where it is not that of the numbers they stand with.
+    pub fn shown_with(&self, unit: &str) -> String {
+        match self.unit.is_empty() || self.unit == unit {
+            true => self.printed.clone(),
+            false => format!("{}{}", self.printed, unit_suffix(&self.unit)),
+        }
+    }
+
     /// Whether a number was printed there before: as the value of the same metric, or as the x at which another was taken, such as
     /// the time of a step.
     fn repeats(&self, before: &Published) -> bool {
-        let again = |name: &str, text: &str| {
+        let again = |name: &str, text: &str, tolerance: Option<f64>| {
             let number = text.parse().ok();
             let earlier = number.map(|value| Published {
                 value,
                 printed: text.to_owned(),
+                tolerance,
                 ..before.clone()
             });
             // The digits are not exact in binary.
             let holds = |it: Published| it.range().widened(1e-9).contains(self.value);
             name == self.metric && earlier.is_some_and(holds)
         };
-        again(&before.metric, &before.printed) || again(&before.x_name, &before.x)
+        again(&before.metric, &before.printed, before.tolerance)
+            || again(&before.x_name, &before.x, None)
     }
 }
 
@@ -222,7 +271,7 @@ impl Reference {
 }
 
 fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceError> {
-    const COLUMNS: [Column; 10] = [
+    const COLUMNS: [Column; 11] = [
         Column::optional("where"),
         Column::required("series"),
         Column::optional("x_name"),
@@ -231,6 +280,7 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
         Column::required("value"),
         Column::optional("unit"),
         Column::optional("printed"),
+        Column::optional("tolerance"),
         Column::optional("same_as"),
         Column::optional("not_compared"),
     ];
@@ -247,9 +297,19 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
             printed,
             unit,
             _,
+            tolerance,
             _,
             not_compared,
         ] = row.fields();
+        let tolerance = match tolerance.is_empty() {
+            true => None,
+            false => Some(sheet.tolerance(row, 8, value)?),
+        };
+        if tolerance.is_some() && rest == Rest::Truncated {
+            let allowed =
+                "nothing where `printed` says truncated, which is about digits of the paper";
+            return Err(sheet.wrong_cell(row, 8, allowed));
+        }
         Ok(Published {
             line: row.line,
             place,
@@ -261,13 +321,14 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
             printed,
             unit,
             rest,
+            tolerance,
             first: row.line,
             not_compared,
         })
     };
     let mut all: Vec<Published> = sheet.rows.iter().map(row).collect::<Result<_, _>>()?;
     for (at, row) in sheet.rows.iter().enumerate() {
-        let [.., place, _] = row.fields::<10>();
+        let [.., place, _] = row.fields::<11>();
         if place.is_empty() {
             continue;
         }
@@ -279,7 +340,7 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
             let allowed = format!(
                 "a place that printed {value} once, under the same metric or as an x of that name; it is there {count} times"
             );
-            return Err(sheet.wrong_cell(row, 8, &allowed));
+            return Err(sheet.wrong_cell(row, 9, &allowed));
         };
         all[at].first = first;
     }
@@ -347,6 +408,34 @@ mod tests {
                 "{line}: {range:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_reading_tolerance_takes_the_place_of_the_rounding() {
+        let read = |cells: &str| {
+            let mut reference = Reference::default();
+            let text = format!("series,metric,value,tolerance,printed\ns,m,{cells}\n");
+            let read = reference.read_published("mine.csv", &text);
+            read.map(|()| reference.published[0].range())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(read("1000,20,"), Ok(Interval::around(1000.0, 20.0)));
+        assert_eq!(read("1000,5 %,"), Ok(Interval::around(1000.0, 50.0)));
+        assert_eq!(read("-8,25%,"), Ok(Interval::around(-8.0, 2.0)));
+        for (cells, found) in [("1000,-1,", "-1"), ("1000,5 kbit/s,", "5 kbit/s")] {
+            let allowed = "a number of at least 0 in the unit of the value, a share of it such as 3 %, or nothing for the rounding";
+            assert_eq!(
+                read(cells),
+                Err(format!(
+                    "mine.csv:2:10: column `tolerance`: found {found:?}; allowed: {allowed}"
+                ))
+            );
+        }
+        assert!(
+            read("1000,20,truncated")
+                .unwrap_err()
+                .contains("allowed: nothing")
+        );
     }
 
     #[test]
@@ -452,7 +541,7 @@ mod tests {
     fn a_wrong_form_is_named() {
         assert_eq!(
             wrong_published("series,metrics,value\n"),
-            "mine.csv:1:8: found column \"metrics\"; allowed: where, series, x_name, x, metric, value, unit, printed, same_as, not_compared; did you mean `metric`?"
+            "mine.csv:1:8: found column \"metrics\"; allowed: where, series, x_name, x, metric, value, unit, printed, tolerance, same_as, not_compared; did you mean `metric`?"
         );
         assert_eq!(
             wrong_published("series,value\n"),
@@ -468,7 +557,7 @@ mod tests {
         );
         assert_eq!(
             wrong_published(""),
-            "mine.csv:1:1: found no line; the first line names the columns: where, series, x_name, x, metric, value, unit, printed, same_as, not_compared"
+            "mine.csv:1:1: found no line; the first line names the columns: where, series, x_name, x, metric, value, unit, printed, tolerance, same_as, not_compared"
         );
     }
 

@@ -7,7 +7,7 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::output::{BesideSource, Row, Table as TableSpec, TableKind};
 use anabranch_scenario::records::SeriesError;
 use anabranch_scenario::records::{Results, RunRecord};
-use anabranch_scenario::unit::divisor;
+use anabranch_scenario::unit::{divisor, factor};
 use anabranch_scenario::value::{Point, Value};
 
 use crate::compare::{self, Beside, Judgement, Rule, digits};
@@ -146,10 +146,8 @@ impl Table {
         writer.write_record(COLUMNS)?;
         for line in &self.lines {
             let [value, confidence, replications] = line.numbers();
-            let published = line
-                .published
-                .as_ref()
-                .map_or("", |published| &published.printed);
+            let published = line.published.as_ref();
+            let published = published.map_or(String::new(), |it| it.in_unit_of(&line.unit));
             let judgement = line.judgement.as_ref();
             let verdict = judgement.map_or("", |judgement| judgement.verdict.text());
             let band = judgement.and_then(|judgement| judgement.band);
@@ -163,7 +161,7 @@ impl Table {
                 &confidence,
                 &replications,
                 &line.unit,
-                published,
+                &published,
                 verdict,
                 &optional(band.map(|band| band.low)),
                 &optional(band.map(|band| band.high)),
@@ -461,7 +459,11 @@ impl<'a> Maker<'a> {
                 .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
             let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
             let mean = yardstick.mean(place, &condition, metric)?;
-            let mean = mean.divided_by(divisor(&mean.unit, &line.unit).unwrap_or(1.0));
+            let divisor = match mean.unit.is_empty() {
+                true => 1.0,
+                false => factor(&line.unit, &mean.unit)?,
+            };
+            let mean = mean.divided_by(divisor);
             Some(compare::beside(line.measured.as_ref(), name, &mean))
         };
         self.spec.beside.iter().filter_map(of).collect()

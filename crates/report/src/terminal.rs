@@ -229,6 +229,25 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         }
         write_row(row, &widths, shown, terminal, out)?;
     }
+    show_coarse(table, terminal, out)
+}
+
+/// Which printed values are too wide to be reproduced, each once.
+fn show_coarse(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+    let judged = table
+        .lines
+        .iter()
+        .filter_map(|line| line.judgement.as_ref());
+    let mut said: Vec<&str> = Vec::new();
+    for coarse in judged.filter_map(|it| it.coarse.as_deref()) {
+        if said.contains(&coarse) {
+            continue;
+        }
+        said.push(coarse);
+        for line in lines(coarse, 2, terminal) {
+            writeln!(out, "  {}", terminal.paint(FAINT, &line))?;
+        }
+    }
     Ok(())
 }
 
@@ -285,7 +304,7 @@ fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
         row.push(plain(
             line.published
                 .as_ref()
-                .map_or(String::new(), |printed| printed.printed.clone()),
+                .map_or(String::new(), |printed| printed.shown_with(&line.unit)),
         ));
         row.push(
             line.judgement

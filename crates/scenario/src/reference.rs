@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReferenceFiles {
     /// Single values that were published, which tables judge. Columns: `where, series, x_name, x, metric, value, unit, printed,
-    /// same_as, not_compared`.
+    /// tolerance, same_as, not_compared`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
     /// Means of independent programs, each under a name of its own (`ns2 = "ns2.csv"`), which tables set beside theirs by

@@ -39,6 +39,23 @@ pub fn divisor(own: &str, shown: &str) -> Option<f64> {
     found.map(|(_, _, divisor)| *divisor)
 }
 
+/// How many of the unit `to` the unit `from` holds: 1000 for Mbit/s in kbit/s; `None` where a quantity of the one cannot be shown in the
+/// other.
+pub fn factor(from: &str, to: &str) -> Option<f64> {
+    let bases = CONVERSIONS.iter().map(|(own, ..)| *own);
+    let through = |base| Some(divisor(base, from)? / divisor(base, to)?);
+    match from == to {
+        true => Some(1.0),
+        false => bases.into_iter().find_map(through),
+    }
+}
+
+/// The units that a quantity in any unit can be converted into, sorted as they are declared.
+pub fn alike(unit: &str) -> impl Iterator<Item = &'static str> {
+    let others = UNITS.iter().copied();
+    others.filter(move |other| factor(unit, other).is_some())
+}
+
 /// The units that a quantity of the unit `own` can be shown in, its own first.
 pub fn shown_for(own: &str) -> impl Iterator<Item = &str> {
     let others = CONVERSIONS.iter().filter(move |(from, ..)| *from == own);
@@ -75,6 +92,11 @@ mod tests {
         assert_eq!(divisor("bytes", "bytes"), Some(1.0));
         assert_eq!(divisor("bit/s", "ms"), None);
         assert_eq!(divisor("packets", "%"), None);
+        assert_eq!(factor("Mbit/s", "kbit/s"), Some(1e3));
+        assert_eq!(factor("B/s", "kbit/s"), Some(8e-3));
+        assert_eq!(factor("%", "1"), Some(1e-2));
+        assert_eq!(factor("ms", "kbit/s"), None);
+        assert_eq!(factor("mbps", "mbps"), Some(1.0));
         let all: Vec<&str> = shown_for("bit/s").collect();
         assert_eq!(all, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]);
     }

@@ -61,15 +61,43 @@ fn a_narrow_band_makes_a_compatible_value_a_reproduced_one() {
             "{deviation}"
         );
     }
-    // Nothing is narrower than the rounding: "0" is -0.5 to 0.5.
-    assert_eq!(
-        verdict(&runs(0.0, 0.2, 20), "0", Rule::OneMoreRun),
-        Verdict::Reproduced
-    );
-    assert_eq!(
-        verdict(&runs(0.0, 0.3, 20), "0", Rule::OneMoreRun),
-        Verdict::Compatible
-    );
+}
+
+/// One significant digit may stand for half as much again: agreement with that shows little, however exact the runs are.
+#[test]
+fn a_value_printed_too_coarsely_is_compatible_at_most() {
+    for rule in [Rule::OneMoreRun, Rule::Quantiles, Rule::Within(0.0)] {
+        for (ours, value, wanted) in [
+            (990.0, "1000", Verdict::Compatible),
+            (510.0, "1000", Verdict::Compatible),
+            (490.0, "1000", Verdict::Differs),
+            (1000.0, "1.0e3", Verdict::Reproduced),
+            (200.0, "200", Verdict::Compatible),
+            (300.0, "300", Verdict::Reproduced), // 16.7 %
+            (2.0, "2", Verdict::Compatible),
+            (0.0, "0", Verdict::Compatible),
+        ] {
+            assert_eq!(
+                verdict(&[ours; 20], value, rule),
+                wanted,
+                "{ours} {value} {rule:?}"
+            );
+        }
+    }
+    let reason = judge(&[990.0; 20], &printed("1000", "kbit/s"), Rule::OneMoreRun).reason;
+    let says = "; the printed 1000 stands for 500 to 1500 kbit/s (50 % to either side): compatible at most";
+    assert!(reason.ends_with(says), "{reason}");
+    let differs = judge(&[90.0; 20], &printed("1000", "kbit/s"), Rule::OneMoreRun);
+    assert_eq!((differs.verdict, differs.coarse), (Verdict::Differs, None));
+    // A stated tolerance of reading is held to the same.
+    let read = |tolerance| Published {
+        tolerance: Some(tolerance),
+        ..printed("1000", "kbit/s")
+    };
+    let judged = |tolerance| judge(&[990.0; 20], &read(tolerance), Rule::OneMoreRun).verdict;
+    assert_eq!(judged(20.0), Verdict::Reproduced);
+    assert_eq!(judged(9.0), Verdict::Differs);
+    assert_eq!(judged(201.0), Verdict::Compatible);
 }
 
 #[test]
@@ -207,23 +235,43 @@ fn numbers_keep_their_significant_digits() {
 }
 
 #[test]
-fn numbers_in_different_units_are_not_judged() {
-    let (ours, rule) = (runs(20.0, 1.0, 20), Rule::OneMoreRun);
-    let printed = printed("20", "ms");
-    let verdict = |unit| judge_in(&ours, unit, &printed, rule);
-    assert_eq!(verdict("ms").verdict, Verdict::Reproduced);
-    let other = verdict("s");
-    assert_eq!(other.verdict, Verdict::NotAttempted);
-    assert_eq!(
-        other.reason,
-        "printed in ms and measured in s: the two cannot be compared"
-    );
+fn a_printed_number_is_converted_into_the_measured_unit() {
+    let (ours, rule) = (runs(0.020, 0.001, 20), Rule::OneMoreRun);
+    let milli = printed("20.0", "ms");
+    let judged = judge_in(&ours, "s", &milli, rule);
+    assert_eq!(judged.verdict, Verdict::Reproduced);
+    let reason = "one more run would give 0.01786 to 0.02214 s with 95 %; rank 11 of 21";
+    assert_eq!(judged.reason, reason);
+    let other = judge_in(&runs(20.0, 1.0, 20), "s", &milli, rule);
+    assert_eq!(other.verdict, Verdict::Differs);
+    assert_eq!(milli.shown_with("s"), "20.0 ms");
+    assert_eq!(milli.shown_with("ms"), "20.0");
+    // The rounding is converted, too: 2.0 Mbit/s is 1950 to 2050 kbit/s.
+    let megabits = printed("2.0", "Mbit/s");
+    let exact = |value| judge_in(&[value], "kbit/s", &megabits, Rule::Within(0.0)).verdict;
+    assert_eq!([1951.0, 2049.0].map(exact), [Verdict::Reproduced; 2]);
+    assert_eq!([1949.0, 2051.0].map(exact), [Verdict::Differs; 2]);
     let unitless = Published {
         unit: String::new(),
-        ..printed.clone()
+        ..printed("0.020", "ms")
     };
     let judgement = judge_in(&ours, "s", &unitless, rule);
     assert_eq!(judgement.verdict, Verdict::Reproduced);
+}
+
+#[test]
+fn numbers_of_other_units_are_not_judged() {
+    let judged = judge_in(
+        &[2000.0],
+        "kbit/s",
+        &printed("2.0", "mbit/s"),
+        Rule::Within(0.0),
+    );
+    assert_eq!(judged.verdict, Verdict::NotAttempted);
+    assert_eq!(
+        judged.reason,
+        "printed in \"mbit/s\" and measured in \"kbit/s\"; allowed: kbit/s, bit/s, Mbit/s, Gbit/s; did you mean \"Mbit/s\"?"
+    );
 }
 
 /// 211.499704 is printed 211.49 where the rest is cut off, and would be 211.50 rounded. 12.34 and 12.3501 were printed otherwise.

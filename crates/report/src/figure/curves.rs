@@ -209,7 +209,7 @@ impl Maker<'_> {
             let unit = drawn.y_unit.as_str();
             let judgement = compare::judge_in(runs, unit, row, rule);
             let span = judgement.band.map(|band| (band.low, band.high));
-            let y = row.value;
+            let y = row.value_in(unit)?;
             Some((PlotPoint { x, y, span }, judgement))
         });
         let (points, judged): (Vec<PlotPoint>, Vec<Judgement>) = found.unzip();

@@ -223,10 +223,11 @@ fn cell(line: &Line) -> Markup {
     html! {
         div { (ours(line)) }
         @if let (Some(published), Some(judgement)) = (&line.published, &line.judgement) {
-            div { "printed " b { (published.printed) } " " (verdict(judgement)) }
+            div { "printed " b { (published.shown_with(&line.unit)) } " " (verdict(judgement)) }
             @if let (Some(band), Some(rank)) = (judgement.band, judgement.rank) {
                 small {
                     "one more run: " (digits(band.low, 4)) " to " (digits(band.high, 4)) "; rank " (rank.place()) " of " (rank.of)
+                    @if let Some(coarse) = &judgement.coarse { "; " (coarse) }
                 }
             } @else {
                 small { (judgement.reason) }
@@ -302,7 +303,7 @@ fn line(line: &Line, columns: &Columns) -> Markup {
             td data-label="ours" { (ours(line)) }
             td data-label="runs" { @if let Some(measured) = &line.measured { (measured.replications) } }
             @if columns.published {
-                td data-label="printed" { @if let Some(published) = &line.published { (published.printed) } }
+                td data-label="printed" { @if let Some(published) = &line.published { (published.shown_with(&line.unit)) } }
                 td data-label="verdict" { @if let Some(judgement) = judgement { (verdict(judgement)) } }
             }
             @for name in &columns.beside {

@@ -211,6 +211,22 @@ impl<'a> Sheet<'a> {
         number.ok_or_else(|| self.wrong_cell(row, column, allowed))
     }
 
+    /// How far a value may be off: a number in its unit, or a share of it.
+    pub fn tolerance(&self, row: &Row, column: usize, value: f64) -> Result<f64, ReferenceError> {
+        let cell = row.cells[column].as_str();
+        let number = match cell.strip_suffix('%') {
+            Some(share) => share
+                .trim()
+                .parse()
+                .ok()
+                .map(|it: f64| it / 100.0 * value.abs()),
+            None => cell.parse().ok(),
+        };
+        let number = number.filter(|it: &f64| it.is_finite() && *it >= 0.0);
+        let allowed = "a number of at least 0 in the unit of the value, a share of it such as 3 %, or nothing for the rounding";
+        number.ok_or_else(|| self.wrong_cell(row, column, allowed))
+    }
+
     /// A number of replications.
     pub fn count(&self, row: &Row, column: usize) -> Result<u32, ReferenceError> {
         let number = row.cells[column].parse().ok();

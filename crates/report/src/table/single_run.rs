@@ -181,6 +181,7 @@ impl Maker<'_> {
                     metric,
                     unit,
                     printed: printed.x.clone(),
+                    tolerance: None,
                     ..printed.clone()
                 })
             });
