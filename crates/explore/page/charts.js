@@ -45,6 +45,9 @@ export function colours() {
   };
 }
 
+// The share of a run up to which something happens, from which on its end is shown.
+const QUIET = 0.8;
+
 // What a run has given so far.
 export class Data {
   constructor(window) {
@@ -67,6 +70,15 @@ export class Data {
         this.series.set(key, { ...line, key });
       }
     }
+  }
+
+  // Ends the axis with what was recorded, where the run goes on for much longer: a transfer of a second in a run of a minute.
+  end() {
+    const last = [...this.series.values()].reduce((last, { x }) => Math.max(last, x[x.length - 1] ?? 0), this.window[0]);
+    const length = last - this.window[0];
+    if (length <= 0 || length > QUIET * (this.window[1] - this.window[0])) return;
+    this.window = [this.window[0], this.window[0] + 1.05 * length];
+    this.until = Math.min(this.until, this.window[1]);
   }
 
   of(probe) {
@@ -185,7 +197,7 @@ export class Charts {
       const own = data.of(chart.lines)[0]?.unit ?? "";
       const [unit, size] = scale(own, top);
       const made = traces(chart, data, size, unit, look);
-      figure.top = top;
+      [figure.top, figure.to] = [top, data.window[1]];
       const shown = layout(look);
       const range = [0, (top / size) * 1.06 || 1];
       shown.xaxis = { ...axis(look), range: [...data.window], ticksuffix: " s", showticksuffix: "last", nticks: 8 };
@@ -225,14 +237,20 @@ export class Charts {
     return `${this.name}, ${chart.title}, ${digits(from, 5)} to ${digits(to, 5)} s. ${what}`;
   }
 
-  // Whether the charts were drawn for other greatest values.
-  differs(most) {
-    return this.figures.some(({ chart, top }) => top !== undefined && top !== most[chart.id]);
+  // Whether the charts were drawn for other greatest values, or up to another time.
+  differs(most, data) {
+    return this.figures.some(({ chart, top, to }) => top !== undefined && (top !== most[chart.id] || to !== data.window[1]));
   }
 
   resize() {
     for (const { picture, drawn } of this.figures) if (drawn) Plotly.Plots.resize(picture);
   }
+}
+
+// Gives the axes of several runs one end: the last.
+export function share(runs) {
+  const to = Math.max(...runs.map((data) => data.window[1]));
+  for (const data of runs) data.window = [data.window[0], to];
 }
 
 // The greatest value of each chart over several runs.

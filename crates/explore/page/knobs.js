@@ -1,4 +1,4 @@
-// The sliders, switches and fields of a setting.
+// The sliders, switches, lists and fields of a setting.
 
 const element = (tag, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -41,6 +41,17 @@ function row(knob, set, id, changed, recentre) {
     box.addEventListener("input", () => move(String(box.checked)));
     show = () => { box.checked = value() === "true"; mark(); };
     line.append(label, box, back);
+  } else if (knob.kind === "choice") {
+    const list = element("select", { id }, ...knob.words.map((word) => element("option", { value: word, textContent: word })));
+    list.dataset.key = knob.key;
+    list.addEventListener("change", () => move(list.value));
+    show = () => {
+      // A value that a link brings need not be among them.
+      if (![...list.options].some((it) => it.value === value())) list.append(element("option", { value: value(), textContent: value() }));
+      list.value = value();
+      mark();
+    };
+    line.append(label, list, back);
   } else {
     const text = element("input", { type: "text", id: knob.kind === "text" ? id : `${id}-text`, spellcheck: false, autocomplete: "off" });
     text.dataset.key = knob.key;
@@ -68,7 +79,7 @@ function row(knob, set, id, changed, recentre) {
   back.addEventListener("click", () => {
     changed(knob.key, undefined);
     show();
-    line.querySelector("input").focus();
+    line.querySelector("input, select").focus();
   });
   show();
   return line;
@@ -76,7 +87,7 @@ function row(knob, set, id, changed, recentre) {
 
 // Marks the field of a value that is wrong; none for `null`.
 export function blame(place, key) {
-  for (const field of place.querySelectorAll("input[data-key]")) {
+  for (const field of place.querySelectorAll("input[data-key], select[data-key]")) {
     if (field.dataset.key === key) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
   }

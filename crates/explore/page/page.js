@@ -1,6 +1,6 @@
 // The page: state, settings, and runs that are drawn as they come.
 
-import { Charts, Data, forget, greatest } from "./charts.js";
+import { Charts, Data, forget, greatest, share } from "./charts.js";
 import * as knobs from "./knobs.js";
 import { draw as drawLadder } from "./ladder.js";
 import { choice, plain, read, write } from "./state.js";
@@ -280,6 +280,12 @@ class Pane {
     } else if (line.is === "end") {
       this.measures = line.measures;
       run.data.add([], run.duration);
+      // Who chose a window wants that one.
+      if (!state.window) {
+        run.data.end();
+        this.data = run.data;
+        share(shown().map((pane) => pane.data).filter(Boolean));
+      }
       this.show(run);
       this.finish(run, line);
     } else if (line.is === "refused" || line.is === "failed") {
@@ -296,7 +302,7 @@ class Pane {
     this.data = run.data;
     const most = greatest(shown().map((pane) => pane.data).filter(Boolean));
     this.charts.draw(this.data, most);
-    const others = shown().filter((pane) => pane !== this && pane.data && pane.charts.differs(most));
+    const others = shown().filter((pane) => pane !== this && pane.data && pane.charts.differs(most, pane.data));
     for (const other of others) setTimeout(() => other.charts.draw(other.data, greatest(shown().map((pane) => pane.data))));
   }
 

@@ -4,6 +4,7 @@ use anabranch_report::unit::readable;
 use anabranch_scenario::tree::{Node, NodeValue};
 use serde::Serialize;
 
+use crate::choices::Choices;
 use crate::stops;
 
 /// Sections beside the parameters whose numbers can be moved.
@@ -42,12 +43,17 @@ pub enum Kind {
     },
     /// On or off.
     Switch,
+    /// From a list.
+    Choice {
+        /// Its words.
+        words: Vec<String>,
+    },
     /// As text.
     Text,
 }
 
-/// The knobs of a spec's tree, the parameters first.
-pub fn of(root: &Node) -> Vec<Knob> {
+/// The knobs of a spec's tree, the parameters first, with the words that its texts may be.
+pub fn of(root: &Node, choices: &Choices) -> Vec<Knob> {
     let mut found = Vec::new();
     let parameters = root.get("parameters").map(Node::entries);
     for entry in parameters.unwrap_or_default() {
@@ -65,7 +71,7 @@ pub fn of(root: &Node) -> Vec<Knob> {
             key,
             label: readable(&entry.key),
         };
-        add(&entry.node, &place, 0, !table, &mut found);
+        add(&entry.node, &place, 0, !table, choices, &mut found);
     }
     for section in SECTIONS {
         let Some(node) = root.get(section) else {
@@ -77,7 +83,7 @@ pub fn of(root: &Node) -> Vec<Knob> {
                 key: (*section).to_owned(),
                 label: String::new(),
             };
-            add(node, &place, 0, false, &mut found);
+            add(node, &place, 0, false, choices, &mut found);
         }
         for (index, item) in node.items().iter().enumerate() {
             let name = item.own_name().map_or(index.to_string(), str::to_owned);
@@ -86,7 +92,7 @@ pub fn of(root: &Node) -> Vec<Knob> {
                 key: format!("{section}.{name}"),
                 label: String::new(),
             };
-            add(item, &place, 0, false, &mut found);
+            add(item, &place, 0, false, choices, &mut found);
         }
     }
     found.truncate(MAX_KNOBS);
@@ -101,7 +107,14 @@ struct Place<'a> {
 }
 
 /// Adds the knob of a value, or those of the values in it. Text without a number counts only where it is `wanted`.
-fn add(node: &Node, place: &Place<'_>, depth: usize, wanted: bool, found: &mut Vec<Knob>) {
+fn add(
+    node: &Node,
+    place: &Place<'_>,
+    depth: usize,
+    wanted: bool,
+    choices: &Choices,
+    found: &mut Vec<Knob>,
+) {
     if let NodeValue::Table(entries) = &node.value {
         for entry in entries.iter().filter(|it| !it.key.contains('.')) {
             if depth >= MAX_DEPTH {
@@ -116,12 +129,16 @@ fn add(node: &Node, place: &Place<'_>, depth: usize, wanted: bool, found: &mut V
                 key: Node::key_path(&place.key, &entry.key),
                 label,
             };
-            add(&entry.node, &below, depth + 1, false, found);
+            add(&entry.node, &below, depth + 1, false, choices, found);
         }
         return;
     }
+    let words = node.text().and_then(|text| choices.words(&place.key, text));
     let kind = match (&node.value, stops::around(&node.value)) {
         (_, Some(stops)) => Kind::Slider { stops },
+        (_, None) if words.is_some() => Kind::Choice {
+            words: words.unwrap_or_default().to_vec(),
+        },
         (NodeValue::Boolean(_), _) => Kind::Switch,
         (NodeValue::Integer(_) | NodeValue::Float(_), _) => Kind::Text,
         (NodeValue::Text(text), _) if wanted && !text.contains('$') => Kind::Text,
@@ -172,7 +189,8 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
 
     #[test]
     fn parameters_come_first_and_the_numbers_of_links_and_flows_follow() {
-        let knobs = of(&Node::parse(SPEC).expect("TOML"));
+        let root = Node::parse(SPEC).expect("TOML");
+        let knobs = of(&root, &Choices::default());
         let found: Vec<_> = knobs
             .iter()
             .map(|it| (&*it.group, &*it.key, &*it.value))
@@ -199,10 +217,36 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
         );
     }
 
+    /// A setting with words of its own, a parameter that stands for one, and a parameter that a sweep gives texts.
+    #[test]
+    fn a_text_with_known_words_is_chosen_from_a_list() {
+        let text = SPEC.replace(
+            "receive_buffer = \"64 KiB\"",
+            "profile = \"$profile\", scheduler = \"fcfs\"",
+        );
+        let text = text.replace(
+            "delayed = true",
+            "delayed = true\nways = \"one\"\nalone = \"x\"",
+        );
+        let sweep = "[[experiment]]\nid = \"e\"\nsweep = [{ parameter = \"ways\", values = [\"one\", \"two\"] }]\n";
+        let root = Node::parse(&(text + sweep)).expect("TOML");
+        let knobs = of(&root, &Choices::of(&root));
+        let kind = |key: &str| &knobs.iter().find(|it| it.key == key).expect(key).kind;
+        let words = |key: &str| match kind(key) {
+            Kind::Choice { words } => words.clone(),
+            other => panic!("{key}: {other:?}"),
+        };
+        assert_eq!(words("ways"), ["one", "two"]);
+        assert!(words("profile").contains(&"rfc4960".to_owned()));
+        assert!(words("flow.sctp.transport.scheduler").len() > 2);
+        assert_eq!(kind("alone"), &Kind::Text);
+        assert!(matches!(kind("rate"), Kind::Slider { .. }));
+    }
+
     #[test]
     fn every_knob_sets_the_value_that_it_shows() {
         let root = Node::parse(SPEC).expect("TOML");
-        for knob in of(&root) {
+        for knob in of(&root, &Choices::of(&root)) {
             let mut moved = root.clone();
             let argument = format!("{}={}", knob.key, knob.value);
             let setting = Setting::parse(&argument, 0).expect("a setting");

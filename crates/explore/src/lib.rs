@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod choices;
 mod door;
 mod knobs;
 mod ladder;

@@ -222,7 +222,7 @@ async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let found: Result<Vec<Knob>, SpecError> = shared
         .subject
         .single(&choice)
-        .map(|single| knobs::of(&single.root));
+        .map(|single| knobs::of(&single.root, &shared.subject.choices));
     match found {
         Ok(knobs) => json(&knobs),
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),

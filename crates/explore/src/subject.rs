@@ -11,6 +11,8 @@ use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_scenario::{profiles, substitute};
 use serde::{Deserialize, Serialize};
 
+use crate::choices::Choices;
+
 /// The sections that a run depends on, and those that they take values from.
 const KEPT: &[&str] = &[
     "anabranch",
@@ -86,6 +88,8 @@ pub struct Subject {
     pub title: String,
     /// Its experiments.
     pub experiments: Vec<Listed>,
+    /// What its texts may be.
+    pub choices: Choices,
 }
 
 /// One run as a spec of its own.
@@ -119,6 +123,7 @@ impl Subject {
             name: plan.spec.name.clone(),
             title: plan.spec.title.clone().unwrap_or_default(),
             experiments: experiments.collect(),
+            choices: Choices::of(&root),
             root,
             source,
         })

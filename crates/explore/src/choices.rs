@@ -1,0 +1,89 @@
+//! The words that may stand in place of a text of the spec: those of a transport's setting, or the values that a sweep gives it.
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::kinds::Standard;
+use anabranch_scenario::tree::Node;
+use anabranch_settings::Kind;
+
+/// Words by the keys of the texts, as `--set` names them.
+#[derive(Clone, Debug, Default)]
+pub struct Choices(BTreeMap<String, Vec<String>>);
+
+impl Choices {
+    /// Those of a whole spec.
+    pub fn of(root: &Node) -> Self {
+        let mut choices = Self::default();
+        let items =
+            |node: &Node, key: &str| node.get(key).map_or(Vec::new(), |it| it.items().to_vec());
+        for flow in items(root, "flow") {
+            choices.of_transport(root, &flow);
+        }
+        for experiment in items(root, "experiment") {
+            for sweep in items(&experiment, "sweep") {
+                if let Some(parameter) = sweep.get("parameter").and_then(Node::text) {
+                    choices.add(
+                        parameter,
+                        items(&sweep, "values").iter().filter_map(Node::text),
+                    );
+                }
+                for point in items(&sweep, "points") {
+                    let set = point.entries().iter().filter(|it| it.key != "x");
+                    for entry in set {
+                        choices.add(&entry.key, entry.node.text().into_iter());
+                    }
+                }
+            }
+        }
+        choices.0.retain(|_, words| words.len() > 1);
+        choices
+    }
+
+    /// The words for a key, where its value is one of them.
+    pub fn words(&self, key: &str, value: &str) -> Option<&[String]> {
+        let words = self.0.get(key)?;
+        words.iter().any(|word| word == value).then_some(words)
+    }
+
+    fn add<'w>(&mut self, key: &str, words: impl Iterator<Item = &'w str>) {
+        let known = self.0.entry(key.to_owned()).or_default();
+        for word in words.filter(|word| !word.contains('$')) {
+            if known.iter().all(|it| it != word) {
+                known.push(word.to_owned());
+            }
+        }
+    }
+
+    /// The words of the settings of a flow's transport: of the key itself, or of the parameter that stands there.
+    fn of_transport(&mut self, root: &Node, flow: &Node) {
+        let (Some(name), Some(transport)) = (flow.own_name(), flow.get("transport")) else {
+            return;
+        };
+        let protocol = transport.get("protocol").and_then(Node::text);
+        let kinds = Standard::default().transports.kinds();
+        let Some(kind) = kinds.into_iter().find(|kind| Some(kind.name) == protocol) else {
+            return;
+        };
+        for entry in transport.entries() {
+            let words = match (entry.key.as_str(), kind.setting(&entry.key)) {
+                ("profile", _) => {
+                    let own = root.get("profiles").map(Node::entries).unwrap_or_default();
+                    let own = own.iter().map(|it| it.key.clone());
+                    let known = kind.profiles.iter().map(|it| (*it).to_owned());
+                    known.chain(own).collect()
+                }
+                (_, Some(setting))
+                    if matches!(setting.kind, Kind::Choice(_) | Kind::Registered(_)) =>
+                {
+                    setting.kind.words()
+                }
+                _ => continue,
+            };
+            let key = match entry.node.text().and_then(|text| text.strip_prefix('$')) {
+                Some(parameter) => parameter.to_owned(),
+                None => format!("flow.{name}.transport.{}", entry.key),
+            };
+            self.add(&key, words.iter().map(String::as_str));
+        }
+    }
+}
