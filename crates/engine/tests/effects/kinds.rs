@@ -20,6 +20,7 @@ const GIVEN: &[(&str, &str)] = &[
         "losses = [0, 0.05, 0.3], means = [\"200 ms\", \"200 ms\", \"100 ms\"]",
     ),
     ("token-bucket", "rate = \"2 Mbit/s\""),
+    ("step", "threshold = \"4 packets\""),
     ("priority", "order = [\"tcp\", \"udp\"]"),
     (
         "deterministic",

@@ -10,6 +10,7 @@ mod fq_codel;
 mod pie;
 mod priority;
 mod red;
+mod step;
 mod token_bucket;
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value};
@@ -22,6 +23,7 @@ pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use pie::{Pie, PieConfig};
 pub use priority::{Class, Priority};
 pub use red::{Red, RedConfig};
+pub use step::{Step, StepConfig};
 pub use token_bucket::{TokenBucket, TokenBucketConfig};
 
 /// Every queue discipline: one line for each, whose declaration stands beside its code.
@@ -31,6 +33,7 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &fq_codel::ENTRY,
     &pie::ENTRY,
     &red::ENTRY,
+    &step::ENTRY,
     &token_bucket::ENTRY,
     &dualpi2::ENTRY,
     &priority::ENTRY,

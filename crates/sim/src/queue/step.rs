@@ -1,0 +1,170 @@
+//! A queue that marks at one threshold of its length: the switch of DCTCP (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257
+//! §3.1). The length that a packet finds decides, and no average of it.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
+use anabranch_transport::Nanos;
+
+use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "step",
+        about: " Step marking: marks a packet that finds the queue longer than a threshold, as the switches of DCTCP do (RFC 8257 §3.1).",
+        parameters: &[
+            Setting {
+                name: "threshold",
+                about: " Length above which an arriving packet is marked (K), in packets or bytes, including the packet in transmission and not the one that arrives.",
+                clause: "RFC 8257 §3.1",
+                kind: Limit::KIND,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "mark_only",
+                about: " Above the threshold, packets of senders that do not use ECN wait like others. Off: they are dropped.",
+                clause: "RFC 3168 §5",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            super::LIMIT,
+        ],
+    },
+    build: |parameters, ()| {
+        let step = Step::new(StepConfig {
+            threshold: parameters.get("threshold")?,
+            mark_only: parameters.get("mark_only")?,
+            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
+        });
+        Ok(Box::new(step.map_err(Refusal::together)?))
+    },
+};
+
+/// The settings of [`Step`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepConfig {
+    /// Above this length packets that come are marked, the packet in transmission included.
+    pub threshold: Limit,
+    /// Packets of senders without ECN are not dropped there.
+    pub mark_only: bool,
+    /// What is dropped at the tail, the packet in transmission included.
+    pub limit: Limit,
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct Step {
+    config: StepConfig,
+    waiting: Fifo,
+}
+
+impl Step {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    pub fn new(config: StepConfig) -> Result<Self, BuildError> {
+        config.limit.checked()?;
+        Ok(Self {
+            config,
+            waiting: Fifo::new(),
+        })
+    }
+
+    /// Whether a packet that finds this much is to be marked.
+    fn is_above(&self, occupancy: Occupancy) -> bool {
+        match self.config.threshold {
+            Limit::Packets(threshold) => occupancy.packets > threshold,
+            Limit::Bytes(threshold) => occupancy.bytes > threshold,
+            Limit::Unlimited => false,
+        }
+    }
+}
+
+impl QueueDiscipline for Step {
+    fn enqueue(
+        &mut self,
+        _: Nanos,
+        mut packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        let occupancy = self.waiting.with(transmitter.in_service);
+        if !self.config.limit.admits(occupancy, packet.size()) {
+            let reason = DropReason::QueueFull;
+            return Err(Refused { packet, reason });
+        }
+        if self.is_above(occupancy) && !packet.mark() && !self.config.mark_only {
+            let reason = DropReason::Aqm;
+            return Err(Refused { packet, reason });
+        }
+        self.waiting.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, _: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.waiting.occupancy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::Ecn;
+
+    use super::super::bench::{Bench, MS, SIZE};
+    use super::*;
+
+    fn bench(threshold: Limit, mark_only: bool, limit: Limit, ecn: Ecn) -> Bench {
+        let step = Step::new(StepConfig {
+            threshold,
+            mark_only,
+            limit,
+        });
+        let mut bench = Bench::new(Box::new(step.unwrap()), ecn);
+        bench.in_service.add(SIZE);
+        bench
+    }
+
+    /// One in transmission, K = 3: the packets that find 1, 2 and 3 pass, those that find more are marked, whatever came before.
+    #[test]
+    fn a_packet_that_finds_more_than_the_threshold_is_marked() {
+        for threshold in [Limit::Packets(3), Limit::Bytes(3 * SIZE as u64)] {
+            let mut bench = bench(threshold, false, Limit::Packets(100), Ecn::Ect0);
+            assert_eq!(bench.come(0, 5, 1), 0);
+            bench.go([MS, 2 * MS, 3 * MS]);
+            assert_eq!(bench.come(4 * MS, 2, 1), 0);
+            bench.go((5..12).map(|at| at * MS));
+            assert_eq!(bench.marked, [3, 4, 6], "{threshold:?}");
+        }
+    }
+
+    #[test]
+    fn without_ecn_what_would_be_marked_is_dropped_or_waits() {
+        let mut drops = bench(Limit::Packets(3), false, Limit::Unlimited, Ecn::NotEct);
+        assert_eq!(drops.come(0, 5, 1), 2);
+        let mut waits = bench(Limit::Packets(3), true, Limit::Unlimited, Ecn::NotEct);
+        assert_eq!((waits.come(0, 5, 1), waits.waiting()), (0, 5));
+    }
+
+    #[test]
+    fn a_full_queue_drops_whom_it_would_mark() {
+        let mut bench = bench(Limit::Packets(1), false, Limit::Packets(4), Ecn::Ect1);
+        assert_eq!(bench.come(0, 5, 1), 2);
+        assert!(
+            Step::new(StepConfig {
+                threshold: Limit::Packets(1),
+                mark_only: false,
+                limit: Limit::Packets(0)
+            })
+            .is_err()
+        );
+    }
+}
