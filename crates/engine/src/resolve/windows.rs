@@ -5,17 +5,19 @@
 
 use std::collections::BTreeSet;
 
+use anabranch_scenario::Link;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use anabranch_settings::Datum;
 
 use crate::plan::{PlannedExperiment, PlannedPoint};
+use crate::workload;
 
 /// The settings that are windows.
 const WINDOWS: [&str; 2] = ["receive_window", "receive_buffer"];
-/// A workload that takes what it is given.
-const GREEDY: &str = "bulk";
+/// Bytes of a packet, where a queue counts packets.
+const PACKET: u128 = 1500;
 
-/// Notes about the flows of a plan whose windows were left out and let them carry less than half of what their path does, each flow and
+/// Notes about the flows of a plan whose windows were left out and keep them from filling their path and its queue, each flow and
 /// window once.
 pub fn notes(experiments: &[PlannedExperiment]) -> Vec<String> {
     let mut told = BTreeSet::new();
@@ -39,9 +41,6 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
     let flow = &point.spec.flows[index];
     let written = &flow.transport;
     let kind = point.kinds.transports.kind(written)?;
-    if flow.workload.kind != GREEDY {
-        return None;
-    }
     let setting = WINDOWS.iter().find_map(|name| kind.setting(name))?;
     if written
         .values(kind)
@@ -57,10 +56,13 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
     let members = point.resolved.members.iter();
     let members: Vec<_> = members.filter(|member| member.flow == index).collect();
     let alone = members.first()?.alone.as_ref()?;
+    let count = members.len() as u128;
     let round_trip = alone.delays[0].saturating_add(alone.delays[1]);
-    let bits = u128::from(window) * 8 * members.len() as u128;
-    let most = bits * 1_000_000_000 / u128::from(round_trip.max(1));
-    if most * 2 >= u128::from(alone.rates[0]) {
+    let path = u128::from(alone.rates[0]) * u128::from(round_trip) / 8_000_000_000;
+    let queue = queue(point, alone.rates[0]);
+    let offered = offered(point, index, round_trip).saturating_mul(count);
+    let windows = u128::from(window) * count;
+    if windows >= offered.min(path + queue) {
         return None;
     }
     let at: Vec<String> = point
@@ -73,12 +75,55 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
         false => format!(" ({})", at.join(", ")),
     };
     let key = format!("`flow.{}.transport.{}`", flow.name, setting.name);
-    let note = format!(
-        "{key}: left out, so {}; with a round trip of {} no more than {:.3} Mbit/s pass, and the path carries {}{at}",
-        Size(window),
-        Span(round_trip),
-        most as f64 / 1e6,
-        Rate(alone.rates[0]),
-    );
+    let (size, rate, span) = (Size(window), Rate(alone.rates[0]), Span(round_trip));
+    let most = windows * 8_000_000_000 / u128::from(round_trip.max(1));
+    let note = match most < u128::from(alone.rates[0]) {
+        true => format!(
+            "{key}: left out, so {size}; with a round trip of {span} no more than {:.3} Mbit/s pass, and the path carries {rate}{at}",
+            most as f64 / 1e6,
+        ),
+        false => format!(
+            "{key}: left out, so {size}; the path of {rate} and {span} holds {path} bytes and its queue {queue}, which the flow never fills{at}"
+        ),
+    };
     Some(Bound { key, window, note })
+}
+
+/// Bytes that the first full queue on the way of a flow holds: that of a link with the path's rate. 0 where it has no end, or is kept short by
+/// the discipline.
+fn queue(point: &PlannedPoint, rate: u64) -> u128 {
+    let limit = |link: &Link| {
+        let is_narrow = link
+            .rate
+            .side(true)?
+            .steps()
+            .iter()
+            .any(|(_, it)| *it == rate);
+        let queue = link
+            .queue
+            .side(true)
+            .filter(|it| is_narrow && it.kind == "drop-tail")?;
+        let given = queue.values(&point.kinds.queues);
+        let limit = given.iter().find(|(name, _)| name == "limit");
+        match limit.map(|(_, limit)| limit) {
+            Some(Datum::Segments(packets)) => Some(u128::from(*packets) * PACKET),
+            Some(Datum::Whole(bytes)) => Some(u128::from(*bytes)),
+            _ => None,
+        }
+    };
+    point.spec.links.iter().filter_map(limit).min().unwrap_or(0)
+}
+
+/// Bytes that a member of a flow would have in flight without a window: all that its workload offers in a round trip, or a whole message.
+fn offered(point: &PlannedPoint, index: usize, round_trip: u64) -> u128 {
+    let (flow, built) = (&point.spec.flows[index], &point.resolved.transports[index]);
+    let Some(facts) = workload::facts(&point.kinds, flow, &**built) else {
+        return 0;
+    };
+    let largest = u128::from(facts.sizes[1]);
+    match facts.gap {
+        _ if facts.endless => u128::MAX,
+        Some(gap) => largest * u128::from(round_trip / gap.max(1)).max(1),
+        None => largest,
+    }
 }
