@@ -399,7 +399,7 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
 
 /// Shows a finished run.
 pub fn show(directory: &Path) -> Result<(), Failure> {
-    let (_, results) = Store::open(directory).map_err(|error| match error {
+    let results = Store::open(directory).map_err(|error| match error {
         StoreError::Read { .. } if directory.join(shard::FILE).exists() => Failure::Asked(format!(
             "{} is a shard of a sweep; `anabranch merge` puts the shards together",
             directory.display()

@@ -1,5 +1,6 @@
 //! Keys of links, cells and workloads that change nothing beside others of the same point. Experiments compare what is on with what is off:
-//! one that has an effect at some other point is meant for that.
+//! one that has an effect at some other point is meant for that. One that says what another says already is right, and is a note; one that
+//! cannot do what it says is a mistake.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub struct Judged {
     pub path: String,
     /// Why it has no effect there.
     pub idle: Option<Problem>,
+    /// Whether it says what holds without it.
+    pub redundant: bool,
 }
 
 /// The keys that are judged, at one point.
@@ -54,15 +57,39 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
     judge.all
 }
 
-/// Of all points: the first problem of each key that has no effect wherever it is set, for either direction of a link.
-pub fn everywhere<'a>(points: impl Iterator<Item = &'a [Judged]>) -> Vec<Problem> {
-    let mut all: BTreeMap<String, Option<&Problem>> = BTreeMap::new();
-    for judged in points.flatten() {
-        let both = judged.path.replace(".forward", "").replace(".backward", "");
-        let known = all.entry(both).or_insert(judged.idle.as_ref());
-        *known = known.and(judged.idle.as_ref());
+/// The keys that have no effect wherever they are set, for either direction of a link, each as the first problem that it is.
+#[derive(Clone, Debug, Default)]
+pub struct Everywhere {
+    /// Those that cannot do what they say.
+    pub mistakes: Vec<Problem>,
+    /// Those that say what holds without them, as notes.
+    pub redundant: Vec<String>,
+}
+
+impl Everywhere {
+    /// Of all points.
+    pub fn of<'a>(points: impl Iterator<Item = &'a [Judged]>) -> Self {
+        let mut all: BTreeMap<String, Option<(&Problem, bool)>> = BTreeMap::new();
+        for judged in points.flatten() {
+            let both = judged.path.replace(".forward", "").replace(".backward", "");
+            let idle = judged
+                .idle
+                .as_ref()
+                .map(|problem| (problem, judged.redundant));
+            let known = all.entry(both).or_insert(idle);
+            *known = known.and(idle);
+        }
+        let mut everywhere = Self::default();
+        for (problem, redundant) in all.into_values().flatten() {
+            match redundant {
+                true => everywhere
+                    .redundant
+                    .push(format!("`{}`: {}", problem.key, problem.message)),
+                false => everywhere.mistakes.push(problem.clone()),
+            }
+        }
+        everywhere
     }
-    all.into_values().flatten().cloned().collect()
 }
 
 struct Judge<'a, 'c> {
@@ -78,6 +105,23 @@ impl Judge<'_, '_> {
         self.all.push(Judged {
             path: path.to_owned(),
             idle: is_idle.then(|| self.c.located(path, message())),
+            redundant: false,
+        });
+    }
+
+    /// A key is set to `found`, and what it says holds without it if it `is_redundant`, and why.
+    fn statement(
+        &mut self,
+        path: &str,
+        found: impl std::fmt::Display,
+        is_redundant: bool,
+        why: &str,
+    ) {
+        let message = || format!("found {found}; it holds without that {why}");
+        self.all.push(Judged {
+            path: path.to_owned(),
+            idle: is_redundant.then(|| self.c.located(path, message())),
+            redundant: true,
         });
     }
 
@@ -131,11 +175,11 @@ impl Judge<'_, '_> {
             {
                 let path = at("rate", link.rate.forward == link.rate.backward);
                 let one = rate.steps().len() == 1;
-                self.key(
+                self.statement(
                     &format!("{path}.repeat"),
                     Span(repeat),
                     one,
-                    "with one step",
+                    "with one step, which lasts",
                 );
             }
         }
@@ -147,7 +191,7 @@ impl Judge<'_, '_> {
         if queue.kind == "red" && of("gentle") == Some(&Datum::Flag(false)) {
             let full = of("probability").and_then(Datum::number) == Some(1.0);
             let why = "with `probability = 1`, above which nothing rises";
-            self.parameter(queue, path, "gentle", full, why);
+            self.statement(&format!("{path}.gentle"), false, full, why);
         }
         if queue.kind == "fq-codel" {
             let one = of("flows").and_then(Datum::whole) == Some(1);

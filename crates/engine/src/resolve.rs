@@ -3,6 +3,7 @@
 mod at_points;
 mod beyond;
 mod elements;
+mod finished;
 mod network;
 mod overrides;
 mod windows;
@@ -31,9 +32,6 @@ use crate::spread::{self, Alone, Spread};
 use crate::traces;
 
 pub use network::network;
-
-/// Replications under `--quick` where the spec does not say.
-const QUICK_REPLICATIONS: u32 = 3;
 
 impl Plan {
     /// Reads, resolves and checks a spec.
@@ -143,13 +141,16 @@ fn build(
         return Err(problems);
     };
     let mut spec = Spec::clone(&first.spec);
+    let mut notes = Vec::new();
     if problems.is_empty() {
         problems = idle_everywhere(&experiments);
         let points = experiments.iter().flat_map(|it| &it.points);
         let judged = points.map(|point| &*point.resolved.judged);
-        add_new(&mut problems, idle::everywhere(judged));
+        let idle = idle::Everywhere::of(judged);
+        add_new(&mut problems, idle.mistakes);
+        notes.extend(idle.redundant);
     }
-    let mut notes = beyond::notes(&experiments);
+    notes.extend(beyond::notes(&experiments));
     notes.extend(windows::notes(&experiments));
     notes.extend(elements::notes(&experiments, kinds));
     add_plain_tables(&mut spec, kinds);
@@ -452,12 +453,8 @@ impl Planner<'_> {
 }
 
 fn replications(experiment: &Experiment, request: &Request) -> u32 {
-    let quick = experiment
-        .quick_replications
-        .unwrap_or(QUICK_REPLICATIONS)
-        .min(experiment.replications);
     request.replications.unwrap_or(if request.quick {
-        quick
+        experiment.first_look()
     } else {
         experiment.replications
     })

@@ -21,6 +21,16 @@ pub trait Runner: Sync {
         "simulated"
     }
 
+    /// The kinds among those that its units name that are no part of this project.
+    fn added(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The experiments that it runs on real sockets.
+    fn live(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a unit must be run although its record is there.
     fn wants(&self, _unit: &Unit<'_>) -> bool {
         false

@@ -126,6 +126,8 @@ fn hits(
             spec_hash: plan.hash.clone(),
             seed: 1,
             record_all: false,
+            added: Vec::new(),
+            live: Vec::new(),
             replications: Vec::new(),
             runs: records.len() as u64,
             packet_hops: 0,

@@ -12,6 +12,9 @@ use crate::rows;
 pub fn files(folder: &Folder) -> Files {
     let folder = folder.clone();
     Files::new(move |name| {
+        if let Some(text) = folder.kept(name) {
+            return Ok(text);
+        }
         if Path::new(name)
             .extension()
             .is_some_and(|it| it == "parquet")

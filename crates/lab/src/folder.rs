@@ -5,7 +5,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use anabranch_scenario::records::Manifest;
+use anabranch_scenario::tree::Node;
 use include_dir::Dir;
+
+/// The folder of a results directory in which the files of `[reference]` are kept, each as `<key>.csv`.
+pub(crate) const REFERENCE: &str = "reference";
 
 /// Bytes of a file. A spec of somebody else's may name one that never ends.
 pub const MAX_FILE: u64 = 256 << 20;
@@ -51,17 +56,46 @@ impl Folder {
         }
     }
 
+    /// The text of a file that is missing in a results directory, and that its runs were made with: a spec kept there names the files
+    /// that stood in its first folder.
+    pub fn kept(&self, name: &str) -> Option<String> {
+        let Folder::Disk(folder) = self else {
+            return None;
+        };
+        match folder.join(name).try_exists() {
+            Ok(false) => kept(folder, name),
+            Ok(true) | Err(_) => None,
+        }
+    }
+
     /// The text of a file in it.
     ///
     /// # Errors
     /// What the file system said; a file that is not UTF-8.
     pub fn read(&self, name: &str) -> io::Result<String> {
+        if let Some(text) = self.kept(name) {
+            return Ok(text);
+        }
         String::from_utf8(self.bytes(name)?).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let what = format!("byte {at} is not UTF-8; the file must be text in UTF-8");
             io::Error::new(io::ErrorKind::InvalidData, what)
         })
     }
+}
+
+/// The text of a file by the name that the spec of a results directory has for it.
+fn kept(results: &Path, name: &str) -> Option<String> {
+    let text = |path: &Path| String::from_utf8(bounded(path).ok()?).ok();
+    let manifest = text(&results.join("manifest.json"))?;
+    let mut manifest: Manifest = serde_json::from_str(&manifest).ok()?;
+    if let Some(file) = manifest.files.remove(name) {
+        return Some(file);
+    }
+    let spec = Node::parse(&manifest.spec).ok()?;
+    let files = spec.get("reference")?.entries();
+    let key = &files.iter().find(|it| it.node.text() == Some(name))?.key;
+    text(&results.join(REFERENCE).join(format!("{key}.csv")))
 }
 
 /// What a file holds, if that is not more than it may be.

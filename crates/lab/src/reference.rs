@@ -7,11 +7,8 @@ use std::path::{Path, PathBuf};
 use anabranch_report::reference::{Reference, ReferenceError};
 use anabranch_scenario::reference::{PUBLISHED, ReferenceFiles};
 
-use crate::folder::Folder;
+use crate::folder::{Folder, REFERENCE};
 use crate::whole::{self, Keep};
-
-/// The folder of a results directory in which they are kept, each as `<key>.csv`.
-const KEPT: &str = "reference";
 
 /// Reference data that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +59,7 @@ impl Loaded {
     /// # Errors
     /// The first file that cannot be read or is wrong.
     pub fn kept(files: &ReferenceFiles, results: &Path) -> Result<Self, LoadError> {
-        let folder = Folder::Disk(results.join(KEPT));
+        let folder = Folder::Disk(results.join(REFERENCE));
         Self::read_as(files, &folder, |key, _| format!("{key}.csv"))
     }
 
@@ -100,7 +97,7 @@ impl Loaded {
     /// # Errors
     /// [`LoadError::Write`].
     pub fn keep(&self, results: &Path) -> Result<(), LoadError> {
-        let folder = results.join(KEPT);
+        let folder = results.join(REFERENCE);
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| LoadError::Write { path, source }

@@ -246,7 +246,11 @@ impl Store {
         let finished: Vec<_> = finished.flatten_iter().collect();
         let (mut records, samples): (Vec<_>, Vec<_>) = finished.into_iter().unzip();
         let samples: Vec<_> = samples.into_iter().flatten().collect();
-        let manifest = manifest(plan, &records);
+        let manifest = Manifest {
+            added: runner.added(),
+            live: runner.live(),
+            ..manifest(plan, &records)
+        };
         records.extend(derive::records(&plan.spec, &records));
         for experiment in &plan.experiments {
             let of_it = |(id, path): &(&str, PathBuf)| (*id == experiment.id).then(|| path.clone());
@@ -372,11 +376,11 @@ impl Store {
         written
     }
 
-    /// Reads a results directory again.
+    /// Reads a results directory again. The kinds that its spec names need not be known here.
     ///
     /// # Errors
     /// No manifest, a damaged one, or one whose spec this version does not understand.
-    pub fn open(directory: &Path) -> Result<(Plan, Results), StoreError> {
+    pub fn open(directory: &Path) -> Result<Results, StoreError> {
         let path = directory.join("manifest.json");
         let text = plain::text(&path).map_err(|source| StoreError::Read {
             path: path.clone(),
@@ -387,7 +391,7 @@ impl Store {
                 path: path.clone(),
                 reason: error.to_string(),
             })?;
-        let plan = plan_of(&manifest)?;
+        let spec = Plan::finished(&request(&manifest))?;
         let path = directory.join("records.json");
         let text = plain::text(&path).map_err(|source| StoreError::Read {
             path: path.clone(),
@@ -398,13 +402,12 @@ impl Store {
             reason: error.to_string(),
         })?;
         let series = Arc::new(series::Directory(directory.to_owned()));
-        let results = Results {
+        Ok(Results {
             manifest,
-            spec: plan.spec.clone(),
+            spec,
             records,
             series,
-        };
-        Ok((plan, results))
+        })
     }
 }
 
@@ -527,20 +530,23 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
+/// The request that a manifest speaks of.
+fn request(manifest: &Manifest) -> Request {
+    Request::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
+        it.overrides = manifest.overrides.clone();
+        it.only = manifest.only.clone();
+        it.seed = manifest.seed;
+        it.files = Files::of(manifest.files.clone());
+        it.record_all = manifest.record_all;
+    })
+}
+
 /// The plan that a manifest speaks of.
 ///
 /// # Errors
 /// A spec that this version does not understand.
 pub fn plan_of(manifest: &Manifest) -> Result<Plan, StoreError> {
-    let mut plan = Plan::new(
-        Request::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
-            it.overrides = manifest.overrides.clone();
-            it.only = manifest.only.clone();
-            it.seed = manifest.seed;
-            it.files = Files::of(manifest.files.clone());
-            it.record_all = manifest.record_all;
-        }),
-    )?;
+    let mut plan = Plan::new(request(manifest))?;
     plan.keep_experiments(&manifest.replications);
     Ok(plan)
 }
@@ -559,6 +565,8 @@ pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
         spec_hash: plan.hash.clone(),
         seed: request.seed,
         record_all: request.record_all,
+        added: Vec::new(),
+        live: Vec::new(),
         replications: plan
             .experiments
             .iter()

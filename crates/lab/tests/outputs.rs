@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anabranch_lab::outputs::write;
 use anabranch_report::compare::Verdict;
-use anabranch_report::figure::plot::{Axis, Mark};
+use anabranch_report::figure::plot::{Axis, Mark, Plot};
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::table::Table;
 use anabranch_report::terminal::{self, Terminal};
@@ -358,7 +358,8 @@ fn a_directory_holds_every_file_whole() {
 #[test]
 fn every_link_of_the_page_leads_somewhere() {
     let results = results(20);
-    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
+    let mut outputs = Outputs::make(&results, &fake::reference()).unwrap();
+    outputs.paper = Some("alamgir2002".to_owned());
     let files = outputs.files().unwrap();
     let (_, page) = files.last().expect("the page");
     let page = std::str::from_utf8(page).unwrap();
@@ -494,6 +495,14 @@ fn outputs_of_what_is_not_there_are_refused() {
 
 /// The horizontal axis of a figure over these values of a link's delay, and how its curve is drawn.
 fn swept(values: &[&str], keys: &str) -> (Axis, Vec<Mark>) {
+    let plot = swept_as("sweep", values, keys);
+    (plot.x, plot.layers.iter().map(|it| it.mark).collect())
+}
+
+/// A figure of some kind over these values of a link's delay, at each of which a run of a rate of 1, 2, ... Mbit/s.
+fn swept_as(kind: &str, values: &[&str], keys: &str) -> Plot {
+    let one = "curve = [{ label = \"f\", series = \"f\", metric = \"goodput\" }]";
+    let curve = if keys.contains("curve") { "" } else { one };
     let text = format!(
         r#"
         anabranch = 1
@@ -509,30 +518,55 @@ fn swept(values: &[&str], keys: &str) -> (Axis, Vec<Mark>) {
         [[figure]]
         id = "delays"
         title = "Delays"
-        kind = "sweep"
+        kind = "{kind}"
         {keys}
-        curve = [{{ label = "f", series = "f", metric = "goodput" }}]
+        {curve}
         "#
     );
     let mut results = fake::results(fake::spec(&text), 1);
     let record = results.records[0].clone();
-    let at = |x: &&str| {
+    let at = |(index, x): (usize, &&str)| {
         let mut record = record.clone();
         record.experiment = "delays".to_owned();
         record.point = vec![("delay".to_owned(), Value::Text((*x).to_owned()))];
         record.metrics = vec![Measure {
             series: "f".to_owned(),
             metric: "goodput".to_owned(),
-            value: 1e6,
+            value: 1e6 * (index + 1) as f64,
             unit: "bit/s".to_owned(),
         }];
         record
     };
-    results.records = values.iter().map(at).collect();
+    results.records = values.iter().enumerate().map(at).collect();
     match figure(&results, "delays").content {
-        Some(Content::Plot(plot)) => (plot.x, plot.layers.iter().map(|it| it.mark).collect()),
+        Some(Content::Plot(plot)) => plot,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn bars_stand_side_by_side_and_begin_at_zero() {
+    let two = "curve = [{ label = \"f\", series = \"f\", metric = \"goodput\" }, { label = \"g\", series = \"f\", metric = \"goodput\" }]";
+    let plot = swept_as("bars", &["10 ms", "1 s"], two);
+    assert!(plot.layers.iter().all(|it| it.mark == Mark::Bars));
+    let places = |at: usize| -> Vec<f64> { plot.layers[at].points.iter().map(|it| it.x).collect() };
+    assert_eq!((places(0), places(1)), (vec![-0.2, 0.8], vec![0.2, 1.2]));
+    assert_eq!((plot.y.low, plot.y.cut), (0.0, false));
+    assert!(plot.x.low < -0.6 + 0.1 && plot.x.high > 1.4);
+}
+
+#[test]
+fn a_distribution_counts_each_run_once() {
+    let plot = swept_as("cdf", &["10 ms", "50 ms", "100 ms", "1 s"], "");
+    let shares: Vec<(f64, f64)> = plot.layers[0].points.iter().map(|it| (it.x, it.y)).collect();
+    assert_eq!(shares, [(1.0, 0.0), (1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]);
+    assert_eq!((plot.x.label.as_str(), plot.y.high), ("goodput (Mbit/s)", 1.0));
+}
+
+#[test]
+fn a_logarithmic_axis_goes_up_too() {
+    let plot = swept_as("sweep", &["10 ms", "50 ms", "100 ms"], "y_scale = \"log\"");
+    assert!(plot.y.log && plot.y.low > 0.0 && plot.y.high > 3.0);
 }
 
 #[test]

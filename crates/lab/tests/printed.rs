@@ -31,6 +31,8 @@ fn tables(name: &str) -> (Vec<Table>, Vec<Published>) {
             spec_hash: plan.hash.clone(),
             seed: 1,
             record_all: false,
+            added: Vec::new(),
+            live: Vec::new(),
             replications: Vec::new(),
             runs: 0,
             packet_hops: 0,

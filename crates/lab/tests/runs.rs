@@ -442,7 +442,7 @@ fn a_directory_that_cannot_be_written_is_found_before_anything_runs() {
 fn a_finished_directory_is_read_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let made = simulate(directory.path(), 2);
-    let (_, read) = Store::open(directory.path()).unwrap_or_else(|error| panic!("{error}"));
+    let read = Store::open(directory.path()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(read.records, made.records);
     assert_eq!(read.manifest, made.manifest);
     assert_eq!(read.spec, made.spec);

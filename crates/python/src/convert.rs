@@ -9,7 +9,8 @@ use pyo3::types::{
     PyBool, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString,
 };
 
-/// A value as a spec says it. Numbers of other libraries count by what `__index__` and `__float__` give, a `timedelta` as a span.
+/// A value as a spec says it. Numbers and arrays of other libraries count by what `tolist`, `__index__` and `__float__` give, a `timedelta` as
+/// a span.
 ///
 /// # Errors
 /// `TypeError` for what no spec can say.
@@ -53,16 +54,78 @@ fn to_value(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
         let items = items.try_iter()?.map(|item| to_node(&item?));
         return Ok(NodeValue::Array(items.collect::<PyResult<_>>()?));
     }
+    if let Some(value) = array(value)? {
+        return Ok(value);
+    }
     if let Ok(number) = value.call_method0("__index__") {
         return Ok(NodeValue::Integer(number.extract()?));
     }
     if let Ok(number) = value.call_method0("__float__") {
         return Ok(NodeValue::Float(number.extract()?));
     }
-    let found = value.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "found a value of type {found}; a spec holds str, int, float, bool, list, dict and timedelta"
-    )))
+    Err(unknown(value))
+}
+
+/// An array, a series or a single value of numpy or of what is built on it, such as pandas; `None` for what is none.
+fn array(value: &Bound<'_, PyAny>) -> PyResult<Option<NodeValue>> {
+    // Times stand in units of their own, which `tolist` may leave out.
+    let kind = value.getattr("dtype").and_then(|it| it.getattr("kind"));
+    let kind = kind.and_then(|it| it.extract::<String>());
+    match kind.as_deref() {
+        Ok("m") => return spans(&value.call_method1("astype", ("timedelta64[ns]",))?).map(Some),
+        Ok("M" | "c" | "V") => return Err(unknown(value)),
+        _ => {}
+    }
+    let Ok(plain) = value.call_method0("tolist") else {
+        return Ok(None);
+    };
+    // What gives itself would never end.
+    if plain.is(value) {
+        return Ok(None);
+    }
+    to_value(&plain).map(Some)
+}
+
+/// Spans of numpy, in nanoseconds.
+fn spans(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
+    let whole = value.call_method1("astype", ("int64",))?;
+    fn of(value: &NodeValue) -> NodeValue {
+        match value {
+            NodeValue::Integer(nanos) => NodeValue::Text(format!("{nanos} ns")),
+            NodeValue::Array(items) => {
+                let item = |item: &Node| Node {
+                    value: of(&item.value),
+                    ..item.clone()
+                };
+                NodeValue::Array(items.iter().map(item).collect())
+            }
+            other => other.clone(),
+        }
+    }
+    Ok(of(&to_value(&whole.call_method0("tolist")?)?))
+}
+
+fn unknown(value: &Bound<'_, PyAny>) -> PyErr {
+    match value.get_type().name() {
+        Ok(found) => PyTypeError::new_err(format!(
+            "found a value of type {found}; a spec holds str, int, float, bool, list, dict, timedelta, and numpy's arrays and numbers"
+        )),
+        Err(error) => error,
+    }
+}
+
+/// `key=value` as the command line has it: a text stands as it is, all else as TOML.
+///
+/// # Errors
+/// `TypeError` for what no spec can say.
+#[pyfunction]
+pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let node = to_node(value)?;
+    let text = match &node.value {
+        NodeValue::Text(text) => text.clone(),
+        _ => node.to_toml(),
+    };
+    Ok(format!("{key}={text}"))
 }
 
 /// A value of a spec for Python.

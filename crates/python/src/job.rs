@@ -126,7 +126,7 @@ impl Job {
         let plan = Arc::clone(&self.plan);
         let jobs = threads(jobs, &plan);
         let made = background::wait(py, progress.as_ref(), move |state| {
-            let runner = Stoppable::new(state, kinds::called(&texts(&plan)));
+            let runner = Stoppable::new(state, &texts(&plan));
             let made = run::run(&plan, &store, &runner, jobs, state.as_ref());
             made.map_err(|error| runner.instead(error::failed(error)))
         })?;
@@ -158,7 +158,7 @@ impl Job {
         let plan = Arc::clone(&self.plan);
         let jobs = threads(jobs, &plan);
         background::wait(py, None, move |state| {
-            let runner = Stoppable::new(state, kinds::called(&texts(&plan)));
+            let runner = Stoppable::new(state, &texts(&plan));
             let wanted = |place| places.contains(&place);
             let made = run::run_some(&plan, wanted, &store, &runner, jobs, state.as_ref());
             made.map_err(|error| runner.instead(error::failed(error)))
@@ -212,7 +212,7 @@ impl Job {
     /// The places of the runs that are not finished there.
     fn missing(&self, store: &Store) -> Vec<usize> {
         let state = Arc::default();
-        let runner = Stoppable::new(&state, kinds::called(&texts(&self.plan)));
+        let runner = Stoppable::new(&state, &texts(&self.plan));
         let units = Unit::all(&self.plan).into_iter().enumerate();
         let missing = units.filter(|(_, unit)| store.finished(unit, &runner).is_none());
         missing.map(|(place, _)| place).collect()
@@ -251,7 +251,7 @@ impl Kept {
         job.check(&places)?;
         let from = create(&source)?;
         let state = Arc::default();
-        let runner = Stoppable::new(&state, kinds::called(&texts(&job.plan)));
+        let runner = Stoppable::new(&state, &texts(&job.plan));
         let units = Unit::all(&job.plan);
         for place in places {
             let taken = self.store.take(&from, &units[place], &runner);

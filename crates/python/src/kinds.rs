@@ -111,6 +111,13 @@ pub fn called(texts: &[&String]) -> &'static str {
     called
 }
 
+/// The kinds added that runs of these texts may depend on.
+fn added(texts: &[&String]) -> Vec<String> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let named = added.iter().flat_map(|added| named(added, texts));
+    named.map(|code| code.name.clone()).collect()
+}
+
 /// The kinds written in Python that these texts may name.
 pub fn written_in_python(texts: &[&String]) -> Vec<String> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
@@ -157,17 +164,20 @@ pub struct Stoppable {
     state: Arc<State>,
     simulator: Simulator,
     called: &'static str,
+    /// The kinds that are not the project's.
+    added: Vec<String>,
     /// What Python code raised first.
     pub raised: Mutex<Option<PyErr>>,
 }
 
 impl Stoppable {
-    /// A runner for work whose state is this, of runs that are called so: see [`called`].
-    pub fn new(state: &Arc<State>, called: &'static str) -> Self {
+    /// A runner for work whose state is this, of runs that may depend on kinds that these texts name: see [`called`].
+    pub fn new(state: &Arc<State>, texts: &[&String]) -> Self {
         Self {
             state: Arc::clone(state),
             simulator: Simulator::default(),
-            called,
+            called: called(texts),
+            added: added(texts),
             raised: Mutex::default(),
         }
     }
@@ -204,6 +214,10 @@ impl Runner for Stoppable {
 
     fn kind(&self, _: &Unit<'_>) -> &'static str {
         self.called
+    }
+
+    fn added(&self) -> Vec<String> {
+        self.added.clone()
     }
 }
 

@@ -37,6 +37,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     module.add_class::<control::Base>()?;
     module.add_class::<control::Ack>()?;
+    module.add_function(wrap_pyfunction!(convert::setting, module)?)?;
     module.add_function(wrap_pyfunction!(spec::papers, module)?)?;
     module.add_function(wrap_pyfunction!(spec::examples, module)?)?;
     module.add_class::<advice::Advice>()?;

@@ -84,6 +84,7 @@ impl Results {
         let made = Outputs::make(&self.records, &self.reference.reference);
         let mut outputs = made.map_err(error::failed)?;
         outputs.foreword.clone_from(&self.foreword);
+        outputs.paper = outputs::paper(&outputs);
         Ok(outputs)
     }
 
@@ -116,7 +117,7 @@ impl Results {
     /// open(path): results that a run left in a directory.
     #[staticmethod]
     fn open(path: PathBuf) -> PyResult<Self> {
-        let (_, records) = Store::open(&path).map_err(error::failed)?;
+        let records = Store::open(&path).map_err(error::failed)?;
         let reference = Loaded::kept(&records.spec.reference, &path).map_err(error::failed)?;
         Ok(Self::new(records, reference, path, None))
     }
@@ -209,11 +210,17 @@ impl Results {
         self.records.failures()
     }
 
-    /// What may be meant otherwise, in a line each: what the command prints as `note:`. A spec that names a kind written in Python
-    /// needs its class, here too.
+    /// What may be meant otherwise, in a line each: what the command prints as `note:`. What concerns a spec that
+    /// names a kind written in Python is left out where its class is not there.
     #[getter]
     fn notes(&self) -> PyResult<Vec<String>> {
-        let mut notes = kinds::plan_of(self.records.manifest.clone())?.notes;
+        let planned = kinds::plan_of(self.records.manifest.clone());
+        let mut notes = match planned {
+            Ok(plan) => plan.notes,
+            // Without the kind that the program had added, the spec cannot be planned.
+            Err(_) if !self.records.manifest.added.is_empty() => Vec::new(),
+            Err(error) => return Err(error),
+        };
         notes.extend(self.records.notes());
         Ok(notes)
     }

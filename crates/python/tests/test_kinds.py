@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 import anabranch
@@ -123,3 +126,20 @@ def test_a_workload_that_offers_nonsense_ends_the_run(pair):
     pair["flow.upload.workload"] = {"kind": "nonsense"}
     with pytest.raises(TypeError, match="next"):
         goodput(pair)
+
+
+def test_results_of_a_kind_are_shown_where_it_is_not_there(pair, tmp_path):
+    @anabranch.congestion("there-and-gone")
+    class Control(anabranch.CongestionControl):
+        """The protocol's own."""
+
+    pair["flow.upload.transport"] = {"protocol": "sctp", "congestion": "there-and-gone"}
+    results = anabranch.run(pair, replications=1, out=tmp_path)
+    results.write()
+    assert results.manifest["added"] == ["there-and-gone"]
+    page = (tmp_path / "report.html").read_text()
+    assert "in the program that defines `there-and-gone`" in page
+    script = "import anabranch, sys; r = anabranch.Results.open(sys.argv[1]); print(r.tables.keys(), r.notes, len(r.measures()))"
+    shown = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.strip().endswith("2")

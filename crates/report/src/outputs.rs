@@ -30,6 +30,8 @@ pub struct Outputs<'a> {
     pub unanswered: Vec<Unanswered>,
     /// What a reader should see first.
     pub foreword: Vec<Words>,
+    /// The name by which the command finds the paper whose spec this is, if it does.
+    pub paper: Option<String>,
 }
 
 /// Words of whoever asked for the results, before all else.
@@ -95,6 +97,7 @@ impl<'a> Outputs<'a> {
             figures: figures.collect::<Result<_, _>>()?,
             unanswered,
             foreword: Vec::new(),
+            paper: None,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a run leaves behind, as whoever reads it finds it: scalar measures, series of samples, and who made them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -189,6 +189,12 @@ pub struct Manifest {
     /// Whether samples of all replications were kept, whatever the spec says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_all: bool,
+    /// Kinds that the spec names and a program had added to those of this project, such as a congestion control written in Python.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Experiments that were run on real sockets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<String>,
     /// Replications of each experiment that was run: `(id, replications)`.
     pub replications: Vec<(String, u32)>,
     /// Runs made.
@@ -210,28 +216,99 @@ pub struct Results {
     pub series: Arc<dyn SeriesSource>,
 }
 
+/// Failures that are alike.
+struct Failure<'a> {
+    experiment: &'a str,
+    /// The flow.
+    group: &'a str,
+    /// What stands behind its name.
+    why: &'a str,
+    members: BTreeSet<u32>,
+    runs: usize,
+    /// Times or counts in it were others in other runs, or of other members.
+    differs: bool,
+}
+
+impl Failure<'_> {
+    fn text(&self) -> String {
+        let (group, why) = (self.group, self.why);
+        let rest = if self.differs {
+            ", the others with other numbers,"
+        } else {
+            ""
+        };
+        match (self.members.first(), self.members.last()) {
+            (Some(first), Some(last)) if first < last => {
+                let count = self.members.len();
+                format!("{group}[{first}] to {group}[{last}] ({count} members){why}{rest}")
+            }
+            (Some(only), _) => format!("{group}[{only}]{why}{rest}"),
+            (None, _) => format!("{group}{why}{rest}"),
+        }
+    }
+}
+
+/// Whether two texts differ in numbers alone.
+fn is_alike(one: &str, other: &str) -> bool {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let words = |text: &str| {
+        let words = text.split(is_number).filter(|it| !it.is_empty());
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    words(one) == words(other)
+}
+
+/// The flow of a failure, its member if it is one of a group, and the rest: `sctp[1]: the peer is gone`.
+fn member_of(failure: &str) -> (&str, Option<u32>, &str) {
+    let (name, why) = failure.split_at(failure.find(':').unwrap_or(failure.len()));
+    let member = name.strip_suffix(']').and_then(|it| it.rsplit_once('['));
+    match member.and_then(|(group, number)| Some((group, number.parse().ok()?))) {
+        Some((group, number)) => (group, Some(number), why),
+        None => (name, None, why),
+    }
+}
+
 impl Results {
-    /// What failed, and in how many of how many runs of its experiment, in a line each.
+    /// What failed, and in how many of how many runs of its experiment, in a line each. Members of a group that failed alike share one.
     pub fn failures(&self) -> Vec<String> {
-        let mut counts: Vec<(&str, &str, usize)> = Vec::new();
+        let mut all: Vec<Failure<'_>> = Vec::new();
         for record in &self.records {
+            let mut counted: Vec<usize> = Vec::new();
             for failure in &record.failures {
-                let known = counts
-                    .iter_mut()
-                    .find(|(id, what, _)| *id == record.experiment && what == failure);
-                match known {
-                    Some((_, _, count)) => *count += 1,
-                    None => counts.push((&record.experiment, failure, 1)),
+                let (group, member, why) = member_of(failure);
+                let is_same = |it: &Failure<'_>| {
+                    (it.experiment, it.group) == (&*record.experiment, group)
+                        && (it.why == why || is_alike(it.why, why))
+                };
+                let at = all.iter().position(is_same).unwrap_or_else(|| {
+                    all.push(Failure {
+                        experiment: &record.experiment,
+                        group,
+                        why,
+                        members: BTreeSet::new(),
+                        runs: 0,
+                        differs: false,
+                    });
+                    all.len() - 1
+                });
+                all[at].differs |= all[at].why != why;
+                all[at].members.extend(member);
+                if !counted.contains(&at) {
+                    counted.push(at);
+                    all[at].runs += 1;
                 }
             }
         }
-        let line = |(id, what, count): &(&str, &str, usize)| {
+        let line = |it: &Failure<'_>| {
+            let runs = self.experiment(it.experiment).count();
             format!(
-                "{what} in {count} of {} runs of {id}",
-                self.experiment(id).count()
+                "{} in {} of {runs} runs of {}",
+                it.text(),
+                it.runs,
+                it.experiment
             )
         };
-        counts.iter().map(line).collect()
+        all.iter().map(line).collect()
     }
 
     /// What is right, and may yet be meant otherwise: experiments whose replications repeat one another. Two may be alike by chance, where
@@ -270,5 +347,61 @@ impl Results {
     /// A file that cannot be read, or is not a series file.
     pub fn series(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
         self.series.read(query)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl SeriesSource for Nothing {
+        fn read(&self, _: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// A group of forty flows that fail alike is a line and not forty.
+    #[test]
+    fn members_that_fail_alike_share_a_line() {
+        let record = |replication: u32, failures: Vec<String>| RunRecord {
+            experiment: "e".to_owned(),
+            point: Point::new(),
+            replication,
+            metrics: Vec::new(),
+            events: 1,
+            packet_hops: 0,
+            simulated: 1.0,
+            failures,
+        };
+        let of = |member: u32| format!("f[{member}]: it delivered nothing");
+        let late = |member: u32| format!("g[{member}]: no way at its start, 0.{member} s");
+        let first = (2..40).map(of).chain((0..3).map(late)).collect();
+        let spec =
+            "anabranch = 1\nname = \"x\"\nnode = []\nflow = []\nworld = { duration = \"1 s\" }";
+        let root = crate::tree::Node::parse(spec).unwrap();
+        let results = Results {
+            manifest: serde_json::from_str(
+                r#"{"version":"","commit":null,"name":"x","spec":"","overrides":[],"spec_hash":"","seed":1,"replications":[],"runs":2,"packet_hops":0}"#,
+            )
+            .unwrap(),
+            spec: crate::decode::decode::<Spec>(&root, "").unwrap(),
+            records: vec![
+                record(0, first),
+                record(1, vec![of(2), "wire: it is down".to_owned()]),
+            ],
+            series: Arc::new(Nothing),
+        };
+        assert_eq!(
+            results.failures(),
+            [
+                "f[2] to f[39] (38 members): it delivered nothing in 2 of 2 runs of e",
+                "g[0] to g[2] (3 members): no way at its start, 0.0 s, the others with other numbers, in 1 of 2 runs of e",
+                "wire: it is down in 1 of 2 runs of e",
+            ]
+        );
     }
 }

@@ -183,6 +183,17 @@ pub struct Experiment {
     pub records: Vec<Record>,
 }
 
+impl Experiment {
+    /// Replications under `--quick`.
+    pub fn first_look(&self) -> u32 {
+        let few = self.quick_replications.unwrap_or(QUICK_REPLICATIONS);
+        few.min(self.replications)
+    }
+}
+
+/// Replications under `--quick` where the spec does not say.
+const QUICK_REPLICATIONS: u32 = 3;
+
 fn one() -> u32 {
     1
 }

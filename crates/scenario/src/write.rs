@@ -110,7 +110,8 @@ fn line(text: &mut String, entry: &Entry) {
     }
 }
 
-fn inline(node: &Node) -> String {
+/// A value in one line.
+pub(crate) fn inline(node: &Node) -> String {
     match &node.value {
         NodeValue::Text(text) => quoted(text),
         NodeValue::Integer(number) => number.to_string(),

@@ -62,6 +62,10 @@ impl Runner for MixedRunner<'_> {
         }
     }
 
+    fn live(&self) -> Vec<String> {
+        self.live.to_vec()
+    }
+
     fn wants(&self, unit: &Unit<'_>) -> bool {
         self.simulator.wants(unit)
     }

@@ -7,6 +7,7 @@ mod common;
 mod interrupted;
 mod options;
 mod own;
+mod repeat;
 mod schema;
 mod specs;
 

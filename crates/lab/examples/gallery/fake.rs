@@ -101,6 +101,8 @@ pub fn results(spec: Spec, replications: u32) -> Results {
             spec_hash: "0".repeat(64),
             seed: 1,
             record_all: false,
+            added: Vec::new(),
+            live: Vec::new(),
             replications: spec
                 .experiments
                 .iter()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 from . import _progress
-from ._native import Job, Results, Spec
+from ._native import Job, Results, Spec, setting
 
 SpecLike = Union[Spec, str, "os.PathLike[str]"]
 Progress = Union[None, bool, Callable[[int, int, float, float], None]]
@@ -20,11 +19,8 @@ def as_spec(spec: SpecLike) -> Spec:
 
 
 def settings(values: Optional[Mapping[str, Any]]) -> list[str]:
-    """Overrides as the command line has them: a text stands as it is, all else as TOML, which here is JSON's notation."""
-    def text(value: Any) -> str:
-        return value if isinstance(value, str) else json.dumps(value)
-
-    return [f"{key}={text(value)}" for key, value in (values or {}).items()]
+    """Overrides as the command line has them: a text stands as it is, all else as TOML."""
+    return [setting(key, value) for key, value in (values or {}).items()]
 
 
 def at_least(name: str, value: Optional[int], least: int) -> None:

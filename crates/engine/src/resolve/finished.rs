@@ -1,0 +1,56 @@
+//! The spec of runs that were made before, for what is shown of them.
+
+use std::collections::BTreeSet;
+
+use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::tree::Node;
+use anabranch_scenario::{Spec, decode, resolve, substitute, wanted};
+
+use super::{add_main_experiment, add_plain_tables, check_shape, overrides};
+use crate::kinds::Standard;
+use crate::plan::{Plan, Request};
+use crate::traces;
+
+impl Plan {
+    /// The spec of finished runs, as their first point saw it: for titles, tables and figures. Names of kinds are taken as they are written, because
+    /// the program that made the runs may have had kinds of its own.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn finished(request: &Request) -> Result<Spec, SpecError> {
+        let refused =
+            |problems| SpecError::new(&request.file, &request.text, &request.overrides, problems);
+        Node::parse(&request.text)
+            .and_then(|root| read(request, root))
+            .map_err(refused)
+    }
+}
+
+fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Problem>> {
+    add_main_experiment(&mut root);
+    let mut problems = Vec::new();
+    let set = overrides::read(&request.overrides, &root, &mut problems);
+    let mut tree = overrides::applied(&root, &set);
+    check_shape(&tree)?;
+    let experiments = tree.get("experiment").map(Node::items).unwrap_or_default();
+    if let Some(first) = experiments.first().cloned() {
+        let path = Node::item_path("experiment", 0, &first);
+        let swept = resolve::points(&first, &path)?;
+        let swept = swept.iter().take(1).flat_map(|point| &point.settings);
+        let own = overrides::own(&first);
+        for setting in own.iter().chain(&set).chain(swept) {
+            problems.extend(setting.apply(&mut tree).err());
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut tree = substitute::substitute(&tree, &mut BTreeSet::new())?;
+    traces::put_in(&mut tree, &request.files)?;
+    let mut spec: Spec = decode::decode(&tree, "")?;
+    let duration = spec.experiments.first().and_then(|it| it.duration);
+    spec.world.duration = duration.unwrap_or(spec.world.duration);
+    add_plain_tables(&mut spec, &Standard::default());
+    wanted::list_only(&mut spec, &request.only);
+    Ok(spec)
+}
