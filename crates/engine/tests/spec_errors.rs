@@ -433,6 +433,57 @@ fn what_comes_after_the_end_of_all_runs_is_told() {
     assert_eq!(plan.notes, [""; 0]);
 }
 
+/// What another key says already is right, and no reason to stop; what cannot be done is.
+#[test]
+fn a_key_that_says_what_holds_without_it_is_a_note() {
+    let plan = |queue: &str| {
+        let text = GOOD.replacen(
+            "queue = \"10 packets\"",
+            &format!("queue = {{ kind = \"red\", {queue} }}"),
+            1,
+        );
+        Plan::new(request(&text, &[]))
+    };
+    let noted = plan("gentle = false, probability = 1").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(
+        noted.notes,
+        [
+            "`link.wire.queue.gentle`: found false; it holds without that with `probability = 1`, above which nothing rises"
+        ]
+    );
+    assert_eq!(
+        plan("gentle = false").expect("it has an effect").notes,
+        [""; 0]
+    );
+    let steps = "rate = { steps = [[\"0 s\", \"2 Mbit/s\"]], repeat = \"5 s\" }";
+    let text = GOOD.replacen("rate = \"$rate\"", steps, 1);
+    let text = text.replacen(
+        "parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]",
+        "parameter = \"pairs\", values = [1]",
+        1,
+    );
+    let text = text.replacen("rate = \"2 Mbit/s\"\n", "", 1);
+    let noted = Plan::new(request(&text, &[])).unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        noted.notes[0].starts_with("`link.wire.rate.repeat`: found 5 s; it holds"),
+        "{:?}",
+        noted.notes
+    );
+}
+
+/// A key that is not known and stands for one that must be there is one mistake.
+#[test]
+fn a_misspelt_key_is_not_missing_besides() {
+    let text = GOOD.replace("[[flow]]", "[[flows]]");
+    let error = Plan::new(request(&text, &[]))
+        .expect_err("flows")
+        .to_string();
+    assert!(
+        error.contains("did you mean `flow`?") && error.ends_with("1 error; nothing was run"),
+        "{error}"
+    );
+}
+
 /// A window that was left out is the standards' of another age: where it binds, it is what is measured.
 #[test]
 fn a_window_that_was_left_out_and_binds_is_told() {
@@ -453,11 +504,37 @@ fn a_window_that_was_left_out_and_binds_is_told() {
              carries 2 Mbit/s (rate 2 Mbit/s)"
         ]
     );
-    // At 1 Mbit/s it carries more than half; what was set was meant; and two flows share the path.
+    // What was set was meant; and several flows share the path, of which two do not fill it.
     let set = ("profile = \"rfc9260\",", "receive_buffer = \"64 KiB\",");
     assert_eq!(notes(&[far, set]), [""; 0]);
-    assert_eq!(notes(&[far, ("pairs = 1", "pairs = 2")]), [""; 0]);
+    assert_eq!(notes(&[far, ("pairs = 1", "pairs = 2")]).len(), 1);
+    assert_eq!(notes(&[far, ("pairs = 1", "pairs = 5")]), [""; 0]);
     assert_eq!(notes(&[]), [""; 0]);
+    // It binds already where it holds more than half of what the path does, and where only the queue is not filled.
+    let near = ("delay = \"5 ms\"", "delay = \"200 ms\"");
+    let told = notes(&[near]);
+    assert!(
+        told[0].ends_with(
+            "no more than 1.311 Mbit/s pass, and the path carries 2 Mbit/s (rate 2 Mbit/s)"
+        ),
+        "{told:?}"
+    );
+    let told = notes(&[("queue = \"10 packets\"", "queue = \"50 packets\"")]);
+    assert_eq!(
+        told,
+        [
+            "`flow.sctp.transport.receive_buffer`: left out, so 64 KiB; the path of 1 Mbit/s and 10 ms holds 1250 bytes and its queue 75000, \
+             which the flow never fills (rate 1 Mbit/s)"
+        ]
+    );
+    // A transfer that fits into the window is not bound by it, and a larger one is.
+    let transfers = |bytes: &str| {
+        let kind = format!(
+            "kind = \"transfers\", every = \"5 s\", size = {{ kind = \"fixed\", bytes = \"{bytes}\" }}"
+        );
+        notes(&[far, ("kind = \"bulk\", message = \"1432 B\"", &kind)]).len()
+    };
+    assert_eq!([transfers("60 kB"), transfers("600 kB")], [0, 1]);
     let tcp = (
         "{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }",
         "{ protocol = \"tcp\", profile = \"linux\" }",

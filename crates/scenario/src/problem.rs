@@ -84,8 +84,18 @@ impl SpecError {
                 .cmp_position(&b.place)
                 .then_with(|| a.key.cmp(&b.key))
         });
+        let misspelt: Vec<(String, String)> = problems.iter().filter_map(misspelt).collect();
         let mut distinct: Vec<Problem> = Vec::new();
         for problem in problems {
+            let is_there = |(parent, key): &(String, String)| {
+                *parent == problem.key
+                    && problem
+                        .message
+                        .starts_with(&format!("the key `{key}` is missing"))
+            };
+            if misspelt.iter().any(is_there) {
+                continue;
+            }
             if !distinct
                 .iter()
                 .any(|known| known.place == problem.place && known.message == problem.message)
@@ -117,7 +127,7 @@ impl SpecError {
         let Place::File(span) = &problem.place else {
             return None;
         };
-        let before = self.text.get(..span.start)?;
+        let before = self.text.get(..by_key(&self.text, span.clone()).start)?;
         let line = before.rsplit('\n').next().unwrap_or_default();
         Some((before.matches('\n').count() + 1, line.chars().count() + 1))
     }
@@ -135,7 +145,11 @@ impl SpecError {
         };
         let argument = argument.map(|argument| format!("--set {argument}"));
         let source = match (&problem.place, &argument) {
-            (Place::File(span), _) => Some((self.file.as_str(), self.text.as_str(), span.clone())),
+            (Place::File(span), _) => Some((
+                self.file.as_str(),
+                self.text.as_str(),
+                by_key(&self.text, span.clone()),
+            )),
             (_, Some(argument)) => Some(("command line", argument.as_str(), 6..argument.len())),
             _ => None,
         };
@@ -163,10 +177,43 @@ impl SpecError {
     }
 }
 
+/// The table and the key that is meant, of a key that is not known: that it is missing need not be said besides.
+fn misspelt(problem: &Problem) -> Option<(String, String)> {
+    let is_unknown = problem.message.starts_with("unknown key ");
+    let meant = problem.nearest.clone().filter(|_| is_unknown)?;
+    let parent = problem
+        .key
+        .rsplit_once('.')
+        .map_or("", |(parent, _)| parent);
+    Some((parent.to_owned(), meant))
+}
+
 /// The columns of a terminal.
 const WIDTH: usize = 80;
 /// What is left of them for a note under a line.
 const NOTE_WIDTH: usize = WIDTH - 8;
+
+/// Where a value is shown: a table in braces or a list of them by its key, since what is wrong is that something is not in it, or not with it.
+fn by_key(text: &str, span: Range<usize>) -> Range<usize> {
+    let value = text.get(span.clone()).unwrap_or_default();
+    let items = value.strip_prefix('[').map(str::trim_start);
+    if !value.starts_with('{') && !items.is_some_and(|it| it.starts_with('{')) {
+        return span;
+    }
+    let before = text[..span.start].trim_end_matches([' ', '\t']);
+    let key = before
+        .strip_suffix('=')
+        .map(|key| key.trim_end_matches([' ', '\t']));
+    match key.filter(|key| !key.is_empty()) {
+        Some(key) => {
+            let apart = |c: char| c.is_whitespace() || matches!(c, '{' | ',' | '.');
+            let begin = key.rfind(apart).map_or(0, |at| at + 1);
+            begin..key.len()
+        }
+        // An item of a list.
+        None => span.start..span.start + 1,
+    }
+}
 
 /// The line of a source at some bytes; of several lines the first.
 fn snippet<'a>(

@@ -16,7 +16,7 @@ pub enum Value {
     Float(f64),
     /// A truth value.
     Boolean(bool),
-    /// Text, a quantity with a unit among it.
+    /// Text, which may be a quantity with its unit.
     Text(String),
 }
 

@@ -55,8 +55,8 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["reno"], &["newreno", "sctp"]),
     (&["packet_size", "payload", "message_size"], &["message"]),
     (
-        &["size", "bytes", "file_size", "volume"],
-        &["total", "limit", "bytes", "size"],
+        &["size", "byte", "bytes", "octets", "file_size", "volume"],
+        &["total", "limit", "bytes", "size", "B"],
     ),
     (&["src", "source", "sender"], &["from"]),
     (&["dst", "dest", "destination", "receiver"], &["to"]),
@@ -88,6 +88,22 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["kbps"], &["kbit/s"]),
     (&["gbps"], &["Gbit/s"]),
     (&["percent"], &["%"]),
+    (&["sec", "secs", "second", "seconds"], &["s"]),
+    (
+        &["msec", "msecs", "millis", "millisecond", "milliseconds"],
+        &["ms"],
+    ),
+    (
+        &["usec", "usecs", "micros", "microsecond", "microseconds"],
+        &["us"],
+    ),
+    (&["nsec", "nanosecond", "nanoseconds"], &["ns"]),
+    (&["minute", "minutes", "mins"], &["min"]),
+    (&["hour", "hours", "hr", "hrs"], &["h"]),
+    (&["pkt", "pkts"], &["packets"]),
+    (&["metre", "metres", "meter", "meters"], &["m"]),
+    (&["watt", "watts"], &["W"]),
+    (&["hertz"], &["Hz"]),
 ];
 
 /// The candidate that is called `found` elsewhere, or nearest to it, if one is near enough to be meant, or the only one that begins with it

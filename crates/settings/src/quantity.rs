@@ -196,6 +196,26 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_in_words_is_known() {
+        for (text, units, meant) in [
+            ("60 sec", TIME, "s"),
+            ("5 seconds", TIME, "s"),
+            ("20 msec", TIME, "ms"),
+            ("7 microseconds", TIME, "us"),
+            ("2 minutes", TIME, "min"),
+            ("3 hours", TIME, "h"),
+            ("10 Mbit", RATE, "Mbit/s"),
+            ("5 kbits", RATE, "kbit/s"),
+            ("1500 bytes", SIZE, "B"),
+            ("64 KB", SIZE, "kB"),
+        ] {
+            let error = parse(text, "it", "1 s", &[units]).expect_err("no such unit");
+            let hint = format!("; did you mean {meant:?}?");
+            assert!(error.ends_with(&hint), "{error}");
+        }
+    }
+
+    #[test]
     fn a_micro_sign_means_a_millionth_and_bytes_are_no_bits() {
         let told =
             |text: &str, units| parse(text, "it", "1 s", &[units]).expect_err("no such unit");

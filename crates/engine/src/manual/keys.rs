@@ -216,7 +216,7 @@ impl<'a> Writer<'a> {
                     all.push(form);
                 }
             }
-            return all.join(", or ");
+            return either(all);
         }
         if let Some(word) = schema.get("const") {
             return format!("`{word}`");
@@ -250,10 +250,11 @@ impl<'a> Writer<'a> {
             Some("integer") => "a whole number".to_owned(),
             Some("number") => "a number".to_owned(),
             Some("boolean") => "true or false".to_owned(),
-            Some("string") => match (schema.get("description"), schema.pointer("/examples/0")) {
-                (Some(_), _) => text(schema),
-                (None, Some(example)) => format!("text such as `{example}`"),
-                (None, None) => "text".to_owned(),
+            Some("string") => match (text(schema), schema.pointer("/examples/0")) {
+                // A sentence is about the key and not about what it takes.
+                (phrase, _) if !phrase.is_empty() && !phrase.ends_with('.') => phrase,
+                (_, Some(example)) => format!("text such as `{example}`"),
+                (_, None) => "text".to_owned(),
             },
             _ => "any value".to_owned(),
         }
@@ -272,6 +273,28 @@ impl<'a> Writer<'a> {
             false => self.takes(definition, path),
         }
     }
+}
+
+/// What a value may be, of several forms: a list of what may stand alone is named last, and each number is one.
+fn either(mut forms: Vec<String>) -> String {
+    if forms.iter().any(|form| form == "a number") {
+        forms.retain(|form| form != "a whole number");
+    }
+    let alone = |form: &String| {
+        forms
+            .iter()
+            .any(|it| format!("a list, each item {it}") == *form)
+    };
+    let (lists, mut others): (Vec<String>, Vec<String>) = forms.iter().cloned().partition(alone);
+    let mut text = match others.pop() {
+        None => String::new(),
+        Some(last) if others.is_empty() => last,
+        Some(last) => format!("{}, or {last}", others.join(", ")),
+    };
+    if !lists.is_empty() {
+        text.push_str("; or a list of these");
+    }
+    text
 }
 
 /// A property without the parameter that may stand in its place, which may stand everywhere.

@@ -11,7 +11,7 @@ use super::{Fault, Lookup};
 const MAX_DEPTH: usize = 64;
 
 /// The functions.
-const FUNCTIONS: [&str; 5] = ["min", "max", "round", "floor", "ceil"];
+const FUNCTIONS: [&str; 6] = ["min", "max", "round", "floor", "ceil", "sqrt"];
 
 /// A text that is read from left to right.
 pub(super) struct Parser<'t, 'l, 'f> {
@@ -265,14 +265,29 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
             "round" => Ratio::round,
             "floor" => Ratio::floor,
             "ceil" => Ratio::ceil,
+            "sqrt" => return self.root(one(name, values, &at)?, at),
             _ => return self.extreme(name, values, at),
         };
-        let [value] = values else {
-            let message = format!("found {} values; {name} takes one", values.len());
-            return Err(Fault::new(at, message));
-        };
+        let value = one(name, values, &at)?;
         let rounded = value.rounded(to_whole);
         rounded.ok_or_else(|| self.too_large(at.start))
+    }
+
+    /// The square root, as a 64-bit float has it.
+    fn root(&self, value: &Value, at: Range<usize>) -> Result<Value, Fault> {
+        let even = value.dimension.iter().all(|power| power % 2 == 0);
+        if value.number.is_negative() || !even {
+            let message = match even {
+                true => "found a number below 0, which has no square root".to_owned(),
+                false => format!(
+                    "found {}, of which the square root has no unit",
+                    value.kind()
+                ),
+            };
+            return Err(Fault::new(at, message));
+        }
+        let root = Ratio::decimal(&value.number.real().sqrt().to_string());
+        self.checked(root, value.dimension.map(|power| power / 2), at.start)
     }
 
     /// The least or the greatest of some values of one kind.
@@ -309,6 +324,17 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
             self.text
         );
         Fault::new(begin..self.at, message)
+    }
+}
+
+/// The one value that a function takes.
+fn one<'v>(name: &str, values: &'v [Value], at: &Range<usize>) -> Result<&'v Value, Fault> {
+    match values {
+        [value] => Ok(value),
+        _ => {
+            let message = format!("found {} values; {name} takes one", values.len());
+            Err(Fault::new(at.clone(), message))
+        }
     }
 }
 
