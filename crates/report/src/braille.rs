@@ -37,6 +37,7 @@ impl Dots {
                 let at = dots.place(plot, point.x, point.y);
                 match (layer.mark, before) {
                     (Mark::Printed, _) => dots.sign(at, '◇', index),
+                    (Mark::Bars, _) => dots.line(dots.place(plot, point.x, 0.0), at, index),
                     (Mark::Step, Some(from)) => {
                         dots.line(from, (at.0, from.1), index);
                         dots.line((at.0, from.1), at, index);

@@ -1,21 +1,24 @@
 //! Claims held against the runs: an interval and a verdict at each point. The rules stand in `docs/VERDICTS.md`.
 
 use std::collections::BTreeMap;
-use std::io;
 
-use anabranch_scenario::Spec;
+use anabranch_scenario::bound::Bound;
 use anabranch_scenario::claim::{Best, Claim, ClaimKind, Side, Values};
 use anabranch_scenario::records::Results;
 use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::{Experiment, Spec};
 
-use crate::compare::{MIN_REPLICATIONS, Verdict, digits};
+use crate::compare::{MIN_REPLICATIONS, Verdict, digits, unit_suffix};
 use crate::derive::same;
 use crate::statistics::{CONFIDENCE, Interval, Summary, paired_differences};
 use crate::table::{alone, axis, by_point, in_unit, values};
 use crate::unit;
 
+mod file;
 #[cfg(test)]
 mod tests;
+
+pub use file::write_csv;
 
 /// A claim and what the runs say of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +33,10 @@ pub struct Claimed {
     pub kind: &'static str,
     /// The unit of the findings.
     pub unit: String,
+    /// The unit in which they are shown.
+    pub shown: String,
+    /// How many of `unit` that holds.
+    pub divisor: f64,
     /// What was found at each point.
     pub findings: Vec<Finding>,
     /// The verdict on all of them.
@@ -61,7 +68,14 @@ impl Claimed {
         let count = samples.len();
         let finding = |(point, samples): (Point, Samples)| court.finding(&point, &samples, count);
         let findings: Vec<Finding> = samples.into_iter().map(finding).collect();
+        let (shown, divisor) = unit::of_differences(
+            &unit,
+            claim.unit.as_deref(),
+            findings.iter().map(|it| it.value),
+        );
         Claimed {
+            shown,
+            divisor,
             id: claim.id.clone(),
             text: claim.text.clone(),
             place: claim.published.clone(),
@@ -69,6 +83,16 @@ impl Claimed {
             unit,
             verdict: altogether(&findings),
             findings,
+        }
+    }
+
+    /// What the verdict stands on, in a few words.
+    pub fn short(&self) -> String {
+        let held = self.findings.iter().filter(|it| it.verdict == Verdict::Reproduced);
+        match self.findings.as_slice() {
+            [] => "not measured in this run".to_owned(),
+            [one] => self.number(one),
+            all => format!("at {} of {} points", held.count(), all.len()),
         }
     }
 
@@ -84,7 +108,7 @@ impl Claimed {
         };
         let held = at(Verdict::Reproduced).len();
         let mut text = match total {
-            1 => self.findings[0].number(),
+            1 => self.number(&self.findings[0]),
             _ => format!("holds at {held} of {total} points"),
         };
         for (verdict, words) in [
@@ -108,23 +132,30 @@ impl Claimed {
     }
 }
 
+impl Claimed {
+    /// The number of a finding and its interval, for a reader.
+    pub fn number(&self, finding: &Finding) -> String {
+        let shown = |value: f64, significant| digits(value / self.divisor, significant);
+        let unit = match self.shown.contains(" per ") {
+            true => String::new(),
+            false => unit_suffix(&self.shown),
+        };
+        match finding.interval {
+            Some(it) if it.low < it.high => format!(
+                "{}{unit} ({} to {})",
+                shown(finding.value, 3),
+                shown(it.low, 3),
+                shown(it.high, 3)
+            ),
+            _ => format!("{}{unit}", shown(finding.value, 4)),
+        }
+    }
+}
+
 impl Finding {
     /// Where it was found, for a reader.
     pub fn at(&self) -> String {
         unit::coordinates(&self.x_name, &self.x)
-    }
-
-    /// The number and its interval, for a reader.
-    pub fn number(&self) -> String {
-        match self.interval {
-            Some(it) if it.low < it.high => format!(
-                "{} ({} to {})",
-                digits(self.value, 3),
-                digits(it.low, 3),
-                digits(it.high, 3)
-            ),
-            _ => digits(self.value, 4),
-        }
     }
 }
 
@@ -142,6 +173,14 @@ fn altogether(findings: &[Finding]) -> Verdict {
 
 /// Values by replication.
 type Runs = Vec<(u32, f64)>;
+
+/// The values of a side at a point.
+struct Selected<'a> {
+    point: &'a Point,
+    /// Without the sweeps that have one value.
+    rest: Point,
+    runs: Runs,
+}
 
 /// What has to be above 0 at one point: all of `all`, or any of them (kind `never-best`); for kind `equal` the only one has to be
 /// near 0, and `scale` is the mean of what it is held against.
@@ -215,10 +254,11 @@ impl<'a> Court<'a> {
     /// `of` less `than` at each point.
     fn differences(&self) -> (Vec<(Point, Samples)>, String) {
         let (points, unit) = self.paired();
-        let scales = self.than().0;
+        let (scales, bounds) = (self.than().0, self.bounds());
         let sample = |(point, runs): (Point, Runs)| {
-            let scale = match self.claim.than.as_ref().and_then(|than| than.value) {
-                Some(value) => value,
+            let bound = bounds.iter().find(|(other, _)| same_point(other, &point));
+            let scale = match bound {
+                Some((_, value)) => *value,
                 None => {
                     let than = scales.iter().find(|(other, _)| same_point(other, &point));
                     let than = than.and_then(|(_, runs)| Summary::of(&alone(runs)));
@@ -229,6 +269,29 @@ impl<'a> Court<'a> {
             (point, Samples { all, scale })
         };
         (points.into_iter().map(sample).collect(), unit)
+    }
+
+    /// What the measure is held against, if it is no measure itself.
+    fn bound(&self) -> Option<&'a Bound> {
+        self.claim.than.as_ref()?.value.as_ref()
+    }
+
+    /// Its number at each point; a point at which it cannot be computed is left out.
+    fn bounds(&self) -> Vec<(Point, f64)> {
+        let Some(bound) = self.bound() else {
+            return Vec::new();
+        };
+        let of = &self.claim.of;
+        let (points, unit) = self.selected(of, &of.at_point);
+        let spec = &self.results.spec;
+        let experiment = experiment_behind(spec, self.experiment(of));
+        let value = |it: &Selected<'_>| {
+            Some((
+                it.rest.clone(),
+                bound.at(spec, experiment, it.point, &unit).ok()?,
+            ))
+        };
+        points.iter().filter_map(value).collect()
     }
 
     fn than(&self) -> (Vec<(Point, Runs)>, String) {
@@ -243,11 +306,17 @@ impl<'a> Court<'a> {
     fn paired(&self) -> (Vec<(Point, Runs)>, String) {
         let (mut of, unit) = self.select(&self.claim.of, &self.claim.of.at_point);
         let than = self.than().0;
-        match self.claim.than.as_ref().and_then(|than| than.value) {
-            Some(value) => of
-                .iter_mut()
-                .flat_map(|(_, runs)| runs)
-                .for_each(|(_, run)| *run -= value),
+        match self.bound() {
+            Some(_) => {
+                let bounds = self.bounds();
+                of.retain_mut(|(point, runs)| {
+                    let bound = bounds.iter().find(|(other, _)| same_point(other, point));
+                    bound.is_some_and(|(_, value)| {
+                        runs.iter_mut().for_each(|(_, run)| *run -= value);
+                        true
+                    })
+                });
+            }
             None => of.retain_mut(|(point, runs)| {
                 let other = than.iter().find(|(other, _)| same_point(other, point));
                 other.is_some_and(|(_, other)| {
@@ -300,6 +369,17 @@ impl<'a> Court<'a> {
         side: &'a Side,
         fixed: &BTreeMap<String, Value>,
     ) -> (Vec<(Point, Runs)>, String) {
+        let (found, unit) = self.selected(side, fixed);
+        let found = found.into_iter().map(|it| (it.rest, it.runs));
+        (found.collect(), unit)
+    }
+
+    /// The same with the whole points.
+    fn selected(
+        &self,
+        side: &'a Side,
+        fixed: &BTreeMap<String, Value>,
+    ) -> (Vec<Selected<'a>>, String) {
         let claim = self.claim;
         let experiment = self.experiment(side);
         let series = side.series.as_ref().or(claim.series.as_ref());
@@ -335,7 +415,7 @@ impl<'a> Court<'a> {
             let (runs, own) = in_unit(values(&records, series, metric), None);
             if !runs.is_empty() {
                 unit = own;
-                found.push((rest, runs));
+                found.push(Selected { point, rest, runs });
             }
         }
         (found, unit)
@@ -455,13 +535,15 @@ fn rank(verdict: Verdict) -> u8 {
 
 /// The replications that the experiment behind an id asks for.
 fn source_runs(spec: &Spec, id: &str) -> Option<u32> {
+    experiment_behind(spec, id).map(|run| run.replications)
+}
+
+/// The experiment that is run for an id.
+fn experiment_behind<'a>(spec: &'a Spec, id: &str) -> Option<&'a Experiment> {
     let run = spec.experiments.iter().find(|it| it.id == id);
     let derived = || spec.derived.iter().find(|it| it.id() == id);
-    match run {
-        Some(run) => Some(run.replications),
-        // A derived experiment stands behind the one it is made of, so that this ends.
-        None => source_runs(spec, derived()?.experiment()),
-    }
+    // A derived experiment stands behind the one it is made of, so that this ends.
+    run.or_else(|| experiment_behind(spec, derived()?.experiment()))
 }
 
 fn same_point(a: &Point, b: &Point) -> bool {
@@ -510,61 +592,4 @@ fn slopes(row: &[(f64, Runs)], sign: f64) -> Vec<f64> {
     };
     let first = row.iter().take(1).flat_map(|(_, runs)| runs);
     first.filter_map(slope).collect()
-}
-
-/// The columns of `claims.csv`: a line for each finding. `value` is above 0 where the claim holds (kind `equal`: near 0).
-const COLUMNS: [&str; 13] = [
-    "claim",
-    "published",
-    "kind",
-    "text",
-    "verdict",
-    "x_name",
-    "x",
-    "value",
-    "low",
-    "high",
-    "replications",
-    "unit",
-    "here",
-];
-
-/// Writes `claims.csv`.
-///
-/// # Errors
-/// What the writer says.
-pub fn write_csv(claims: &[Claimed], out: impl io::Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(COLUMNS)?;
-    for claim in claims {
-        let place = claim.place.as_deref().unwrap_or_default();
-        let head = [
-            &claim.id,
-            place,
-            claim.kind,
-            &claim.text,
-            claim.verdict.text(),
-        ];
-        if claim.findings.is_empty() {
-            writer.write_record(head.into_iter().chain([""; 8]))?;
-        }
-        for it in &claim.findings {
-            let [low, high] = [it.interval.map(|it| it.low), it.interval.map(|it| it.high)]
-                .map(|end| end.map_or(String::new(), |end| digits(end, 6)));
-            let (value, count) = (digits(it.value, 6), it.replications.to_string());
-            let here = it.verdict.text();
-            let rest = [
-                &it.x_name,
-                &it.x,
-                &value,
-                &low,
-                &high,
-                &count,
-                &claim.unit,
-                here,
-            ];
-            writer.write_record(head.into_iter().chain(rest))?;
-        }
-    }
-    writer.flush()
 }

@@ -74,11 +74,20 @@ pub struct Judgement {
     pub rank: Option<Rank>,
     /// How far out it lies, as a standard normal variable would; `None` where there is no chance in the runs.
     pub score: Option<f64>,
-    /// How wide the printed number is, in a sentence, where it is too wide to be reproduced and the runs agree with it.
-    pub coarse: Option<String>,
+    /// What a reader has to know of the printed number beside the verdict: that it is too wide to be reproduced, in a unit that cannot be
+    /// converted, or under a name that nothing bears.
+    pub remark: Option<String>,
 }
 
 impl Judgement {
+    /// No verdict, and why, where the file of printed numbers has to be changed for one.
+    pub fn astray(reason: String) -> Judgement {
+        Judgement {
+            remark: Some(reason.clone()),
+            ..Judgement::none(reason)
+        }
+    }
+
     /// No verdict, and why.
     pub fn none(reason: String) -> Judgement {
         Judgement {
@@ -87,7 +96,7 @@ impl Judgement {
             band: None,
             rank: None,
             score: None,
-            coarse: None,
+            remark: None,
         }
     }
 }
@@ -115,7 +124,7 @@ pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> 
         }
         .judge(runs, rule),
         None if runs.is_empty() => Judgement::none(NOT_MEASURED.to_owned()),
-        None => Judgement::none(not_convertible(&published.unit, unit)),
+        None => Judgement::astray(not_convertible(&published.unit, unit)),
     }
 }
 
@@ -216,7 +225,7 @@ impl Bench<'_> {
             band: Some(band),
             rank: score.map(|_| rank),
             score,
-            coarse: coarse.filter(|_| agrees),
+            remark: coarse.filter(|_| agrees),
         }
     }
 

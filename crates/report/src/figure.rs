@@ -8,6 +8,7 @@ pub mod plot;
 mod sparse;
 
 mod canvas;
+mod cdf;
 mod curves;
 mod draw;
 mod draw_ladder;
@@ -86,7 +87,13 @@ impl Figure {
             experiment: experiment_of(spec, results),
         };
         let (content, made) = match spec.kind {
-            FigureKind::Sweep => (maker.sweep().map(Content::Plot), maker.made_of_measures()),
+            FigureKind::Sweep | FigureKind::Bars => {
+                (maker.sweep().map(Content::Plot), maker.made_of_measures())
+            }
+            FigureKind::Cdf => {
+                let (plot, made) = maker.distribution()?;
+                (plot.map(Content::Plot), made)
+            }
             FigureKind::Time => {
                 let (plot, made) = maker.time()?;
                 (plot.map(Content::Plot), made)

@@ -2,7 +2,6 @@
 //!
 //! `maud` escapes all text. Two things go in as they are: the style sheet and the drawings, which are made here.
 
-use anabranch_scenario::Experiment;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::claim::Claimed;
@@ -13,6 +12,8 @@ use crate::table::Table;
 use crate::tally::Tally;
 use crate::unit;
 
+mod answer;
+mod repeat;
 mod tables;
 
 pub(crate) use tables::Columns;
@@ -26,9 +27,10 @@ const STYLE: &str = include_str!("page.css");
 pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     let spec = &outputs.results.spec;
     let title = spec.title.as_deref().unwrap_or(&spec.name);
-    let judged = |table: &Table| table.lines.iter().any(|line| line.judgement.is_some());
-    let (tables, figures) = (tables(outputs), figures(outputs)?);
-    let parts = match outputs.tables.iter().any(judged) {
+    let leading = answer::leading(outputs);
+    let drawn = leading.map(figure).transpose()?;
+    let (tables, figures) = (tables(outputs), figures(outputs, leading)?);
+    let parts = match tables_first(outputs) {
         true => [tables, figures],
         false => [figures, tables],
     };
@@ -45,6 +47,7 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
                 main {
                     (header(outputs, title))
                     (foreword(&outputs.foreword))
+                    @if answer::is_there(outputs) { (answer::section(outputs, drawn.as_ref())) }
                     (contents(outputs))
                     (verdicts(outputs))
                     (runs(outputs))
@@ -61,6 +64,12 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
         }
     };
     Ok(page.into_string() + "\n")
+}
+
+/// Whether tables come before figures: they do where they hold printed values.
+fn tables_first(outputs: &Outputs<'_>) -> bool {
+    let judged = |table: &Table| table.lines.iter().any(|line| line.judgement.is_some());
+    outputs.tables.iter().any(judged)
 }
 
 fn header(outputs: &Outputs<'_>, title: &str) -> Markup {
@@ -114,21 +123,31 @@ fn contents(outputs: &Outputs<'_>) -> Markup {
     };
     let tables = outputs.tables.iter();
     let tables = tables.map(|it| named("table", &it.id, it.place.as_deref(), &it.title));
-    let figures = outputs.figures.iter();
+    let leading = answer::leading(outputs).map(|it| it.id.as_str());
+    let figures = outputs
+        .figures
+        .iter()
+        .filter(|it| Some(it.id.as_str()) != leading);
     let figures = figures.map(|it| named("figure", &it.id, it.place.as_deref(), &it.title));
+    let tables = list("Tables", tables.collect());
+    let figures = list("Figures", figures.collect());
+    let parts = match tables_first(outputs) {
+        true => [tables, figures],
+        false => [figures, tables],
+    };
     html! {
         nav {
             details open[outputs.tables.len() + outputs.figures.len() <= 12] {
                 summary { "Contents" }
                 ul {
+                    @if answer::is_there(outputs) { li { a href="#answer" { "The answer" } } }
                     @if Tally::of(&outputs.tables).total() > 0 { li { a href="#verdicts" { "Verdicts" } } }
                     @if !outputs.claims.is_empty() { li { a href="#claims" { "What the paper concludes" } } }
                     li { a href="#runs" { "What was run" } }
                     @if !outputs.results.spec.assumptions.is_empty() {
                         li { a href="#assumptions" { "What had to be assumed" } }
                     }
-                    (list("Tables", tables.collect()))
-                    (list("Figures", figures.collect()))
+                    @for part in &parts { (part) }
                     li { a href="#spec" { "The spec" } }
                 }
             }
@@ -146,7 +165,6 @@ fn verdicts(outputs: &Outputs<'_>) -> Markup {
     let all = Tally::of(&outputs.tables);
     html! {
         section.summary {
-            @if let Some(short) = outputs.short_of() { p.short { (short) } }
             @if all.total() > 0 {
                 h2 #verdicts { "Verdicts" }
                 (counts(&all))
@@ -155,7 +173,8 @@ fn verdicts(outputs: &Outputs<'_>) -> Markup {
                     "A printed value is a single run. It is compatible when it lies where one more run of ours would lie with \
                      95 % probability, printed rounding allowed; it is reproduced when that band is also narrow, no more than \
                      20 % of the value to either side. Where nothing is left to chance it is reproduced when it agrees to its \
-                     rounding (times: to the tolerance stated). \u{201c}Together\u{201d} is the probability that independent \
+                     rounding (times: to the tolerance stated). A value printed so coarsely that it stands for more than 20 % to \
+                     either side is compatible at most. \u{201c}Together\u{201d} is the probability that independent \
                      runs of ours lie together as far out as a column. Values that an earlier table has counted are in brackets. The \
                      rules and their reasons: docs/VERDICTS.md."
                 }
@@ -261,7 +280,7 @@ fn findings(claim: &Claimed) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "at" }
-                        th scope="col" { (unit::axis_label(claim.kind, &claim.unit)) }
+                        th scope="col" { (unit::axis_label(claim.kind, &claim.shown)) }
                         th scope="col" { "runs" }
                         th scope="col" { "verdict" }
                     }
@@ -270,7 +289,7 @@ fn findings(claim: &Claimed) -> Markup {
                     @for it in &claim.findings {
                         tr {
                             th scope="row" { (it.at()) }
-                            td data-label="value" { (it.number()) }
+                            td data-label="value" { (claim.number(it)) }
                             td data-label="runs" { (it.replications) }
                             td data-label="verdict" { span.verdict.(class_of(it.verdict)) { (it.verdict.text()) } }
                         }
@@ -278,53 +297,6 @@ fn findings(claim: &Claimed) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// The command that makes the same runs.
-fn command(outputs: &Outputs<'_>) -> String {
-    let (manifest, spec) = (&outputs.results.manifest, &outputs.results.spec);
-    let mut command = match spec.paper {
-        Some(_) => format!("anabranch reproduce {}", quoted(&manifest.name)),
-        None => "anabranch run spec.toml".to_owned(),
-    };
-    let mut option = |text: String| {
-        command.push_str(" --");
-        command.push_str(&text);
-    };
-    option(format!("seed {}", manifest.seed));
-    for set in &manifest.overrides {
-        option(format!("set {}", quoted(set)));
-    }
-    if !manifest.only.is_empty() {
-        option(format!("only {}", quoted(&manifest.only.join(","))));
-    }
-    if manifest.record_all {
-        option("record-all".to_owned());
-    }
-    let made = manifest.replications.iter();
-    let made = made.filter_map(|(id, made)| {
-        let experiment = spec.experiments.iter().find(|it| it.id == *id)?;
-        Some((experiment, *made))
-    });
-    let made: Vec<_> = made.collect();
-    let quick =
-        |(it, made): &(&Experiment, u32)| it.quick_replications.unwrap_or(it.replications) == *made;
-    match made.first() {
-        _ if made.iter().all(|(it, made)| it.replications == *made) => {}
-        _ if made.iter().all(quick) => option("quick".to_owned()),
-        Some((_, count)) => option(format!("replications {count}")),
-        None => {}
-    }
-    command
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:".contains(c);
-    match word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -344,7 +316,7 @@ fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
         ),
         ("seed", manifest.seed.to_string()),
         ("overrides", manifest.overrides.join(", ")),
-        ("repeat with", command(outputs)),
+        ("repeat with", repeat::command(outputs)),
         (
             "runs",
             format!(
@@ -427,8 +399,14 @@ fn tables(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-fn figures(outputs: &Outputs<'_>) -> Result<Markup, FigureError> {
-    let made = outputs.figures.iter().map(figure);
+/// All figures but the one that stands on the first screen.
+fn figures(outputs: &Outputs<'_>, leading: Option<&Figure>) -> Result<Markup, FigureError> {
+    let leading = leading.map(|it| it.id.as_str());
+    let others = outputs
+        .figures
+        .iter()
+        .filter(|it| Some(it.id.as_str()) != leading);
+    let made = others.map(figure);
     let made = made.collect::<Result<Vec<Markup>, _>>()?;
     Ok(html! {
         @if !made.is_empty() {

@@ -14,6 +14,7 @@ use crate::compare::{self, Beside, Judgement, Rule, digits};
 use crate::reference::{Published, Reference};
 use crate::statistics::{Rank, Summary, paired_differences};
 
+mod astray;
 mod single_run;
 
 /// The columns of `tables/<id>.csv`. `band_low` and `band_high` are where a value counts as one of ours; `rank` is the place of the
@@ -481,7 +482,7 @@ impl<'a> Maker<'a> {
                 let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
                 let place = printed
                     .iter()
-                    .position(|printed| printed.x_name == x_name && same_x(&printed.x, &x));
+                    .position(|printed| astray::is_at(printed, &x_name, &x));
                 let published = place.map(|place| printed.remove(place)).cloned();
                 if values.is_empty() && published.is_none() {
                     continue;
@@ -500,11 +501,20 @@ impl<'a> Maker<'a> {
                     ..line.judged(published, rule)
                 });
             }
+            let axes: Vec<(String, String)> = points
+                .iter()
+                .map(|(point, _)| self.axis(row, point))
+                .collect();
+            let left = printed.into_iter();
             lines.extend(
-                printed
-                    .into_iter()
-                    .filter(|printed| self.wants_printed(row, printed))
-                    .map(not_measured),
+                left.filter(|printed| self.wants_printed(row, printed))
+                    .map(|printed| match astray::reason(printed, &axes) {
+                        Some(reason) => Line {
+                            judgement: Some(Judgement::astray(reason)),
+                            ..not_measured(printed)
+                        },
+                        None => not_measured(printed),
+                    }),
             );
         }
         lines

@@ -229,22 +229,22 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         }
         write_row(row, &widths, shown, terminal, out)?;
     }
-    show_coarse(table, terminal, out)
+    show_remarks(table, terminal, out)
 }
 
-/// Which printed values are too wide to be reproduced, each once.
-fn show_coarse(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+/// What has to be known of printed values beside their verdicts, each once.
+fn show_remarks(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let judged = table
         .lines
         .iter()
         .filter_map(|line| line.judgement.as_ref());
     let mut said: Vec<&str> = Vec::new();
-    for coarse in judged.filter_map(|it| it.coarse.as_deref()) {
-        if said.contains(&coarse) {
+    for remark in judged.filter_map(|it| it.remark.as_deref()) {
+        if said.contains(&remark) {
             continue;
         }
-        said.push(coarse);
-        for line in lines(coarse, 2, terminal) {
+        said.push(remark);
+        for line in lines(remark, 2, terminal) {
             writeln!(out, "  {}", terminal.paint(FAINT, &line))?;
         }
     }

@@ -7,7 +7,7 @@ use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::output::Figure;
 
 use crate::reference::{Published, Reference};
-use crate::table::Table;
+use crate::table::{Line, Table};
 
 /// Ranges of lines that are named before the rest is only counted.
 const NAMED: usize = 6;
@@ -21,8 +21,8 @@ pub struct Unanswered {
     pub rows: usize,
     /// The lines of those that nothing shows, counted from 1.
     pub lines: Vec<u64>,
-    /// The line of the first of them whose reason is known, and the reason.
-    pub reason: Option<(u64, String)>,
+    /// The lines of those whose reason is known, with the reason, each reason once.
+    pub reasons: Vec<(u64, String)>,
 }
 
 impl fmt::Display for Unanswered {
@@ -47,17 +47,22 @@ impl fmt::Display for Unanswered {
             self.rows,
             named.join(", "),
         )?;
-        match &self.reason {
-            Some((line, reason)) => write!(f, "; line {line}: {reason}"),
-            None => Ok(()),
+        for (line, reason) in self.reasons.iter().take(NAMED) {
+            write!(f, "; line {line}: {reason}")?;
         }
+        Ok(())
     }
 }
 
 /// The rows of each file that these tables and figures do not show, and that do not say why.
 pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -> Vec<Unanswered> {
     let lines = || tables.iter().flat_map(|table| &table.lines);
-    let printed = lines().filter_map(|line| line.published.as_ref());
+    let is_answered = |line: &&Line| {
+        let remark = line.judgement.as_ref().and_then(|it| it.remark.as_ref());
+        line.measured.is_some() || remark.is_none()
+    };
+    let printed = lines().filter(is_answered);
+    let printed = printed.filter_map(|line| line.published.as_ref());
     let answered: BTreeSet<u64> = printed.map(|row| row.line).collect();
     let open = |row: &&Published| {
         let excused = !row.not_compared.is_empty() || answered.contains(&row.line);
@@ -69,7 +74,7 @@ pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -
         file: reference.file.clone(),
         rows: reference.published.len(),
         lines: open.iter().map(|row| row.line).collect(),
-        reason: open.iter().find_map(reason),
+        reasons: distinct(open.iter().filter_map(reason)),
     };
     let yardsticks = reference.yardsticks.iter().map(|yardstick| {
         let besides = lines().filter_map(|line| line.beside(&yardstick.name));
@@ -79,11 +84,22 @@ pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -
             file: yardstick.file.clone(),
             rows: yardstick.means.len(),
             lines: rows.filter(|line| !answered.contains(line)).collect(),
-            reason: None,
+            reasons: Vec::new(),
         }
     });
     let all = std::iter::once(published).chain(yardsticks);
     all.filter(|file| !file.lines.is_empty()).collect()
+}
+
+/// Each reason with the first line that has it.
+fn distinct(all: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
+    let mut reasons: Vec<(u64, String)> = Vec::new();
+    for (line, reason) in all {
+        if reasons.iter().all(|(_, known)| *known != reason) {
+            reasons.push((line, reason));
+        }
+    }
+    reasons
 }
 
 /// The first name of a row that nothing bears: the table or figure, the series there, the metric of the series.
@@ -112,7 +128,14 @@ fn reason(row: &Published, tables: &[Table], figures: &[Figure]) -> Option<Strin
         let hint = hint(&row.metric, lines().map(|line| line.metric.as_str()));
         return Some(format!("no row there shows {:?}{hint}", row.metric));
     }
-    None
+    let mut same = lines().filter(|line| {
+        line.published
+            .as_ref()
+            .is_some_and(|it| it.line == row.line)
+    });
+    let remark = same.find_map(|line| line.judgement.as_ref()?.remark.clone())?;
+    let of_line = format!("line {}: ", row.line);
+    Some(remark.strip_prefix(&of_line).unwrap_or(&remark).to_owned())
 }
 
 fn hint<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> String {
@@ -139,7 +162,7 @@ mod tests {
                 file,
                 rows: 40,
                 lines,
-                reason: None,
+                reasons: Vec::new(),
             };
             unanswered.to_string()
         };

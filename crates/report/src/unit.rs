@@ -28,6 +28,35 @@ pub fn in_figures<'a>(wanted: Option<&'a str>, own: &str) -> Option<&'a str> {
     wanted.or(matches!(own, "bit/s" | "B/s").then_some("Mbit/s"))
 }
 
+/// The units in which differences are shown, the largest first, for each unit in which something is measured.
+const SUITED: &[(&str, &[&str])] = &[
+    ("bit/s", &["Gbit/s", "Mbit/s", "kbit/s"]),
+    ("B/s", &["Gbit/s", "Mbit/s", "kbit/s"]),
+    ("s", &["s", "ms", "us"]),
+    ("bytes", &["MiB", "KiB"]),
+];
+
+/// The unit in which to show differences in `own` (`bit/s`, or `bit/s per loss` for slopes), and how many of it that holds: the one that is
+/// wanted, or the largest of which the greatest of them is at least 1.
+pub fn of_differences(
+    own: &str,
+    wanted: Option<&str>,
+    values: impl Iterator<Item = f64>,
+) -> (String, f64) {
+    let (base, per) = own.split_at(own.find(" per ").unwrap_or(own.len()));
+    let greatest = values.fold(0.0_f64, |most, value| most.max(value.abs()));
+    let suited = SUITED.iter().find(|(known, _)| *known == base);
+    let suited = || {
+        let mut suited = suited?.1.iter().copied();
+        suited.find(|unit| divisor(base, unit).is_some_and(|one| greatest >= one))
+    };
+    let shown = wanted.or_else(suited);
+    match shown.and_then(|unit| Some((unit, divisor(base, unit)?))) {
+        Some((unit, divisor)) => (format!("{unit}{per}"), divisor),
+        None => (own.to_owned(), 1.0),
+    }
+}
+
 /// A quantity and its unit as an axis label.
 pub fn axis_label(quantity: &str, unit: &str) -> String {
     match unit {
@@ -80,6 +109,21 @@ mod tests {
             shown("sent", Some("segments"), Some(Size(1448))).divisor,
             1.0
         );
+    }
+
+    #[test]
+    fn differences_are_shown_in_a_unit_that_suits_them() {
+        let shown = |own: &str, values: &[f64]| of_differences(own, None, values.iter().copied());
+        assert_eq!(shown("bit/s", &[2.0, -8.65e7]), ("Mbit/s".to_owned(), 1e6));
+        assert_eq!(
+            shown("bit/s per loss", &[4e3]),
+            ("kbit/s per loss".to_owned(), 1e3)
+        );
+        assert_eq!(shown("s", &[0.02]), ("ms".to_owned(), 1e-3));
+        assert_eq!(shown("bit/s", &[12.0]), ("bit/s".to_owned(), 1.0));
+        assert_eq!(shown("packets", &[1e9]), ("packets".to_owned(), 1.0));
+        let wanted = of_differences("bit/s", Some("Gbit/s"), [1e6].into_iter());
+        assert_eq!(wanted, ("Gbit/s".to_owned(), 1e9));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bound::Bound;
 use crate::value::Value;
 
 /// A conclusion about measures: an order, a slope, a crossing, or that there is no difference. It is judged at each point of
@@ -45,6 +46,9 @@ pub struct Claim {
     /// Kind `equal`: the greatest difference that counts as none, as a share of what it is held against: 0.05.
     #[serde(default)]
     pub within: Option<f64>,
+    /// The unit in which the differences are shown, such as `Mbit/s`; one that suits them if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Kind `never-best`: whether the greatest or the least value is best.
     #[serde(default, skip_serializing_if = "Best::is_greatest")]
     pub best: Best,
@@ -116,9 +120,10 @@ pub struct Side {
     /// Only at these x of some of the sweeps, beside the claim's.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// A number instead, in the measure's unit (`than` only).
+    /// A number instead (`than` only): in the measure's unit, with a unit of its own (`"96.5 Mbit/s"`), or an expression in which the names of
+    /// sweeps and parameters stand for their values at the point: `"96.5 Mbit/s * (1 - $loss)"`.
     #[serde(default)]
-    pub value: Option<f64>,
+    pub value: Option<Bound>,
 }
 
 impl Side {

@@ -195,13 +195,13 @@ pub struct Figure {
     /// What to look at, for the report.
     #[serde(default)]
     pub caption: Option<String>,
-    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis of kind `sweep`.
+    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis of kinds `sweep` and `bars`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// Which x of the experiment's sweep; the first if left out (kind `sweep` draws all).
+    /// Which x of the experiment's sweep; the first if left out (kinds `sweep` and `bars` draw all).
     #[serde(default)]
     pub at: Option<Value>,
-    /// Which replication, counted from 0 (kind `sweep` draws means over all).
+    /// Which replication, counted from 0 (kinds `sweep` and `bars` draw means over all).
     #[serde(default)]
     pub replication: u32,
     /// From when to when; all that was recorded if left out.
@@ -210,12 +210,15 @@ pub struct Figure {
     /// The text along x; the sweep's label, or time, if left out.
     #[serde(default)]
     pub x_label: Option<String>,
-    /// Kind `sweep`: `%` where the sweep's x are shares, 0 to 1, and are to be shown in percent.
+    /// Kinds `sweep` and `bars`: `%` where the sweep's x are shares, 0 to 1, and are to be shown in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit: Option<XUnit>,
-    /// Kind `sweep`: how the sweep's x stand along the axis; `linear` if left out.
-    #[serde(default, skip_serializing_if = "XScale::is_linear")]
-    pub x_scale: XScale,
+    /// Kinds `sweep` and `cdf`: how numbers stand along x; `linear` if left out.
+    #[serde(default, skip_serializing_if = "Scale::is_linear")]
+    pub x_scale: Scale,
+    /// Kinds `sweep` and `time`: how numbers stand along y; `linear` if left out.
+    #[serde(default, skip_serializing_if = "Scale::is_linear")]
+    pub y_scale: Scale,
     /// The text along y.
     #[serde(default)]
     pub y_label: Option<String>,
@@ -231,7 +234,7 @@ pub struct Figure {
     /// How many bytes a segment has, where a curve's unit is `segments`.
     #[serde(default)]
     pub segment_size: Option<Size>,
-    /// The curves of kinds `sweep` and `time`.
+    /// The curves of kinds `sweep`, `bars`, `cdf` and `time`.
     #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Curve>,
 }
@@ -244,20 +247,20 @@ pub enum XUnit {
     Percent,
 }
 
-/// How numbers stand along x.
+/// How numbers stand along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum XScale {
+pub enum Scale {
     /// Equal differences are equally long.
     #[default]
     Linear,
-    /// Equal ratios are equally long: for `16 KiB`, `64 KiB`, `256 KiB`. Where an x is not above 0, the axis is linear.
+    /// Equal ratios are equally long: for `16 KiB`, `64 KiB`, `256 KiB`. Where a value is not above 0, the axis is linear.
     Log,
 }
 
-impl XScale {
+impl Scale {
     fn is_linear(&self) -> bool {
-        *self == XScale::Linear
+        *self == Scale::Linear
     }
 }
 
@@ -270,22 +273,27 @@ pub enum FigureKind {
     Time,
     /// Measures over the sweep's x: means with 95 % intervals, printed points beside.
     Sweep,
+    /// The same as bars, side by side at each x.
+    Bars,
+    /// The cumulative distribution of a measure over all runs, or of the samples of a probe.
+    Cdf,
     /// Segments sent and acknowledgements received over time.
     Sequence,
     /// Sender and receiver as two lines down the page, packets as arrows between them.
     Ladder,
 }
 
-/// A curve. Kind `sweep`: `series` and `metric` of a measure. Kind `time`: `flow` or `link`, and `probe`.
+/// A curve. Kinds `sweep` and `bars`: `series` and `metric` of a measure. Kind `time`: `flow` or `link`, and `probe`. Kind `cdf`: either; of a
+/// probe with the style `step` each value counts as long as it stands, otherwise each sample once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
     /// Its name in the legend.
     pub label: String,
-    /// Kind `sweep`: the measure's series.
+    /// Kinds `sweep`, `bars` and `cdf`: the measure's series.
     #[serde(default)]
     pub series: Option<String>,
-    /// Kind `sweep`: the measure's metric.
+    /// Kinds `sweep`, `bars` and `cdf`: the measure's metric.
     #[serde(default)]
     pub metric: Option<String>,
     /// An experiment other than the figure's.
@@ -294,25 +302,25 @@ pub struct Curve {
     /// Only at these x of some of the sweeps, beside the figure's.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// Kind `time`: only samples with this index: of a path, or of a stream.
+    /// Kinds `time` and `cdf`: only samples with this index: of a path, or of a stream.
     #[serde(default)]
     pub index: Option<u16>,
     /// Kind `time`: each value is the sum of all samples so far.
     #[serde(default)]
     pub cumulative: bool,
-    /// Kind `time`: every member of the group, in one colour, instead of `member`.
+    /// Kinds `time` and `cdf`: every member of the group, in one colour, instead of `member`.
     #[serde(default)]
     pub every_member: bool,
-    /// Kind `time`: the recorded flow.
+    /// Kinds `time` and `cdf`: the recorded flow.
     #[serde(default)]
     pub flow: Option<String>,
-    /// Kind `time`: or the recorded link.
+    /// Kinds `time` and `cdf`: or the recorded link.
     #[serde(default)]
     pub link: Option<String>,
-    /// Kind `time`: its member, counted from 0.
+    /// Kinds `time` and `cdf`: its member, counted from 0.
     #[serde(default)]
     pub member: u32,
-    /// Kind `time`: what was recorded of it.
+    /// Kinds `time` and `cdf`: what was recorded of it.
     #[serde(default)]
     pub probe: Option<String>,
     /// The unit to show: the probe's own, which it is if left out, or another of the same kind (`ms` for `s`, `Mbit/s` for `bit/s`); of bytes

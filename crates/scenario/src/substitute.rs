@@ -33,6 +33,8 @@ pub fn substitute(root: &Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<
         for entry in entries.iter_mut().filter(|entry| entry.key != SECTION) {
             if entry.key == "experiment" {
                 experiments(&mut entry.node, &mut walk);
+            } else if entry.key == "claim" {
+                claims(&mut entry.node, &mut walk);
             } else {
                 walk.put_in(&mut entry.node, &entry.key);
             }
@@ -61,6 +63,34 @@ fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
             .filter(|entry| !matches!(entry.key.as_str(), SECTION | "sweep"))
         {
             walk.put_in(&mut entry.node, &Node::key_path(&path, &entry.key));
+        }
+    }
+}
+
+/// What a claim holds a measure against stays an expression, because it has a value at each point.
+fn claims(node: &mut Node, walk: &mut Walk<'_>) {
+    let NodeValue::Array(items) = &mut node.value else {
+        return walk.put_in(node, "claim");
+    };
+    for (index, item) in items.iter_mut().enumerate() {
+        let path = Node::item_path("claim", index, item);
+        let NodeValue::Table(entries) = &mut item.value else {
+            walk.put_in(item, &path);
+            continue;
+        };
+        for entry in entries {
+            let path = Node::key_path(&path, &entry.key);
+            match &mut entry.node.value {
+                NodeValue::Table(sides) if entry.key == "than" => {
+                    for side in sides {
+                        match side.node.text().filter(|_| side.key == "value") {
+                            Some(text) => walk.compute_named(&text.to_owned()),
+                            None => walk.put_in(&mut side.node, &Node::key_path(&path, &side.key)),
+                        }
+                    }
+                }
+                _ => walk.put_in(&mut entry.node, &path),
+            }
         }
     }
 }

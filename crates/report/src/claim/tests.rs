@@ -50,6 +50,8 @@ fn results(value: impl Fn(f64, i64) -> f64) -> Results {
             spec_hash: String::new(),
             seed: 1,
             record_all: false,
+            added: Vec::new(),
+            live: Vec::new(),
             replications: Vec::new(),
             runs: 36,
             packet_hops: 0,

@@ -88,7 +88,7 @@ fn a_value_printed_too_coarsely_is_compatible_at_most() {
     let says = "; the printed 1000 stands for 500 to 1500 kbit/s (50 % to either side): compatible at most";
     assert!(reason.ends_with(says), "{reason}");
     let differs = judge(&[90.0; 20], &printed("1000", "kbit/s"), Rule::OneMoreRun);
-    assert_eq!((differs.verdict, differs.coarse), (Verdict::Differs, None));
+    assert_eq!((differs.verdict, differs.remark), (Verdict::Differs, None));
     // A stated tolerance of reading is held to the same.
     let read = |tolerance| Published {
         tolerance: Some(tolerance),

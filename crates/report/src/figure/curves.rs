@@ -1,7 +1,7 @@
 //! Plots made of measures over a sweep, and of sequence numbers over time.
 
 use anabranch_scenario::axis::in_one_unit;
-use anabranch_scenario::output::{Curve, XScale, XUnit};
+use anabranch_scenario::output::{Curve, FigureKind, Scale, XUnit};
 use anabranch_scenario::records::{RunRecord, SeriesError};
 use anabranch_scenario::value::Point;
 
@@ -47,7 +47,9 @@ struct Swept {
 
 impl Swept {
     fn draw(&self, label: &str, mark: Mark, drawn: &mut Drawn) {
-        let runs = self.at.iter().filter(|(_, runs)| runs.len() > 1);
+        // Bars would hide them.
+        let shown = |runs: &[f64]| runs.len() > 1 && mark != Mark::Bars;
+        let runs = self.at.iter().filter(|(_, runs)| shown(runs));
         let runs = runs.flat_map(|(x, runs)| runs.iter().map(|run| PlotPoint::new(*x, *run)));
         drawn.push(String::new(), self.curve, Mark::Runs, runs.collect());
         let mean = |(x, runs): &(f64, Vec<f64>)| {
@@ -91,27 +93,45 @@ impl Along {
                 unit,
                 ordered: true,
             },
-            None => Self {
-                places: (0..xs.len()).map(|i| i as f64).collect(),
-                unit: None,
-                ordered: false,
-            },
+            None => Self::names(xs),
+        }
+    }
+
+    /// Names at 0, 1, 2, ..., whatever they are.
+    fn names(xs: &[String]) -> Self {
+        Self {
+            places: (0..xs.len()).map(|i| i as f64).collect(),
+            unit: None,
+            ordered: false,
         }
     }
 
     /// The ends of an axis with some room beside the places, and whether it is logarithmic.
-    fn ends(&self, scale: XScale) -> (f64, f64, bool) {
+    fn ends(&self, scale: Scale) -> (f64, f64, bool) {
         let places = self.places.iter();
         let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| {
             (low.min(*at), high.max(*at))
         });
-        if scale == XScale::Log && self.ordered && low > 0.0 && high > low {
+        if scale == Scale::Log && self.ordered && low > 0.0 && high > low {
             let margin = (high / low).powf(0.08);
             return (low / margin, high * margin, true);
         }
         let margin = if high > low { 0.08 * (high - low) } else { 1.0 };
         (low - margin, high + margin, false)
     }
+}
+
+/// What of the distance between two x the bars of one take.
+const BARS: f64 = 0.8;
+
+/// The width of a bar of so many at each x, which are 1 apart.
+pub(super) fn bar_width(count: usize) -> f64 {
+    BARS / count.max(1) as f64
+}
+
+/// Where the middle of a bar stands beside its x.
+fn bar_place(index: usize, count: usize) -> f64 {
+    (index as f64 - (count as f64 - 1.0) / 2.0) * bar_width(count)
 }
 
 /// The ranks of printed values among the runs, in the order of x.
@@ -128,8 +148,13 @@ impl Maker<'_> {
     /// Means of measures over the sweep's x.
     pub(super) fn sweep(&self) -> Option<Plot> {
         let (x_name, xs) = self.places();
-        let along = Along::of(&xs);
+        let bars = self.spec.kind == FigureKind::Bars;
+        let along = match bars {
+            true => Along::names(&xs),
+            false => Along::of(&xs),
+        };
         let mark = match along.ordered {
+            _ if bars => Mark::Bars,
             true => Mark::Means,
             false => Mark::SeparateMeans,
         };
@@ -138,7 +163,14 @@ impl Maker<'_> {
             along.places.get(index).copied()
         };
         let mut drawn = Drawn::default();
+        let count = self.spec.curves.len();
         for (index, curve) in self.spec.curves.iter().enumerate() {
+            // Bars of one x stand side by side.
+            let beside = match bars {
+                true => bar_place(index, count),
+                false => 0.0,
+            };
+            let place_of = |x: &str| Some(place_of(x)? + beside);
             let swept = self.swept(index, curve, place_of, &mut drawn);
             swept.draw(&curve.label, mark, &mut drawn);
             self.printed(&swept, curve, place_of, &mut drawn);
@@ -151,10 +183,17 @@ impl Maker<'_> {
         drawn.points().next()?;
         let label = unit::axis_label(&drawn.y_name, &drawn.y_unit);
         let label = self.spec.y_label.clone().unwrap_or(label);
-        let heights = drawn.points().flat_map(PlotPoint::reach);
+        let heights: Vec<f64> = drawn.points().flat_map(PlotPoint::reach).collect();
+        let heights = heights.into_iter();
+        let y = match self.spec.y_scale {
+            Scale::Log => Axis::logarithmic(label, drawn.points().map(|it| it.y), 7),
+            // A bar begins at 0.
+            Scale::Linear if bars => Axis::around(label, heights.chain([0.0]), 7),
+            Scale::Linear => Axis::around(label, heights, 7),
+        };
         Some(Plot {
             x: self.sweep_axis(&x_name, &xs, &along),
-            y: Axis::around(label, heights, 7),
+            y,
             layers: drawn.layers,
         })
     }
@@ -253,7 +292,7 @@ impl Maker<'_> {
     }
 
     /// The points of a curve over a sweep, without the sweeps that it or the figure fixes, and their records.
-    fn curve_points<'r>(&'r self, curve: &'r Curve) -> Vec<(Point, Vec<&'r RunRecord>)> {
+    pub(super) fn curve_points<'r>(&'r self, curve: &'r Curve) -> Vec<(Point, Vec<&'r RunRecord>)> {
         let experiment = curve.experiment.as_deref().unwrap_or(self.experiment);
         let fixed = joined(&self.spec.at_point, &curve.at_point);
         let points = by_point(self.results, experiment).into_iter();
@@ -290,7 +329,11 @@ impl Maker<'_> {
         let label = label.unwrap_or_else(|| "x".to_owned());
         let unit = self.spec.x_unit.map(|_| "%").or(along.unit);
         let unit = unit.map_or(String::new(), |unit| format!(" ({unit})"));
-        let (low, high, log) = along.ends(self.spec.x_scale);
+        let (low, high, log) = match self.spec.kind {
+            // Bars stand to both sides of their x.
+            FigureKind::Bars => (-0.55, along.places.len() as f64 - 0.45, false),
+            _ => along.ends(self.spec.x_scale),
+        };
         Axis {
             // Who wrote the unit into the label need not read it twice.
             label: label.strip_suffix(&unit).unwrap_or(&label).to_owned() + &unit,

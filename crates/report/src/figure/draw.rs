@@ -11,6 +11,7 @@ use plotters_backend::{BackendCoord, DrawingErrorKind};
 use super::canvas::{
     self, Drawn, GRID, INK, PAPER, SCALE, Sheet, Side, colour, failed, stroke, style,
 };
+use super::curves::bar_width;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 
 /// Shown pixels. A page of 400 pixels shows it at five sixths of its size, so that its letters have eleven.
@@ -183,7 +184,7 @@ fn pen(mark: Mark, curve: usize) -> ShapeStyle {
             color: colour.mix(0.6),
             ..stroke(colour, 7)
         },
-        Mark::Dots | Mark::Discs => colour.filled(),
+        Mark::Dots | Mark::Discs | Mark::Bars => colour.filled(),
         Mark::Crosses => stroke(colour, 9),
         Mark::Line | Mark::Step | Mark::Means | Mark::SeparateMeans | Mark::Printed => {
             stroke(colour, 17)
@@ -212,6 +213,7 @@ fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
         (Mark::Runs, _) => circle(2.6),
         (Mark::Discs, _) => circle(3.0),
         (Mark::Printed, _) => scaled(&[(0, -7), (7, 0), (0, 7), (-7, 0)]),
+        (Mark::Bars, _) => scaled(&[(-6, -6), (6, -6), (6, 6), (-6, 6)]),
         (_, 0) => circle(4.5),
         (_, 1) => scaled(&[(-4, -4), (4, -4), (4, 4), (-4, 4)]),
         (_, 2) => scaled(&[(0, -6), (5, 4), (-5, 4)]),
@@ -313,9 +315,14 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
         .y_desc(plot.y.label.as_str())
         .draw()
         .map_err(failed)?;
+    let bars = plot
+        .layers
+        .iter()
+        .filter(|it| it.mark == Mark::Bars)
+        .count();
     plot.layers
         .iter()
-        .try_for_each(|layer| draw(&mut chart, layer))?;
+        .try_for_each(|layer| draw(&mut chart, layer, bars))?;
     // The library's places are those of the whole sheet.
     let (_, top) = body.get_base_pixel();
     let place = |at: f64| {
@@ -344,7 +351,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-fn draw(chart: &mut Chart<'_, '_>, layer: &Layer) -> Drawn {
+/// Draws a layer of a plot with so many layers of bars.
+fn draw(chart: &mut Chart<'_, '_>, layer: &Layer, bars: usize) -> Drawn {
     let pen = pen(layer.mark, layer.curve);
     let spans = || {
         let points = layer.points.iter();
@@ -371,6 +379,21 @@ fn draw(chart: &mut Chart<'_, '_>, layer: &Layer) -> Drawn {
             let bar = |(x, y, (low, high))| ErrorBar::new_vertical(x, low, y, high, pen, wide);
             done(chart.draw_series(spans().map(bar)))?;
             markers(chart, layer)
+        }
+        Mark::Bars => {
+            let half = bar_width(bars) / 2.0 * 0.94;
+            let bar = |it: &PlotPoint| {
+                let ends = [(it.x - half, 0.0), (it.x + half, it.y)];
+                Rectangle::new(ends, pen)
+            };
+            done(chart.draw_series(layer.points.iter().map(bar)))?;
+            let (ink, end) = (stroke(INK, 13), half / 4.0);
+            let span = |(x, _, (low, high)): (f64, f64, (f64, f64))| {
+                let line = [(x, low), (x, high)];
+                let ends = [low, high].map(|y| [(x - end, y), (x + end, y)]);
+                [line, ends[0], ends[1]].map(|part| PathElement::new(part, ink))
+            };
+            done(chart.draw_series(spans().flat_map(span)))
         }
         Mark::Dots | Mark::Crosses | Mark::Discs | Mark::Runs | Mark::Printed => {
             markers(chart, layer)

@@ -67,6 +67,8 @@ pub enum Mark {
     Means,
     /// Markers with their spans, where what stands along x has no order.
     SeparateMeans,
+    /// Bars from 0 with their spans.
+    Bars,
     /// Faint dots: single runs.
     Runs,
     /// Faint bars over the spans: where one more run lies.
@@ -165,10 +167,51 @@ impl Axis {
         }
     }
 
+    /// A logarithmic axis around some values, with ticks at 1, 2 and 5 times the powers of ten, or these powers alone; a linear one where a value is not
+    /// above 0.
+    pub fn logarithmic(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
+        let values: Vec<f64> = values.collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if !(low > 0.0 && high > low) {
+            return Axis::around(label, values.into_iter(), most);
+        }
+        let margin = (high / low).powf(0.06);
+        let (low, high) = (low / margin, high * margin);
+        // By the text of a number no logarithm of the platform decides.
+        let power = |value: f64| -> i32 {
+            let text = format!("{value:e}");
+            text.split_once('e')
+                .map_or(0, |(_, power)| power.parse().unwrap_or(0))
+        };
+        let at = |step: u32, power: i32| format!("{step}e{power}").parse::<f64>().unwrap_or(0.0);
+        let ticks = |steps: &[u32]| -> Vec<(f64, String)> {
+            let all = (power(low)..=power(high))
+                .flat_map(|power| steps.iter().map(move |step| at(*step, power)));
+            let inside = all.filter(|at| (low..=high).contains(at));
+            inside.map(|at| (at, digits(at, 6))).collect()
+        };
+        let steps: [&[u32]; 2] = [&[1, 2, 5], &[1]];
+        let tried = steps.map(ticks);
+        let few = tried.iter().find(|ticks| (2..=most).contains(&ticks.len()));
+        let ticks = few
+            .unwrap_or(&tried[usize::from(tried[1].len() > 1)])
+            .clone();
+        Axis {
+            label,
+            low,
+            high,
+            ticks,
+            cut: false,
+            log: true,
+        }
+    }
+
     /// Where a value lies, 0 at the lower end and 1 at the upper.
     pub fn part(&self, value: f64) -> f64 {
         let along = |value: f64| match self.log {
-            true => value.ln(),
+            // What is not above 0 lies below all that is shown.
+            true => value.max(self.low).ln(),
             false => value,
         };
         let low = along(self.low);
@@ -291,6 +334,21 @@ mod tests {
         let parts = [1.0, 10.0, 100.0, 1000.0].map(|at| (axis.part(at) * 3.0).round());
         assert_eq!(parts, [0.0, 1.0, 2.0, 3.0]);
         assert_eq!(axis.map(&10.0, (0, 300)), 100);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_round_ticks_and_needs_values_above_zero() {
+        let axis = |values: &[f64]| Axis::logarithmic(String::new(), values.iter().copied(), 7);
+        assert_eq!(texts(&axis(&[3.0, 60.0])), ["5", "10", "20", "50"]);
+        assert_eq!(
+            texts(&axis(&[0.002, 90.0])),
+            ["0.01", "0.1", "1", "10", "100"]
+        );
+        let wide = axis(&[1.0, 1000.0]);
+        assert!(wide.log && wide.low < 1.0 && wide.high > 1000.0);
+        // An interval that reaches below 0 ends at the edge.
+        assert_eq!(wide.part(-4.0), 0.0);
+        assert!(!axis(&[0.0, 60.0]).log);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Plots of probes over time: one run as it was, or the middle of several.
 
-use anabranch_scenario::output::{Curve, Style};
+use anabranch_scenario::output::{Curve, Scale, Style};
 use anabranch_scenario::records::{Series, SeriesError, SeriesSample};
 use anabranch_scenario::value::Point;
 
@@ -56,7 +56,10 @@ impl Maker<'_> {
         let label = self.spec.y_label.clone().unwrap_or(label);
         let plot = Plot {
             x: self.time_axis(drawn.points().map(|point| point.x)),
-            y: Axis::around(label, drawn.points().flat_map(PlotPoint::reach), 7),
+            y: match self.spec.y_scale {
+                Scale::Log => Axis::logarithmic(label, drawn.points().map(|it| it.y), 7),
+                Scale::Linear => Axis::around(label, drawn.points().flat_map(PlotPoint::reach), 7),
+            },
             layers: drawn.layers,
         };
         Ok((Some(plot), made))

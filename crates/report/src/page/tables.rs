@@ -227,7 +227,7 @@ fn cell(line: &Line) -> Markup {
             @if let (Some(band), Some(rank)) = (judgement.band, judgement.rank) {
                 small {
                     "one more run: " (digits(band.low, 4)) " to " (digits(band.high, 4)) "; rank " (rank.place()) " of " (rank.of)
-                    @if let Some(coarse) = &judgement.coarse { "; " (coarse) }
+                    @if let Some(remark) = &judgement.remark { "; " (remark) }
                 }
             } @else {
                 small { (judgement.reason) }
@@ -246,7 +246,7 @@ fn cell(line: &Line) -> Markup {
     }
 }
 
-fn ours(line: &Line) -> Markup {
+pub(super) fn ours(line: &Line) -> Markup {
     html! {
         @match &line.measured {
             Some(measured) => (with_half(measured.mean, measured.confidence())),

@@ -2,6 +2,7 @@
 
 use super::output::{check_experiment, check_measure, check_point, check_sweeps, check_where};
 use super::source::Source;
+use super::units;
 use crate::checker::Checker;
 use crate::claim::{Best, Claim, ClaimKind, Side, Values};
 use crate::spec::Spec;
@@ -12,10 +13,12 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     for (index, claim) in spec.claims.iter().enumerate() {
         let path = format!("claim.{index}");
         check_keys(c, claim, &path);
-        check_side(c, spec, vocabulary, claim, &claim.of, &format!("{path}.of"));
+        let own = check_side(c, spec, vocabulary, claim, &claim.of, &format!("{path}.of"));
         if let Some(than) = &claim.than {
             check_side(c, spec, vocabulary, claim, than, &format!("{path}.than"));
         }
+        units::of_measure(c, own.as_deref(), claim.unit.as_ref(), &path);
+        check_bound(c, spec, claim, own.as_deref(), &path);
         let source = source_of(spec, claim, &claim.of);
         let fixed = claim.at_point.keys().map(String::as_str);
         let of_where = |name: &str| format!("{path}.where.{name}");
@@ -49,17 +52,17 @@ fn check_side(
     claim: &Claim,
     side: &Side,
     path: &str,
-) {
+) -> Option<String> {
     if side.value.is_some() {
         let plain = Side {
-            value: side.value,
+            value: side.value.clone(),
             ..Side::default()
         };
         if path.ends_with(".of") || *side != plain {
             let message = "`value` is used alone, and only in `than`";
             c.problem(&format!("{path}.value"), message);
         }
-        return;
+        return None;
     }
     let path_of = |own: bool| match own {
         true => path.to_owned(),
@@ -69,7 +72,7 @@ fn check_side(
     let place = path_of(side.experiment.is_some());
     check_experiment(c, spec, experiment, &format!("{place}.experiment"));
     let source = source_of(spec, claim, side);
-    check_measure(
+    let unit = check_measure(
         c,
         spec,
         vocabulary,
@@ -79,6 +82,26 @@ fn check_side(
         &path_of(side.metric.is_some()),
     );
     check_where(c, spec, source, &side.at_point, path);
+    unit
+}
+
+/// Checks what a claim holds a measure of the unit `own` against, at the first x of every sweep.
+fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str>, path: &str) {
+    let (Some(bound), Some(own)) = (claim.than.as_ref().and_then(|it| it.value.as_ref()), own)
+    else {
+        return;
+    };
+    let Some(source) = source_of(spec, claim, &claim.of) else {
+        return;
+    };
+    let point = source.sweeps(spec).into_iter().filter_map(|name| {
+        let x = source.points(spec, name)?.1.into_iter().next()?;
+        Some((name.to_owned(), x))
+    });
+    let experiment = source.run(spec);
+    if let Err(message) = bound.at(spec, experiment, &point.collect(), own) {
+        c.problem(&format!("{path}.than.value"), message);
+    }
 }
 
 /// Checks that a claim has the keys of its kind.

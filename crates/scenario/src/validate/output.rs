@@ -418,10 +418,10 @@ fn check_figure(
                 path,
             );
         }
-        FigureKind::Time | FigureKind::Sweep if figure.curves.is_empty() => {
+        _ if figure.curves.is_empty() => {
             c.problem(path, "a figure of this kind has at least one `curve`");
         }
-        FigureKind::Time | FigureKind::Sweep => {
+        _ => {
             for (index, curve) in figure.curves.iter().enumerate() {
                 unread::check_curve(c, figure.kind, curve, &format!("{path}.curve.{index}"));
                 check_curve(
@@ -482,7 +482,9 @@ fn check_curve(
     if !curve.given.is_empty() {
         check_given(c, figure, curve, path);
         units::of_measure(c, Some("bit/s"), curve.unit.as_ref(), path);
-    } else if figure.kind == FigureKind::Time {
+    } else if figure.kind == FigureKind::Time
+        || figure.kind == FigureKind::Cdf && curve.probe.is_some()
+    {
         let entity = (curve.flow.as_ref(), curve.link.as_ref());
         let member = (!curve.every_member).then_some(curve.member);
         let probe = curve.probe.as_deref();

@@ -87,6 +87,14 @@ impl<'a> Source<'a> {
         known.and_then(|id| Source::named(spec, id))
     }
 
+    /// The experiment that is run for it.
+    pub(super) fn run(self, spec: &'a Spec) -> Option<&'a Experiment> {
+        match self {
+            Source::Run(experiment) => Some(experiment),
+            Source::Derived(derived) => Self::behind(spec, derived)?.run(spec),
+        }
+    }
+
     /// The path of a sweep of the experiment that is run for it, and its x.
     pub(super) fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<Value>)> {
         match self {

@@ -1,7 +1,7 @@
 //! Keys of tables and figures that their kind does not read: they would change nothing.
 
 use crate::checker::Checker;
-use crate::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
+use crate::output::{Curve, Figure, FigureKind, Row, Scale, Table, TableKind};
 
 /// A key, whether it is set, and the kinds that read it.
 type Key<'a, K> = (&'static str, bool, &'a [(K, &'static str)]);
@@ -17,14 +17,39 @@ const OF_ONE_RUN: &[(TableKind, &str)] =
     &[(TableKind::Steps, "steps"), (TableKind::Events, "events")];
 
 const TIME: &[(FigureKind, &str)] = &[(FigureKind::Time, "time")];
-const SWEEP: &[(FigureKind, &str)] = &[(FigureKind::Sweep, "sweep")];
-const CURVES: &[(FigureKind, &str)] = &[(FigureKind::Time, "time"), (FigureKind::Sweep, "sweep")];
+const SWEEP: &[(FigureKind, &str)] = &[(FigureKind::Sweep, "sweep"), (FigureKind::Bars, "bars")];
+const MEASURED: &[(FigureKind, &str)] = &[
+    (FigureKind::Sweep, "sweep"),
+    (FigureKind::Bars, "bars"),
+    (FigureKind::Cdf, "cdf"),
+];
+const RECORDED: &[(FigureKind, &str)] = &[(FigureKind::Time, "time"), (FigureKind::Cdf, "cdf")];
+const CURVES: &[(FigureKind, &str)] = &[
+    (FigureKind::Time, "time"),
+    (FigureKind::Sweep, "sweep"),
+    (FigureKind::Bars, "bars"),
+    (FigureKind::Cdf, "cdf"),
+];
+const SCALED_ALONG: &[(FigureKind, &str)] =
+    &[(FigureKind::Sweep, "sweep"), (FigureKind::Cdf, "cdf")];
+const SCALED_UP: &[(FigureKind, &str)] =
+    &[(FigureKind::Time, "time"), (FigureKind::Sweep, "sweep")];
 const SEQUENCE: &[(FigureKind, &str)] = &[(FigureKind::Sequence, "sequence")];
 const SEGMENTS: &[(FigureKind, &str)] = &[
     (FigureKind::Sequence, "sequence"),
     (FigureKind::Ladder, "ladder"),
 ];
-const SIZED: &[(FigureKind, &str)] = &[(FigureKind::Time, "time"), (FigureKind::Ladder, "ladder")];
+const SIZED: &[(FigureKind, &str)] = &[
+    (FigureKind::Time, "time"),
+    (FigureKind::Cdf, "cdf"),
+    (FigureKind::Ladder, "ladder"),
+];
+const FIGURES_OF_SAMPLES: &[(FigureKind, &str)] = &[
+    (FigureKind::Time, "time"),
+    (FigureKind::Cdf, "cdf"),
+    (FigureKind::Sequence, "sequence"),
+    (FigureKind::Ladder, "ladder"),
+];
 const FIGURES_OF_ONE_RUN: &[(FigureKind, &str)] = &[
     (FigureKind::Time, "time"),
     (FigureKind::Sequence, "sequence"),
@@ -61,10 +86,12 @@ pub(super) fn check_row(c: &mut Checker<'_>, kind: TableKind, row: &Row, path: &
 /// Checks a figure's own keys.
 pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
     let keys = [
-        ("at", figure.at.is_some(), FIGURES_OF_ONE_RUN),
+        ("at", figure.at.is_some(), FIGURES_OF_SAMPLES),
         ("replication", figure.replication != 0, FIGURES_OF_ONE_RUN),
-        ("window", figure.window.is_some(), FIGURES_OF_ONE_RUN),
+        ("window", figure.window.is_some(), FIGURES_OF_SAMPLES),
         ("x_unit", figure.x_unit.is_some(), SWEEP),
+        ("x_scale", figure.x_scale != Scale::Linear, SCALED_ALONG),
+        ("y_scale", figure.y_scale != Scale::Linear, SCALED_UP),
         ("flow", figure.flow.is_some(), SEGMENTS),
         ("member", figure.member != 0, SEGMENTS),
         ("modulo", figure.modulo.is_some(), SEQUENCE),
@@ -77,14 +104,14 @@ pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
 /// Checks the keys of a curve.
 pub(super) fn check_curve(c: &mut Checker<'_>, kind: FigureKind, curve: &Curve, path: &str) {
     let keys = [
-        ("series", curve.series.is_some(), SWEEP),
-        ("metric", curve.metric.is_some(), SWEEP),
-        ("flow", curve.flow.is_some(), TIME),
-        ("link", curve.link.is_some(), TIME),
-        ("probe", curve.probe.is_some(), TIME),
-        ("index", curve.index.is_some(), TIME),
-        ("member", curve.member != 0, TIME),
-        ("every_member", curve.every_member, TIME),
+        ("series", curve.series.is_some(), MEASURED),
+        ("metric", curve.metric.is_some(), MEASURED),
+        ("flow", curve.flow.is_some(), RECORDED),
+        ("link", curve.link.is_some(), RECORDED),
+        ("probe", curve.probe.is_some(), RECORDED),
+        ("index", curve.index.is_some(), RECORDED),
+        ("member", curve.member != 0, RECORDED),
+        ("every_member", curve.every_member, RECORDED),
         ("cumulative", curve.cumulative, TIME),
     ];
     check(c, "figure", kind, &keys, path);
