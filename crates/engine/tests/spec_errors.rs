@@ -501,7 +501,7 @@ fn a_window_that_was_left_out_and_binds_is_told() {
         notes(&[far]),
         [
             "`flow.sctp.transport.receive_buffer`: left out, so 64 KiB; with a round trip of 1 s no more than 0.524 Mbit/s pass, and the path \
-             carries 2 Mbit/s (rate 2 Mbit/s)"
+             carries 1 Mbit/s (rate 1 Mbit/s)"
         ]
     );
     // What was set was meant; and several flows share the path, of which two do not fill it.
