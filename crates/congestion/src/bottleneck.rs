@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use anabranch_transport::time::{self, MILLISECOND as MS};
 use anabranch_transport::Nanos;
+use anabranch_transport::time::{self, MILLISECOND as MS};
 
 use crate::rate_sample::RateSampler;
 use crate::recovery::Transmission;

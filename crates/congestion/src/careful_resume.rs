@@ -241,9 +241,7 @@ impl CarefulResume {
         } else if flightsize + self.segment > self.jump.window {
             Some(Trigger::LastUnvalidatedPacketSent)
         } else {
-            self.rtt
-                .is_some_and(over)
-                .then_some(Trigger::RttExceeded)
+            self.rtt.is_some_and(over).then_some(Trigger::RttExceeded)
         }
     }
 
@@ -251,7 +249,8 @@ impl CarefulResume {
     fn check_flight(&mut self, now: Nanos, flightsize: u64, trigger: Trigger) {
         if flightsize < self.initial_window || flightsize <= self.jump.pipe_size {
             let window = self.jump.pipe_size.max(self.initial_window);
-            self.inner.override_cwnd(window.min(self.jump.window) as f64);
+            self.inner
+                .override_cwnd(window.min(self.jump.window) as f64);
             self.enter(now, Phase::Normal, Trigger::RateLimited);
         } else {
             self.inner.override_cwnd(flightsize as f64);

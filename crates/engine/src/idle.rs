@@ -51,7 +51,12 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
             let users = users.filter(|it| it.resume.as_ref() == Some(name));
             let users: u64 = users.map(|it| u64::from(it.count.0)).sum();
             let why = "on one flow alone: a later flow with the same name resumes from what an earlier one observed";
-            judge.key(&format!("flow.{index}.resume"), format!("{name:?}"), users < 2, why);
+            judge.key(
+                &format!("flow.{index}.resume"),
+                format!("{name:?}"),
+                users < 2,
+                why,
+            );
         }
     }
     judge.all

@@ -91,6 +91,9 @@ fn a_transfer_resumes_in_half_of_the_time() {
             seconds(&record)
         });
         println!("{transport}: {without:.3} s without, {with:.3} s with");
-        assert!(2.0 * with <= without, "{transport}: {with} against {without}");
+        assert!(
+            2.0 * with <= without,
+            "{transport}: {with} against {without}"
+        );
     }
 }

@@ -558,9 +558,19 @@ fn bars_stand_side_by_side_and_begin_at_zero() {
 #[test]
 fn a_distribution_counts_each_run_once() {
     let plot = swept_as("cdf", &["10 ms", "50 ms", "100 ms", "1 s"], "");
-    let shares: Vec<(f64, f64)> = plot.layers[0].points.iter().map(|it| (it.x, it.y)).collect();
-    assert_eq!(shares, [(1.0, 0.0), (1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]);
-    assert_eq!((plot.x.label.as_str(), plot.y.high), ("goodput (Mbit/s)", 1.0));
+    let shares: Vec<(f64, f64)> = plot.layers[0]
+        .points
+        .iter()
+        .map(|it| (it.x, it.y))
+        .collect();
+    assert_eq!(
+        shares,
+        [(1.0, 0.0), (1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]
+    );
+    assert_eq!(
+        (plot.x.label.as_str(), plot.y.high),
+        ("goodput (Mbit/s)", 1.0)
+    );
 }
 
 #[test]

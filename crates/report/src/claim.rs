@@ -88,7 +88,10 @@ impl Claimed {
 
     /// What the verdict stands on, in a few words.
     pub fn short(&self) -> String {
-        let held = self.findings.iter().filter(|it| it.verdict == Verdict::Reproduced);
+        let held = self
+            .findings
+            .iter()
+            .filter(|it| it.verdict == Verdict::Reproduced);
         match self.findings.as_slice() {
             [] => "not measured in this run".to_owned(),
             [one] => self.number(one),

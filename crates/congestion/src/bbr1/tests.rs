@@ -44,7 +44,10 @@ fn the_gain_cycle_has_eight_phases() {
     let mut control = bbr1();
     control.rt_prop = Some((40 * MS, 0));
     control.enter_probe_bw(0);
-    assert_ne!(control.pacing_gain, 0.75, "the cycle does not begin by draining");
+    assert_ne!(
+        control.pacing_gain, 0.75,
+        "the cycle does not begin by draining"
+    );
     while control.cycle_index != 0 {
         control.advance_cycle(0);
     }
@@ -118,7 +121,10 @@ fn a_loss_costs_one_round_of_packet_conservation() {
     for number in 3..200 {
         last = ack(control, number, 39_000);
     }
-    assert!((last as f64 / target - 1.0).abs() < 0.01, "{last} of {target}");
+    assert!(
+        (last as f64 / target - 1.0).abs() < 0.01,
+        "{last} of {target}"
+    );
     assert!((control.btl_bw.get() / bandwidth - 1.0).abs() < 0.01);
     assert!(control.pacing_rate >= 0.75 * pace);
 }

@@ -143,7 +143,11 @@ fn a_rate_limited_sender_keeps_what_it_used() {
     for acked in 1..=18 {
         flow.ack();
         assert_eq!(flow.control.phase(), Phase::Unvalidated, "packet {acked}");
-        assert_eq!(flow.packets(), (150, 18 + acked), "no growth before validation");
+        assert_eq!(
+            flow.packets(),
+            (150, 18 + acked),
+            "no growth before validation"
+        );
     }
     flow.ack(); // of the first unvalidated packet: 49 in flight, PipeSize 37
     assert_eq!(flow.trigger(), Trigger::FirstUnvalidatedPacketAcknowledged);
@@ -348,7 +352,13 @@ fn a_set_has_one_user_at_a_time() {
     assert_eq!(store.take(expires, &1), None);
     assert_eq!(store.iter().count(), 0, "an expired set is deleted");
     for (key, expires) in [(1, 30), (2, 10), (3, 20)] {
-        store.save(key, SavedParameters { expires, ..saved(1) });
+        store.save(
+            key,
+            SavedParameters {
+                expires,
+                ..saved(1)
+            },
+        );
     }
     let keys: Vec<_> = store.iter().map(|(key, _)| *key).collect();
     assert_eq!(keys, [1, 3], "the first to expire makes way");

@@ -55,7 +55,9 @@ impl Sender {
 fn the_example_of_the_draft() {
     let mut sender = Sender::new();
     assert_eq!(sender.round(4), [11_000, 12_000, 13_000, 14_000]);
-    let second = [15_000, 16_000, 17_000, 18_000, 19_000, 20_000, 20_000, 20_000];
+    let second = [
+        15_000, 16_000, 17_000, 18_000, 19_000, 20_000, 20_000, 20_000,
+    ];
     assert_eq!(sender.round(8), second);
     assert_eq!(sender.round(4), [20_000; 4]);
     let fourth: Vec<u64> = (21..=40).map(|it| it * 1000).collect();
@@ -67,9 +69,7 @@ fn the_example_of_the_draft() {
 #[test]
 fn a_reduction_resets_the_largest_flight() {
     let mut sender = Sender::new();
-    sender
-        .control
-        .on_loss(0, LossCause::FastRetransmit, 10_000);
+    sender.control.on_loss(0, LossCause::FastRetransmit, 10_000);
     assert_eq!(sender.control.cwnd(), 5000);
     for _ in 0..10 {
         sender.round(3);

@@ -6,9 +6,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use anabranch_congestion::CarefulResume;
-use anabranch_congestion::careful_resume::{
-    Phase, ResumeParameters, SavedParameters, SavedPaths,
-};
+use anabranch_congestion::careful_resume::{Phase, ResumeParameters, SavedParameters, SavedPaths};
 use anabranch_scenario::Flow;
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path, Probe, Sample};

@@ -3,6 +3,7 @@
 mod agents;
 mod follower;
 mod reader;
+mod resume;
 
 use std::rc::Rc;
 use std::sync::Arc;

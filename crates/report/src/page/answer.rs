@@ -20,11 +20,17 @@ pub(super) fn leading<'o>(outputs: &'o Outputs<'_>) -> Option<&'o Figure> {
     let at = |place: Option<&String>| {
         let place = place?;
         let here = || drawn().filter(|it| it.place.as_ref() == Some(place));
-        here().find(|it| shows_printed(it)).or_else(|| here().next())
+        here()
+            .find(|it| shows_printed(it))
+            .or_else(|| here().next())
     };
     let claimed = outputs.claims.iter().find_map(|it| at(it.place.as_ref()));
     let printed = || at(judged(outputs).next()?.place.as_ref());
-    let any = || drawn().find(|it| shows_printed(it)).or_else(|| drawn().next());
+    let any = || {
+        drawn()
+            .find(|it| shows_printed(it))
+            .or_else(|| drawn().next())
+    };
     claimed.or_else(printed).or_else(any)
 }
 

@@ -136,7 +136,10 @@ mod tests {
             )
         );
         let twice = told("loss", "0.010", &loss).unwrap();
-        assert!(twice.starts_with("line 2: a line before it has a value at loss 0.010"), "{twice}");
+        assert!(
+            twice.starts_with("line 2: a line before it has a value at loss 0.010"),
+            "{twice}"
+        );
         // Nothing was run.
         assert_eq!(told("los", "0.01", &[]), None);
     }

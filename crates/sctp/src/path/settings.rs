@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::rate_limited::RateLimitedIncrease;
 use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
-use anabranch_congestion::rate_limited::RateLimitedIncrease;
 use anabranch_congestion::{Adjustable, CarefulResume, CongestionControl, Pacer, RateSampler};
 
 use super::{Discovery, PathRack, mtu};

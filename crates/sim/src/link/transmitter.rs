@@ -1,9 +1,12 @@
 //! Transmitters: when the last bit of a packet leaves, at a constant rate or at one that may
 //! change.
 //!
-//! Departures are whole nanoseconds, the nearest to the exact time. A rounding is carried over to
-//! the next packet where that follows without a pause, so that the error of a busy period never
-//! exceeds half a nanosecond, and a link carries no more than its rate.
+//! Departures are whole nanoseconds, the nearest to the exact time. From 100 Mbit/s on, a rounding is
+//! carried over to the next packet where that follows without a pause, so that the error of a busy
+//! period never exceeds half a nanosecond, and a link carries no more than its rate. On slower links
+//! packets of one size always take the same time, because two flows whose packets meet at one
+//! instant should meet at that instant again after each period: with a carry the order of such
+//! packets would depend on the rounding. There half a nanosecond is less than a 160th of a byte.
 
 use anabranch_transport::Nanos;
 
@@ -12,6 +15,18 @@ use crate::over_time::{Cursor, OverTime};
 /// A byte at a rate of one bit per second, in nanoseconds; work is counted in bits per second times
 /// nanoseconds.
 const BYTE: i64 = 8_000_000_000;
+
+/// The least rate, bits per second, at which a rounding is carried over.
+const MIN_CARRY_RATE: i64 = 100_000_000;
+
+/// What is carried over of the work beyond a departure.
+#[inline]
+fn carry(beyond: i64, rate: i64) -> i64 {
+    match rate >= MIN_CARRY_RATE {
+        true => beyond,
+        false => 0,
+    }
+}
 
 /// How long `work` takes at `rate`, rounded to the nearest nanosecond, halves up, and the work
 /// beyond that.
@@ -73,7 +88,11 @@ impl Steady {
     pub fn set_size(&mut self, size: usize) {
         if self.last.0 != size {
             let (takes, beyond) = match self.rate {
-                Some(rate) => rounded(work(size), clamped(rate)),
+                Some(rate) => {
+                    let rate = clamped(rate);
+                    let (takes, beyond) = rounded(work(size), rate);
+                    (takes, carry(beyond, rate))
+                }
                 None => (0, 0),
             };
             self.last = (size, takes, beyond);
@@ -174,9 +193,10 @@ impl Rate {
                 left.unsigned_abs() <= possible
             };
             if fits {
-                let (takes, beyond) = rounded(left, clamped(rate).max(1));
+                let rate = clamped(rate).max(1);
+                let (takes, beyond) = rounded(left, rate);
                 self.done = now.saturating_add(takes);
-                self.carried = beyond;
+                self.carried = carry(beyond, rate);
                 return self.done;
             }
             if until == Nanos::MAX {
@@ -225,8 +245,8 @@ mod tests {
         all
     }
 
-    /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s; 100
-    /// bytes 533,333.3 ns there.
+    /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s. 100
+    /// bytes take 533,333.3 ns there, and each the same time.
     #[test]
     fn what_is_rounded_is_carried_over() {
         let burst = |size: usize| vec![(0, size); 25];
@@ -239,7 +259,9 @@ mod tests {
         assert_eq!(of(400_000_000_000, 36), exact(0.72));
         assert_eq!(of(1_000_000_000_000, 36), exact(0.288));
         assert_eq!(of(1_500_000, 36), exact(192_000.0));
-        assert_eq!(of(1_500_000, 100), exact(1_600_000.0 / 3.0));
+        let equal: Vec<Nanos> = (1..=25).map(|n| n * 533_333).collect();
+        assert_eq!(of(1_500_000, 100), equal);
+        assert_eq!(of(120_000_000, 100), exact(20_000.0 / 3.0));
         assert_eq!(of(3_000_000_007, 1500), exact(12_000e9 / 3_000_000_007.0));
     }
 

@@ -18,9 +18,7 @@ use super::link::Link;
 use super::listen::{Place, listen};
 use super::socket::{AGAIN, Phase, Socket, of_connect};
 use super::traffic::{attach, fail};
-use super::{
-    Known, drawn::from_any_port, effects, many, nearby, passed, query, settings, watched,
-};
+use super::{Known, drawn::from_any_port, effects, many, nearby, passed, query, settings, watched};
 use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};

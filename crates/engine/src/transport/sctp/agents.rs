@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use super::DATA_HEADER;
 use super::follower::Follower;
 use super::reader::Reader;
+use super::resume::{observe, resume};
 use crate::agent::resume::Resuming;
 use crate::agent::stamp::{Stamp, payload};
 use crate::agent::tally::SharedTally;
@@ -358,35 +359,6 @@ impl Agent for Source {
             earlier(self.endpoint.poll_timeout(), self.feed.deadline()),
             links,
         )
-    }
-}
-
-/// Supplies saved parameters to the paths of an association that it has now.
-fn resume(
-    now: Nanos,
-    resuming: Option<&mut Resuming>,
-    endpoint: &mut Endpoint,
-    id: AssociationId,
-) {
-    let (Some(resuming), Some(association)) = (resuming, endpoint.association_mut(id)) else {
-        return;
-    };
-    let all = association.paths().iter();
-    let paths: Vec<(u16, Path)> = all.map(|(id, it)| (id.0.into(), it.path())).collect();
-    for (index, path) in paths {
-        if let Some(saved) = resuming.take(now, index, path) {
-            association.resume(path.remote, saved);
-        }
-    }
-}
-
-/// Saves what an association has observed of its paths.
-fn observe(now: Nanos, resuming: &mut Resuming, endpoint: &Endpoint, id: AssociationId) {
-    let paths = endpoint.association(id).into_iter();
-    for (id, entry) in paths.flat_map(|it| it.paths().iter()) {
-        if let Some(state) = entry.careful_resume() {
-            resuming.observe(now, id.0.into(), entry.path(), state);
-        }
     }
 }
 
