@@ -6,17 +6,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_sockets::control::{Generation, PLACES};
 
-use crate::{ask, system};
+use crate::system;
 
 /// The host's numbers; `None`: they cannot be had, and nothing is remembered.
-fn numbers() -> Option<&'static [AtomicU32; PLACES]> {
-    static NUMBERS: OnceLock<Option<&'static [AtomicU32; PLACES]>> = OnceLock::new();
-    *NUMBERS.get_or_init(|| {
-        let memory = ask::generations().ok()?;
+static NUMBERS: OnceLock<Option<&'static [AtomicU32; PLACES]>> = OnceLock::new();
+
+/// Finds the numbers, once, in the memory that `ask` gives a descriptor of.
+pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
+    NUMBERS.get_or_init(|| {
+        let memory = ask().ok()?;
         let numbers = map(memory);
         system::close(memory);
         numbers
-    })
+    });
 }
 
 /// The memory, which a `fork` shares.
@@ -39,6 +41,7 @@ fn map(memory: c_int) -> Option<&'static [AtomicU32; PLACES]> {
 
 /// Whether it is the socket's generation still.
 pub fn is_current(generation: Generation) -> bool {
-    let numbers = numbers().and_then(|all| all.get(generation.place as usize));
+    let numbers = NUMBERS.get().copied().flatten();
+    let numbers = numbers.and_then(|all| all.get(generation.place as usize));
     numbers.is_some_and(|it| it.load(Ordering::Acquire) == generation.number)
 }

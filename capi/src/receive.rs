@@ -12,7 +12,7 @@ use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
 use anabranch_sockets::{LARGEST_PIECE, Style};
 
 use crate::descriptor::form;
-use crate::{ask, routes, system};
+use crate::{ask, generations, routes, system};
 
 /// MSG_NOTIFICATION, as Linux has it.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
@@ -63,7 +63,10 @@ pub fn may_wait(fd: c_int) -> Result<(), c_int> {
 
 fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
     match ask::ask(fd, Request::Await { wait })? {
-        Answer::Awaited(generation) => routes::remember_awaited(fd, generation),
+        Answer::Awaited(generation) => {
+            generations::find(ask::generations);
+            routes::remember_awaited(fd, generation);
+        }
         _ => return Err(libc::EIO),
     }
     Ok(())

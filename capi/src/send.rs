@@ -9,7 +9,7 @@ use anabranch_sockets::{Form, LARGEST_PIECE, Style};
 use libc::iovec;
 
 use crate::waiting::{self, PENDING};
-use crate::{ask, routes, system};
+use crate::{ask, generations, routes, system};
 
 /// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo, as Linux has them.
 pub mod flags {
@@ -324,6 +324,7 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
     if one_to_many {
         header.association = association;
     } else if let Some(generation) = settled {
+        generations::find(ask::generations);
         routes::remember(fd, streams, most, generation);
     }
     Ok(())
