@@ -11,7 +11,8 @@ use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
 use crate::state_name::StateName;
-use crate::tx::{Delivery, UndeliveredMessage};
+use crate::tx::{Delivery, Returned};
+use bytes::Bytes;
 
 /// A notification to the user of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,6 +175,53 @@ pub enum Event {
     /// The association is over; the last event. It stays readable until it is
     /// [released](crate::Endpoint::release).
     Closed(CloseReason),
+}
+
+/// Why a message was not delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UndeliveredCause {
+    /// The association ended before it was acknowledged.
+    Closed(CloseReason),
+    /// The peer lost its state and began the association again.
+    Restarted,
+    /// It was given before the association was up, on a stream that the peer then did not grant.
+    NoSuchStream,
+}
+
+/// A message that was not acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UndeliveredMessage {
+    /// Its stream; `None` for one that was given without a stream and never begun.
+    pub stream: Option<u16>,
+    /// Its Payload Protocol Identifier.
+    pub ppid: u32,
+    /// It was unordered.
+    pub unordered: bool,
+    /// The user data, whole.
+    pub payload: Bytes,
+    /// The user's own name for it ([`SendOptions::context`](crate::SendOptions::context)).
+    pub context: u32,
+    /// Why.
+    pub cause: UndeliveredCause,
+    /// Some of it was sent. If that was all of it, it may have reached the peer all the same. Else it certainly did not.
+    pub sent: bool,
+}
+
+impl UndeliveredMessage {
+    /// What the sender gave back, for that cause.
+    pub(crate) fn of(returned: Returned, cause: UndeliveredCause) -> Self {
+        Self {
+            stream: returned.stream,
+            ppid: returned.ppid,
+            unordered: returned.unordered,
+            payload: returned.payload,
+            context: returned.context,
+            cause,
+            sent: returned.sent,
+        }
+    }
 }
 
 /// Why an association ended.

@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-use crate::event::Event;
+use crate::event::{Event, UndeliveredMessage};
 use crate::partial::AbandonedMessage;
 use crate::seldom::Seldom;
-use crate::tx::{Delivery, UndeliveredMessage};
+use crate::tx::Delivery;
 
 /// Events that wait, beside those that are told once, and messages that were given up together.
 const MOST_WAITING: usize = 256;
@@ -192,8 +192,8 @@ fn user_data(event: &Event) -> usize {
 mod tests {
     use super::*;
     use crate::event::CloseReason;
+    use crate::event::UndeliveredCause;
     use crate::partial::{AbandonPolicy, AbandonedMessage};
-    use crate::tx::UndeliveredCause;
 
     fn key(key_id: u16) -> Event {
         Event::PeerAuthKey { key_id }

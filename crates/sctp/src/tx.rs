@@ -47,7 +47,7 @@ pub(crate) use half::SendingHalf;
 pub use receipts::Delivery;
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
-pub use undelivered::{UndeliveredCause, UndeliveredMessage};
+pub(crate) use undelivered::Returned;
 
 use crate::allocation::{Loss, StreamsInUse};
 use crate::partial::{Abandoning, Course};

@@ -17,7 +17,7 @@ use crate::authentication::{AuthTerms, Authenticator};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
-use crate::event::{CloseReason, Event};
+use crate::event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage};
 use crate::events::Events;
 use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
@@ -30,7 +30,7 @@ use crate::rx::Abandoned;
 use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlCounters;
-use crate::tx::{SendingHalf, UndeliveredCause};
+use crate::tx::SendingHalf;
 use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
@@ -237,6 +237,7 @@ impl Association {
     #[inline(never)]
     fn tell_unsent(&mut self, messages: usize) {
         let lost = self.tx.take_not_granted();
+        let lost = lost.map(|it| UndeliveredMessage::of(it, UndeliveredCause::NoSuchStream));
         self.events.undelivered(lost, false);
         self.events.push_back(Event::SendFailed { messages });
         self.tell_receipts();

@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::discard::{Discard, Discards};
-use crate::event::Event;
+use crate::event::{Event, UndeliveredCause, UndeliveredMessage};
 use crate::partial::{AbandonPolicy, AbandonedCount, SendOptions};
 use crate::path::PathId;
 use crate::rx::{Abandoned, Forwarded};
-use crate::tx::{Message, SendError, Sender, UndeliveredCause};
+use crate::tx::{Message, SendError, Sender};
 
 impl Association {
     /// Whether messages may be given up: both ends speak partial reliability (RFC 3758 §3.3), which the setting
@@ -130,7 +130,8 @@ impl Association {
     #[cold]
     pub(super) fn tell_undelivered(&mut self, cause: UndeliveredCause) {
         let last = matches!(cause, UndeliveredCause::Closed(_));
-        let messages = self.tx.take_undelivered(cause);
+        let messages = self.tx.take_undelivered();
+        let messages = messages.map(|it| UndeliveredMessage::of(it, cause.clone()));
         self.events.undelivered(messages, last);
     }
 

@@ -11,38 +11,16 @@ use bytes::{Bytes, BytesMut};
 use super::receipts::Delivery;
 use super::send_queue::{Fragment, Unsent};
 use super::{Outstanding, Sender, SendingHalf};
-use crate::event::CloseReason;
 use crate::partial::MessageId;
 
-/// Why a message was not delivered.
+/// A message that was not acknowledged: see [`UndeliveredMessage`](crate::UndeliveredMessage).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UndeliveredCause {
-    /// The association ended before it was acknowledged.
-    Closed(CloseReason),
-    /// The peer lost its state and began the association again.
-    Restarted,
-    /// It was given before the association was up, on a stream that the peer then did not grant.
-    NoSuchStream,
-}
-
-/// A message that was not acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UndeliveredMessage {
-    /// Its stream; `None` for one that was given without a stream and never begun.
+pub(crate) struct Returned {
     pub stream: Option<u16>,
-    /// Its Payload Protocol Identifier.
     pub ppid: u32,
-    /// It was unordered.
     pub unordered: bool,
-    /// The user data, whole.
     pub payload: Bytes,
-    /// The user's own name for it ([`SendOptions::context`](crate::SendOptions::context)).
     pub context: u32,
-    /// Why.
-    pub cause: UndeliveredCause,
-    /// Some of it was sent. If that was all of it, it may have reached the peer all the same. Else it certainly did not.
     pub sent: bool,
 }
 
@@ -136,15 +114,14 @@ impl AllBegun {
 }
 
 impl Begun {
-    fn whole(self, cause: UndeliveredCause) -> UndeliveredMessage {
+    fn whole(self) -> Returned {
         let (stream, unordered, _) = self.message;
-        UndeliveredMessage {
+        Returned {
             stream: Some(stream),
             ppid: self.ppid,
             unordered,
             payload: join(self.parts),
             context: self.context,
-            cause,
             sent: true,
         }
     }
@@ -161,14 +138,13 @@ fn join(mut parts: Vec<Bytes>) -> Bytes {
 }
 
 impl Unsent {
-    fn undelivered(self, cause: UndeliveredCause) -> UndeliveredMessage {
-        UndeliveredMessage {
+    fn undelivered(self) -> Returned {
+        Returned {
             stream: self.stream,
             ppid: self.message.ppid,
             unordered: self.message.unordered,
             payload: self.message.payload,
             context: self.context,
-            cause,
             sent: false,
         }
     }
@@ -190,18 +166,14 @@ impl Sender {
 
 impl SendingHalf {
     /// Messages on streams that the peer did not grant, once.
-    pub(crate) fn take_not_granted(&mut self) -> impl Iterator<Item = UndeliveredMessage> {
+    pub(crate) fn take_not_granted(&mut self) -> impl Iterator<Item = Returned> {
         let unsent = self.get_mut().map(|it| it.not_granted.take());
         let unsent = unsent.unwrap_or_default();
-        let undelivered = |it: Unsent| it.undelivered(UndeliveredCause::NoSuchStream);
-        unsent.into_iter().map(undelivered)
+        unsent.into_iter().map(Unsent::undelivered)
     }
 
     /// Ends it: all that it holds is not delivered any more. Those that were given up before are left out, which were told.
-    pub(crate) fn take_undelivered(
-        &mut self,
-        cause: UndeliveredCause,
-    ) -> impl Iterator<Item = UndeliveredMessage> + use<> {
+    pub(crate) fn take_undelivered(&mut self) -> impl Iterator<Item = Returned> + use<> {
         let (mut begun, mut unsent) = (AllBegun::default(), Vec::new());
         let sender = self.get_mut().filter(|it| !it.is_drained());
         if let Some(sender) = sender {
@@ -221,19 +193,9 @@ impl SendingHalf {
             unsent.extend(std::iter::from_fn(|| sender.queue.drop_next()));
             unsent.extend(sender.queue.withdraw());
         }
-        let begun = begun.all.into_iter().map(Held::Begun);
-        let all = begun.chain(unsent.into_iter().map(Held::Unsent));
-        all.map(move |it| match it {
-            Held::Begun(it) => it.whole(cause.clone()),
-            Held::Unsent(it) => it.undelivered(cause.clone()),
-        })
+        let begun = begun.all.into_iter().map(Begun::whole);
+        begun.chain(unsent.into_iter().map(Unsent::undelivered))
     }
-}
-
-/// A message that is not delivered; its parts are put together when its turn comes.
-enum Held {
-    Begun(Begun),
-    Unsent(Unsent),
 }
 
 #[cfg(test)]

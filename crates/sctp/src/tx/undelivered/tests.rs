@@ -54,11 +54,7 @@ fn a_message_is_put_together_of_what_was_passed_and_what_was_not() {
             begun.add(part(2, 9, LAST, "one"), &mut passed);
         }
         begun.add(part(1, 5, WHOLE, "next"), &mut passed);
-        let all: Vec<_> = begun
-            .all
-            .into_iter()
-            .map(|it| it.whole(UndeliveredCause::Restarted))
-            .collect();
+        let all: Vec<_> = begun.all.into_iter().map(Begun::whole).collect();
         let told: Vec<_> = all.iter().map(|it| (it.context, &it.payload[..])).collect();
         let mut expected = vec![(4, &b"one message whole"[..]), (5, b"next")];
         if interleaved {
