@@ -75,3 +75,20 @@ fn a_channel_is_closed_without_resets() {
     exchange(&mut a, &mut b);
     assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
 }
+
+/// The options of a channel that ended are known until its end is polled, and its names count until
+/// then.
+#[test]
+fn options_are_known_until_the_end_is_polled() {
+    let (mut a, mut b) = pair();
+    let id = a.open(ChannelOptions::new("label"));
+    exchange(&mut a, &mut b);
+    b.channels.handle_end();
+    assert_eq!(b.channels.names, 5);
+    while let Some(event) = b.channels.poll_event() {
+        let label = b.channels.options(id).map(|it| it.label.as_str());
+        let ended = event == ChannelEvent::Closed(id);
+        assert_eq!(label, (!ended).then_some("label"), "{event:?}");
+    }
+    assert_eq!(b.channels.names, 0);
+}
