@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_scenario::bound::Bound;
-use anabranch_scenario::claim::{Best, Claim, ClaimKind, Side, Values};
+use anabranch_scenario::claim::{Best, Bound, Claim, ClaimKind, Side, Values};
 use anabranch_scenario::records::Results;
 use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::{Experiment, Spec};

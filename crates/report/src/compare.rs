@@ -133,6 +133,24 @@ pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
     judge_in(runs, &published.unit, published, rule)
 }
 
+impl Published {
+    /// The digits as printed, or the number in a unit where that is another; as printed where it cannot be shown in that.
+    pub fn in_unit_of(&self, unit: &str) -> String {
+        match self.value_in(unit) {
+            Some(value) if !self.unit.is_empty() && self.unit != unit => digits(value, 6),
+            _ => self.printed.clone(),
+        }
+    }
+
+    /// The digits as printed, with their unit where it is not that of the numbers they stand with.
+    pub fn shown_with(&self, unit: &str) -> String {
+        match self.unit.is_empty() || self.unit == unit {
+            true => self.printed.clone(),
+            false => format!("{}{}", self.printed, unit_suffix(&self.unit)),
+        }
+    }
+}
+
 const NOT_MEASURED: &str = "not measured in this run";
 
 /// Why a number in one unit is not compared with one in another.

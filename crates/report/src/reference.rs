@@ -14,7 +14,6 @@ use anabranch_scenario::unit::factor;
 
 use sheet::{Column, Sheet};
 
-use crate::compare::{digits, unit_suffix};
 use crate::statistics::Interval;
 
 pub use sheet::ReferenceError;
@@ -106,22 +105,6 @@ impl Published {
     /// The number in a unit; `None` where it cannot be shown in that.
     pub fn value_in(&self, unit: &str) -> Option<f64> {
         Some(self.value * self.factor(unit)?)
-    }
-
-    /// The digits as printed, or the number in a unit where that is another; as printed where it cannot be shown in that.
-    pub fn in_unit_of(&self, unit: &str) -> String {
-        match self.value_in(unit) {
-            Some(value) if !self.unit.is_empty() && self.unit != unit => digits(value, 6),
-            _ => self.printed.clone(),
-        }
-    }
-
-    /// The digits as printed, with their unit where it is not that of the numbers they stand with.
-    pub fn shown_with(&self, unit: &str) -> String {
-        match self.unit.is_empty() || self.unit == unit {
-            true => self.printed.clone(),
-            false => format!("{}{}", self.printed, unit_suffix(&self.unit)),
-        }
     }
 
     /// Whether a number was printed there before: as the value of the same metric, or as the x at which another was taken, such as

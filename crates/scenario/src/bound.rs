@@ -1,9 +1,8 @@
 //! A number that a claim holds a measure against: written in the measure's unit, with a unit, or as an expression of the point.
 
 use anabranch_settings::expression::{self, Fault, Shown, Value as Quantity};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::claim::Bound;
 use crate::quantity::{Amount, Rate, Size, Span};
 use crate::spec::{Experiment, Spec, Sweep};
 use crate::unit::factor;
@@ -11,16 +10,6 @@ use crate::value::{Point, Value};
 
 /// Parameters within one another.
 const MAX_DEPTH: usize = 32;
-
-/// A number, a quantity such as `96.5 Mbit/s`, or an expression such as `96.5 Mbit/s * (1 - $loss)`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Bound {
-    /// A number in the unit of the measure.
-    Number(f64),
-    /// Text: a quantity, or an expression.
-    Text(String),
-}
 
 impl Bound {
     /// Its number in a unit at a point of an experiment. A name of the expression stands for the parameter as the point has it, or for the

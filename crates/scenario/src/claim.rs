@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::Bound;
 use crate::value::Value;
 
 /// A conclusion about measures: an order, a slope, a crossing, or that there is no difference. It is judged at each point of
@@ -130,6 +129,16 @@ impl Side {
     fn is_empty(&self) -> bool {
         *self == Side::default()
     }
+}
+
+/// A number, a quantity such as `96.5 Mbit/s`, or an expression such as `96.5 Mbit/s * (1 - $loss)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Bound {
+    /// A number in the unit of the measure.
+    Number(f64),
+    /// Text: a quantity, or an expression.
+    Text(String),
 }
 
 /// One x or several.

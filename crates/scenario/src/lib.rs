@@ -7,7 +7,7 @@
 
 pub mod addresses;
 pub mod axis;
-pub mod bound;
+mod bound;
 pub mod checker;
 pub mod chosen;
 pub mod claim;

@@ -5,7 +5,6 @@ use toml::de::{DeTable, DeValue};
 
 use crate::place::Place;
 use crate::problem::Problem;
-use crate::write;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,11 +47,6 @@ pub struct Entry {
 pub(crate) const OWN_NAMES: [&str; 2] = ["name", "id"];
 
 impl Node {
-    /// It as TOML, in one line: what may stand behind `key =`.
-    pub fn to_toml(&self) -> String {
-        write::inline(self)
-    }
-
     /// Reads a TOML document.
     ///
     /// # Errors

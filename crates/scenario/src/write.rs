@@ -110,8 +110,14 @@ fn line(text: &mut String, entry: &Entry) {
     }
 }
 
-/// A value in one line.
-pub(crate) fn inline(node: &Node) -> String {
+impl Node {
+    /// It as TOML, in one line: what may stand behind `key =`.
+    pub fn to_toml(&self) -> String {
+        inline(self)
+    }
+}
+
+fn inline(node: &Node) -> String {
     match &node.value {
         NodeValue::Text(text) => quoted(text),
         NodeValue::Integer(number) => number.to_string(),
