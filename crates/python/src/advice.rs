@@ -234,7 +234,6 @@ fn answer(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Advice> {
     let tried: Vec<&String> = question.congestion.iter().collect();
-    let called = kinds::called(&tried);
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let jobs = match jobs {
         Some(jobs) => jobs,
@@ -243,10 +242,11 @@ fn answer(
         None => cores(),
     };
     // Asked before anything is made, so that what makes no sense leaves nothing behind.
+    let named: Vec<String> = tried.into_iter().cloned().collect();
     let question = question.checked().map_err(failed)?;
     let (directory, mut guard) = place(out)?;
     let outcome = background::wait(py, progress.as_ref(), move |state| {
-        let runner = Stoppable::new(state, called);
+        let runner = Stoppable::new(state, &named.iter().collect::<Vec<_>>());
         let work = Work {
             jobs,
             runner: &runner,

@@ -92,7 +92,7 @@ fn named<'a>(added: &'a Added, texts: &[&String]) -> Vec<&'a Code> {
 }
 
 /// What keeps runs of these texts apart from others, where they may depend on code beyond the project's, and from those of other code.
-pub fn called(texts: &[&String]) -> &'static str {
+fn called(texts: &[&String]) -> &'static str {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let Some(added) = added.as_mut() else {
         return SIMULATED;
