@@ -1,17 +1,18 @@
 //! Black hole detection (RFC 8899 §4.3): whether a path loses packets for their size.
 //!
-//! A retransmission timeout may follow from any loss, so it is a reason to look and no more. The path is then probed in pairs: a packet of
-//! the size in use, and right behind it one that is as small as can be. It is a black hole if small packets are answered while neither a
-//! probe of the size in use is, nor data that went in packets of that size is acknowledged. Packets that are lost whatever their size
-//! are lost in both kinds.
+//! A retransmission timeout may follow from any loss, so it is a reason to look and no more. The
+//! path is then probed in pairs: a packet of the size in use, and right behind it one that is as
+//! small as can be. It is a black hole if small packets are answered while neither a probe of the
+//! size in use is, nor data that went in packets of that size is acknowledged. Packets that are
+//! lost whatever their size are lost in both kinds.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 
 /// Pairs of one comparison (MAX_PROBES, RFC 8899 §5.1.2).
 const PAIRS: u32 = 3;
-/// Pairs go so often within one retransmission timeout: all of them, and an RTO more for the last answer, take less than the two RTO that
-/// the next timeout of T3-rtx is away.
+/// Pairs go so often within one retransmission timeout: all of them, and an RTO more for the last
+/// answer, take less than the two RTO that the next timeout of T3-rtx is away.
 const PAIRS_PER_RTO: u64 = 4;
 /// Small packets whose answers show that the path carries small ones.
 const ENOUGH: u32 = 2;
@@ -46,7 +47,8 @@ pub(super) struct Comparison {
     small_answers: u32,
     /// When the next pair goes, or the comparison is over.
     next: Nanos,
-    /// Small packets alone were answered. A peer may drop packets with PAD for that: until the next timeout, which data alone decides.
+    /// Small packets alone were answered. A peer may drop packets with PAD for that: until the next
+    /// timeout, which data alone decides.
     pending: bool,
 }
 
@@ -123,8 +125,8 @@ impl Comparison {
         Some(probe.kind)
     }
 
-    /// What the comparison has come to at `now`, unless the size in use was seen to arrive. `proven`: the peer has answered a
-    /// packet with PAD before.
+    /// What the comparison has come to at `now`, unless the size in use was seen to arrive.
+    /// `proven`: the peer has answered a packet with PAD before.
     pub fn judge(&mut self, now: Nanos, proven: bool) -> Verdict {
         if self.pending || self.halfway || self.pairs < PAIRS || now < self.next {
             return Verdict::Open;
@@ -139,7 +141,8 @@ impl Comparison {
         Verdict::BlackHole
     }
 
-    /// Data timed out again. True if that decides it: small packets arrive, and data of the size in use does not.
+    /// Data timed out again. True if that decides it: small packets arrive, and data of the size in
+    /// use does not.
     pub fn timed_out(&self) -> bool {
         self.pending
     }

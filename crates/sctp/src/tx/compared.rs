@@ -12,7 +12,8 @@ use crate::path::PathId;
 const MOST_COMPARED: usize = 8;
 
 impl Sender {
-    /// The lowest chunks from `from` on that were last sent on path `id`, are not acknowledged, and have so many bytes of user data.
+    /// The lowest chunks from `from` on that were last sent on path `id`, are not acknowledged, and
+    /// have so many bytes of user data.
     #[cold]
     pub(crate) fn unacknowledged_on(
         &self,
@@ -29,8 +30,8 @@ impl Sender {
         all.filter(has_size).take(MOST_COMPARED).collect()
     }
 
-    /// Whether any of these chunks has been acknowledged. Where messages may be given up, one that the cumulative point has passed may not
-    /// have arrived.
+    /// Whether any of these chunks has been acknowledged. Where messages may be given up, one that
+    /// the cumulative point has passed may not have arrived.
     #[cold]
     pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {
         tsns.iter().any(|&tsn| match self.outstanding.get(tsn) {

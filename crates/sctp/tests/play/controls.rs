@@ -1,4 +1,5 @@
-//! Plays in which a path has another congestion control, and packets may be spread over the round trip.
+//! Plays in which a path has another congestion control, and packets may be spread over the round
+//! trip.
 
 use anabranch_congestion::Needs;
 use anabranch_congestion::Protocol;
