@@ -280,7 +280,7 @@ fn a_job_array_has_scripts_that_make_every_shard_and_merge_them() {
 fn a_job_array_that_cannot_be_is_refused() {
     let directory = prepared();
     let here = directory.path();
-    let refused: [(&[&str], &str); 3] = [
+    let refused: [(&[&str], &str); 5] = [
         (&["--array", "11"], "10 runs"),
         (&["--array", "2", "--shard", "1/2"], "--shard"),
         (&["--array", "2", "--set", "los=1"], "loss"),

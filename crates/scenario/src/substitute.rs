@@ -84,7 +84,7 @@ fn claims(node: &mut Node, walk: &mut Walk<'_>) {
                 NodeValue::Table(sides) if entry.key == "than" => {
                     for side in sides {
                         match side.node.text().filter(|_| side.key == "value") {
-                            Some(text) => walk.compute_named(&text.to_owned()),
+                            Some(text) => walk.compute_named(text),
                             None => walk.put_in(&mut side.node, &Node::key_path(&path, &side.key)),
                         }
                     }

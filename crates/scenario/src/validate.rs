@@ -197,7 +197,7 @@ fn check_flow(
             "found a time of 0; nothing would be offered",
         );
     }
-    check_resume(c, flow, &path);
+    check_resume(c, flow, path);
     let kinds = vocabulary.kinds(Workloads::NAME);
     chosen::check(c, spec, kinds, &flow.workload, &format!("{path}.workload"));
     let transports = vocabulary.transports();

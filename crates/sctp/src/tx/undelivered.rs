@@ -45,26 +45,26 @@ impl Passed {
     /// The cumulative point passes a chunk.
     #[inline(always)]
     pub fn pass(&mut self, fragment: Fragment) {
-        // Most are whole messages.
-        if fragment.ending && self.parts.is_empty() && self.each.is_none() {
-            return;
+        if self.each.is_some() {
+            self.pass_interleaved(fragment);
+        } else if !fragment.ending {
+            self.parts.push(fragment.user_data);
+        } else if !self.parts.is_empty() {
+            self.parts.clear();
+            if self.parts.capacity() > KEPT {
+                self.parts.shrink_to(KEPT);
+            }
         }
-        self.pass_part(fragment);
     }
 
     #[inline(never)]
-    fn pass_part(&mut self, fragment: Fragment) {
-        match (&mut self.each, fragment.ending) {
-            (None, true) => {
-                self.parts.clear();
-                self.parts.shrink_to(KEPT);
-            }
-            (None, false) => self.parts.push(fragment.user_data),
-            (Some(each), true) => drop(each.remove(&fragment.message())),
-            (Some(each), false) => {
-                let parts = each.entry(fragment.message()).or_default();
-                parts.push(fragment.user_data);
-            }
+    fn pass_interleaved(&mut self, fragment: Fragment) {
+        let Some(each) = &mut self.each else { return };
+        if fragment.ending {
+            each.remove(&fragment.message());
+        } else {
+            let parts = each.entry(fragment.message()).or_default();
+            parts.push(fragment.user_data);
         }
     }
 
