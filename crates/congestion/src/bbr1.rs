@@ -134,10 +134,14 @@ pub struct Bbr1<Base> {
     cycle_index: usize,
     cycle_stamp: Nanos,
     probe_rtt: ProbeRtt,
+    /// Bytes sent, again or for the first time, and bytes delivered.
+    sent: u64,
     delivered: u64,
-    /// Bytes lost since the last acknowledgement, and before it.
+    /// Bytes lost, and bytes lost before the last acknowledgement.
     lost: u64,
     prior_lost: u64,
+    /// The pacing rate follows from a round-trip time, and no longer from a nominal one.
+    has_seen_rtt: bool,
     /// The round trip in which the loss recovery began, while it runs.
     recovery: Option<u64>,
     app_limited: bool,
@@ -170,9 +174,11 @@ impl<Base: Adjustable> Bbr1<Base> {
             cycle_index: 0,
             cycle_stamp: 0,
             probe_rtt: ProbeRtt::default(),
+            sent: 0,
             delivered: 0,
             lost: 0,
             prior_lost: 0,
+            has_seen_rtt: false,
             recovery: None,
             app_limited: false,
             idle_restart: false,
@@ -185,6 +191,21 @@ impl<Base: Adjustable> Bbr1<Base> {
 
     fn min_pipe_cwnd(&self) -> f64 {
         MIN_PIPE_CWND * self.segment()
+    }
+
+    /// Bytes in flight (packets_in_flight): FlightSize of TCP counts what arrived behind a hole, too.
+    fn in_flight(&self) -> f64 {
+        let settled = self.delivered.saturating_add(self.lost);
+        self.sent.saturating_sub(settled) as f64
+    }
+
+    /// BBRInitPacingRate, once a round-trip time is known.
+    fn init_pacing_rate(&mut self, rtt: Option<Nanos>) {
+        if let Some(rtt) = rtt.filter(|_| !self.has_seen_rtt) {
+            self.has_seen_rtt = true;
+            let nominal = self.initial_cwnd / time::seconds(rtt.max(1));
+            self.pacing_rate = self.parameters.high_gain * nominal;
+        }
     }
 
     /// BBRUpdateRound.
@@ -394,6 +415,11 @@ impl<Base: Adjustable> Bbr1<Base> {
 impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
     /// BBRHandleRestartFromIdle.
     fn on_sent(&mut self, _now: Nanos, bytes: u64, flightsize: u64) {
+        self.sent += bytes;
+        if flightsize <= bytes {
+            // Nothing else is in flight, whatever was counted.
+            self.sent = self.delivered + self.lost + bytes;
+        }
         if flightsize <= bytes && self.app_limited {
             self.idle_restart = true;
             if self.state == State::ProbeBw {
@@ -409,16 +435,19 @@ impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
 
     fn on_ack(&mut self, ack: &AckSample) {
         let Some(rs) = ack.rate else { return };
+        let rtt = ack.latest_rtt.or(ack.rtt);
+        self.init_pacing_rate(rtt);
         self.delivered = rs.total_delivered;
-        let inflight = ack.flightsize_after as f64;
+        let inflight = self.in_flight().min(ack.flightsize_after as f64);
+        let newly_lost = (self.lost - self.prior_lost) as f64;
+        let prior_inflight = inflight + rs.newly_acked as f64 + newly_lost;
         self.update_btl_bw(&rs);
-        if self.state == State::ProbeBw && self.is_next_phase(ack.now, ack.flightsize_before as f64)
-        {
+        if self.state == State::ProbeBw && self.is_next_phase(ack.now, prior_inflight) {
             self.advance_cycle(ack.now);
         }
         self.check_full_pipe(&rs);
         self.check_drain(ack.now, inflight);
-        self.update_rt_prop(ack.now, ack.latest_rtt.or(ack.rtt));
+        self.update_rt_prop(ack.now, rtt);
         self.check_probe_rtt(ack.now, inflight);
         self.leave_recovery(ack.in_recovery);
         self.set_pacing_rate(self.pacing_gain);
@@ -428,7 +457,7 @@ impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
 
     fn on_ecn(&mut self, _now: Nanos, _flightsize: u64) {}
 
-    fn on_loss(&mut self, _now: Nanos, cause: LossCause, flightsize: u64) {
+    fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
         // A loss event that follows on another ends the recovery of that one.
         if self.recovery.take().is_some() {
             self.restore_cwnd();
@@ -438,7 +467,7 @@ impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
         self.next_round_delivered = self.delivered;
         self.cwnd = match cause {
             LossCause::Timeout => self.segment(),
-            LossCause::FastRetransmit => (flightsize as f64).max(self.segment()),
+            LossCause::FastRetransmit => self.in_flight().max(self.segment()),
         };
     }
 

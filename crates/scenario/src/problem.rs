@@ -84,6 +84,8 @@ impl SpecError {
                 .cmp_position(&b.place)
                 .then_with(|| a.key.cmp(&b.key))
         });
+        // Their reader stops behind the limit, and some of them are not shown.
+        let cut = problems.len() > MAX_PROBLEMS;
         let misspelt: Vec<(String, String)> = problems.iter().filter_map(misspelt).collect();
         let mut distinct: Vec<Problem> = Vec::new();
         for problem in problems {
@@ -106,7 +108,7 @@ impl SpecError {
                 break;
             }
         }
-        let more = distinct.len() > MAX_PROBLEMS;
+        let more = cut || distinct.len() > MAX_PROBLEMS;
         distinct.truncate(MAX_PROBLEMS);
         Self {
             file: file.to_owned(),

@@ -84,9 +84,11 @@ fn of_very_many_faults_the_first_are_told() {
         let flows = (0..count).map(|flow| format!("[[flow]]\nname = \"f{flow}\"\nfrm = \"a\"\n"));
         "anabranch = 1\nname = \"t\"\n".to_owned() + &flows.collect::<String>()
     };
-    for text in [flows(500), unknown(20_000)] {
+    // Of a key that is misspelt it is not said besides that the right one is missing.
+    let half = MAX_PROBLEMS / 2 + 1;
+    for (text, shown) in [(flows(500), half), (unknown(20_000), MAX_PROBLEMS)] {
         let told = faults(&text);
-        let end = format!("t.toml: {MAX_PROBLEMS} errors and more; nothing was run");
+        let end = format!("t.toml: {shown} errors and more; nothing was run");
         assert!(told.ends_with(&end), "{}", &told[told.len() - 200..]);
     }
 }

@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::{Buf, BufMut};
 use smallvec::SmallVec;
 
+/// The most paths of one association; further addresses of a peer are not used.
+pub(crate) const MAX_PATHS: usize = 32;
+
 /// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
 /// grows with what a peer lists (RFC 5062 §2.1 and §2.3).
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;

@@ -93,10 +93,12 @@ fn a_loss_costs_one_round_of_packet_conservation() {
         app_limited: false,
         adjacent: false,
     });
-    control.on_loss(line.now, LossCause::FastRetransmit, 50_000);
+    control.sent = control.delivered + control.lost + 50_000;
+    control.on_loss(line.now, LossCause::FastRetransmit, 0);
     assert_eq!(control.cwnd(), 50_000);
     let ack = |control: &mut Bbr1<SctpNewReno>, number: u64, flight: u64| {
         let total = control.delivered + SEGMENT;
+        control.sent = total + control.lost + flight;
         control.on_ack(&AckSample {
             now: 3 * SECOND + number * MS,
             bytes_acked: SEGMENT,

@@ -11,9 +11,9 @@ use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
 
 use super::{BufferSplit, Config, SchedulerKind};
+use crate::address::MAX_PATHS;
 use crate::authentication::Authentication;
 use crate::mtu::MOST_ENCAPSULATION;
-use crate::path::Paths;
 use crate::profile::{DormantPath, Profile, RecoveryWaits};
 pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
 
@@ -186,9 +186,9 @@ impl Config {
             self.cmt_buffer_split,
             BufferSplit::Sender | BufferSplit::Both
         );
-        if self.cmt && splits && self.send_buffer < Paths::MOST {
+        if self.cmt && splits && self.send_buffer < MAX_PATHS {
             // The share of a path would be nothing, and nothing would ever be sent.
-            let allowed = format!("{} B or more with `cmt_buffer_split`", Paths::MOST);
+            let allowed = format!("{} B or more with `cmt_buffer_split`", MAX_PATHS);
             return Err(refuse(
                 "send_buffer",
                 format!("{} B", self.send_buffer),
@@ -546,7 +546,7 @@ mod tests {
             })
         };
         for sends in [BufferSplit::Sender, BufferSplit::Both] {
-            assert_eq!(split(sends, Paths::MOST), None);
+            assert_eq!(split(sends, MAX_PATHS), None);
             let error = split(sends, 31).expect("no share");
             let words = "send_buffer: found 31 B; allowed: 32 B or more with `cmt_buffer_split`";
             assert_eq!(error.to_string(), words);

@@ -13,6 +13,7 @@ use super::entries::Entries;
 use super::rto::RtoEstimator;
 use super::settings::Equipment;
 use super::{Discovery, Heartbeat, Losses, PathRack, PathState, Reduction, SwitchRules, mtu};
+use crate::address::MAX_PATHS;
 use crate::config::Config;
 use crate::maybe::Maybe;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
@@ -289,7 +290,7 @@ pub struct Paths {
 
 impl Paths {
     /// The most paths of one association; further addresses of a peer are not used.
-    pub const MOST: usize = 32;
+    pub const MOST: usize = MAX_PATHS;
 
     /// The paths of an association that begins with `first`, in state `state`, as its primary.
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
