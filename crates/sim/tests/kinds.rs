@@ -30,6 +30,7 @@ fn least(kind: &Kind) -> Datum {
         Kind::Choice(choices) => Datum::word(choices[0].name),
         // The only text of a kind so far is a place.
         Kind::Text(_) => Datum::word("0,0"),
+        Kind::Amount { bytes, .. } => Datum::Whole(bytes[0]),
         Kind::Table(settings) => Datum::Table(required(settings)),
         Kind::Variant(variants) => {
             let first = variants()[0];

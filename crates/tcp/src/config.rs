@@ -266,7 +266,7 @@ mod tests {
         let error = paced.check_partners().expect_err("it has its own pace");
         assert_eq!(
             error.to_string(),
-            "`pacing`: found 1.25; expected off, the default: it has no effect with `congestion = \"bbr\"`"
+            "`pacing`: found 1.25; expected off, the default: it has no effect with `congestion = \"bbr\"` or `congestion = \"bbr1\"`"
         );
         let error =
             with(|it| (it.profile.duplicate_threshold, it.profile.limited_transmit) = (1, false));
