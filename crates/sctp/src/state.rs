@@ -7,7 +7,6 @@ use bytes::Bytes;
 use crate::address_changes::AddressChanges;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
-use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::reconfig::Reconfiguration;
 pub(crate) use crate::retry::Retry;
@@ -91,18 +90,9 @@ pub(crate) struct CookieWait {
     pub(crate) stale_cookies: u32,
     /// The user asked to close before the association was up.
     pub(crate) shutdown_when_open: bool,
-    /// When an INIT of the peer was last answered by a cookie with this side's tag.
-    pub(crate) cookie_made_at: Maybe,
 }
 
 impl CookieWait {
-    /// From when on a cookie is younger than an INIT ACK that comes at `now`: later than those made before it at the same instant.
-    pub(crate) fn younger_from(&self, now: Nanos) -> Nanos {
-        let made = self.cookie_made_at.get();
-        made.filter(|&made| made >= now)
-            .map_or(now, |made| made + 1)
-    }
-
     /// To send the first INIT over the first path.
     pub(crate) fn first() -> Self {
         Self {
@@ -110,7 +100,6 @@ impl CookieWait {
             cookie_preservative: None,
             stale_cookies: 0,
             shutdown_when_open: false,
-            cookie_made_at: Maybe::NONE,
         }
     }
 }

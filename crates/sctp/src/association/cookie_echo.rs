@@ -41,7 +41,7 @@ impl Association {
         if !self.config.profile.late_cookies_discarded {
             return false;
         }
-        let older = cookie.created_at < peer.since;
+        let older = cookie.created_at <= peer.since;
         match stage {
             Stage::CookieEchoed(echoed) => older && echoed.echo.retransmissions == 0,
             _ => older,

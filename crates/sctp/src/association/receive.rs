@@ -15,7 +15,6 @@ use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;
 use crate::handshake::{Offer, OfferError};
-use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::rx::Receiver;
 use crate::seldom::Seldom;
@@ -371,7 +370,7 @@ impl Association {
             peer: Peer {
                 tag: offer.initiate_tag,
                 initial_tsn: offer.initial_tsn,
-                since: wait.younger_from(now),
+                since: now,
                 adaptation: offer.remarks.adaptation,
             },
             peer_a_rwnd: offer.a_rwnd,
@@ -514,7 +513,6 @@ impl Association {
             cookie_preservative: Some(u32::try_from(longer).unwrap_or(u32::MAX)),
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
-            cookie_made_at: Maybe::NONE,
         });
         // The endpoint gives it a new tag.
         self.addresses_changed = true;

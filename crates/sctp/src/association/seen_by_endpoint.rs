@@ -8,7 +8,6 @@ use super::Association;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
 use crate::handshake::Own;
-use crate::maybe::Maybe;
 use crate::state::State;
 
 /// Timeouts after a graceful end for which data counts as late.
@@ -48,13 +47,6 @@ impl Association {
 
     pub(crate) fn tie_tags(&self) -> TieTags {
         self.tie_tags
-    }
-
-    /// An INIT of the peer is answered at `now`, by a cookie with this side's tag.
-    pub(crate) fn note_cookie(&mut self, now: Nanos) {
-        if let State::CookieWait(wait) = &mut self.state {
-            wait.cookie_made_at = Maybe::some(now);
-        }
     }
 
     /// What it says in its INIT.

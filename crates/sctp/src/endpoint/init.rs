@@ -93,12 +93,10 @@ impl Endpoint {
         match collision(association, offer, &arrival) {
             Collision::SameTag(tie_tags) => {
                 let own = association.own();
-                association.note_cookie(arrival.now);
                 self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
             Collision::SameTagTo(remote) => {
                 let own = association.own();
-                association.note_cookie(arrival.now);
                 let local = self
                     .config
                     .local_address_for(remote, Some(arrival.path.local));
