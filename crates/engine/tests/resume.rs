@@ -108,7 +108,7 @@ fn a_transfer_resumes_in_half_of_the_time() {
         });
         println!("{transport}: {without:.3} s without, {with:.3} s with");
         assert!(
-            2.0 * with <= without,
+            with <= share * without,
             "{transport}: {with} against {without}"
         );
     }
