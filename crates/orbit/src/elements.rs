@@ -128,6 +128,33 @@ pub(crate) struct Entry {
     set: Result<Set, String>,
 }
 
+/// How many satellites a file says that it has.
+pub(crate) struct Counts {
+    line: usize,
+    planes: u64,
+    each: u64,
+}
+
+impl Counts {
+    /// A remark where so many entries can be used, and it says another number.
+    fn note(&self, found: usize) -> Option<String> {
+        let Self { line, planes, each } = self;
+        let all = planes.saturating_mul(*each);
+        let differ = all != found as u64;
+        differ.then(|| {
+            format!(
+                "line {line}: found {planes} planes of {each} satellites, {all} in all; the file has usable elements of {found}"
+            )
+        })
+    }
+}
+
+/// What a file has.
+pub(crate) struct Entries {
+    list: Vec<Entry>,
+    counts: Option<Counts>,
+}
+
 /// One satellite.
 #[derive(Clone, Debug)]
 struct Satellite {
@@ -190,12 +217,14 @@ impl Set {
 }
 
 /// The entries of a file in any form.
-fn entries(text: &str) -> Result<Vec<Entry>, ElementsError> {
+fn entries(text: &str) -> Result<Entries, ElementsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(form) = omm::Form::of(text) else {
         return Ok(tle::read(text));
     };
-    omm::read(text, form).map_err(|(place, what)| ElementsError::Syntax { place, what })
+    let list =
+        omm::read(text, form).map_err(|(place, what)| ElementsError::Syntax { place, what })?;
+    Ok(Entries { list, counts: None })
 }
 
 fn days(one: Date, other: Date) -> f64 {
@@ -214,7 +243,8 @@ impl Elements {
     pub fn read(text: &str, taking: Taking) -> Result<Self, ElementsError> {
         let mut notes = Vec::new();
         let (mut sets, mut odd) = (Vec::new(), Vec::new());
-        for Entry { place, set } in entries(text)? {
+        let Entries { list, counts } = entries(text)?;
+        for Entry { place, set } in list {
             match set.and_then(|set| Ok((set.constants()?, set))) {
                 Ok((constants, set)) => sets.push((set, constants)),
                 Err(what) => odd.push((place, what)),
@@ -231,6 +261,7 @@ impl Elements {
             let entries = counted(odd.len(), "entry", "entries");
             notes.push(format!("{entries} left out; the first: {place}: {what}"));
         }
+        notes.extend(counts.and_then(|counts| counts.note(sets.len())));
         let start = taking.start.unwrap_or(latest);
         let all = sets.len();
         let mut sets = nearest(sets, start);

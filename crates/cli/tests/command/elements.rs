@@ -78,3 +78,36 @@ fn elements_are_told_with_their_dates_and_old_ones_are_refused() {
     let out = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(out.contains("10s from 2h after the epoch"), "{out}");
 }
+
+/// A file as satgenpy of Hypatia writes it: counts of planes and of satellites in each come first.
+#[test]
+fn counts_of_planes_and_satellites_are_compared_with_the_satellites() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let set = "Starlink-550 0\n1 00001U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    04\n\
+               2 00001  53.0000   0.0000 0000001   0.0000   0.0000 15.19000000    08\n";
+    for (counts, noted) in [("1 1", false), ("72 22", true)] {
+        fs::write(
+            directory.path().join("tles.txt"),
+            format!("{counts}\n{set}"),
+        )
+        .expect("a file");
+        let words = [
+            "path",
+            "--from",
+            "0,-100",
+            "--to",
+            "1,-101",
+            "--duration",
+            "10s",
+        ];
+        let more = ["--set", "min_elevation=1", "--tle", "tles.txt"];
+        let ran = anabranch(directory.path(), &[&words[..], &more].concat());
+        let [out, error] =
+            [ran.stdout, ran.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+        assert_eq!(ran.status.code(), Some(0), "{error}");
+        assert!(out.contains("1 satellite of tles.txt\n"), "{out}");
+        let note = "note: line 1: found 72 planes of 22 satellites, 1584 in all; the file has usable elements of 1\n";
+        assert_eq!(error.contains(note), noted, "{error}");
+        assert_eq!(error.contains("note: "), noted, "{error}");
+    }
+}

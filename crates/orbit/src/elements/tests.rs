@@ -26,6 +26,44 @@ fn elements_are_read_with_and_without_names() {
     assert_eq!(plain.position(0, 600.0), named.position(0, 600.0));
 }
 
+/// Two satellites as satgenpy of Hypatia writes them: two counts before, and numbers in the names.
+#[test]
+fn counts_of_planes_and_satellites_may_stand_before() {
+    let set = |number: u32, line: &str, checksums: [u32; 2]| {
+        let [first, second] = checksums;
+        format!(
+            "{line}\n1 0000{number}U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    0{first}\n\
+             2 0000{number}  53.0000   0.0000 0000001   0.0000   0.0000 15.19000000    0{second}\n"
+        )
+    };
+    let sets = set(1, "Starlink-550 0", [4, 8]) + &set(2, "Starlink-550 1", [5, 9]);
+    let read = |text: &str| Constellation::from_elements(text, &sky()).expect("elements");
+    let plain = read(&sets);
+    for counts in ["1 2", "2 1", "\u{feff}1 2\r", "# made\n 2 1 "] {
+        let it = read(&format!("{counts}\n{sets}"));
+        assert_eq!(it.catalogue(), plain.catalogue(), "{counts}");
+        assert_eq!((it.len(), it.name(0)), (2, "Starlink-550 0".to_owned()));
+        assert_eq!(it.position(1, 600.0), plain.position(1, 600.0));
+    }
+    for (counts, satellites) in [("72 22", 1584), ("1 1", 1)] {
+        let it = read(&format!("{counts}\n{sets}"));
+        let notes = &it.catalogue().expect("elements").notes;
+        let [planes, each] = [0, 1].map(|at| counts.split(' ').nth(at).expect("two"));
+        let note = format!(
+            "line 1: found {planes} planes of {each} satellites, {satellites} in all; the file has usable elements of 2"
+        );
+        assert_eq!(notes[..], [note], "{counts}");
+    }
+    // A name of two numbers is a name.
+    let named = set(1, "72 22", [4, 8]);
+    let it = read(&named);
+    assert_eq!((it.len(), it.name(0)), (1, "72 22".to_owned()));
+    assert_eq!(it.catalogue().expect("elements").notes, [""; 0]);
+    // Counts alone are no satellites.
+    let none = Constellation::from_elements("1 1\n", &sky()).expect_err("no elements");
+    assert!(none.to_string().contains("found 0 satellites"), "{none}");
+}
+
 /// The verification of SGP4 of 2006 (Vallado, Crawford, Hujsak, Kelso, "Revisiting Spacetrack
 /// Report #3") gives these places of satellite 5 in its frame, with the constants of WGS 72. With
 /// those of WGS 84 they are some hundred metres away.
@@ -250,9 +288,7 @@ fn old_elements_are_refused_or_taken() {
     let catalogue = it.catalogue().expect("elements");
     assert_eq!((it.len(), catalogue.ages), (1, [0.0; 3]));
     assert!(
-        catalogue.notes[0].starts_with(
-            "1 satellite is left out, with elements more than 14 days from the start, "
-        ),
+        catalogue.notes[0].starts_with("1 satellite is left out, with elements more than 14 days"),
         "{:?}",
         catalogue.notes
     );

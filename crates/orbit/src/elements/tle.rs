@@ -1,15 +1,43 @@
 //! Two-line elements, with or without a line of the name before.
 
-use super::{Entry, Set};
+use super::{Counts, Entries, Entry, Set};
 use crate::date::Date;
 
-pub(super) fn read(text: &str) -> Vec<Entry> {
+/// The planes and satellites in each that a line says. Generators of constellations, such as
+/// satgenpy of Hypatia, write them before the first satellite.
+fn counts(line: &str) -> Option<[u64; 2]> {
+    let mut words = line.split_whitespace();
+    let mut count = || {
+        let word = words.next()?;
+        let digits = word.bytes().all(|it| it.is_ascii_digit());
+        word.parse().ok().filter(|&count| digits && count > 0)
+    };
+    let both = [count()?, count()?];
+    words.next().is_none().then_some(both)
+}
+
+pub(super) fn read(text: &str) -> Entries {
     let mut entries = Vec::new();
     let mut name: Option<(usize, &str)> = None;
     let lines = text.lines().enumerate();
     let mut lines = lines
         .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
         .peekable();
+    let mut header = None;
+    if let Some(&(at, line)) = lines.peek()
+        && let Some([planes, each]) = counts(line)
+    {
+        let mut rest = lines.clone().skip(1);
+        // Before the elements it is the name of a satellite.
+        if rest.next().is_none_or(|(_, next)| !next.starts_with("1 ")) {
+            lines.next();
+            header = Some(Counts {
+                line: at + 1,
+                planes,
+                each,
+            });
+        }
+    }
     let odd = |at: usize, what: String| Entry {
         place: format!("line {}", at + 1),
         set: Err(what),
@@ -45,7 +73,10 @@ pub(super) fn read(text: &str) -> Vec<Entry> {
     if let Some((at, line)) = name {
         entries.push(odd(at, no_elements(line)));
     }
-    entries
+    Entries {
+        list: entries,
+        counts: header,
+    }
 }
 
 fn set(read: sgp4::Elements) -> Set {
