@@ -491,7 +491,7 @@ fn a_path_that_makes_no_sense_is_refused() {
     assert!(unit.contains("allowed units: s, ms, us"), "{unit}");
     let name = refused(&["--rtt", "560ms", "--loss", "1%", "--congestion", "westwod"]);
     assert!(
-        name.contains("allowed: sctp, cubic, bbr, vegas, veno, hybla, illinois, westwood, binomial; did you mean `westwood`?"),
+        name.contains("allowed: sctp, cubic, bbr, bbr1, vegas, veno, hybla, illinois, westwood, binomial; did you mean `westwood`?"),
         "{name}"
     );
     let share = refused(&["--rtt", "560ms", "--loss", "1%", "--goodput", "100%"]);
