@@ -60,7 +60,7 @@ fn a_key_of_set_is_kept_where_an_option_has_the_same() {
     for (option, set) in [
         (&["--bare-init"][..], "bare_init=false"),
         (&["--send-buffer", "1M"], "send_buffer=64 KiB"),
-        (&["--pmtu", "1400"], "mtu=1300 B"),
+        (&["--pmtu", "1400 B"], "mtu=1300 B"),
         (&["--profile", "rfc4960"], "profile=rfc9260"),
         (&["--congestion", "cubic"], "congestion=vegas"),
     ] {
