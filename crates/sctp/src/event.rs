@@ -316,7 +316,9 @@ impl fmt::Display for CloseReason {
                 return write!(f, "a message of the peer's is larger than {most} bytes");
             }
             CloseReason::PeerUnreachable => "the peer cannot be reached any more",
-            CloseReason::ProtocolUnreachable => "nobody speaks SCTP at the peer's address any more",
+            CloseReason::ProtocolUnreachable => {
+                "the peer's address or UDP port takes no SCTP (ICMP: unreachable)"
+            }
             CloseReason::ShutdownTimeout => "the shutdown took too long",
         })
     }

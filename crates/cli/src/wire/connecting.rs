@@ -3,12 +3,19 @@
 use std::time::Duration;
 
 use anabranch_net::{Association, CloseReason, ConnectError, Endpoint, Lost, Peer};
+use tokio::time::Instant;
 
 use super::Bound;
 use crate::failure::Failure;
 
 /// SCTP ports that are tried where other hosts with this address have the same ones.
 const MAX_PORTS: usize = 32;
+
+/// How long a peer's UDP port may be closed: a server that a script starts just before its client
+/// does not listen at once.
+const STARTING: Duration = Duration::from_secs(3);
+/// Between two attempts at a port that is closed.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Begins an association with the peer that `host` named, within `limit`.
 pub async fn connect(
@@ -18,25 +25,28 @@ pub async fn connect(
     peer: &Peer,
     limit: Duration,
 ) -> Result<Association, Unconnected> {
-    for _ in 1..MAX_PORTS {
-        match bound.endpoints[number]
-            .connect_within(peer.clone(), limit)
-            .await
-        {
+    let (begun, mut ports) = (Instant::now(), 1);
+    loop {
+        let endpoint = &bound.endpoints[number];
+        let left = limit.saturating_sub(begun.elapsed());
+        match endpoint.connect_within(peer.clone(), left).await {
             Ok(association) => return Ok(association),
             // Another host with this address has the port.
-            Err(error) if error.is_port_collision() => {
+            Err(error) if error.is_port_collision() && ports < MAX_PORTS => {
+                ports += 1;
                 bound.draw_again(number).map_err(|failure| Unconnected {
                     failure,
                     refused: false,
                 })?;
             }
-            Err(error) => return Err(unconnected(&bound.endpoints[number], host, peer, &error)),
+            Err(ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable)))
+                if begun.elapsed() + AGAIN < limit.min(STARTING) =>
+            {
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => return Err(unconnected(endpoint, host, peer, &error)),
         }
     }
-    let endpoint = &bound.endpoints[number];
-    let last = endpoint.connect_within(peer.clone(), limit).await;
-    last.map_err(|error| unconnected(endpoint, host, peer, &error))
 }
 
 /// Why there is no association.
@@ -50,6 +60,15 @@ impl From<Unconnected> for Failure {
     fn from(unconnected: Unconnected) -> Self {
         unconnected.failure
     }
+}
+
+/// A question to the user whose attempt met no server.
+fn is_a_server_there(endpoint: &Endpoint) -> String {
+    let place = match endpoint.udp_port() {
+        0 => "with --carrier ip",
+        _ => "at the UDP port of --peer-udp-port",
+    };
+    format!("; is a server there, {place}?")
 }
 
 fn unconnected(endpoint: &Endpoint, host: &str, peer: &Peer, error: &ConnectError) -> Unconnected {
@@ -66,12 +85,9 @@ fn unconnected(endpoint: &Endpoint, host: &str, peer: &Peer, error: &ConnectErro
                 0 => String::new(),
                 _ => format!(" (packets came, and were discarded: {discards})"),
             };
-            let place = match endpoint.udp_port() {
-                0 => "with --carrier ip",
-                _ => "at the UDP port of --peer-udp-port",
-            };
-            format!("{heard}; is a server there, {place}?")
+            format!("{heard}{}", is_a_server_there(endpoint))
         }
+        ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable)) => is_a_server_there(endpoint),
         _ => String::new(),
     };
     let refused = matches!(

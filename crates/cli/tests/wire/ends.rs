@@ -80,36 +80,77 @@ fn one_signal_ends_a_measurement_with_its_report() {
     }
 }
 
+/// A killed server's UDP port is closed, which Linux tells by ICMP; a stopped one is silent.
 #[test]
 fn a_server_that_is_gone_ends_a_measurement_with_its_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
-    let sink = server(here, "sink", &[]);
-    let port = sink.port("UDP port");
-    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-J"];
-    let more = ["-n", "1T", "-l", "64K", "--idle-timeout", "0.5"];
-    let perf = anabranch(here, &[&perf[..], &more].concat())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    // It may be killed before the association is up: then the attempt says so.
-    signal(&sink.child, "KILL");
-    let output = perf.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(
-        said.contains("--idle-timeout") || said.contains("does not answer"),
-        "{said}"
+    let silent = ("0.5", "nothing arrived for 0.5 s (--idle-timeout)");
+    let closed = (
+        // Data may be sent again before the port is found closed.
+        "60",
+        "the association ended: the peer's address or UDP port takes no SCTP (ICMP: unreachable)",
     );
-    if said.contains("--idle-timeout") {
+    let killed = if cfg!(target_os = "linux") {
+        closed
+    } else {
+        silent
+    };
+    for (name, (idle, reason)) in [("KILL", killed), ("STOP", silent)] {
+        let mut sink = server(here, "sink", &[]);
+        let port = sink.port("UDP port");
+        let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-J"];
+        let more = ["-n", "1T", "-l", "64K", "--idle-timeout", idle];
+        let perf = anabranch(here, &[&perf[..], &more].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let up = sink.line();
+        assert!(up.contains("association up"), "{up}");
+        signal(&sink.child, name);
+        let output = perf.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let said = text(&output.stderr);
+        assert_eq!(said.trim_end(), format!("error: {reason}"), "{name}");
         let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
         assert_eq!(document["end"]["sum_received"], Value::Null, "{document}");
         let sent = &document["end"]["sum_sent"];
         let [bytes, messages] = ["bytes", "messages"].map(|key| sent[key].as_u64());
         assert_eq!(messages, bytes.map(|bytes| bytes / 65_536), "{document}");
-        assert!(document["error"].is_string());
+        assert_eq!(document["error"], reason, "{document}");
     }
+}
+
+/// Linux tells by ICMP that a UDP port is closed: there may be a server soon, but not for long.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_attempt_at_a_closed_port_waits_for_a_server_to_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let free = || {
+        let bound = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        bound.local_addr().expect("bound").port().to_string()
+    };
+    let port = free();
+    for command in ["perf", "cat"] {
+        let output = run(here, &[command, "127.0.0.1", "--peer-udp-port", &port]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        let question =
+            "(ICMP: unreachable); is a server there, at the UDP port of --peer-udp-port?";
+        assert!(said.trim_end().ends_with(question), "{said}");
+    }
+    let port = free();
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-n", "1K"];
+    let mut early = anabranch(here, &perf)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let sink = Beside::start(here, &["serve", "sink", "--once", "--udp-port", &port]);
+    assert!(early.wait().expect("it ends").success());
+    assert_eq!(sink.end().0, 0);
 }
 
 #[test]
