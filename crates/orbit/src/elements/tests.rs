@@ -288,7 +288,9 @@ fn old_elements_are_refused_or_taken() {
     let catalogue = it.catalogue().expect("elements");
     assert_eq!((it.len(), catalogue.ages), (1, [0.0; 3]));
     assert!(
-        catalogue.notes[0].starts_with("1 satellite is left out, with elements more than 14 days"),
+        catalogue.notes[0].starts_with(
+            "1 satellite is left out, with elements more than 14 days from the start, "
+        ),
         "{:?}",
         catalogue.notes
     );
