@@ -45,14 +45,19 @@ impl Association {
 
     /// The earliest time that a probe goes, or is taken for lost.
     pub(crate) fn pmtu_deadline(&self) -> Option<Nanos> {
-        if !self.state.probes_paths() || self.is_mute() {
+        // Mostly no path looks for its MTU.
+        if !self.config.path_mtu_discovery || !self.state.probes_paths() || self.is_mute() {
             return None;
         }
-        let deadlines = self.paths.iter().filter_map(|(_, entry)| {
-            let discovery = entry.discovery.as_ref()?;
-            discovery.deadline(answers(entry))
-        });
-        deadlines.min()
+        let mut earliest = Nanos::MAX;
+        for (_, entry) in self.paths.iter() {
+            if let Some(discovery) = &entry.discovery
+                && let Some(at) = discovery.deadline(answers(entry))
+            {
+                earliest = earliest.min(at);
+            }
+        }
+        (earliest != Nanos::MAX).then_some(earliest)
     }
 
     pub(crate) fn handle_pmtu_timeout(&mut self, now: Nanos) {

@@ -142,10 +142,16 @@ impl Discovery {
 
     /// When [`Discovery::handle_timeout`] has something to do, or [`Discovery::due`], on a path that `answers`.
     pub fn deadline(&self, answers: bool) -> Option<Nanos> {
-        let next = self.next.filter(|_| answers);
-        let search = self.flying.map(|probe| probe.expires).or(next);
-        let comparison = self.comparison.as_ref().and_then(Comparison::deadline);
-        search.into_iter().chain(comparison).min()
+        let search = match &self.flying {
+            Some(probe) => Some(probe.expires),
+            None if answers => self.next,
+            None => None,
+        };
+        // Mostly nothing is compared.
+        let Some(comparison) = &self.comparison else {
+            return search;
+        };
+        search.into_iter().chain(comparison.deadline()).min()
     }
 
     /// The size of the probe that must go now, on a path that `answers`.
