@@ -160,7 +160,7 @@ pub(crate) fn init_ack(
     }
     push_addresses(&mut parameters, config);
     for parameter in &offer.unrecognized {
-        let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
+        let _ = parameters.push_value(kind::UNRECOGNIZED_PARAMETER, parameter);
     }
     InitAck(assemble(config, own, parameters.finish()))
 }

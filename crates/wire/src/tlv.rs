@@ -51,6 +51,11 @@ impl Tlv {
         self.whole
     }
 
+    /// As [`Tlv::whole`], as a slice of the datagram.
+    pub fn into_whole(self) -> Bytes {
+        self.whole
+    }
+
     /// The entry with its header and without padding, as it is echoed when it is not recognised.
     pub fn whole(&self) -> &Bytes {
         &self.whole
@@ -344,6 +349,22 @@ impl TlvWriter {
         }
         self.last = self.bytes.len();
         item.encode(&mut self.bytes);
+        Ok(())
+    }
+
+    /// Adds an entry of type `kind` with that value.
+    ///
+    /// # Errors
+    /// [`Full`] where it does not fit; nothing is written then.
+    pub fn push_value(&mut self, kind: u16, value: &[u8]) -> Result<(), Full> {
+        let length = HEADER + value.len();
+        if padded(length) > self.room() {
+            return Err(Full);
+        }
+        self.last = self.bytes.len();
+        self.bytes.extend_from_slice(&tlv_header(kind, length));
+        self.bytes.extend_from_slice(value);
+        put_padding(&mut self.bytes, length);
         Ok(())
     }
 

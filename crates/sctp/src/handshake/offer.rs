@@ -282,14 +282,15 @@ impl Offer {
             }
         }
         let taken = self.remarks.take(&tlv, source, ours);
-        if taken.map_err(|_| OfferError::Malformed)?
-            || self.extensions.note(&Parameter::Unknown(tlv.clone()))
-        {
+        let parameter = Parameter::Unknown(tlv);
+        if taken.map_err(|_| OfferError::Malformed)? || self.extensions.note(&parameter) {
             return Ok(true);
         }
-        let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
-        if action.report {
-            self.report(tlv.whole().clone(), reports);
+        let action = parameter.action();
+        if let Parameter::Unknown(tlv) = parameter
+            && action.report
+        {
+            self.report(tlv.into_whole(), reports);
         }
         Ok(!action.stop)
     }
