@@ -44,7 +44,11 @@ impl Ring {
     }
 
     pub fn remove(&mut self, turn: Turn) {
-        self.0.retain(|it| *it != turn);
+        // Mostly it has the turn: then the others need no look.
+        match self.front() == Some(turn) {
+            true => drop(self.0.pop_front()),
+            false => self.0.retain(|it| *it != turn),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
