@@ -78,14 +78,24 @@ impl Events {
         messages: impl Iterator<Item = UndeliveredMessage>,
         last: bool,
     ) {
-        let full = self.undelivered > 0 && !last;
-        for message in messages {
-            if full {
-                self.missed += 1;
-            } else {
-                self.undelivered += 1;
-                self.put(Event::MessageUndelivered(Box::new(message)));
-            }
+        let mut messages = messages;
+        if self.undelivered > 0 && !last {
+            self.missed += messages.count() as u64;
+            return;
+        }
+        let Some(first) = messages.next() else {
+            return;
+        };
+        let event = |message| Event::MessageUndelivered(Box::new(message));
+        self.put(event(first));
+        let others = self.others.make();
+        let before = others.len();
+        // There may be thousands, which are moved by the shortest way.
+        others.reserve(messages.size_hint().0);
+        messages.for_each(|message| others.push_back(event(message)));
+        self.undelivered += 1 + (others.len() - before) as u32;
+        if others.is_empty() {
+            self.others.take();
         }
     }
 

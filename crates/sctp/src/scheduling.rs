@@ -131,6 +131,13 @@ macro_rules! schedulers {
             }
         }
 
+        impl Scheduler {
+            /// Whether messages go in the order in which they were given, whichever streams they are of.
+            pub(crate) fn goes_by_age(&self) -> bool {
+                matches!(self, Self::Fcfs(_))
+            }
+        }
+
         /// What is asked for each message, of any of them, as calls: the usual one goes without.
         impl Scheduler {
             #[inline(never)]

@@ -168,6 +168,9 @@ impl Sender {
         let Some(fragment) = self.queue.pop_here(length, || self.in_use.take_turn()) else {
             return;
         };
+        if fragment.ends_several() {
+            self.outstanding.will_end(self.queue.take_whole());
+        }
         let tsn = self.outstanding.next_tsn();
         self.last_data_at = packet.len();
         let chunk = self

@@ -398,6 +398,9 @@ impl Sender {
         let Some(fragment) = self.queue.pop(length, || self.in_use.take_turn()) else {
             return;
         };
+        if fragment.ends_several() {
+            self.outstanding.will_end(self.queue.take_whole());
+        }
         let tsn = self.outstanding.next_tsn();
         let chunk = Outgoing::first(fragment, id, now, begins_packet);
         self.last_data_at = packet.len();

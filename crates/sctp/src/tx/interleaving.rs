@@ -13,7 +13,6 @@ impl Sender {
             self.interleaving = spoken;
             self.header = if spoken { IData::HEADER } else { DATA_HEADER };
             self.queue.set_interleaving(spoken);
-            self.outstanding.interleave(spoken);
         }
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::send_queue::Fragment;
 use super::tsn_set::{TsnSets, step};
-use super::undelivered::Passed;
+use super::undelivered::Payloads;
 use crate::path::PathId;
 use crate::queue::Queue;
 
@@ -153,7 +153,7 @@ pub(super) struct Outstanding {
     abandoned: usize,
     /// Chunks whose missing reports count for nothing until they are sent again.
     judged: u32,
-    passed: Passed,
+    payloads: Payloads,
 }
 
 impl Outstanding {
@@ -170,20 +170,24 @@ impl Outstanding {
             gap_acked_bytes: 0,
             abandoned: 0,
             judged: 0,
-            passed: Passed::default(),
+            payloads: Payloads::default(),
         }
     }
 
-    /// Messages are interleaved from now on, or are not.
-    pub fn interleave(&mut self, on: bool) {
-        self.passed.interleave(on);
+    /// The next chunk to be added is the last of several of one message, all of which is `whole`.
+    #[inline(never)]
+    pub fn will_end(&mut self, whole: Bytes) {
+        let tsn = self.next_tsn();
+        self.payloads.keep(tsn, whole);
     }
 
-    /// The chunks that are not acknowledged and were not given up, and what was kept of their messages.
-    pub fn into_parts(self) -> (impl Iterator<Item = Fragment>, Passed) {
-        let chunks = self.ring.into_iter();
-        let left = chunks.filter(|it| it.state != ChunkState::Abandoned);
-        (left.map(|it| it.fragment), self.passed)
+    /// The chunks that are not acknowledged and were not given up, and the messages that are cut into several.
+    pub fn into_parts(self) -> (impl Iterator<Item = (Tsn, Fragment)>, Payloads) {
+        let first = self.first;
+        let chunks = self.ring.into_iter().enumerate();
+        let left = chunks.filter(|(_, it)| it.state != ChunkState::Abandoned);
+        let parts = left.map(move |(at, it)| (first.add(at as u32), it.fragment));
+        (parts, self.payloads)
     }
 
     /// The last TSN cumulatively acknowledged.
@@ -263,10 +267,10 @@ impl Outstanding {
         }
         step();
         let chunk = self.ring.front()?.standing();
-        if let Some(popped) = self.ring.pop_front() {
-            self.passed.pass(popped.fragment);
-        }
         let tsn = self.first;
+        if let Some(popped) = self.ring.pop_front() {
+            self.payloads.pass(tsn, &popped.fragment);
+        }
         self.first = tsn.next();
         if self.judged > 0 {
             self.judged -= self.sets.forget_judged(tsn, 1);
@@ -298,7 +302,7 @@ impl Outstanding {
                 break;
             };
             each(self.first, &chunk);
-            self.passed.pass(chunk.fragment);
+            self.payloads.pass(self.first, &chunk.fragment);
             self.first = self.first.next();
         }
         self.ring.end_run();
@@ -354,6 +358,9 @@ impl Outstanding {
         let chunk = self.get_mut(tsn)?;
         chunk.state = ChunkState::Abandoned;
         chunk.fragment.user_data = Bytes::new();
+        if chunk.fragment.ends_several() {
+            self.payloads.forget(tsn);
+        }
         self.abandoned += 1;
         self.set_reportable(tsn, false);
         let (word, bit) = self.sets.word(tsn);

@@ -54,6 +54,12 @@ impl Fragment {
         (self.stream, self.unordered, self.mid.0)
     }
 
+    /// Whether it is the last of several of its message.
+    #[inline(always)]
+    pub fn ends_several(&self) -> bool {
+        self.ending && !self.beginning
+    }
+
     /// All of a message, with its numbers in its stream.
     #[inline(always)]
     fn whole(
@@ -127,6 +133,8 @@ struct Started {
     immediate: bool,
     context: u32,
     untouched: bool,
+    /// All of it.
+    whole: Bytes,
     /// All of it, where it may be given up, and when that is.
     terms: Option<Box<(Terms, Bytes)>>,
     course: Option<Box<Course>>,
@@ -171,6 +179,8 @@ pub(super) struct SendQueue {
     begun: Option<Box<(Terms, Bytes)>>,
     /// The number of the receipt of the message whose last chunk was taken last, for who asks.
     ended: Option<u64>,
+    /// All of the message of several chunks whose last chunk was taken last, for who asks.
+    whole: Bytes,
     /// While messages are interleaved: those that were begun and are not under way.
     paused: Option<Box<Paused>>,
     /// A message had a course of its own, so that others may.
@@ -341,7 +351,9 @@ impl SendQueue {
         self.next -= fragment.user_data.len();
         if fragment.ending {
             self.ended = started.receipt();
-            self.started = None;
+            if let Some(started) = self.started.take() {
+                self.whole = started.whole;
+            }
             self.messages -= 1;
             self.next = self.find_next();
         }
@@ -413,6 +425,12 @@ impl SendQueue {
     /// The number of the receipt of the message whose last chunk was taken last, if its user wants one; once.
     pub fn take_ended(&mut self) -> Option<u64> {
         self.ended.take()
+    }
+
+    /// All of the message of several chunks whose last chunk was taken last; once.
+    #[inline]
+    pub fn take_whole(&mut self) -> Bytes {
+        std::mem::take(&mut self.whole)
     }
 
     /// The terms of the next message, if it was not begun.
@@ -552,6 +570,7 @@ impl SendQueue {
             ssn,
             mid,
             fsn: Fsn(0),
+            whole: message.payload.clone(),
             message,
             immediate,
             context,

@@ -1,17 +1,19 @@
 //! Messages that an association does not deliver: it ends, or the peer begins it again, before they were acknowledged.
 //!
 //! Their user gets each of them back, whole (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). The beginning of a message may have been
-//! acknowledged and let go of before its end was: such parts are kept until the end is acknowledged, too. They are slices of what the user gave, as
-//! the other parts are, so that this takes no further memory for user data.
+//! acknowledged and let go of before its end was. So a message of several chunks is kept whole until its last chunk is acknowledged: first where it
+//! is cut, then by the TSN of that chunk. The chunks are slices of it, so that this takes no further memory for user data.
 
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::Tsn;
+use bytes::Bytes;
 
 use super::receipts::Delivery;
 use super::send_queue::{Fragment, Unsent};
 use super::{Outstanding, Sender, SendingHalf};
 use crate::partial::MessageId;
+use crate::queue::Queue;
 
 /// A message that was not acknowledged: see [`UndeliveredMessage`](crate::UndeliveredMessage).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,117 +26,102 @@ pub(crate) struct Returned {
     pub sent: bool,
 }
 
-/// The parts of messages that the cumulative point has passed, whose ends it has not.
+/// All of each message of several chunks whose last one is outstanding, by the TSN of that: in the order of TSNs.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
-    /// Of the only one there can be.
-    parts: Vec<Bytes>,
-    /// Of each, where messages are interleaved.
-    each: Option<BTreeMap<MessageId, Vec<Bytes>>>,
-}
+pub(super) struct Payloads(Queue<(Tsn, Bytes)>);
 
-/// Parts that there is room for while there are none.
-const KEPT: usize = 64;
-
-impl Passed {
-    /// Messages are interleaved from now on, or are not.
-    pub fn interleave(&mut self, on: bool) {
-        self.each = on.then(BTreeMap::new);
+impl Payloads {
+    /// The chunk `tsn`, behind all others, ends a message.
+    pub fn keep(&mut self, tsn: Tsn, whole: Bytes) {
+        self.0.push_back((tsn, whole));
     }
 
     /// The cumulative point passes a chunk.
     #[inline(always)]
-    pub fn pass(&mut self, fragment: Fragment) {
-        if self.each.is_some() {
-            self.pass_interleaved(fragment);
-        } else if !fragment.ending {
-            self.parts.push(fragment.user_data);
-        } else if !self.parts.is_empty() {
-            self.parts.clear();
-            if self.parts.capacity() > KEPT {
-                self.parts.shrink_to(KEPT);
-            }
+    pub fn pass(&mut self, tsn: Tsn, fragment: &Fragment) {
+        if fragment.ends_several() {
+            self.pass_end(tsn);
         }
     }
 
     #[inline(never)]
-    fn pass_interleaved(&mut self, fragment: Fragment) {
-        let Some(each) = &mut self.each else { return };
-        if fragment.ending {
-            each.remove(&fragment.message());
-        } else {
-            let parts = each.entry(fragment.message()).or_default();
-            parts.push(fragment.user_data);
+    fn pass_end(&mut self, tsn: Tsn) {
+        // Not where a message was given up before its last chunk was cut: then an empty chunk stands for that.
+        if self.0.front().is_some_and(|(at, _)| *at == tsn) {
+            self.0.pop_front();
         }
     }
 
-    /// Those of a message.
-    fn take(&mut self, message: MessageId) -> Vec<Bytes> {
-        match &mut self.each {
-            None => std::mem::take(&mut self.parts),
-            Some(each) => each.remove(&message).unwrap_or_default(),
+    /// The message that the chunk `tsn` ends is given up: its user data goes at once.
+    pub fn forget(&mut self, tsn: Tsn) {
+        let place = self.0.partition_point(|(at, _)| at.lt(tsn));
+        if let Some((at, whole)) = self.0.get_mut(place)
+            && *at == tsn
+        {
+            *whole = Bytes::new();
         }
+    }
+
+    /// The message that the chunk `tsn` ends; those before it are let go of.
+    fn take(&mut self, tsn: Tsn) -> Bytes {
+        let mut last = Bytes::new();
+        while self.0.front().is_some_and(|(at, _)| at.le(tsn)) {
+            last = self.0.pop_front().map_or(last, |(_, whole)| whole);
+        }
+        last
     }
 }
 
-/// A message of which something was sent, as far as its parts are put together.
-struct Begun {
-    message: MessageId,
-    ppid: u32,
-    context: u32,
-    parts: Vec<Bytes>,
-}
-
-/// Those that were begun, in the order of their first chunks that are not acknowledged.
+/// Messages of which something was sent, in the order of their first chunks that are not acknowledged.
 #[derive(Default)]
-struct AllBegun {
+struct Begun {
+    /// Where those of several chunks are.
     places: BTreeMap<MessageId, usize>,
-    all: Vec<Begun>,
-}
-
-impl AllBegun {
-    /// The next part of a message, which `passed` may have the first ones of.
-    fn add(&mut self, part: Fragment, passed: &mut Passed) {
-        let message = part.message();
-        let place = *self.places.entry(message).or_insert_with(|| {
-            let parts = match part.beginning {
-                true => Vec::new(),
-                false => passed.take(message),
-            };
-            self.all.push(Begun {
-                message,
-                ppid: part.ppid,
-                context: part.context,
-                parts,
-            });
-            self.all.len() - 1
-        });
-        self.all[place].parts.push(part.user_data);
-    }
+    all: Vec<Returned>,
 }
 
 impl Begun {
-    fn whole(self) -> Returned {
-        let (stream, unordered, _) = self.message;
-        Returned {
-            stream: Some(stream),
-            ppid: self.ppid,
-            unordered,
-            payload: join(self.parts),
-            context: self.context,
-            sent: true,
+    /// The next part of a message, all of which is `whole` where the part ends it, and else empty.
+    fn add(&mut self, part: Fragment, whole: Bytes) {
+        let (places, all) = (&mut self.places, &mut self.all);
+        let mut append = |payload| {
+            all.push(Returned {
+                stream: Some(part.stream),
+                ppid: part.ppid,
+                unordered: part.unordered,
+                payload,
+                context: part.context,
+                sent: true,
+            });
+            all.len() - 1
+        };
+        if part.beginning && part.ending {
+            append(whole);
+            return;
+        }
+        let place = *places
+            .entry(part.message())
+            .or_insert_with(|| append(Bytes::new()));
+        if part.ending {
+            all[place].payload = whole;
         }
     }
-}
 
-/// The parts of a message as one; a copy, if there are several.
-fn join(mut parts: Vec<Bytes>) -> Bytes {
-    if parts.len() == 1 {
-        return parts.remove(0);
+    /// The chunk `tsn` was sent and is not acknowledged.
+    fn add_sent(&mut self, tsn: Tsn, part: Fragment, payloads: &mut Payloads) {
+        let whole = match (part.ends_several(), part.ending) {
+            (true, _) => payloads.take(tsn),
+            (false, true) => part.user_data.clone(),
+            (false, false) => Bytes::new(),
+        };
+        self.add(part, whole);
     }
-    let mut whole = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
-    parts.iter().for_each(|part| whole.extend_from_slice(part));
-    whole.freeze()
+
+    /// Messages; what was given up on the way has no end.
+    fn into_messages(mut self) -> std::vec::IntoIter<Returned> {
+        self.all.retain(|it| !it.payload.is_empty());
+        self.all.into_iter()
+    }
 }
 
 impl Unsent {
@@ -173,28 +160,28 @@ impl SendingHalf {
     }
 
     /// Ends it: all that it holds is not delivered any more. Those that were given up before are left out, which were told.
-    pub(crate) fn take_undelivered(&mut self) -> impl Iterator<Item = Returned> + use<> {
-        let (mut begun, mut unsent) = (AllBegun::default(), Vec::new());
-        let sender = self.get_mut().filter(|it| !it.is_drained());
-        if let Some(sender) = sender {
+    pub(crate) fn take_undelivered(&mut self) -> impl Iterator<Item = Returned> {
+        let (mut begun, mut first) = (Begun::default(), Vec::new());
+        let mut sender = self.get_mut().filter(|it| !it.is_drained());
+        if let Some(sender) = &mut sender {
             let outstanding = std::mem::replace(
                 &mut sender.outstanding,
                 Outstanding::new(sender.initial_tsn),
             );
-            let (chunks, mut passed) = outstanding.into_parts();
-            chunks.for_each(|it| begun.add(it, &mut passed));
-            for rest in sender.queue.take_begun_rests() {
-                match rest.beginning {
-                    true => unsent.push(Unsent::of(rest)),
-                    false => begun.add(rest, &mut passed),
+            let (chunks, mut payloads) = outstanding.into_parts();
+            chunks.for_each(|(tsn, part)| begun.add_sent(tsn, part, &mut payloads));
+            for mut started in sender.queue.take_started() {
+                if started.beginning {
+                    first.push(Unsent::of(started));
+                } else {
+                    let whole = std::mem::take(&mut started.user_data);
+                    begun.add(started, whole);
                 }
             }
-            // In the order in which they would have been sent; then those that wait behind a reset.
-            unsent.extend(std::iter::from_fn(|| sender.queue.drop_next()));
-            unsent.extend(sender.queue.withdraw());
         }
-        let begun = begun.all.into_iter().map(Begun::whole);
-        begun.chain(unsent.into_iter().map(Unsent::undelivered))
+        let unsent = sender.map(|it| it.queue.take_unsent());
+        let unsent = first.into_iter().chain(unsent.unwrap_or_default());
+        begun.into_messages().chain(unsent.map(Unsent::undelivered))
     }
 }
 

@@ -1,5 +1,7 @@
 //! A queue before a message was given.
 
+use bytes::Bytes;
+
 use super::SendQueue;
 use crate::scheduling::Scheduler;
 use crate::seldom::Seldom;
@@ -32,6 +34,7 @@ impl SendQueue {
             behind: 0,
             begun: None,
             ended: None,
+            whole: Bytes::new(),
             paused: None,
             has_courses: false,
             context: 0,

@@ -100,6 +100,7 @@ impl SendQueue {
         self.streams.entry(stream).bytes -= fragment.user_data.len();
         if ending {
             self.ended = started.receipt();
+            self.whole = started.whole;
             self.messages -= 1;
         } else if let Some(paused) = &mut self.paused {
             paused.0.insert(stream, started);
@@ -147,6 +148,7 @@ impl SendQueue {
             ssn,
             mid,
             fsn: Fsn(0),
+            whole: message.payload.clone(),
             message,
             immediate,
             context,

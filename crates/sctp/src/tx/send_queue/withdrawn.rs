@@ -1,6 +1,8 @@
 //! What is taken out of the queue and not sent: messages that were not begun, and what is left of those that were.
 
-use crate::scheduling::Discipline;
+use std::collections::VecDeque;
+
+use crate::scheduling::{Discipline, Turn};
 
 use super::{Fragment, Message, Queued, SendQueue, Started, Unsent};
 
@@ -17,8 +19,8 @@ impl Queued {
 }
 
 impl Started {
-    /// All that was not sent, as one piece.
-    fn rest(self) -> Fragment {
+    /// All of it, those bytes that were sent included, as one piece that goes on where it was left.
+    fn whole(self) -> Fragment {
         Fragment {
             stream: self.stream,
             ssn: self.ssn,
@@ -30,7 +32,7 @@ impl Started {
             ending: true,
             immediate: self.immediate,
             context: self.context,
-            user_data: self.message.payload,
+            user_data: self.whole,
         }
     }
 }
@@ -48,6 +50,47 @@ impl Unsent {
             context: whole.context,
             receipt: None,
         }
+    }
+}
+
+/// All messages that were not begun: those of the stream first whose turn it is, then those that wait behind a reset.
+#[derive(Default)]
+pub(in crate::tx) struct Unsents<'a> {
+    queue: Option<&'a mut SendQueue>,
+    /// That of the run.
+    stream: Option<u16>,
+    /// What was taken out of its queue.
+    run: VecDeque<Queued>,
+    behind: std::vec::IntoIter<Unsent>,
+    left: usize,
+}
+
+impl Iterator for Unsents<'_> {
+    type Item = Unsent;
+
+    #[inline]
+    fn next(&mut self) -> Option<Unsent> {
+        self.left = self.left.saturating_sub(1);
+        loop {
+            if let Some(queued) = self.run.pop_front() {
+                return Some(queued.unsent(self.stream));
+            }
+            let queue = self.queue.as_mut();
+            let Some((queue, turn)) =
+                queue.and_then(|it| it.scheduler.pick().map(|turn| (it, turn)))
+            else {
+                return self.behind.next();
+            };
+            self.stream = match turn {
+                Turn::Stream(stream) => Some(stream),
+                Turn::Spread => None,
+            };
+            queue.take_run(turn, &mut self.run);
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, None)
     }
 }
 
@@ -85,19 +128,53 @@ impl SendQueue {
         withdrawn
     }
 
-    /// Takes out what is left of each message that was begun and is not at its end.
-    pub fn take_begun_rests(&mut self) -> Vec<Fragment> {
-        let mut rests = Vec::new();
+    /// Takes out all messages that were not begun, where none [is begun](Self::take_started) any more. All of them are to be taken.
+    pub fn take_unsent(&mut self) -> Unsents<'_> {
+        let behind = self.withdraw_held().into_iter();
+        (self.bytes, self.next) = (0, 0);
+        Unsents {
+            left: std::mem::take(&mut self.messages) + behind.len(),
+            queue: Some(self),
+            stream: None,
+            run: VecDeque::new(),
+            behind,
+        }
+    }
+
+    /// Takes one message of the queue `turn`, where messages go in the order in which they were given, and else all of them.
+    fn take_run(&mut self, turn: Turn, run: &mut VecDeque<Queued>) {
+        let (queue, bytes) = match turn {
+            Turn::Stream(stream) => {
+                let entry = self.streams.entry(stream);
+                (&mut entry.messages, &mut entry.bytes)
+            }
+            Turn::Spread => (self.spread.make(), &mut 0),
+        };
+        if self.scheduler.goes_by_age() {
+            let next = queue.pop_front();
+            *bytes = bytes.saturating_sub(next.as_ref().map_or(0, |it| it.message.payload.len()));
+            run.extend(next);
+        } else {
+            *run = queue.take_all();
+            *bytes = 0;
+        }
+        let waiting = queue.len();
+        self.scheduler.dropped(turn, 0, waiting);
+    }
+
+    /// Takes out each message that was begun and is not at its end, whole.
+    pub fn take_started(&mut self) -> Vec<Fragment> {
+        let mut all = Vec::new();
         if let Some(started) = self.started.take() {
             self.forget_rest(&started);
-            rests.push(started.rest());
+            all.push(started.whole());
             self.next = self.find_next();
         }
         for started in self.take_all_paused() {
             self.forget_rest(&started);
-            rests.push(started.rest());
+            all.push(started.whole());
         }
-        rests
+        all
     }
 
     fn forget_rest(&mut self, started: &Started) {

@@ -22,41 +22,67 @@ const MIDDLE: [bool; 2] = [false, false];
 const LAST: [bool; 2] = [false, true];
 const WHOLE: [bool; 2] = [true, true];
 
-#[test]
-fn parts_are_kept_until_the_end_of_their_message_is_passed() {
-    let mut passed = Passed::default();
-    passed.pass(part(0, 0, WHOLE, "whole"));
-    assert!(passed.parts.is_empty());
-    passed.pass(part(0, 1, FIRST, "a"));
-    passed.pass(part(0, 1, MIDDLE, "b"));
-    assert_eq!(passed.parts, ["a", "b"]);
-    passed.pass(part(0, 1, LAST, "c"));
-    assert!(passed.parts.is_empty());
-    for _ in 0..1_000 {
-        passed.pass(part(0, 2, MIDDLE, "x"));
-    }
-    passed.pass(part(0, 2, LAST, "x"));
-    assert!(passed.parts.capacity() <= 2 * KEPT);
+const WHOLE_OF_SEVERAL: &[u8] = b"one message whole";
+
+fn kept(payloads: &Payloads) -> Vec<(u32, usize)> {
+    let all = payloads.0.iter();
+    all.map(|(tsn, whole)| (tsn.0, whole.len())).collect()
 }
 
 #[test]
-fn a_message_is_put_together_of_what_was_passed_and_what_was_not() {
+fn a_message_of_several_chunks_is_kept_until_its_end_is_passed() {
+    let mut payloads = Payloads::default();
+    for (end, length) in [(2, 30), (5, 40), (9, 50)] {
+        payloads.keep(Tsn(end), vec![0; length].into());
+    }
+    payloads.pass(Tsn(0), &part(0, 0, WHOLE, "whole"));
+    payloads.pass(Tsn(1), &part(0, 1, FIRST, "a"));
+    assert_eq!(kept(&payloads), [(2, 30), (5, 40), (9, 50)]);
+    payloads.pass(Tsn(2), &part(0, 1, LAST, "b"));
+    assert_eq!(kept(&payloads), [(5, 40), (9, 50)]);
+    // One that was given up before its last chunk was cut.
+    payloads.pass(Tsn(4), &part(0, 2, LAST, ""));
+    assert_eq!(kept(&payloads), [(5, 40), (9, 50)]);
+    // And two that are given up later: their data goes at once.
+    payloads.forget(Tsn(9));
+    payloads.forget(Tsn(7));
+    assert_eq!(kept(&payloads), [(5, 40), (9, 0)]);
+    assert_eq!(payloads.take(Tsn(4)), Bytes::new());
+    assert_eq!(payloads.take(Tsn(5)).len(), 40);
+    payloads.pass(Tsn(9), &part(0, 3, LAST, ""));
+    assert_eq!(kept(&payloads), []);
+}
+
+/// The first chunk of the first message has been acknowledged.
+#[test]
+fn a_message_is_given_back_whole_and_once_whichever_of_its_chunks_are_left() {
     for interleaved in [false, true] {
-        let (mut passed, mut begun) = (Passed::default(), AllBegun::default());
-        passed.interleave(interleaved);
-        passed.pass(part(1, 4, FIRST, "one "));
-        begun.add(part(1, 4, MIDDLE, "message "), &mut passed);
+        let (mut payloads, mut begun) = (Payloads::default(), Begun::default());
+        payloads.keep(Tsn(4), Bytes::from_static(WHOLE_OF_SEVERAL));
         if interleaved {
-            begun.add(part(2, 9, FIRST, "another "), &mut passed);
+            payloads.keep(Tsn(5), Bytes::from_static(b"another one"));
         }
-        begun.add(part(1, 4, LAST, "whole"), &mut passed);
+        let mut add = |tsn, part| begun.add_sent(Tsn(tsn), part, &mut payloads);
+        add(2, part(1, 4, MIDDLE, "message "));
         if interleaved {
-            begun.add(part(2, 9, LAST, "one"), &mut passed);
+            add(3, part(2, 9, FIRST, "another "));
         }
-        begun.add(part(1, 5, WHOLE, "next"), &mut passed);
-        let all: Vec<_> = begun.all.into_iter().map(Begun::whole).collect();
+        add(4, part(1, 4, LAST, "whole"));
+        if interleaved {
+            add(5, part(2, 9, LAST, "one"));
+        }
+        add(6, part(1, 5, WHOLE, "next"));
+        add(7, part(1, 6, FIRST, "given up on the way"));
+        add(8, part(1, 7, FIRST, "not cut"));
+        let rest = Bytes::from_static(b"not cut to its end");
+        begun.add(part(1, 7, LAST, ""), rest);
+        let all: Vec<_> = begun.into_messages().collect();
         let told: Vec<_> = all.iter().map(|it| (it.context, &it.payload[..])).collect();
-        let mut expected = vec![(4, &b"one message whole"[..]), (5, b"next")];
+        let mut expected = vec![
+            (4, WHOLE_OF_SEVERAL),
+            (5, b"next"),
+            (7, b"not cut to its end"),
+        ];
         if interleaved {
             expected.insert(1, (9, b"another one"));
         }
