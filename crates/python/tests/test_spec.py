@@ -80,7 +80,7 @@ def test_what_does_not_exist_is_named():
 
 
 def test_a_table_can_be_set(pair):
-    job = anabranch.job(pair, set={"flow.upload.transport": {"protocol": "tcp", "rto_min": "100 ms"}}, replications=1)
+    job = cluster.job(pair, set={"flow.upload.transport": {"protocol": "tcp", "rto_min": "100 ms"}}, replications=1)
     assert len(job) == 2
     results = anabranch.run(pair, set={"flow.upload.transport": {"protocol": "tcp"}, "link.wire.delay": "1 ms"}, replications=1)
     assert results.manifest["overrides"] == [
@@ -89,7 +89,7 @@ def test_a_table_can_be_set(pair):
     ]
     # What the report names as the call that makes the same runs is taken.
     again = dict(it.split("=", 1) for it in results.manifest["overrides"])
-    assert len(anabranch.job(pair, set=again, replications=1)) == 2
+    assert len(cluster.job(pair, set=again, replications=1)) == 2
 
 
 def test_numbers_and_arrays_of_numpy_are_values_of_a_spec(pair):
@@ -102,8 +102,8 @@ def test_numbers_and_arrays_of_numpy_are_values_of_a_spec(pair):
     assert pair["experiment.losses.common_losses"] is True
     pair["world.duration"] = numpy.timedelta64(2, "s")
     assert pair["world.duration"] == "2000000000 ns"
-    assert len(anabranch.job(pair, set={values: numpy.logspace(-3, -1, 3)})) == 6
-    job = anabranch.job(pair, set={values: [numpy.float32(0.5)], "experiment.losses.replications": numpy.uint8(4)})
+    assert len(cluster.job(pair, set={values: numpy.logspace(-3, -1, 3)})) == 6
+    job = cluster.job(pair, set={values: [numpy.float32(0.5)], "experiment.losses.replications": numpy.uint8(4)})
     assert len(job) == 4
     with pytest.raises(TypeError, match="found a value of type complex128"):
         pair[values] = numpy.complex128(1)
