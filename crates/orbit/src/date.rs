@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sgp4::chrono::{NaiveDate, NaiveDateTime, TimeDelta};
+use sgp4::chrono::{NaiveDate, NaiveDateTime, TimeDelta, Timelike};
 
 /// A moment in UTC, to the nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,9 @@ impl FromStr for Date {
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} UTC", self.0.format("%Y-%m-%d %H:%M:%S"))
+        let (hour, minute, second) = (self.0.hour(), self.0.minute(), self.0.second());
+        let date = self.0.date();
+        write!(f, "{date} {hour:02}:{minute:02}:{second:02} UTC")
     }
 }
 
