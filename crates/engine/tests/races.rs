@@ -92,11 +92,12 @@ fn is_of_several_paths(transport: &str) -> bool {
         .any(|it| transport.contains(&format!("congestion = \"{it}\"")))
 }
 
-/// What a message says where a spec may not ask for a pair: two disciplines need a setting, one control needs marks, some need several paths.
+/// What a message says where a spec may not ask for a pair: three disciplines need a setting, one control needs marks, some need several paths.
 fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
     match queue {
         "token-bucket" => Some("the key `rate` is missing"),
         "priority" => Some("the key `order` is missing"),
+        "step" => Some("the key `threshold` is missing"),
         _ if transport.contains("congestion = \"dctcp\"") => Some("this control works by marks"),
         _ if transport.contains("protocol = \"sctp\"") && is_of_several_paths(transport) => {
             Some("it has no effect without `cmt`")
