@@ -159,4 +159,25 @@ mod tests {
         assert!(all.len() > 20, "{all:?}");
         assert_eq!(methods(here, "\nimpl CongestionControl for Base"), all);
     }
+
+    /// The same of what wraps a controller: its own methods and those of `rest_of_inner`.
+    #[test]
+    fn every_wrapper_hands_every_method_on() {
+        let contract = include_str!("lib.rs");
+        let all = methods(contract, "\npub trait CongestionControl");
+        let shared = contract.split("\nmacro_rules! rest_of_inner").nth(1);
+        let shared = shared.and_then(|it| it.split("\n}\n").next());
+        let lines = shared.expect("the macro").lines();
+        let shared = lines.filter_map(|it| it.trim().strip_prefix("fn ")?.split('(').next());
+        let shared: Vec<_> = shared.collect();
+        for (file, name) in [
+            (include_str!("careful_resume.rs"), "CarefulResume"),
+            (include_str!("rate_limited.rs"), "RateLimitedIncrease"),
+        ] {
+            let mut here = methods(file, &format!("\nimpl CongestionControl for {name}"));
+            here.extend(&shared);
+            here.sort_unstable();
+            assert_eq!(here, all, "{name}");
+        }
+    }
 }

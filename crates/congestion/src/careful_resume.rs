@@ -13,7 +13,7 @@ mod saved;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::{AckSample, CongestionControl, Feedback, LossCause, LostPacket, Pool};
+use crate::{AckSample, CongestionControl, Feedback, LossCause};
 pub use phase::{Phase, Transition, Trigger};
 pub use saved::{SavedParameters, SavedPaths};
 
@@ -276,6 +276,7 @@ impl CarefulResume {
         }
         self.saved = None;
         self.refuted = true;
+        // At most half of PipeSize, but no less than the smallest window (RFC 9002 §7.2: two segments).
         self.jump.window = (self.jump.pipe_size / 2).max(2 * self.segment);
         self.hold_window();
         self.enter(now, Phase::SafeRetreat, trigger);
@@ -343,10 +344,6 @@ impl CongestionControl for CarefulResume {
         }
     }
 
-    fn on_app_limited(&mut self, now: Nanos) {
-        self.inner.on_app_limited(now);
-    }
-
     fn on_ack(&mut self, ack: &AckSample) {
         self.measure(ack);
         self.observe(ack);
@@ -380,10 +377,6 @@ impl CongestionControl for CarefulResume {
         }
     }
 
-    fn on_packet_lost(&mut self, lost: &LostPacket) {
-        self.inner.on_packet_lost(lost);
-    }
-
     fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
         self.inner.on_undo(cwnd, ssthresh);
         if self.phase == Phase::SafeRetreat {
@@ -397,14 +390,6 @@ impl CongestionControl for CarefulResume {
 
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         self.inner.on_feedback(now, feedback);
-    }
-
-    fn on_pool(&mut self, pool: &Pool) {
-        self.inner.on_pool(pool);
-    }
-
-    fn between_losses(&self) -> u64 {
-        self.inner.between_losses()
     }
 
     fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
@@ -423,10 +408,6 @@ impl CongestionControl for CarefulResume {
         self.inner.override_cwnd(cwnd);
     }
 
-    fn override_ssthresh(&mut self, ssthresh: f64) {
-        self.inner.override_ssthresh(ssthresh);
-    }
-
     fn careful_resume(&self) -> Option<&CarefulResume> {
         Some(self)
     }
@@ -440,34 +421,6 @@ impl CongestionControl for CarefulResume {
         resuming || self.inner.wants_latest_rtt()
     }
 
-    fn wants_rate_samples(&self) -> bool {
-        self.inner.wants_rate_samples()
-    }
-
-    fn counts_marks(&self) -> bool {
-        self.inner.counts_marks()
-    }
-
-    fn limits_itself(&self) -> bool {
-        self.inner.limits_itself()
-    }
-
-    fn cwnd(&self) -> u64 {
-        self.inner.cwnd()
-    }
-
-    fn cwnd_exact(&self) -> f64 {
-        self.inner.cwnd_exact()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.inner.ssthresh()
-    }
-
-    fn partial_bytes_acked(&self) -> u64 {
-        self.inner.partial_bytes_acked()
-    }
-
     /// Unvalidated Phase: the window after the jump over the current RTT, or the rate of an inner
     /// controller that paces faster (RFC 9959, Notes for BBR).
     fn pacing_rate(&self) -> Option<f64> {
@@ -479,9 +432,7 @@ impl CongestionControl for CarefulResume {
         Some(inner.map_or(probing, |rate| rate.max(probing)))
     }
 
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
+    rest_of_inner!();
 }
 
 #[cfg(test)]

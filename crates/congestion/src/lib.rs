@@ -70,6 +70,64 @@ macro_rules! windows_of_base {
     };
 }
 
+/// Inside an implementation of [`CongestionControl`] that wraps another controller, `inner`: the methods that it
+/// passes on unchanged.
+macro_rules! rest_of_inner {
+    () => {
+        fn on_packet_lost(&mut self, lost: &$crate::LostPacket) {
+            self.inner.on_packet_lost(lost);
+        }
+
+        fn on_pool(&mut self, pool: &$crate::Pool) {
+            self.inner.on_pool(pool);
+        }
+
+        fn between_losses(&self) -> u64 {
+            self.inner.between_losses()
+        }
+
+        fn override_ssthresh(&mut self, ssthresh: f64) {
+            self.inner.override_ssthresh(ssthresh);
+        }
+
+        fn wants_rate_samples(&self) -> bool {
+            self.inner.wants_rate_samples()
+        }
+
+        fn counts_marks(&self) -> bool {
+            self.inner.counts_marks()
+        }
+
+        fn limits_itself(&self) -> bool {
+            self.inner.limits_itself()
+        }
+
+        fn cwnd(&self) -> u64 {
+            self.inner.cwnd()
+        }
+
+        fn cwnd_exact(&self) -> f64 {
+            self.inner.cwnd_exact()
+        }
+
+        fn ssthresh(&self) -> u64 {
+            self.inner.ssthresh()
+        }
+
+        fn partial_bytes_acked(&self) -> u64 {
+            self.inner.partial_bytes_acked()
+        }
+
+        fn name(&self) -> &'static str {
+            self.inner.name()
+        }
+
+        fn on_app_limited(&mut self, now: ::anabranch_transport::Nanos) {
+            self.inner.on_app_limited(now);
+        }
+    };
+}
+
 mod algorithm;
 mod base;
 pub mod bbr;

@@ -4,7 +4,7 @@
 use anabranch_transport::Nanos;
 
 use crate::careful_resume::CarefulResume;
-use crate::{AckSample, CongestionControl, Feedback, LossCause, LostPacket, Pool};
+use crate::{AckSample, CongestionControl, Feedback, LossCause};
 
 /// Limits the growth of an algorithm's window by `maxFS`: to twice of it in slow start, and to a segment
 /// more than it in congestion avoidance.
@@ -47,10 +47,6 @@ impl CongestionControl for RateLimitedIncrease {
         self.inner.on_sent(now, bytes, flightsize);
     }
 
-    fn on_app_limited(&mut self, now: Nanos) {
-        self.inner.on_app_limited(now);
-    }
-
     fn on_ack(&mut self, ack: &AckSample) {
         let before = self.inner.cwnd_exact();
         let slow_start = self.inner.cwnd() < self.inner.ssthresh();
@@ -79,10 +75,6 @@ impl CongestionControl for RateLimitedIncrease {
         self.note_reduction(before);
     }
 
-    fn on_packet_lost(&mut self, lost: &LostPacket) {
-        self.inner.on_packet_lost(lost);
-    }
-
     fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
         self.inner.on_undo(cwnd, ssthresh);
     }
@@ -97,14 +89,6 @@ impl CongestionControl for RateLimitedIncrease {
         let before = self.inner.cwnd_exact();
         self.inner.on_feedback(now, feedback);
         self.note_reduction(before);
-    }
-
-    fn on_pool(&mut self, pool: &Pool) {
-        self.inner.on_pool(pool);
-    }
-
-    fn between_losses(&self) -> u64 {
-        self.inner.between_losses()
     }
 
     fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
@@ -124,10 +108,6 @@ impl CongestionControl for RateLimitedIncrease {
         self.note_reduction(before);
     }
 
-    fn override_ssthresh(&mut self, ssthresh: f64) {
-        self.inner.override_ssthresh(ssthresh);
-    }
-
     fn careful_resume(&self) -> Option<&CarefulResume> {
         self.inner.careful_resume()
     }
@@ -140,41 +120,11 @@ impl CongestionControl for RateLimitedIncrease {
         self.inner.wants_latest_rtt()
     }
 
-    fn wants_rate_samples(&self) -> bool {
-        self.inner.wants_rate_samples()
-    }
-
-    fn counts_marks(&self) -> bool {
-        self.inner.counts_marks()
-    }
-
-    fn limits_itself(&self) -> bool {
-        self.inner.limits_itself()
-    }
-
-    fn cwnd(&self) -> u64 {
-        self.inner.cwnd()
-    }
-
-    fn cwnd_exact(&self) -> f64 {
-        self.inner.cwnd_exact()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.inner.ssthresh()
-    }
-
-    fn partial_bytes_acked(&self) -> u64 {
-        self.inner.partial_bytes_acked()
-    }
-
     fn pacing_rate(&self) -> Option<f64> {
         self.inner.pacing_rate()
     }
 
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
+    rest_of_inner!();
 }
 
 #[cfg(test)]
