@@ -7,7 +7,8 @@ use crate::parameter::{Parameters, exactly};
 use crate::serial::Tsn;
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList, U16List};
 
-/// Makes the codes and their names of one list: name of the constant, code, name as its RFC has it, and what its text adds.
+/// Generates the cause codes and their names from one list: constant, code, name as in its RFC, and
+/// an optional clause for the documentation.
 macro_rules! causes {
     ($($constant:ident = $code:literal, $name:literal $(, $clause:literal)?;)+) => {
         /// Cause codes.
@@ -15,7 +16,7 @@ macro_rules! causes {
             $(#[doc = concat!($name, $(" (", $clause, ")",)? ".")] pub const $constant: u16 = $code;)+
         }
 
-        /// The name of the cause of that code, as its RFC has it; `None` where none is known.
+        /// Name of the cause with this code, as in its RFC; `None` if the code is not known.
         pub fn name(code: u16) -> Option<&'static str> {
             match code {
                 $(code::$constant => Some($name),)+
@@ -54,70 +55,71 @@ pub type Causes = TlvList<Cause>;
 /// One error cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// DATA came for a stream that does not exist (RFC 9260 §3.3.10.1).
+    /// DATA arrived for a stream that does not exist (RFC 9260 §3.3.10.1).
     InvalidStreamIdentifier {
-        /// That stream.
+        /// Identifier of that stream.
         stream_id: u16,
     },
     /// An INIT or INIT ACK lacks parameters of these types (RFC 9260 §3.3.10.2).
     MissingMandatoryParameter {
-        /// The missing types.
+        /// Types of the missing parameters.
         kinds: U16List,
     },
-    /// A cookie came after its lifetime (RFC 9260 §3.3.10.3).
+    /// A cookie arrived after its lifetime (RFC 9260 §3.3.10.3).
     StaleCookie {
-        /// By how much, in microseconds; 0 where the sender does not tell.
+        /// Time since the cookie expired, microseconds; 0 if the sender does not report it.
         measure_of_staleness: u32,
     },
-    /// The sender has not the resources (RFC 9260 §3.3.10.4).
+    /// The sender is out of resources (RFC 9260 §3.3.10.4).
     OutOfResource,
-    /// An address that cannot be used (RFC 9260 §3.3.10.5).
+    /// The receiver sent an address that cannot be used (RFC 9260 §3.3.10.5).
     UnresolvableAddress {
-        /// The address parameter, whole.
+        /// The address parameter, header included.
         parameter: Bytes,
     },
-    /// A chunk of a type that was not recognised and asks to be reported (RFC 9260 §3.3.10.6).
+    /// A chunk whose type was not recognized and requests a report (RFC 9260 §3.3.10.6).
     UnrecognizedChunkType {
-        /// The chunk, whole.
+        /// The chunk, header included.
         chunk: Bytes,
     },
     /// A mandatory parameter has an invalid value (RFC 9260 §3.3.10.7).
     InvalidMandatoryParameter,
-    /// Parameters of an INIT ACK that were not recognised and ask to be reported (RFC 9260 §3.3.10.8).
+    /// Parameters of an INIT ACK that were not recognized and request a report (RFC 9260
+    /// §3.3.10.8).
     UnrecognizedParameters {
-        /// Those parameters.
+        /// The unrecognized parameters.
         parameters: Parameters,
     },
-    /// A DATA chunk without user data (RFC 9260 §3.3.10.9).
+    /// A DATA chunk carried no user data (RFC 9260 §3.3.10.9).
     NoUserData {
-        /// Its TSN.
+        /// TSN of that chunk.
         tsn: Tsn,
     },
-    /// A COOKIE ECHO came in SHUTDOWN-ACK-SENT (RFC 9260 §3.3.10.10).
+    /// A COOKIE ECHO arrived in SHUTDOWN-ACK-SENT (RFC 9260 §3.3.10.10).
     CookieReceivedWhileShuttingDown,
     /// A restart that adds addresses (RFC 9260 §3.3.10.11).
     RestartWithNewAddresses {
-        /// Those addresses.
+        /// The added addresses.
         addresses: Parameters,
     },
     /// The user aborted (RFC 9260 §3.3.10.12).
     UserInitiatedAbort {
-        /// What the user said.
+        /// Abort reason given by the user.
         reason: Bytes,
     },
-    /// The peer broke the protocol in a way no other cause tells (RFC 9260 §3.3.10.13).
+    /// The peer violated the protocol in a way that no other cause describes (RFC 9260 §3.3.10.13).
     ProtocolViolation {
-        /// Text or data that explains.
+        /// Additional information, text or binary.
         information: Bytes,
     },
     /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §3).
     RestartWithNewUdpPort {
-        /// The port that the association uses.
+        /// UDP port that the association uses.
         current: u16,
-        /// The port that the INIT came from.
+        /// UDP port from which the INIT was sent.
         new: u16,
     },
-    /// A cause that is not known here.
+    /// A cause whose code is not known.
     Unknown(Tlv),
 }
 
@@ -143,7 +145,7 @@ impl Cause {
         }
     }
 
-    /// The part of fixed form, at most 4 bytes, and the part of variable length that follows it.
+    /// The fixed part (at most 4 bytes, with its length) and the variable part that follows it.
     fn value(&self) -> ([u8; 4], usize, &[u8]) {
         match self {
             Self::InvalidStreamIdentifier { stream_id } => {
@@ -246,7 +248,8 @@ impl TlvItem for Cause {
     }
 }
 
-/// The list of a Missing Mandatory Parameter, whose count must agree with the cause's length.
+/// Decodes the list of a Missing Mandatory Parameter cause. Its count must agree with the length of
+/// the cause.
 fn missing_kinds(tlv: Tlv) -> Result<U16List, TlvError> {
     let bad = TlvError::BadLength {
         kind: tlv.kind,

@@ -1,4 +1,5 @@
-//! The checksums of packets: CRC32c for SCTP (RFC 9260 §6.8, Appendix A), the Internet checksum for TCP (RFC 9293 §3.1).
+//! Checksums of packets: CRC32c for SCTP (RFC 9260 §6.8, Appendix A), the Internet checksum for TCP
+//! (RFC 9293 §3.1).
 
 mod crc32c;
 
@@ -6,21 +7,23 @@ use std::net::IpAddr;
 
 use crc32c::{crc32c, crc32c_without};
 
-/// Whether the checksum of a received packet counts.
+/// Whether the checksum of a received packet is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// A packet with a wrong checksum is refused (RFC 9260 §6.8, RFC 9293 §3.1).
+    /// A packet with a wrong checksum must be rejected (RFC 9260 §6.8, RFC 9293 §3.1).
     Verify,
-    /// The field is not looked at: a simulated link that does not corrupt, or a lower layer that protects the packet.
+    /// The field is not read, because a simulated link does not corrupt packets or a lower layer
+    /// protects them.
     Ignore,
 }
 
 /// Offset of the checksum field in an SCTP packet (RFC 9260 §3.1).
 const FIELD: usize = 8;
-/// The common header's length.
+/// Length of the common header, bytes.
 const HEADER: usize = 12;
 
-/// CRC32c of an SCTP packet, its checksum field taken as zero. A slice shorter than the common header is taken as is.
+/// CRC32c of an SCTP packet with its checksum field taken as zero. A slice shorter than the common
+/// header is summed as it is.
 ///
 /// The field carries the value in little-endian order, see [`fill`].
 pub fn crc32c_packet(packet: &[u8]) -> u32 {
@@ -30,20 +33,22 @@ pub fn crc32c_packet(packet: &[u8]) -> u32 {
     crc32c_without(packet, FIELD)
 }
 
-/// Whether the packet's checksum field holds its CRC32c. False for anything shorter than the common header.
+/// Whether the checksum field of the packet holds its CRC32c. False for anything shorter than the
+/// common header.
 #[inline]
 pub fn verify(packet: &[u8]) -> bool {
     packet.len() >= HEADER && packet[FIELD..HEADER] == crc32c_packet(packet).to_le_bytes()
 }
 
-/// Whether the packet's checksum field holds nothing (RFC 9653), which is a right CRC32c once in 2^32 packets. False for anything
-/// shorter than the common header.
+/// Whether the checksum field of the packet is zero (RFC 9653). Zero is also the correct CRC32c of
+/// one packet in 2^32. False for anything shorter than the common header.
 #[inline]
 pub fn is_zero(packet: &[u8]) -> bool {
     packet.len() >= HEADER && packet[FIELD..HEADER] == [0; 4]
 }
 
-/// Writes the CRC32c into the packet's checksum field. Does nothing to a slice shorter than the common header.
+/// Writes the CRC32c into the checksum field of the packet. A slice shorter than the common header
+/// is left unchanged.
 #[inline]
 pub fn fill(packet: &mut [u8]) {
     if packet.len() >= HEADER {
@@ -56,10 +61,12 @@ pub fn fill(packet: &mut [u8]) {
 /// Protocol number of TCP, part of the pseudo header.
 const TCP: u32 = 6;
 
-/// The Internet checksum of a TCP segment with its IPv4 or IPv6 pseudo header (RFC 9293 §3.1, RFC 8200 §8.1), as the
-/// number the checksum field holds. Computed over a segment whose field is filled in, a good one gives 0.
+/// Internet checksum of a TCP segment with its IPv4 or IPv6 pseudo header (RFC 9293 §3.1, RFC 8200
+/// §8.1), as the value of the checksum field. Computed over a segment whose field is filled in, the
+/// result is 0 if the segment is intact.
 ///
-/// Where the two addresses are of different families no segment can have travelled; each is then counted as it is.
+/// Source and destination should be of the same family. Addresses of different families are each
+/// summed with their own length.
 pub fn internet_tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
     let mut sum = sum_words(&TCP.to_be_bytes()) + sum_words(&(segment.len() as u32).to_be_bytes());
     for address in [source, destination] {
@@ -68,12 +75,12 @@ pub fn internet_tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 
             IpAddr::V6(v6) => sum_words(&v6.octets()),
         };
     }
-    // The sum does not depend on the order of bytes, if only the result is turned (RFC 1071 §2 B).
+    // The byte order does not affect the sum if only the result is swapped (RFC 1071 §2 B).
     u16::from_be(!fold(sum + sum_words(segment)))
 }
 
-/// Sum of the 16-bit words in the machine's order of bytes, an odd last byte padded with zero, congruent modulo 0xFFFF.
-/// Cannot overflow: each four bytes add less than 2^32.
+/// Sum of the 16-bit words in native byte order, congruent modulo 0xFFFF. An odd last byte is
+/// padded with zero. The sum cannot overflow because each four bytes add less than 2^32.
 fn sum_words(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(4);
     let mut tail = [0; 4];
@@ -84,7 +91,7 @@ fn sum_words(bytes: &[u8]) -> u64 {
     sum + u64::from(u32::from_ne_bytes(tail))
 }
 
-/// Folds a sum to 16 bits, ones' complement: what is carried out of the low half comes back into it.
+/// Folds a sum to 16 bits in ones' complement: carries out of the low half are added back to it.
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xFFFF_FFFF) + (sum >> 32);
     let sum = (sum & 0xFFFF) + (sum >> 16 & 0xFFFF) + (sum >> 32);

@@ -1,4 +1,4 @@
-//! Chunks: one file each (RFC 9260 §3.3).
+//! SCTP chunks, one file each (RFC 9260 §3.3).
 
 mod abort;
 mod cookie_ack;
@@ -75,23 +75,23 @@ pub mod kind {
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// Authentication (RFC 4895 §4.1).
     pub const AUTH: u8 = 0x0F;
-    /// Payload data that may be interleaved (RFC 8260 §2.1).
+    /// Payload data of interleavable messages (RFC 8260 §2.1).
     pub const I_DATA: u8 = 0x40;
-    /// Acknowledges a change of addresses (RFC 5061 §4.1.2).
+    /// Address configuration acknowledgement (RFC 5061 §4.1.2).
     pub const ASCONF_ACK: u8 = 0x80;
-    /// Changes of streams (RFC 6525 §3.1).
+    /// Stream reconfiguration (RFC 6525 §3.1).
     pub const RE_CONFIG: u8 = 0x82;
     /// Padding (RFC 4820).
     pub const PAD: u8 = 0x84;
-    /// Moves the cumulative point past what was given up (RFC 3758 §3.2).
+    /// Moves the cumulative TSN past abandoned data (RFC 3758 §3.2).
     pub const FORWARD_TSN: u8 = 0xC0;
-    /// A change of addresses (RFC 5061 §4.1.1).
+    /// Address configuration change (RFC 5061 §4.1.1).
     pub const ASCONF: u8 = 0xC1;
-    /// As FORWARD TSN, where messages are interleaved (RFC 8260 §2.3.1).
+    /// FORWARD TSN for interleaved messages (RFC 8260 §2.3.1).
     pub const I_FORWARD_TSN: u8 = 0xC2;
 }
 
-/// A chunk with its meaning.
+/// A decoded chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
     /// Payload data.
@@ -126,32 +126,35 @@ pub enum Chunk {
     ShutdownComplete(ShutdownComplete),
     /// Padding.
     Pad(Pad),
-    /// Any other type; [`RawChunk::action`] says what to do with it. Whoever has negotiated an extension looks for its chunks
-    /// here ([`Extension::decode`](crate::extension::Extension::decode)); to all others they are unknown.
+    /// Any other type; [`RawChunk::action`] returns how it should be handled. An endpoint that has
+    /// negotiated an extension finds the chunks of that extension here
+    /// ([`Extension::decode`](crate::extension::Extension::decode)); to all other endpoints they
+    /// are unknown.
     Unknown(RawChunk),
 }
 
-/// Why a chunk whose frame is sound means nothing. The chunks after it can still be read.
+/// Decoding error of a chunk whose header and length are sound. The chunks after it can still be
+/// read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is shorter than what its type always has.
+    /// The chunk is shorter than the fixed part of its type.
     #[error("chunk of type {kind} has a length of {length}, less than {needed}")]
     TooShort {
         /// The chunk's type.
         kind: u8,
         /// Its length, header included.
         length: usize,
-        /// The least length of its type.
+        /// Minimum length of its type.
         needed: usize,
     },
-    /// A SACK counts more Gap Ack Blocks and duplicate TSNs than its length has room for.
+    /// A SACK announces more Gap Ack Blocks and duplicate TSNs than fit its length.
     #[error(
         "SACK counts {gap_blocks} gap blocks and {duplicates} duplicates in a length of {length}"
     )]
     SackCounts {
-        /// Number of Gap Ack Blocks it claims.
+        /// Announced number of Gap Ack Blocks.
         gap_blocks: u16,
-        /// Number of duplicate TSNs it claims.
+        /// Announced number of duplicate TSNs.
         duplicates: u16,
         /// Its length, header included.
         length: usize,
@@ -162,7 +165,7 @@ pub enum DecodeError {
         /// The chunk's type.
         kind: u8,
     },
-    /// What follows its fixed part is no whole number of entries.
+    /// The bytes after the fixed part are not a whole number of entries.
     #[error("chunk of type {kind} has a length of {length}, which ends within an entry")]
     PartialEntry {
         /// The chunk's type.
@@ -176,12 +179,13 @@ pub enum DecodeError {
 }
 
 impl Chunk {
-    /// Reads the chunk's value. Parameters and causes are views, whose errors come to light when they are walked.
+    /// Decodes the value of the chunk. Parameters and causes are views: their errors are found only
+    /// by iterating over them.
     ///
-    /// Bytes past what the type has are ignored, and so are reserved flags.
+    /// Bytes after the fields of the type are ignored, and so are reserved flags.
     ///
     /// # Errors
-    /// Says why the value is not what the type demands.
+    /// The value does not meet the requirements of its type.
     #[inline]
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         Ok(match raw.kind {
@@ -191,7 +195,7 @@ impl Chunk {
         })
     }
 
-    /// All but the two that come in numbers.
+    /// Decodes all types except the frequent ones, DATA and SACK.
     fn decode_control(raw: RawChunk) -> Result<Self, DecodeError> {
         Ok(match raw.kind {
             kind::INIT => Self::Init(Init::decode(raw)?),
@@ -212,7 +216,7 @@ impl Chunk {
         })
     }
 
-    /// The type.
+    /// Chunk type.
     pub fn kind(&self) -> u8 {
         match self {
             Self::Data(_) => kind::DATA,
@@ -268,7 +272,7 @@ impl Encode for Chunk {
     }
 }
 
-/// As [`fixed_part`], of a chunk where it lies.
+/// Like [`fixed_part`], for a chunk in its packet.
 #[inline]
 pub(crate) fn fixed_part_of<'a, const N: usize>(
     frame: &Frame<'a>,
@@ -280,7 +284,7 @@ pub(crate) fn fixed_part_of<'a, const N: usize>(
     })
 }
 
-/// The first `N` bytes of the chunk's value, which its type always has.
+/// First `N` bytes of the value, which every chunk of this type must have.
 #[inline]
 pub(crate) fn fixed_part<const N: usize>(raw: &RawChunk) -> Result<&[u8; N], DecodeError> {
     raw.value().first_chunk().ok_or(DecodeError::TooShort {

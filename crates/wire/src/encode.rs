@@ -1,18 +1,19 @@
-//! What can be written into a packet.
+//! Encoding of packet elements.
 
 use bytes::BytesMut;
 
-/// Something with a place in a packet: a chunk, a parameter, a cause.
+/// An encodable element of a packet: a chunk, parameter or cause.
 pub trait Encode {
-    /// Bytes that [`Encode::encode`] appends, padding to a multiple of 4 included.
+    /// Number of bytes that [`Encode::encode`] appends, including padding to a multiple of 4.
     fn encoded_len(&self) -> usize;
 
-    /// Appends the bytes. The length field has 16 bits; what does not fit in it must not be encoded, which
-    /// [`crate::packet::PacketBuilder`] and [`crate::tlv::TlvWriter`] see to.
+    /// Appends the encoded bytes. The length field has 16 bits, and an element that does not fit it
+    /// must not be encoded; [`crate::packet::PacketBuilder`] and [`crate::tlv::TlvWriter`] ensure
+    /// that.
     fn encode(&self, out: &mut BytesMut);
 }
 
-/// There is no room left for what was to be added; nothing was written.
+/// Not enough space left for the element; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room left in the packet")]
 pub struct Full;
@@ -23,7 +24,7 @@ pub const fn padded(len: usize) -> usize {
     len.next_multiple_of(4)
 }
 
-/// Appends the zero bytes that bring something of `len` bytes to a multiple of 4.
+/// Appends the zero bytes that pad `len` bytes to a multiple of 4.
 #[inline(always)]
 pub(crate) fn put_padding(out: &mut BytesMut, len: usize) {
     const ZEROS: [u8; 3] = [0; 3];
@@ -33,14 +34,15 @@ pub(crate) fn put_padding(out: &mut BytesMut, len: usize) {
     }
 }
 
-/// A chunk's header (RFC 9260 §3.2). `length` counts the header, not the padding.
+/// Header of a chunk (RFC 9260 §3.2). `length` includes the header, but not the padding.
 #[inline]
 pub(crate) fn chunk_header(kind: u8, flags: u8, length: usize) -> [u8; 4] {
     let [high, low] = length_field(length);
     [kind, flags, high, low]
 }
 
-/// A parameter's or cause's header (RFC 9260 §3.2.1). `length` counts the header, not the padding.
+/// Header of a parameter or cause (RFC 9260 §3.2.1). `length` includes the header, but not the
+/// padding.
 #[inline]
 pub(crate) fn tlv_header(kind: u16, length: usize) -> [u8; 4] {
     let ([a, b], [high, low]) = (kind.to_be_bytes(), length_field(length));

@@ -1,8 +1,9 @@
-//! Chunks, parameters and causes of the extensions: one file each.
+//! Chunks, parameters and causes of SCTP extensions, one file each.
 //!
-//! They are apart from [`Chunk`](crate::Chunk) and [`Parameter`](crate::Parameter) because an endpoint that has not negotiated
-//! an extension must treat its chunks and parameters as unknown, sound or not (RFC 9260 §3.2, §3.2.1). So they come out of the
-//! readers as `Unknown`, and who has negotiated an extension reads them here:
+//! They are separate from [`Chunk`](crate::Chunk) and [`Parameter`](crate::Parameter) because an
+//! endpoint that has not negotiated an extension must treat its chunks and parameters as unknown,
+//! sound or not (RFC 9260 §3.2, §3.2.1). The decoders of the base protocol therefore return them as
+//! `Unknown`, and an endpoint that has negotiated the extension decodes them here:
 //!
 //! ```
 //! use anabranch_wire::chunk::{Chunk, kind};
@@ -50,34 +51,35 @@ pub use offered::{Offered, edmid};
 pub use re_config::{Combination, ReConfig};
 pub use re_config_parameter::{ReConfigParameter, ReConfigResult};
 
-/// A chunk of an extension, with its meaning.
+/// A decoded chunk of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// Gives up data (RFC 3758).
+    /// Abandons data (RFC 3758).
     ForwardTsn(ForwardTsn),
-    /// Payload data that may be interleaved (RFC 8260).
+    /// Payload data of interleavable messages (RFC 8260).
     IData(IData),
-    /// Gives up interleaved data (RFC 8260).
+    /// Abandons data of interleaved messages (RFC 8260).
     IForwardTsn(IForwardTsn),
-    /// Changes streams (RFC 6525).
+    /// Reconfigures streams (RFC 6525).
     ReConfig(ReConfig),
-    /// Authenticates the chunks behind it (RFC 4895).
+    /// Authenticates the chunks after it (RFC 4895).
     Auth(Auth),
     /// Changes addresses (RFC 5061).
     Asconf(Asconf),
     /// Answers an ASCONF (RFC 5061).
     AsconfAck(AsconfAck),
-    /// A type that is none of these.
+    /// Any other type.
     Unknown(RawChunk),
 }
 
 impl Extension {
-    /// Reads the chunk's value. Lists are views, whose errors come to light when they are walked.
+    /// Decodes the value of the chunk. Lists are views: their errors are found only by iterating
+    /// over them.
     ///
     /// Reserved fields and flags are ignored.
     ///
     /// # Errors
-    /// Says why the value is not what the type demands.
+    /// The value does not meet the requirements of its type.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         Ok(match raw.kind {
             kind::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::decode(raw)?),
@@ -129,12 +131,13 @@ impl Encode for Extension {
     }
 }
 
-/// Bytes of a chunk that is a fixed part and bytes of variable length, padding included.
+/// Length of a chunk with a fixed part of `fixed` bytes and a variable part `rest`, padding
+/// included.
 fn chunk_len(fixed: usize, rest: &[u8]) -> usize {
     padded(CHUNK_HEADER + fixed + rest.len())
 }
 
-/// Writes a chunk without flags that is a fixed part and bytes of variable length.
+/// Writes a chunk without flags that consists of a fixed and a variable part.
 fn put_chunk(kind: u8, fixed: &[u8], rest: &[u8], out: &mut BytesMut) {
     let length = CHUNK_HEADER + fixed.len() + rest.len();
     out.extend_from_slice(&chunk_header(kind, 0, length));
@@ -143,7 +146,7 @@ fn put_chunk(kind: u8, fixed: &[u8], rest: &[u8], out: &mut BytesMut) {
     put_padding(out, length);
 }
 
-/// The value of `raw` from its byte `fixed` on, which must be whole entries of `entry` bytes.
+/// Value of `raw` from byte `fixed` on, which must be a whole number of entries of `entry` bytes.
 fn entries(raw: RawChunk, fixed: usize, entry: usize) -> Result<Bytes, DecodeError> {
     let (kind, length) = (raw.kind, raw.whole().len());
     let entries = raw.into_value().slice(fixed..);

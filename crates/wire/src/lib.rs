@@ -1,8 +1,10 @@
-//! Bytes to meaning and back: SCTP packets, chunks, parameters and causes; TCP segments; serial numbers; checksums.
+//! Encoding and decoding of SCTP packets, chunks, parameters and causes, and of TCP segments;
+//! serial numbers and checksums.
 //!
-//! Reading is zero-copy: whatever has variable length comes out as a slice ([`bytes::Bytes`]) of the datagram, and lists
-//! (chunks, parameters, causes, Gap Ack Blocks) are walked in place. Each list has exactly one walker, so that nothing is
-//! checked by one reader and used by another. Nothing here panics on any input.
+//! Decoding is zero-copy: variable-length fields are slices ([`bytes::Bytes`]) of the datagram, and
+//! lists (chunks, parameters, causes, Gap Ack Blocks) are iterated in place. Each list has exactly
+//! one iterator, because a second reader could accept bytes that the first one has not validated.
+//! No input causes a panic.
 //!
 //! ```
 //! use anabranch_wire::chunk::{Chunk, Shutdown};
@@ -10,7 +12,11 @@
 //! use anabranch_wire::serial::Tsn;
 //! use bytes::BytesMut;
 //!
-//! let header = CommonHeader { source_port: 5000, destination_port: 5001, verification_tag: 0xC0FFEE };
+//! let header = CommonHeader {
+//!     source_port: 5000,
+//!     destination_port: 5001,
+//!     verification_tag: 0xC0FFEE,
+//! };
 //! let mut out = BytesMut::new();
 //! let mut builder = PacketBuilder::new(&mut out, header, 1472);
 //! builder.push(&Shutdown { cumulative_tsn_ack: Tsn(7) }).unwrap();

@@ -1,4 +1,4 @@
-//! The SCTP packet: a common header and chunks (RFC 9260 §3).
+//! The SCTP packet: a common header followed by chunks (RFC 9260 §3).
 
 mod builder;
 #[cfg(test)]
@@ -15,24 +15,25 @@ pub use builder::PacketBuilder;
 
 /// Length of the common header, bytes.
 pub const COMMON_HEADER: usize = 12;
-/// Length of a chunk's header, bytes.
+/// Length of a chunk header, bytes.
 pub const CHUNK_HEADER: usize = 4;
 
-/// The common header, less its checksum (RFC 9260 §3.1).
+/// The common header without its checksum (RFC 9260 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommonHeader {
-    /// The sender's port.
+    /// Port of the sender.
     pub source_port: u16,
-    /// The receiver's port.
+    /// Port of the receiver.
     pub destination_port: u16,
-    /// The tag the receiver chose; 0 in a packet that holds an INIT (RFC 9260 §8.5).
+    /// Verification tag chosen by the receiver; 0 in a packet that holds an INIT (RFC 9260 §8.5).
     pub verification_tag: u32,
 }
 
-/// Why a datagram is no packet. It is then to be dropped silently and counted.
+/// Reason why a datagram is not an SCTP packet. Such a datagram should be dropped silently and
+/// counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// It is shorter than the common header.
+    /// The datagram is shorter than the common header.
     #[error("{length} bytes are no common header")]
     TooShort {
         /// Its length, bytes.
@@ -44,39 +45,40 @@ pub enum PacketError {
     /// A port is 0, which RFC 9260 §3.1 forbids.
     #[error("a port is 0")]
     PortZero,
-    /// There is not one chunk (RFC 9260 §3: a packet has one or more).
+    /// The packet has no chunk (RFC 9260 §3 requires at least one).
     #[error("no chunk")]
     NoChunk,
 }
 
-/// A packet as it was received; its chunks are read when [walked](Packet::chunks).
+/// A received packet. Its chunks are decoded by [iterating](Packet::chunks).
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// The common header.
     pub header: CommonHeader,
-    /// What was received by one call: this packet, or this one among others.
+    /// Everything received by one system call: this packet, possibly among others.
     block: &'a Bytes,
     datagram: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Reads the common header of `datagram` (the IP payload).
+    /// Parses the common header of `datagram` (the IP payload).
     ///
     /// # Errors
-    /// Says why there is no packet. The checksum is judged before anything that it protects.
+    /// The datagram is not an SCTP packet. The checksum is verified before any field that it
+    /// protects.
     #[inline]
     pub fn parse(datagram: &'a Bytes, checksum: Checksum) -> Result<Self, PacketError> {
         Self::within(datagram, datagram, checksum)
     }
 
-    /// As [`Packet::parse`], of a packet that lies within `block`, of which its user data becomes slices: for packets that were received
-    /// together, none of which then needs a slice of its own.
+    /// Like [`Packet::parse`], for a packet that is part of `block`. Its user data becomes slices
+    /// of `block`, so that packets received together do not each need a slice.
     ///
     /// # Errors
-    /// As [`Packet::parse`].
+    /// See [`Packet::parse`].
     ///
     /// # Panics
-    /// User data is asked for, and `datagram` does not lie within `block`.
+    /// The user data is sliced, but `datagram` is not part of `block`.
     #[inline]
     pub fn within(
         block: &'a Bytes,
@@ -110,12 +112,13 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// Whether its checksum is right, where that was not asked when it was read.
+    /// Whether the checksum is correct, for a packet parsed without verification.
     pub fn is_intact(&self) -> bool {
         checksum::verify(self.datagram)
     }
 
-    /// The chunks in order. An error says that the rest of the packet cannot be read; no item follows it.
+    /// The chunks in order. After an error, the rest of the packet cannot be decoded, and the
+    /// iterator ends.
     #[inline]
     pub fn chunks(&self) -> Chunks<'a> {
         Chunks {
@@ -126,44 +129,44 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What is wrong with the frame of a chunk. Nothing after it can be found.
+/// Invalid framing of a chunk. Nothing after it can be located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// Fewer bytes are left than a chunk's header has.
+    /// Fewer bytes are left than the length of a chunk header.
     #[error("{remaining} bytes left where a chunk's header needs 4")]
     Truncated {
-        /// Bytes left.
+        /// Number of bytes left.
         remaining: usize,
     },
-    /// The length field does not even count the header.
+    /// The length field is less than the length of the header.
     #[error("chunk of type {kind} says its length is {length}, less than its header")]
     LengthTooSmall {
         /// The chunk's type.
         kind: u8,
-        /// Its length field.
+        /// Value of the length field.
         length: u16,
     },
-    /// The chunk reaches past the end of the packet.
+    /// The chunk exceeds the packet.
     #[error("chunk of type {kind} says its length is {length}, but {remaining} bytes are left")]
     PastEnd {
         /// The chunk's type.
         kind: u8,
-        /// Its length field.
+        /// Value of the length field.
         length: u16,
-        /// Bytes left, header included.
+        /// Number of bytes left, header included.
         remaining: usize,
     },
-    /// The packet ends within the padding, which is not optional (RFC 9260 §3.2).
+    /// The packet ends within the padding, which is mandatory (RFC 9260 §3.2).
     #[error("chunk of type {kind} and length {length} lacks its padding")]
     MissingPadding {
         /// The chunk's type.
         kind: u8,
-        /// Its length field.
+        /// Value of the length field.
         length: u16,
     },
 }
 
-/// Walks the chunks of a packet, see [`Packet::chunks`].
+/// Iterator over the chunks of a packet, see [`Packet::chunks`].
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
     block: &'a Bytes,
@@ -172,7 +175,7 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// Of chunks that no common header stands before.
+    /// Iterates over chunks that follow no common header.
     pub fn bare(chunks: &'a Bytes) -> Self {
         Self {
             block: chunks,
@@ -181,19 +184,20 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Bytes of the whole packet: what a slice of a chunk keeps in memory.
+    /// Length of the whole packet, bytes: a slice of a chunk keeps this much memory alive.
     #[inline]
     pub fn packet_len(&self) -> usize {
         self.datagram.len()
     }
 
-    /// Whether there is nothing more.
+    /// Whether all chunks have been read.
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.at >= self.datagram.len()
     }
 
-    /// As [`Iterator::next`], without a slice of the datagram, which counts a reference.
+    /// Like [`Iterator::next`], but borrows the chunk. It avoids the reference count of a slice of
+    /// the datagram.
     #[inline]
     pub fn next_frame(&mut self) -> Option<Result<Frame<'a>, ChunkError>> {
         let rest = &self.datagram[self.at..];
@@ -230,12 +234,12 @@ impl Iterator for Chunks<'_> {
     }
 }
 
-/// A chunk where it lies in its packet: its header is read, its value not.
+/// A chunk in its packet: its header is decoded, its value is not.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// The type.
+    /// Chunk type.
     pub kind: u8,
-    /// The flags.
+    /// Chunk flags.
     pub flags: u8,
     block: &'a Bytes,
     datagram: &'a [u8],
@@ -244,42 +248,43 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The value, without header and padding.
+    /// Value without header and padding.
     #[inline]
     pub fn value(&self) -> &'a [u8] {
         &self.datagram[self.at + CHUNK_HEADER..self.at + self.length]
     }
 
-    /// The value from byte `from` on, as a slice of the datagram. The value must have so many.
+    /// Value from byte `from` on, as a slice of the datagram. The value must be at least that long.
     #[inline(always)]
     pub(crate) fn value_from(&self, from: usize) -> Bytes {
         let begin = self.at + CHUNK_HEADER + from;
         self.slice(begin)
     }
 
-    /// From byte `begin` of the packet on to the chunk's end.
+    /// Bytes from offset `begin` of the packet to the end of the chunk.
     #[inline(always)]
     fn slice(&self, begin: usize) -> Bytes {
         self.block
             .slice_ref(&self.datagram[begin..self.at + self.length])
     }
 
-    /// The packet from this chunk on to its end: what an AUTH vouches for (RFC 4895 §6.2).
+    /// Bytes from this chunk to the end of the packet, which an AUTH chunk authenticates (RFC 4895
+    /// §6.2).
     pub fn to_end(&self) -> &'a [u8] {
         &self.datagram[self.at..]
     }
 
-    /// The chunk as it lies in the packet, with its padding.
+    /// The encoded chunk, padding included.
     pub fn padded(&self) -> &'a [u8] {
         &self.datagram[self.at..self.at + padded(self.length)]
     }
 
-    /// The common header of its packet.
+    /// Common header of the packet.
     pub fn common_header(&self) -> &'a [u8] {
         &self.datagram[..COMMON_HEADER]
     }
 
-    /// Header and value, bytes.
+    /// Length of header and value, bytes.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.length
@@ -296,7 +301,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Type, flags and length of the chunk that `rest` begins with; with its padding it lies within `rest`.
+/// Type, flags and length of the chunk at the start of `rest`. The chunk and its padding lie within
+/// `rest`.
 #[inline]
 pub(crate) fn frame(rest: &[u8]) -> Result<(u8, u8, usize), ChunkError> {
     let remaining = rest.len();
@@ -316,37 +322,37 @@ pub(crate) fn frame(rest: &[u8]) -> Result<(u8, u8, usize), ChunkError> {
     }
 }
 
-/// A chunk as it lies in the packet, its value not looked at.
+/// An encoded chunk whose value is not yet decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawChunk {
-    /// The type.
+    /// Chunk type.
     pub kind: u8,
-    /// The flags.
+    /// Chunk flags.
     pub flags: u8,
     whole: Bytes,
 }
 
 impl RawChunk {
-    /// The value, without header and padding.
+    /// Value without header and padding.
     #[inline]
     pub fn value(&self) -> &[u8] {
         &self.whole[CHUNK_HEADER..]
     }
 
-    /// The value, without header and padding, as a slice of the datagram.
+    /// Value without header and padding, as a slice of the datagram.
     #[inline]
     pub fn into_value(mut self) -> Bytes {
         self.whole.advance(CHUNK_HEADER);
         self.whole
     }
 
-    /// The chunk with its header and without padding, as it is echoed when it is not recognised.
+    /// The encoded chunk without padding, as echoed if its type is not recognized.
     #[inline]
     pub fn whole(&self) -> &Bytes {
         &self.whole
     }
 
-    /// What to do with it if its type is not recognised.
+    /// How the chunk must be handled if its type is not recognized.
     pub const fn action(&self) -> UnknownAction {
         UnknownAction::of_chunk(self.kind)
     }

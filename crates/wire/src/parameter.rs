@@ -1,5 +1,5 @@
-//! Parameters of INIT, INIT ACK, HEARTBEAT and HEARTBEAT ACK (RFC 9260 §3.3.2.1, §3.3.3.1, §3.3.5; RFC 3758 §3.1;
-//! RFC 5061 §4.2.7).
+//! Parameters of INIT, INIT ACK, HEARTBEAT and HEARTBEAT ACK (RFC 9260 §3.3.2.1, §3.3.3.1, §3.3.5;
+//! RFC 3758 §3.1; RFC 5061 §4.2.7).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -51,9 +51,10 @@ pub mod kind {
     pub const HMAC_ALGO: u16 = 0x8004;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
-    /// RSCTP, of the same kind as Supported Extensions: the two high bits (10) ask whoever does not know it to skip it
-    /// without a report, so that a peer without RSCTP is just a peer without RSCTP (RFC 9260 §3.2.1). IANA has not
-    /// assigned the number; the value tells it from any other use of it.
+    /// RSCTP, of the same class as Supported Extensions: because its two high bits are 10, a peer
+    /// that does not know it skips it without a report and works as a peer without RSCTP (RFC 9260
+    /// §3.2.1). IANA has not assigned the number; the value of the parameter distinguishes it from
+    /// other uses of the number.
     pub const RSCTP: u16 = 0xBF52;
     /// Forward-TSN-Supported.
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
@@ -71,7 +72,7 @@ pub mod kind {
     pub const ADAPTATION_LAYER: u16 = 0xC006;
 }
 
-/// The value of [`Parameter::Rsctp`]: receiver bandwidth estimation, format 1.
+/// Value of [`Parameter::Rsctp`]: receiver bandwidth estimation, format 1.
 pub const RSCTP_VALUE: &[u8] = b"RBE1";
 
 /// A list of parameters.
@@ -84,28 +85,31 @@ pub enum Parameter {
     Ipv4Address(Ipv4Addr),
     /// An address of the sender (RFC 9260 §3.3.2.1.2).
     Ipv6Address(Ipv6Addr),
-    /// The State Cookie, to be echoed as it is (RFC 9260 §3.3.3.1.1).
+    /// The State Cookie, which the receiver must echo unchanged (RFC 9260 §3.3.3.1.1).
     StateCookie(Bytes),
-    /// A parameter of the INIT, whole, that the sender of this INIT ACK did not recognise (RFC 9260 §3.3.3.1.2).
+    /// A parameter of the INIT, header included, that the sender of this INIT ACK did not recognize
+    /// (RFC 9260 §3.3.3.1.2).
     UnrecognizedParameter(Bytes),
-    /// Asks for a cookie that lives this many milliseconds longer (RFC 9260 §3.3.2.1.3).
+    /// Requests a cookie with a lifetime this many milliseconds longer (RFC 9260 §3.3.2.1.3).
     CookiePreservative(u32),
-    /// A host name. Not to be sent; whoever gets one aborts with Unresolvable Address (RFC 9260 §3.3.2.1.4).
+    /// A host name. It must not be sent, and its receiver aborts with Unresolvable Address (RFC
+    /// 9260 §3.3.2.1.4).
     HostNameAddress(Bytes),
-    /// The types of address, as parameter types, that the sender can use (RFC 9260 §3.3.2.1.5).
+    /// Address types that the sender can use, as parameter types (RFC 9260 §3.3.2.1.5).
     SupportedAddressTypes(U16List),
-    /// The sender understands ECN (RFC 4960 Appendix A; RFC 9260 §3.3.2.1 keeps the type reserved).
+    /// The sender supports ECN (RFC 4960 Appendix A; RFC 9260 §3.3.2.1 keeps the type reserved).
     EcnCapable,
-    /// The sender understands FORWARD TSN (RFC 3758 §3.1).
+    /// The sender supports FORWARD TSN (RFC 3758 §3.1).
     ForwardTsnSupported,
-    /// Chunk types of the extensions that the sender understands (RFC 5061 §4.2.7).
+    /// Chunk types of the extensions that the sender supports (RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
-    /// The sender speaks RSCTP (Ho and Cheng 2008): see [`crate::rsctp`].
+    /// The sender supports RSCTP (Ho and Cheng 2008): see [`crate::rsctp`].
     Rsctp,
-    /// What the sender of a HEARTBEAT wants to get back (RFC 9260 §3.3.5).
+    /// Opaque data of the sender of a HEARTBEAT, to be echoed (RFC 9260 §3.3.5).
     HeartbeatInfo(Bytes),
-    /// Any other type; [`UnknownAction`] says what to do with it. Whoever speaks an extension looks for its parameters here
-    /// ([`Offered`](crate::extension::Offered)); to all others they are unknown.
+    /// Any other type; [`UnknownAction`] defines how it should be handled. An endpoint that
+    /// supports an extension finds the parameters of that extension here
+    /// ([`Offered`](crate::extension::Offered)); to all other endpoints they are unknown.
     Unknown(Tlv),
 }
 
@@ -118,7 +122,7 @@ impl Parameter {
         }
     }
 
-    /// The type.
+    /// Parameter type.
     pub const fn kind(&self) -> u16 {
         match self {
             Self::HeartbeatInfo(_) => kind::HEARTBEAT_INFO,
@@ -137,8 +141,8 @@ impl Parameter {
         }
     }
 
-    /// What to do with it if this type is not recognised; asked of [`Parameter::Unknown`], and of known types where they
-    /// have no business.
+    /// How the parameter must be handled if its type is not recognized. Used for
+    /// [`Parameter::Unknown`], and for known types in a chunk that does not define them.
     pub const fn action(&self) -> UnknownAction {
         UnknownAction::of_parameter(self.kind())
     }
@@ -205,7 +209,7 @@ impl TlvItem for Parameter {
             }
             kind::ECN_CAPABLE => exactly::<0>(&tlv).map(|_| Self::EcnCapable)?,
             kind::SUPPORTED_EXTENSIONS => Self::SupportedExtensions(tlv.into_value()),
-            // With another value it is somebody else's parameter.
+            // With another value, it is a different use of the same type.
             kind::RSCTP if tlv.value() == RSCTP_VALUE => Self::Rsctp,
             kind::FORWARD_TSN_SUPPORTED => exactly::<0>(&tlv).map(|_| Self::ForwardTsnSupported)?,
             _ => Self::Unknown(tlv),

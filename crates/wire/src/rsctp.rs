@@ -1,7 +1,8 @@
-//! What RSCTP adds to HEARTBEAT and HEARTBEAT ACK (Ho and Cheng 2008, Figs. 3-4 and 3-5), once both ends have offered
+//! Heartbeat fields of RSCTP (Ho and Cheng 2008, Figs. 3-4 and 3-5), used if both ends have offered
 //! [`Parameter::Rsctp`](crate::Parameter::Rsctp).
 //!
-//! The paper draws two 32-bit fields at the beginning of the Heartbeat Info of either chunk, and gives no units:
+//! The paper draws two 32-bit fields at the start of the Heartbeat Info of either chunk, and gives
+//! no units:
 //!
 //! ```text
 //! HEARTBEAT                                   HEARTBEAT ACK
@@ -11,15 +12,19 @@
 //! | the sender's own (path, nonce)    |      | the whole info of the HEARTBEAT   |
 //! ```
 //!
-//! - *current time* counts microseconds from any origin and wraps after 71 minutes; only differences mean something.
-//! - *chunk count* is the number of DATA chunks, retransmissions too, that went this way since the association began,
-//!   modulo 2^32. A sum instead of the count since the last HEARTBEAT, so that a lost HEARTBEAT falsifies nothing.
-//! - *available bandwidth* is in bytes per second, up to 34 Gbit/s; 0 is "no estimate", since a path that carried
-//!   nothing was not measured.
-//! - *chunk loss rate* is in millionths; [`NO_LOSS_RATE`] is "no estimate", since nothing was sent that could be lost.
+//! - *current time* counts microseconds from any origin and wraps after 71 minutes; only
+//!   differences are meaningful.
+//! - *chunk count* is the number of DATA chunks, retransmissions included, that were sent on this
+//!   path since the association began, modulo 2^32. It is a total instead of the count since the
+//!   last HEARTBEAT, because a lost HEARTBEAT should not distort the result.
+//! - *available bandwidth* is in bytes per second, up to 34 Gbit/s; 0 means "no estimate", because
+//!   a path without traffic was not measured.
+//! - *chunk loss rate* is in millionths; [`NO_LOSS_RATE`] means "no estimate", because nothing was
+//!   sent that could be lost.
 //!
-//! What follows the two fields is not in the figures: RFC 9260 §3.3.6 has the info come back as it went, and §5.4 a
-//! nonce in it. So the acknowledgement ends with the whole info it answers.
+//! The figures do not define the bytes after the two fields. RFC 9260 §3.3.6 requires that the info
+//! is echoed unchanged, and §5.4 requires a nonce in it. The acknowledgement therefore ends with
+//! the whole info of the HEARTBEAT.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -27,27 +32,27 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub const NO_LOSS_RATE: u32 = u32::MAX;
 /// A chunk loss rate of 1.
 pub const WHOLE: u32 = 1_000_000;
-/// Bytes that the two fields take.
+/// Size of the two fields, bytes.
 pub const FIELDS: usize = 8;
 
 /// The Heartbeat Info of an RSCTP HEARTBEAT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatFields {
-    /// The sender's clock, microseconds.
+    /// Clock of the sender, microseconds.
     pub current_time: u32,
-    /// DATA chunks sent this way so far, modulo 2^32.
+    /// DATA chunks sent on this path so far, modulo 2^32.
     pub chunk_count: u32,
-    /// What the sender wants to get back.
+    /// Opaque data of the sender, to be echoed.
     pub own: Bytes,
 }
 
 impl HeartbeatFields {
-    /// The info's bytes.
+    /// The encoded info.
     pub fn encode(&self) -> Bytes {
         joined(self.current_time, self.chunk_count, &self.own)
     }
 
-    /// Reads an info; `None` if it is shorter than the two fields.
+    /// Decodes an info; `None` if it is shorter than the two fields.
     pub fn decode(info: Bytes) -> Option<Self> {
         let (current_time, chunk_count, own) = split(info)?;
         Some(Self {
@@ -61,21 +66,21 @@ impl HeartbeatFields {
 /// The Heartbeat Info of an RSCTP HEARTBEAT ACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatAckFields {
-    /// Bytes per second; 0: no estimate.
+    /// Bytes per second; 0 means no estimate.
     pub available_bandwidth: u32,
-    /// Millionths of the chunks sent; [`NO_LOSS_RATE`]: no estimate.
+    /// Millionths of the chunks sent; [`NO_LOSS_RATE`] means no estimate.
     pub chunk_loss_rate: u32,
-    /// The info of the HEARTBEAT, whole.
+    /// The whole info of the HEARTBEAT.
     pub echoed: Bytes,
 }
 
 impl HeartbeatAckFields {
-    /// The info's bytes.
+    /// The encoded info.
     pub fn encode(&self) -> Bytes {
         joined(self.available_bandwidth, self.chunk_loss_rate, &self.echoed)
     }
 
-    /// Reads an info; `None` if it is shorter than the two fields.
+    /// Decodes an info; `None` if it is shorter than the two fields.
     pub fn decode(info: Bytes) -> Option<Self> {
         let (available_bandwidth, chunk_loss_rate, echoed) = split(info)?;
         Some(Self {

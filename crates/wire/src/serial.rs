@@ -1,7 +1,8 @@
-//! Serial numbers: counters that wrap, compared by RFC 1982.
+//! Serial numbers: counters that wrap around, compared as in RFC 1982.
 //!
-//! They have no `Ord`, because "less than" is not transitive around the circle. Two numbers exactly half the circle apart
-//! are neither less nor greater than each other (RFC 1982 §3.2), and so all four comparisons of them are false.
+//! They do not implement `Ord` because "less than" is not transitive on a circle. Two numbers
+//! exactly half the circle apart are neither less nor greater than each other (RFC 1982 §3.2), and
+//! all four comparisons of them are false.
 
 macro_rules! serial {
     ($(#[$doc:meta])* $name:ident($int:ty, $signed:ty)) => {
@@ -10,49 +11,49 @@ macro_rules! serial {
         pub struct $name(pub $int);
 
         impl $name {
-            /// Whether this one comes before `other`.
+            /// Whether this number comes before `other`.
             #[inline]
             pub const fn lt(self, other: Self) -> bool {
                 other.gt(self)
             }
 
-            /// Whether this one comes before `other` or is it.
+            /// Whether this number comes before `other` or equals it.
             #[inline]
             pub const fn le(self, other: Self) -> bool {
                 self.0 == other.0 || self.lt(other)
             }
 
-            /// Whether this one comes after `other`.
+            /// Whether this number comes after `other`.
             #[inline]
             pub const fn gt(self, other: Self) -> bool {
                 (self.0.wrapping_sub(other.0) as $signed) > 0
             }
 
-            /// Whether this one comes after `other` or is it.
+            /// Whether this number comes after `other` or equals it.
             #[inline]
             pub const fn ge(self, other: Self) -> bool {
                 self.0 == other.0 || self.gt(other)
             }
 
-            /// Steps forward from `earlier` to this one, around the circle.
+            /// Number of steps forward from `earlier` to this number, with wraparound.
             #[inline]
             pub const fn distance_from(self, earlier: Self) -> $int {
                 self.0.wrapping_sub(earlier.0)
             }
 
-            /// The one after this.
+            /// The next number.
             #[inline]
             pub const fn next(self) -> Self {
                 Self(self.0.wrapping_add(1))
             }
 
-            /// The one before this.
+            /// The previous number.
             #[inline]
             pub const fn prev(self) -> Self {
                 Self(self.0.wrapping_sub(1))
             }
 
-            /// The one `n` steps on, around the circle.
+            /// The number `n` steps ahead, with wraparound.
             #[inline]
             pub const fn add(self, n: $int) -> Self {
                 Self(self.0.wrapping_add(n))
@@ -120,7 +121,7 @@ mod tests {
         }
     }
 
-    /// RFC 1982 §5.2 gives its examples for 8 bits; the 16-bit ones here are those scaled by 256.
+    /// RFC 1982 §5.2 gives its examples for 8 bits; these are scaled by 256 to 16 bits.
     #[test]
     fn rfc_1982_examples_scaled() {
         assert!(Ssn(1 << 8).gt(Ssn(0)));

@@ -25,7 +25,7 @@ const CHECKSUM: usize = 16;
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No bit.
+    /// No control bit.
     pub const NONE: Flags = Flags(0);
     /// No more data from the sender.
     pub const FIN: Flags = Flags(0x01);
@@ -35,9 +35,9 @@ impl Flags {
     pub const RST: Flags = Flags(0x04);
     /// Push function.
     pub const PSH: Flags = Flags(0x08);
-    /// The acknowledgment number counts.
+    /// The acknowledgment number is valid.
     pub const ACK: Flags = Flags(0x10);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: Flags = Flags(0x20);
     /// ECN echo (RFC 3168 §6.1).
     pub const ECE: Flags = Flags(0x40);
@@ -60,36 +60,37 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// A segment's header and options; data offset and checksum are reckoned when it is written.
+/// Header and options of a segment. Data offset and checksum are computed during encoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The sender's port.
+    /// Port of the sender.
     pub source_port: u16,
-    /// The receiver's port.
+    /// Port of the receiver.
     pub destination_port: u16,
-    /// Number of the first byte of the payload, or of the SYN (SEG.SEQ).
+    /// Sequence number of the first payload byte, or of the SYN (SEG.SEQ).
     pub sequence_number: SeqNumber,
-    /// Number of the next byte that the sender expects; counts with the ACK bit (SEG.ACK).
+    /// Next sequence number that the sender expects; valid with the ACK bit (SEG.ACK).
     pub acknowledgment_number: SeqNumber,
     /// The control bits.
     pub flags: Flags,
-    /// Bytes the sender is ready to take, right-shifted by its window scale except in a SYN (SEG.WND).
+    /// Receive window of the sender, bytes, right-shifted by its window scale except in a SYN
+    /// (SEG.WND).
     pub window: u16,
-    /// Offset of the byte after urgent data; counts with the URG bit (SEG.UP).
+    /// Offset of the byte after the urgent data; valid with the URG bit (SEG.UP).
     pub urgent_pointer: u16,
     /// The options.
     pub options: Options,
 }
 
 impl Header {
-    /// Length with options, bytes; a multiple of 4 from 20 to 60.
+    /// Length including options, bytes; a multiple of 4 from 20 to 60.
     #[inline]
     pub fn encoded_len(&self) -> usize {
         HEADER + self.options.encoded_len()
     }
 
-    /// Appends a segment of this header and the `payload`, piece after piece, and returns its length in bytes. With
-    /// `checksum` that field is filled in, otherwise it stays 0.
+    /// Appends a segment with this header and the slices of `payload`, and returns its length in
+    /// bytes. If `checksum` is given, the field is filled in; otherwise it stays 0.
     pub fn encode<'p>(
         &self,
         out: &mut BytesMut,
@@ -108,7 +109,7 @@ impl Header {
         out.len() - start
     }
 
-    /// What every header has.
+    /// The fields before the options, without urgent pointer.
     fn fixed(&self) -> Plain {
         Plain {
             source_port: self.source_port,
@@ -131,7 +132,8 @@ impl Header {
         };
         let mut bytes = self.fixed().bytes(length);
         bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
-        // Most headers have no options: so many bytes are written without a call.
+        // Fast path, because most headers have no options: the fixed length is written without a
+        // function call.
         out.extend_from_slice(&bytes);
         if length > 0 {
             out.extend_from_slice(&options[..length]);
@@ -139,13 +141,13 @@ impl Header {
     }
 }
 
-/// Computes the checksum of a segment whose field for it is 0, and puts it there.
+/// Computes the checksum of a segment whose checksum field is 0, and fills it in.
 fn fill_checksum(segment: &mut [u8], (source, destination): (IpAddr, IpAddr)) {
     let sum = internet_tcp(source, destination, segment);
     segment[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// A segment as it was received.
+/// A received segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// The header.
@@ -154,16 +156,17 @@ pub struct Segment {
     pub payload: Bytes,
 }
 
-/// Why a datagram is no segment. It is then to be dropped silently and counted.
+/// Reason why a datagram is not a TCP segment. Such a datagram should be dropped silently and
+/// counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
-    /// It is shorter than a header.
+    /// The datagram is shorter than a TCP header.
     #[error("{length} bytes are no TCP header")]
     TooShort {
         /// Its length, bytes.
         length: usize,
     },
-    /// The data offset lies within the header's fixed part or past the end.
+    /// The data offset points into the fixed part of the header or past the end of the segment.
     #[error("data offset of {offset} bytes in a segment of {length}")]
     BadDataOffset {
         /// The data offset, bytes.
@@ -174,19 +177,21 @@ pub enum SegmentError {
     /// The checksum is wrong.
     #[error("wrong checksum")]
     BadChecksum,
-    /// An option's length is 0 or 1, or reaches past the header, or is not what its kind demands (RFC 9293 §3.1, MUST-7).
+    /// The length of an option is 0 or 1, exceeds the header, or is invalid for its kind (RFC 9293
+    /// §3.1, MUST-7).
     #[error("option of kind {kind} with an illegal length")]
     BadOption {
-        /// The option's kind.
+        /// Kind of the option.
         kind: u8,
     },
 }
 
 impl Segment {
-    /// Reads `datagram` (the IP payload), sent from `source` to `destination`.
+    /// Parses `datagram` (the IP payload), sent from `source` to `destination`.
     ///
     /// # Errors
-    /// Says why there is no segment. The checksum is judged before anything that it protects.
+    /// The datagram is not a TCP segment. The checksum is verified before any field that it
+    /// protects.
     pub fn parse(
         datagram: &Bytes,
         addresses: (IpAddr, IpAddr),
@@ -195,7 +200,8 @@ impl Segment {
         Self::parse_owned(datagram.clone(), addresses, checksum)
     }
 
-    /// The same of a datagram that nobody else needs: its bytes become the payload, without a new reference to them.
+    /// Like [`Segment::parse`], for a datagram that the caller owns: its bytes become the payload
+    /// without a new reference to them.
     ///
     /// # Errors
     /// See [`Segment::parse`].
@@ -244,7 +250,7 @@ impl Segment {
             .encode(out, addresses, checksum, [&self.payload[..]])
     }
 
-    /// Sequence numbers it takes: its payload, and one each for SYN and FIN (SEG.LEN).
+    /// Length in sequence numbers: the payload, and one each for SYN and FIN (SEG.LEN).
     pub fn sequence_len(&self) -> u32 {
         let control = |bit| u32::from(self.header.flags.contains(bit));
         self.payload.len() as u32 + control(Flags::SYN) + control(Flags::FIN)

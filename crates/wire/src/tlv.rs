@@ -1,5 +1,5 @@
-//! Lists of type, length, value: parameters (RFC 9260 §3.2.1) and error causes (§3.3.10) share one form, and so one walker
-//! and one writer.
+//! Type-length-value lists. Parameters (RFC 9260 §3.2.1) and error causes (§3.3.10) share one
+//! format, and therefore one iterator and one writer.
 
 use std::marker::PhantomData;
 
@@ -7,16 +7,16 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::encode::{Encode, Full, padded, put_padding, tlv_header};
 
-/// Length of the type and length fields.
+/// Length of the type and length fields, bytes.
 pub const HEADER: usize = 4;
 
-/// The most bytes that a list may have: an INIT's fixed part and the common header leave this much of 65,535.
+/// Maximum length of a list, bytes: 65,535 less the fixed part of an INIT and the common header.
 pub const MAX_LIST: usize = 65_535 - 20 - 12;
 
-/// One entry as it lies in the packet, its value not looked at.
+/// An encoded entry whose value is not yet decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tlv {
-    /// The type.
+    /// Entry type.
     pub kind: u16,
     whole: Bytes,
 }
@@ -25,7 +25,7 @@ impl Tlv {
     /// Builds an entry.
     ///
     /// # Errors
-    /// [`Full`] where `value` is longer than a list may be.
+    /// [`Full`] if `value` exceeds the maximum length of a list.
     pub fn new(kind: u16, value: &[u8]) -> Result<Self, Full> {
         let length = HEADER + value.len();
         if length > MAX_LIST {
@@ -40,23 +40,23 @@ impl Tlv {
         })
     }
 
-    /// The value, without header and padding.
+    /// Value without header and padding.
     pub fn value(&self) -> &[u8] {
         &self.whole[HEADER..]
     }
 
-    /// The value, without header and padding, as a slice of the datagram.
+    /// Value without header and padding, as a slice of the datagram.
     pub fn into_value(mut self) -> Bytes {
         self.whole.advance(HEADER);
         self.whole
     }
 
-    /// As [`Tlv::whole`], as a slice of the datagram.
+    /// Like [`Tlv::whole`], as a slice of the datagram.
     pub fn into_whole(self) -> Bytes {
         self.whole
     }
 
-    /// The entry with its header and without padding, as it is echoed when it is not recognised.
+    /// The encoded entry without padding, as echoed if its type is not recognized.
     pub fn whole(&self) -> &Bytes {
         &self.whole
     }
@@ -73,10 +73,11 @@ impl Encode for Tlv {
     }
 }
 
-/// Writes the header of an entry of type `kind` over the first bytes of `entry`, behind which its value stands already.
+/// Writes the header of an entry of type `kind` over the first bytes of `entry`, which already
+/// holds the value after them.
 ///
 /// # Errors
-/// [`Full`] where there is no place for it, or the entry is longer than a list may be.
+/// [`Full`] if `entry` is too short for the header, or longer than a list may be.
 pub fn put_header(kind: u16, entry: &mut [u8]) -> Result<(), Full> {
     let length = entry.len();
     if !(HEADER..=MAX_LIST).contains(&length) {
@@ -86,53 +87,54 @@ pub fn put_header(kind: u16, entry: &mut [u8]) -> Result<(), Full> {
     Ok(())
 }
 
-/// What is wrong with an entry of a list.
+/// Decoding error of a list entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlvError {
-    /// Fewer bytes are left than a header has. The walk ends.
+    /// Fewer bytes are left than the length of a header. The iteration ends.
     #[error("{remaining} bytes left where an entry's header needs 4")]
     Truncated {
-        /// Bytes left.
+        /// Number of bytes left.
         remaining: usize,
     },
-    /// The length field does not even count the header. The walk ends.
+    /// The length field is less than the length of the header. The iteration ends.
     #[error("entry of type {kind:#06x} says its length is {length}, less than its header")]
     LengthTooSmall {
-        /// The entry's type.
+        /// Type of the entry.
         kind: u16,
-        /// Its length field.
+        /// Value of the length field.
         length: u16,
     },
-    /// The entry reaches past the end of what holds it. The walk ends.
+    /// The entry exceeds its container. The iteration ends.
     #[error(
         "entry of type {kind:#06x} says its length is {length}, but {remaining} bytes are left"
     )]
     PastEnd {
-        /// The entry's type.
+        /// Type of the entry.
         kind: u16,
-        /// Its length field.
+        /// Value of the length field.
         length: u16,
-        /// Bytes left, header included.
+        /// Number of bytes left, header included.
         remaining: usize,
     },
-    /// The frame is sound, but a value of this length cannot be what the type says. The walk goes on.
+    /// The framing is sound, but the length is invalid for the type. The iteration continues.
     #[error("entry of type {kind:#06x} cannot have a length of {length}")]
     BadLength {
-        /// The entry's type.
+        /// Type of the entry.
         kind: u16,
         /// Its length, header included.
         length: usize,
     },
-    /// The entry should hold an address parameter, and holds something else. The walk goes on.
+    /// The entry should hold an address parameter, but holds something else. The iteration
+    /// continues.
     #[error("entry of type {kind:#06x} holds no address")]
     NoAddress {
-        /// The entry's type.
+        /// Type of the entry.
         kind: u16,
     },
 }
 
 impl TlvError {
-    /// Whether the frame itself is broken, so that nothing after this entry can be found.
+    /// Whether the framing itself is broken, so that nothing after this entry can be located.
     pub const fn ends_walk(self) -> bool {
         !matches!(
             self,
@@ -141,16 +143,16 @@ impl TlvError {
     }
 }
 
-/// An entry with its meaning.
+/// A decoded entry.
 pub trait TlvItem: Encode + Sized {
-    /// Reads the value. Types that are not known are kept as they are.
+    /// Decodes the value. Entries of unknown type are preserved as they are.
     ///
     /// # Errors
-    /// [`TlvError::BadLength`] where the value cannot be what its type says.
+    /// [`TlvError::BadLength`] if the value is invalid for its type.
     fn decode(tlv: Tlv) -> Result<Self, TlvError>;
 }
 
-/// A list as it lies in the packet: a view, read only when walked.
+/// An encoded list: a view that is decoded only during iteration.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlvList<T> {
     bytes: Bytes,
@@ -158,13 +160,13 @@ pub struct TlvList<T> {
 }
 
 impl<T: TlvItem> TlvList<T> {
-    /// The list with no entry.
+    /// An empty list.
     pub const fn empty() -> Self {
         Self::from_bytes(Bytes::new())
     }
 
-    /// The list that `bytes` holds, whatever they are: errors come to light when it is walked. Padding of the last entry
-    /// may be there or not (RFC 9260 §3.2).
+    /// The list in `bytes`, which are not validated: errors are found only by iterating. The
+    /// padding of the last entry is optional (RFC 9260 §3.2).
     pub const fn from_bytes(bytes: Bytes) -> Self {
         Self {
             bytes,
@@ -172,22 +174,24 @@ impl<T: TlvItem> TlvList<T> {
         }
     }
 
-    /// The list of `items`, less those that [`MAX_LIST`] has no room for.
+    /// A list of `items`, without those that exceed [`MAX_LIST`].
     pub fn of(items: &[T]) -> Self {
         Self::fitting(items, MAX_LIST)
     }
 
-    /// The list of `items`, less those that would make it longer than `limit` bytes.
+    /// A list of `items`, without those that would make it longer than `limit` bytes.
     pub fn fitting(items: &[T], limit: usize) -> Self {
         let mut writer = TlvWriter::new(limit);
         for item in items {
-            // An entry left out is what the caller asked for; a later, smaller one may still fit.
+            // An entry that does not fit is omitted as documented. A later, smaller one may still
+            // fit.
             let _ = writer.push(item);
         }
         writer.finish()
     }
 
-    /// Walks the entries. After an error that breaks the frame ([`TlvError::ends_walk`]) there is no further item.
+    /// Iterates over the entries. The iterator ends after an error that breaks the framing
+    /// ([`TlvError::ends_walk`]).
     pub fn iter(&self) -> Iter<'_, T> {
         Iter {
             raw: self.raw(),
@@ -195,7 +199,7 @@ impl<T: TlvItem> TlvList<T> {
         }
     }
 
-    /// Walks the entries without reading their values.
+    /// Iterates over the entries without decoding their values.
     pub fn raw(&self) -> Walk<'_> {
         Walk {
             bytes: &self.bytes,
@@ -203,12 +207,12 @@ impl<T: TlvItem> TlvList<T> {
         }
     }
 
-    /// Whether there is not a byte in it.
+    /// Whether the list has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The bytes of the list; the last entry's padding may be missing.
+    /// The encoded list. The padding of the last entry may be missing.
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -235,7 +239,7 @@ impl<'a, T: TlvItem> IntoIterator for &'a TlvList<T> {
     }
 }
 
-/// Walks a list, see [`TlvList::iter`].
+/// Iterator over a list, see [`TlvList::iter`].
 #[derive(Clone, Debug)]
 pub struct Iter<'a, T> {
     raw: Walk<'a>,
@@ -250,7 +254,7 @@ impl<T: TlvItem> Iterator for Iter<'_, T> {
     }
 }
 
-/// Walks a list without reading the values, see [`TlvList::raw`].
+/// Iterator over a list that does not decode the values, see [`TlvList::raw`].
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     bytes: &'a Bytes,
@@ -278,7 +282,8 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// Type and length of the entry that `rest` begins with; the length is at least a header and at most what is left.
+/// Type and length of the entry at the start of `rest`. The length includes the header and does not
+/// exceed `rest`.
 fn frame(rest: &[u8]) -> Result<(u16, usize), TlvError> {
     let remaining = rest.len();
     let Some(&[a, b, c, d]) = rest.first_chunk::<HEADER>() else {
@@ -296,7 +301,7 @@ fn frame(rest: &[u8]) -> Result<(u16, usize), TlvError> {
     }
 }
 
-/// Writes a list that cannot grow past a limit, whatever the peer has sent to be echoed in it.
+/// List writer with a length limit, which holds even if the list echoes peer input.
 #[derive(Debug)]
 pub struct TlvWriter {
     bytes: BytesMut,
@@ -305,7 +310,7 @@ pub struct TlvWriter {
 }
 
 impl TlvWriter {
-    /// A writer of at most `limit` bytes, or [`MAX_LIST`] if that is less.
+    /// A writer with a limit of `limit` bytes, and not more than [`MAX_LIST`].
     pub fn new(limit: usize) -> Self {
         Self {
             bytes: BytesMut::new(),
@@ -314,11 +319,12 @@ impl TlvWriter {
         }
     }
 
-    /// As [`TlvWriter::new`], to go on behind a first entry of type `kind`, which is there but for its header: its value stands in
-    /// `entry` behind [`HEADER`] bytes. So a long value is put where it stays.
+    /// Like [`TlvWriter::new`], but continues after a first entry of type `kind`. The value of that
+    /// entry is already in `entry` after [`HEADER`] bytes of space for its header, so that a long
+    /// value need not be copied.
     ///
     /// # Errors
-    /// [`Full`] where it does not fit, or there is no place for its header.
+    /// [`Full`] if the entry does not fit, or has no space for its header.
     pub fn begun_by(kind: u16, mut entry: BytesMut, limit: usize) -> Result<Self, Full> {
         let limit = limit.min(MAX_LIST);
         let length = entry.len();
@@ -334,7 +340,7 @@ impl TlvWriter {
         })
     }
 
-    /// Bytes that may still be written, padding included.
+    /// Space left, bytes, padding included.
     pub fn room(&self) -> usize {
         self.limit - self.bytes.len()
     }
@@ -342,7 +348,7 @@ impl TlvWriter {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`Full`] where it does not fit; nothing is written then.
+    /// [`Full`] if it does not fit; nothing is written then.
     pub fn push(&mut self, item: &impl TlvItem) -> Result<(), Full> {
         if item.encoded_len() > self.room() {
             return Err(Full);
@@ -352,10 +358,10 @@ impl TlvWriter {
         Ok(())
     }
 
-    /// Adds an entry of type `kind` with that value.
+    /// Adds an entry of type `kind` with the given value.
     ///
     /// # Errors
-    /// [`Full`] where it does not fit; nothing is written then.
+    /// [`Full`] if it does not fit; nothing is written then.
     pub fn push_value(&mut self, kind: u16, value: &[u8]) -> Result<(), Full> {
         let length = HEADER + value.len();
         if padded(length) > self.room() {
@@ -368,8 +374,8 @@ impl TlvWriter {
         Ok(())
     }
 
-    /// The list. The last entry's padding is not part of it: the chunk that holds it pads it and does not count it
-    /// (RFC 9260 §3.2).
+    /// Completes the list. The padding of the last entry is not part of it, because the enclosing
+    /// chunk adds that padding and does not count it (RFC 9260 §3.2).
     pub fn finish<T: TlvItem>(mut self) -> TlvList<T> {
         if let Ok((_, length)) = frame(&self.bytes[self.last..]) {
             self.bytes.truncate(self.last + length);
@@ -383,7 +389,7 @@ impl TlvWriter {
 pub struct U16List(Bytes);
 
 impl U16List {
-    /// The list of `numbers`.
+    /// A list of `numbers`.
     pub fn of(numbers: &[u16]) -> Self {
         Self(
             numbers
@@ -393,7 +399,7 @@ impl U16List {
         )
     }
 
-    /// The list that `bytes` holds; `None` where their count is odd.
+    /// The list in `bytes`; `None` if their number is odd.
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {
         bytes.len().is_multiple_of(2).then_some(Self(bytes))
     }
@@ -405,17 +411,17 @@ impl U16List {
             .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.len() / 2
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The numbers' bytes in network order.
+    /// The numbers in network byte order.
     pub fn as_bytes(&self) -> &Bytes {
         &self.0
     }
@@ -432,7 +438,8 @@ mod tests {
     use super::*;
     use crate::parameter::{Parameter, Parameters, kind};
 
-    /// A list that was begun by an entry in its place is the one that the same entries are pushed to, with the same limit.
+    /// A list started from an entry in place equals the list to which the same entries were pushed
+    /// with the same limit.
     #[test]
     fn an_entry_in_its_place_is_one_that_was_pushed() {
         let second = Parameter::CookiePreservative(7);

@@ -1,18 +1,20 @@
-//! What to do with a chunk or parameter of unknown type.
+//! Handling of chunks and parameters of unknown type.
 
-/// What the two high bits of an unrecognised type ask for (RFC 9260 §3.2 for chunks, §3.2.1 for parameters).
+/// Action requested by the two high bits of an unrecognized type (RFC 9260 §3.2 for chunks, §3.2.1
+/// for parameters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownAction {
-    /// Process nothing further: no later chunk of this packet, or no later parameter of this chunk. Otherwise skip this
-    /// one and go on.
+    /// Stop processing: later chunks of this packet, or later parameters of this chunk, must be
+    /// ignored. Otherwise only this one is skipped.
     pub stop: bool,
-    /// Report it to the peer: a chunk in an ERROR with the cause Unrecognized Chunk Type; a parameter of an INIT in an
-    /// Unrecognized Parameter of the INIT ACK, elsewhere in an ERROR with the cause Unrecognized Parameters.
+    /// Report it to the peer: a chunk in an ERROR with the cause Unrecognized Chunk Type; a
+    /// parameter of an INIT in an Unrecognized Parameter of the INIT ACK, and any other parameter
+    /// in an ERROR with the cause Unrecognized Parameters.
     pub report: bool,
 }
 
 impl UnknownAction {
-    /// For a chunk of type `kind`.
+    /// Action for a chunk of type `kind`.
     #[inline]
     pub const fn of_chunk(kind: u8) -> Self {
         Self {
@@ -21,7 +23,7 @@ impl UnknownAction {
         }
     }
 
-    /// For a parameter of type `kind`.
+    /// Action for a parameter of type `kind`.
     #[inline]
     pub const fn of_parameter(kind: u16) -> Self {
         Self::of_chunk((kind >> 8) as u8)

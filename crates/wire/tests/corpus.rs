@@ -1,4 +1,4 @@
-//! The corpus of the fuzz targets holds what must hold of any bytes.
+//! The corpus of the fuzz targets must satisfy the properties that hold for any input.
 
 mod oracle;
 
@@ -30,7 +30,8 @@ fn segments() {
     each("segment", oracle::check_segment);
 }
 
-/// The readable seeds of packets are read whole, so that the corpus is not a heap of refusals.
+/// The valid packet seeds must decode completely, because a corpus of rejected packets would not
+/// reach the inner decoders.
 #[test]
 fn sound_seeds_are_sound() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/packet");

@@ -1,4 +1,5 @@
-//! Properties: what is written is read, and whatever is read is written back with the same meaning.
+//! Property tests: encoded values decode to the same value, and decoded input is encoded with the
+//! same meaning.
 
 mod oracle;
 
@@ -288,7 +289,7 @@ fn any_offered() -> impl Strategy<Value = Offered> {
     ]
 }
 
-/// A raw chunk comes from a packet only.
+/// A raw chunk can only be obtained from a packet.
 fn unknown(kind: u8, flags: u8, value: &[u8]) -> Chunk {
     let mut bytes = vec![
         0,
@@ -344,7 +345,7 @@ proptest! {
         prop_assert!(parameters.iter().all(|parameter| matches!(parameter, Ok(Parameter::Unknown(_)))));
     }
 
-    /// Bytes that look like chunks of extensions nearly always.
+    /// Inputs that are nearly valid extension chunks.
     #[test]
     fn mangled_extensions(
         chunks in vec(any_extension(), 1..4),
@@ -380,7 +381,7 @@ proptest! {
         check_packet(&bytes.into());
     }
 
-    /// Bytes that look like a packet nearly always, so that the inner readers see them.
+    /// Inputs that are nearly valid packets, so that the inner decoders are reached.
     #[test]
     fn mangled_packets(
         chunks in vec(any_chunk(), 1..5),

@@ -1,8 +1,9 @@
-//! CRC32c (RFC 9260 Appendix A) of a packet, in one pass over it.
+//! CRC32c (RFC 9260 Appendix A) of a packet in one pass.
 //!
-//! Where the processor multiplies polynomials 512 bits at a time, and where it is not of x86-64, the crate `crc-fast` computes it. On
-//! other processors of x86-64 the loop below does, at half of that crate's instructions for a packet: three streams of the instruction
-//! for eight bytes at once, since each waits for its own last result.
+//! The crate `crc-fast` computes it on processors with 512-bit carry-less multiplication
+//! (VPCLMULQDQ) and on all that are not x86-64. Other x86-64 processors use the loop below, which
+//! needs half the instructions of that crate for a packet. It runs three independent streams of the
+//! CRC instruction on eight bytes each, because each stream must wait for its own previous result.
 
 use crc_fast::{CrcAlgorithm, Digest};
 #[cfg(target_arch = "x86_64")]
@@ -22,7 +23,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     }
 }
 
-/// CRC32c of `bytes`, of which the four at `field` count as zero.
+/// CRC32c of `bytes`, with the four bytes at `field` taken as zero.
 #[cfg(target_arch = "x86_64")]
 #[multiversion(targets(
     "x86_64+sse4.2+pclmulqdq+avx512f+avx512vl+vpclmulqdq",
@@ -42,7 +43,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// CRC32c of `bytes`, of which the four at `field` count as zero.
+/// CRC32c of `bytes`, with the four bytes at `field` taken as zero.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn crc32c_without(bytes: &[u8], field: usize) -> u32 {
     in_parts(bytes, field)
@@ -58,7 +59,8 @@ fn in_parts(bytes: &[u8], field: usize) -> u32 {
     digest.finalize() as u32
 }
 
-/// Remainders are written with the coefficient of x^0 in the highest bit, as the instructions take them.
+/// CRC32c with the instructions of SSE4.2 and PCLMULQDQ. Remainders have the coefficient of x^0 in
+/// the highest bit, as these instructions expect.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
@@ -68,22 +70,23 @@ mod x86 {
 
     /// The polynomial without its highest term.
     const POLYNOMIAL: u32 = 0x82F6_3B78;
-    /// Words of eight bytes that a stream takes before the three are joined, at most.
+    /// Maximum number of eight-byte words per stream before the three streams are combined.
     const LONGEST: usize = 64;
-    /// And at least: below, joining costs more than waiting.
+    /// Minimum number of words per stream. Below it, combining costs more than waiting.
     const SHORTEST: usize = 4;
     const TIMES_WORDS: [u32; 2 * LONGEST + 1] = powers(64);
     const TIMES_BYTES: [u32; 256] = powers(8);
     const TIMES_PAGES: [u32; 257] = powers(8 * 256);
 
-    /// At `n` that by which [`multiply`] moves a remainder `n` times `bits` bits on: x^(n * bits - 33).
+    /// Entry `n` is the factor by which [`multiply`] shifts a remainder by `n` times `bits` bits:
+    /// x^(n * bits - 33).
     const fn powers<const N: usize>(bits: usize) -> [u32; N] {
         let mut powers = [0; N];
-        // x^-33: one place before x^-32 = x^0 / x^32, found backwards.
+        // x^-33, one step before x^-32 = x^0 / x^32; found by stepping backwards.
         let mut power: u32 = 1 << 31;
         let mut place = 0;
         while place < 33 {
-            // By x^-1: a term x^0 comes of the polynomial's highest.
+            // Multiplication by x^-1: a term x^0 stems from the highest term of the polynomial.
             power = if power >> 31 == 1 {
                 (power ^ POLYNOMIAL) << 1 | 1
             } else {
@@ -112,7 +115,8 @@ mod x86 {
         _mm_clmulepi64_si128::<0>(remainder, power)
     }
 
-    /// The remainder of a product of two: of 64 bits, whose instruction multiplies by x^33 on the way.
+    /// Remainder of a 64-bit product of two remainders. The CRC instruction multiplies by x^33 on
+    /// the way.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     fn reduced(product: __m128i) -> u64 {
@@ -125,7 +129,7 @@ mod x86 {
         !after(u64::from(u32::MAX), bytes)
     }
 
-    /// Where the field begins after eight bytes, as that of a packet does, zeros go in its place on the way.
+    /// A field at offset eight, as in an SCTP packet, is replaced by zeros during the pass.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     pub(super) fn crc32c_without(bytes: &[u8], field: usize) -> u32 {
@@ -139,7 +143,7 @@ mod x86 {
         crc32c(bytes) ^ share(bytes, field)
     }
 
-    /// The remainder after `bytes`, where it was `crc` before them.
+    /// Remainder after `bytes`, given the remainder `crc` before them.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     fn after(mut crc: u64, bytes: &[u8]) -> u32 {
@@ -186,7 +190,8 @@ mod x86 {
         ]
     }
 
-    /// What the four bytes at `field` have added to the CRC32c of `bytes`, which is linear; 0 where there are no four.
+    /// Contribution of the four bytes at `field` to the CRC32c of `bytes`, which is linear; 0 if
+    /// `bytes` has no four bytes there.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     pub(super) fn share(bytes: &[u8], field: usize) -> u32 {
@@ -210,7 +215,8 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// CRC32c of `bytes` and without the four at `field`, by the loop; whether this processor takes it or not.
+    /// CRC32c of `bytes`, with and without the four bytes at `field`, computed by the loop even if
+    /// this processor would use `crc-fast`.
     #[cfg(target_arch = "x86_64")]
     #[multiversion(targets("x86_64+sse4.2+pclmulqdq"))]
     fn by_the_loop(bytes: &[u8], field: usize) -> [u32; 2] {
@@ -233,7 +239,7 @@ mod tests {
         let bytes: Vec<u8> = (0..70_001).map(byte).collect();
         let long = [65_535, 65_536, 65_543, 65_544, 65_545, 70_000];
         for length in (0..4_000).chain(long) {
-            // Its beginning lies on a multiple of eight and beside one.
+            // Test both an aligned start (a multiple of eight) and an unaligned one.
             for from in [0, 1] {
                 let bytes = &bytes[from..from + length];
                 let mut zeroed = bytes.to_vec();

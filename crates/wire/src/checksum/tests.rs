@@ -12,7 +12,7 @@ fn bitwise_crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The vectors of RFC 3720 §B.4 and the customary check value.
+/// Test vectors of RFC 3720 §B.4 and the usual check value.
 #[test]
 fn crc32c_known_vectors() {
     let ascending: Vec<u8> = (0..32).collect();
@@ -66,7 +66,7 @@ fn shorter_than_a_header_is_never_right() {
     }
 }
 
-/// Sums word by word, as RFC 1071 §4.1 defines it.
+/// Reference sum, word by word, as defined in RFC 1071 §4.1.
 fn slow_internet(words: impl Iterator<Item = u16>) -> u16 {
     !words.fold(0u16, |sum, word| {
         let (sum, carry) = sum.overflowing_add(word);

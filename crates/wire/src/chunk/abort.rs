@@ -25,9 +25,10 @@ pub(super) const TAG_REFLECTED: u8 = 0x01;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abort {
-    /// The packet's verification tag is the receiver's own, reflected, because the sender knows no other (T bit).
+    /// The verification tag is the one of the receiver, reflected, because the sender does not know
+    /// the tag of its peer (T bit).
     pub tag_reflected: bool,
-    /// The causes, read when walked; there may be none.
+    /// Error causes, decoded during iteration; may be empty.
     pub causes: Causes,
 }
 
@@ -52,7 +53,7 @@ impl Encode for Abort {
     }
 }
 
-/// Writes a chunk that holds causes and nothing else: ABORT and ERROR.
+/// Writes a chunk that consists of causes only: ABORT or ERROR.
 pub(super) fn put_causes(kind: u8, flags: u8, causes: &Causes, out: &mut BytesMut) {
     let length = CHUNK_HEADER + causes.as_bytes().len();
     out.extend_from_slice(&chunk_header(kind, flags, length));

@@ -6,7 +6,7 @@ use crate::chunk::kind;
 use crate::encode::{Encode, chunk_header, padded, put_padding};
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
-/// Gives the State Cookie back to its maker.
+/// Returns the State Cookie to the endpoint that created it.
 ///
 /// RFC 9260 §3.3.11:
 ///
@@ -21,7 +21,7 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieEcho {
-    /// The value of the State Cookie parameter as it came.
+    /// Value of the State Cookie parameter as received.
     pub cookie: Bytes,
 }
 

@@ -8,7 +8,7 @@ use crate::encode::Encode;
 use crate::packet::RawChunk;
 use crate::serial::Tsn;
 
-/// Tells the receiver of data that the sender has reduced its cwnd.
+/// Reports to the data receiver that the sender has reduced its cwnd.
 ///
 /// RFC 4960 Appendix A:
 ///
@@ -23,7 +23,7 @@ use crate::serial::Tsn;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cwr {
-    /// The TSN of the ECNE that it answers.
+    /// TSN of the ECNE that this CWR answers.
     pub lowest_tsn: Tsn,
 }
 

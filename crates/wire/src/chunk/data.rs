@@ -15,7 +15,8 @@ const IMMEDIATE: u8 = 0x08;
 /// Value bytes before the user data.
 const FIXED: usize = 12;
 
-/// A message or a fragment of one. What is received is a slice of its datagram; what is sent may be lent.
+/// A message or a fragment of one. When received, its user data is a slice of the datagram; when
+/// sent, it may be borrowed.
 ///
 /// RFC 9260 §3.3.1:
 ///
@@ -36,44 +37,45 @@ const FIXED: usize = 12;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data<B = Bytes> {
-    /// Its Transmission Sequence Number.
+    /// Transmission Sequence Number of the chunk.
     pub tsn: Tsn,
-    /// The stream the message belongs to.
+    /// Stream of the message.
     pub stream_id: u16,
-    /// The message's place in its stream; meaningless where `unordered`.
+    /// Sequence number of the message in its stream; not used if `unordered`.
     pub ssn: Ssn,
-    /// Payload Protocol Identifier, handed through to the peer's user.
+    /// Payload Protocol Identifier, passed unchanged to the user of the peer.
     pub ppid: u32,
     /// The message is delivered without regard to the order of its stream (U bit).
     pub unordered: bool,
-    /// The message's first fragment (B bit).
+    /// First fragment of the message (B bit).
     pub beginning: bool,
-    /// The message's last fragment (E bit).
+    /// Last fragment of the message (E bit).
     pub ending: bool,
-    /// The receiver shall not delay the SACK (I bit).
+    /// The receiver should not delay the SACK (I bit).
     pub immediate: bool,
-    /// The fragment. Empty is not allowed on the wire, yet decoded: see [`Data::has_no_user_data`].
+    /// The fragment. It must not be empty on the wire, but an empty one is decoded: see
+    /// [`Data::has_no_user_data`].
     pub user_data: B,
 }
 
 impl Data {
-    /// The I bit among the chunk's flags: the receiver shall not delay the SACK.
+    /// The I bit in the chunk flags: the receiver should not delay the SACK.
     pub const IMMEDIATE: u8 = IMMEDIATE;
 
     /// Length of the chunk before its user data, bytes.
     pub const HEADER: usize = 16;
 
-    /// Whether it carries nothing, which its receiver answers with an ABORT and the cause No User Data
-    /// (RFC 9260 §6.2).
+    /// Whether the chunk has no user data. The receiver must answer such a chunk with an ABORT and
+    /// the cause No User Data (RFC 9260 §6.2).
     #[inline]
     pub fn has_no_user_data(&self) -> bool {
         self.user_data.is_empty()
     }
 
-    /// Reads a chunk of type DATA, as [`Chunk::decode`](crate::chunk::Chunk::decode) does.
+    /// Decodes a chunk of type DATA, as [`Chunk::decode`](crate::chunk::Chunk::decode) does.
     ///
     /// # Errors
-    /// It is shorter than its header.
+    /// The chunk is shorter than its header.
     #[inline]
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let fixed = *fixed_part::<FIXED>(&raw)?;
@@ -83,17 +85,18 @@ impl Data {
         Ok(Self::of(flags, fixed, user_data))
     }
 
-    /// The same, of a chunk where it lies: only the user data becomes a slice of the datagram.
+    /// Like [`Data::decode`], for a chunk in its packet. Only the user data becomes a slice of the
+    /// datagram.
     ///
     /// # Errors
-    /// It is shorter than its header.
+    /// The chunk is shorter than its header.
     #[inline(always)]
     pub fn read(frame: &Frame<'_>) -> Result<Self, DecodeError> {
         let fixed = *fixed_part_of::<FIXED>(frame)?;
         Ok(Self::of(frame.flags, fixed, frame.value_from(FIXED)))
     }
 
-    /// The user data of a chunk that [`Data::view`] read, as a slice of the datagram.
+    /// User data of a chunk that [`Data::view`] decoded, as a slice of the datagram.
     #[inline(always)]
     pub fn slice(frame: &Frame<'_>) -> Bytes {
         frame.value_from(FIXED)
@@ -101,10 +104,11 @@ impl Data {
 }
 
 impl<'a> Data<&'a [u8]> {
-    /// As [`Data::read`], without a slice of the datagram, which counts a reference.
+    /// Like [`Data::read`], but borrows the user data. It avoids the reference count of a slice of
+    /// the datagram.
     ///
     /// # Errors
-    /// It is shorter than its header.
+    /// The chunk is shorter than its header.
     #[inline(always)]
     pub fn view(frame: &Frame<'a>) -> Result<Self, DecodeError> {
         let fixed = *fixed_part_of::<FIXED>(frame)?;
@@ -129,7 +133,7 @@ impl<B> Data<B> {
         }
     }
 
-    /// The same with other user data.
+    /// The same chunk with other user data.
     #[inline(always)]
     pub fn with<C>(&self, user_data: C) -> Data<C> {
         Data {

@@ -8,7 +8,8 @@ use crate::encode::Encode;
 use crate::packet::RawChunk;
 use crate::serial::Tsn;
 
-/// Tells the sender of data that a packet of it was marked on the way.
+/// Reports to the data sender that one of its packets was marked on the path (congestion
+/// experienced).
 ///
 /// RFC 4960 Appendix A:
 ///
@@ -23,7 +24,7 @@ use crate::serial::Tsn;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ecne {
-    /// The lowest TSN in that packet.
+    /// Lowest TSN in the marked packet.
     pub lowest_tsn: Tsn,
 }
 

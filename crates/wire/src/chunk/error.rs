@@ -8,7 +8,7 @@ use crate::chunk::kind;
 use crate::encode::{Encode, padded};
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
-/// Tells the peer of errors that do not end the association.
+/// Reports errors that do not end the association.
 ///
 /// RFC 9260 §3.3.10:
 ///
@@ -23,7 +23,8 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// The causes, read when walked. None at all is not allowed, yet decoded.
+    /// Error causes, decoded during iteration. The RFC requires one or more; an empty list is
+    /// decoded as well.
     pub causes: Causes,
 }
 

@@ -25,7 +25,8 @@ use crate::tlv;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Value of the Heartbeat Info parameter: the sender's own, echoed as it is.
+    /// Value of the Heartbeat Info parameter. It is opaque to the receiver, which echoes it
+    /// unchanged.
     pub info: Bytes,
 }
 
@@ -35,7 +36,7 @@ impl Heartbeat {
 
     pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let kind = raw.kind;
-        // Other parameters may come before it, though none is defined (RFC 9260 §8.3).
+        // Other parameters may precede it, although none is defined (RFC 9260 §8.3).
         let parameters = Parameters::from_bytes(raw.into_value());
         let info =
             (parameters.iter().map_while(Result::ok)).find_map(|parameter| match parameter {
@@ -46,7 +47,7 @@ impl Heartbeat {
             .ok_or(DecodeError::NoHeartbeatInfo { kind })
     }
 
-    /// Writes it as a chunk of type `kind`: HEARTBEAT and HEARTBEAT ACK have one form.
+    /// Writes it as a chunk of type `kind`. HEARTBEAT and HEARTBEAT ACK have the same format.
     pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
         let length = Self::HEADER + self.info.len();
         out.extend_from_slice(&chunk_header(kind, 0, length));

@@ -23,7 +23,7 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatAck {
-    /// The info of the HEARTBEAT as it came.
+    /// Heartbeat Info of the HEARTBEAT, unchanged.
     pub info: Bytes,
 }
 
@@ -49,11 +49,11 @@ impl Encode for HeartbeatAck {
     }
 }
 
-/// A HEARTBEAT ACK with all parameters of the HEARTBEAT that it answers, copied unchanged (RFC 9260
-/// §8.3).
+/// A HEARTBEAT ACK with all parameters of the HEARTBEAT that it acknowledges, copied unchanged (RFC
+/// 9260 §8.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatCopy {
-    /// The value of the HEARTBEAT as it came.
+    /// Value of the HEARTBEAT as received.
     pub parameters: Bytes,
 }
 

@@ -13,7 +13,7 @@ const FIXED: usize = 16;
 /// Bytes of the chunk before the parameters.
 pub(super) const BEFORE_PARAMETERS: usize = crate::packet::CHUNK_HEADER + FIXED;
 
-/// Asks for an association.
+/// Requests an association.
 ///
 /// RFC 9260 §3.3.2:
 ///
@@ -36,17 +36,17 @@ pub(super) const BEFORE_PARAMETERS: usize = crate::packet::CHUNK_HEADER + FIXED;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Init {
-    /// The verification tag that the peer shall put in its packets; 0 is not allowed, yet decoded.
+    /// Verification tag that the peer must put in its packets. It must not be 0, but 0 is decoded.
     pub initiate_tag: u32,
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
-    /// Streams the sender wishes to create; 0 is not allowed, yet decoded.
+    /// Number of streams that the sender wants to create. It must not be 0, but 0 is decoded.
     pub outbound_streams: u16,
-    /// The most streams the sender allows the peer to create; 0 is not allowed, yet decoded.
+    /// Maximum number of streams that the peer may create. It must not be 0, but 0 is decoded.
     pub inbound_streams: u16,
-    /// The first TSN the sender will use.
+    /// First TSN that the sender will use.
     pub initial_tsn: Tsn,
-    /// The parameters, read when walked.
+    /// Parameters, decoded during iteration.
     pub parameters: Parameters,
 }
 
@@ -87,7 +87,8 @@ impl Init {
         BEFORE_PARAMETERS + self.parameters.as_bytes().len()
     }
 
-    /// What stands before the parameters, in a chunk of type `kind` with so many bytes: INIT and INIT ACK have one form.
+    /// Chunk header and fixed part, for a chunk of type `kind` and `length` bytes. INIT and INIT
+    /// ACK have the same format.
     #[inline(always)]
     pub(super) fn before_parameters(&self, kind: u8, length: usize) -> [u8; BEFORE_PARAMETERS] {
         let mut bytes = [0; BEFORE_PARAMETERS];

@@ -6,7 +6,7 @@ use crate::chunk::{DecodeError, Init, kind};
 use crate::encode::{Encode, Full};
 use crate::packet::RawChunk;
 
-/// Answers an INIT; the form is the same. Its parameters hold the State Cookie.
+/// Answers an INIT and has the same format. Its parameters include the State Cookie.
 ///
 /// RFC 9260 §3.3.3:
 ///
@@ -35,10 +35,11 @@ impl InitAck {
         Init::decode(raw).map(Self)
     }
 
-    /// Writes all but the parameters over the first bytes of `chunk`, behind which they stand already: those of `self` are not looked at.
+    /// Writes the header and the fixed part over the first bytes of `chunk`, which already holds
+    /// the parameters after them. The parameters of `self` are not used.
     ///
     /// # Errors
-    /// [`Full`] where there is no place for it, or the chunk is longer than one may be.
+    /// [`Full`] if `chunk` is too short for them, or longer than a chunk may be.
     pub fn put_before_parameters(&self, chunk: &mut [u8]) -> Result<(), Full> {
         let length = chunk.len();
         match chunk.first_chunk_mut() {

@@ -6,7 +6,8 @@ use crate::chunk::kind;
 use crate::encode::{Encode, chunk_header, padded};
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
-/// Makes a packet longer and means nothing. A receiver that does not know the type skips it in silence.
+/// Makes a packet longer and has no other effect. A receiver that does not know the type must skip
+/// it without a report.
 ///
 /// RFC 4820 §3:
 ///
@@ -21,12 +22,13 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pad {
-    /// Bytes of padding data: all zero when sent, ignored when received.
+    /// Length of the padding data, bytes. The data is zero when sent and ignored when received.
     pub length: u16,
 }
 
 impl Pad {
-    /// A PAD chunk of so many bytes, header included: a multiple of 4, from 4 to 65,532.
+    /// A PAD chunk of `size` bytes, header included. `size` must be a multiple of 4, from 4 to
+    /// 65,532.
     pub const fn of_size(size: usize) -> Self {
         Self {
             length: (size - CHUNK_HEADER) as u16,

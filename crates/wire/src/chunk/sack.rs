@@ -9,19 +9,19 @@ use crate::serial::Tsn;
 
 /// Value bytes before the blocks.
 const FIXED: usize = 12;
-/// Bytes of a Gap Ack Block and of a duplicate TSN alike.
+/// Size of a Gap Ack Block and of a duplicate TSN, bytes.
 const ENTRY: usize = 4;
 
-/// A run of TSNs received past the cumulative point, as offsets from it; both ends belong to it.
+/// A contiguous run of TSNs received after the cumulative TSN, as offsets from it, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapAckBlock {
-    /// Offset of the first TSN; a block that makes sense begins at 2 or later.
+    /// Offset of the first TSN. In a valid block it is 2 or greater.
     pub start: u16,
-    /// Offset of the last TSN, not before `start`.
+    /// Offset of the last TSN. It should not be less than `start`.
     pub end: u16,
 }
 
-/// What has arrived. Gap Ack Blocks and duplicates are read in place, and may be lent.
+/// Reports the received TSNs. Gap Ack Blocks and duplicates are read in place and may be borrowed.
 ///
 /// RFC 9260 §3.3.4:
 ///
@@ -52,20 +52,20 @@ pub struct GapAckBlock {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sack<B = Bytes> {
-    /// The last TSN received before the first hole.
+    /// Last TSN received before the first gap.
     pub cumulative_tsn_ack: Tsn,
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
     gap_block_count: u16,
-    /// Gap Ack Blocks, then duplicates, exactly as many as were counted.
+    /// Gap Ack Blocks followed by duplicate TSNs, exactly as many as the header announces.
     entries: B,
 }
 
 impl Sack {
-    /// Length of a SACK that reports neither gaps nor duplicates, bytes.
+    /// Length of a SACK without Gap Ack Blocks and duplicate TSNs, bytes.
     pub const HEADER: usize = 16;
 
-    /// How many Gap Ack Blocks fit in `room` bytes beside `duplicates` duplicate TSNs.
+    /// Number of Gap Ack Blocks that fit in `room` bytes together with `duplicates` duplicate TSNs.
     pub const fn gap_blocks_within(room: usize, duplicates: usize) -> usize {
         (room.saturating_sub(Self::HEADER) / ENTRY).saturating_sub(duplicates)
     }
@@ -80,7 +80,7 @@ impl Sack {
     }
 }
 
-/// What comes before the entries, and the bytes of these.
+/// Fields before the entries, and the size of the entries.
 struct Fields {
     cumulative_tsn_ack: Tsn,
     a_rwnd: u32,
@@ -89,7 +89,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Of a chunk of so many bytes.
+    /// Decodes the fixed part of a chunk of `length` bytes.
     #[inline]
     fn read(fixed: &[u8; FIXED], length: usize) -> Result<Self, DecodeError> {
         let &[c0, c1, c2, c3, w0, w1, w2, w3, g0, g1, d0, d1] = fixed;
@@ -122,10 +122,10 @@ impl Fields {
 }
 
 impl<'a> Sack<&'a [u8]> {
-    /// Reads a chunk of type SACK where it lies.
+    /// Decodes a chunk of type SACK in its packet.
     ///
     /// # Errors
-    /// It is shorter than its header, or than what it counts.
+    /// The chunk is shorter than its header, or than the entries that it announces.
     #[inline]
     pub fn read(frame: &Frame<'a>) -> Result<Self, DecodeError> {
         let fields = Fields::read(fixed_part_of::<FIXED>(frame)?, frame.length())?;
@@ -135,7 +135,7 @@ impl<'a> Sack<&'a [u8]> {
 }
 
 impl<B: AsRef<[u8]>> Sack<B> {
-    /// The Gap Ack Blocks in the order of the packet, whether they make sense or not.
+    /// The Gap Ack Blocks in the order of the packet, valid or not.
     #[inline]
     pub fn gap_blocks(&self) -> impl ExactSizeIterator<Item = GapAckBlock> + Clone + '_ {
         self.entries.as_ref()[..usize::from(self.gap_block_count) * ENTRY]
@@ -146,13 +146,13 @@ impl<B: AsRef<[u8]>> Sack<B> {
             })
     }
 
-    /// Whether there are Gap Ack Blocks, whether they make sense or not.
+    /// Whether there are Gap Ack Blocks, valid or not.
     #[inline]
     pub fn has_gaps(&self) -> bool {
         self.gap_block_count > 0
     }
 
-    /// The TSNs received more than once since the last SACK, as often as they came again.
+    /// TSNs received more than once since the last SACK, one entry for each repetition.
     #[inline]
     pub fn duplicates(&self) -> impl ExactSizeIterator<Item = Tsn> + Clone + '_ {
         self.entries.as_ref()[usize::from(self.gap_block_count) * ENTRY..]
@@ -185,13 +185,13 @@ impl Encode for Sack {
     }
 }
 
-/// A SACK to be sent, written straight from where the receiver keeps its gaps.
+/// A SACK to be sent, encoded directly from the gap list of the receiver.
 ///
-/// The caller sees to it that gaps and duplicates fit ([`Sack::gap_blocks_within`]); those that would not fit a chunk at
-/// all are left out.
+/// The caller must ensure that gaps and duplicates fit the packet ([`Sack::gap_blocks_within`]).
+/// Entries beyond the capacity of a chunk are omitted.
 #[derive(Clone, Debug)]
 pub struct OutgoingSack<'a, G> {
-    /// The last TSN received before the first hole.
+    /// Last TSN received before the first gap.
     pub cumulative_tsn_ack: Tsn,
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
@@ -202,14 +202,14 @@ pub struct OutgoingSack<'a, G> {
 }
 
 impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> OutgoingSack<'_, G> {
-    /// Gap Ack Blocks and duplicates that a chunk can hold.
+    /// Number of Gap Ack Blocks and duplicate TSNs that fit a chunk.
     fn counts(&self) -> (usize, usize) {
         const MOST: usize = (u16::MAX as usize - Sack::HEADER) / ENTRY;
         let gap_blocks = self.gap_blocks.len().min(MOST);
         (gap_blocks, self.duplicates.len().min(MOST - gap_blocks))
     }
 
-    /// The same, as it is received.
+    /// The equivalent received SACK.
     pub fn to_sack(&self) -> Sack {
         let mut bytes = BytesMut::with_capacity(self.encoded_len());
         self.encode(&mut bytes);
@@ -239,7 +239,7 @@ impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> Encode for OutgoingSack<'
         ));
         let from = out.len();
         out.resize(from + gap_blocks * ENTRY, 0);
-        // A loop that the compiler makes of wide instructions, where the blocks come from a slice.
+        // The compiler vectorizes this loop if the blocks come from a slice.
         let entries = out[from..].chunks_exact_mut(ENTRY);
         for (entry, GapAckBlock { start, end }) in entries.zip(self.gap_blocks.clone()) {
             let both = u32::from(start) << 16 | u32::from(end);
@@ -251,7 +251,7 @@ impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> Encode for OutgoingSack<'
     }
 }
 
-/// All that comes before the entries.
+/// Chunk header and fixed part.
 #[inline]
 fn header(
     cumulative_tsn_ack: Tsn,

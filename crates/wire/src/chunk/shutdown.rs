@@ -7,7 +7,7 @@ use crate::encode::{Encode, chunk_header};
 use crate::packet::RawChunk;
 use crate::serial::Tsn;
 
-/// Begins a graceful end.
+/// Starts a graceful shutdown.
 ///
 /// RFC 9260 §3.3.8:
 ///
@@ -22,7 +22,7 @@ use crate::serial::Tsn;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shutdown {
-    /// The last TSN received before the first hole.
+    /// Last TSN received before the first gap.
     pub cumulative_tsn_ack: Tsn,
 }
 
@@ -42,7 +42,7 @@ impl Encode for Shutdown {
     }
 }
 
-/// Length of a chunk that holds a TSN and nothing else: SHUTDOWN, ECNE, CWR.
+/// Length of a chunk that consists of one TSN (SHUTDOWN, ECNE, CWR), bytes.
 pub(super) const TSN_ONLY: usize = 8;
 
 pub(super) fn tsn_only(raw: &RawChunk) -> Result<Tsn, DecodeError> {

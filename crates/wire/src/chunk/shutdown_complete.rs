@@ -7,7 +7,7 @@ use crate::chunk::kind;
 use crate::encode::{Encode, chunk_header};
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
-/// Ends a graceful end.
+/// Completes a graceful shutdown.
 ///
 /// RFC 9260 §3.3.13:
 ///
@@ -20,7 +20,8 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownComplete {
-    /// The packet's verification tag is the receiver's own, reflected, because the sender knows no other (T bit).
+    /// The verification tag is the one of the receiver, reflected, because the sender does not know
+    /// the tag of its peer (T bit).
     pub tag_reflected: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Every chunk, parameter and cause, byte for byte.
+//! Byte-exact tests of every chunk, parameter and cause.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::parameter::{Parameter, Parameters};
 use crate::serial::{Ssn, Tsn};
 use crate::tlv::{Tlv, U16List};
 
-/// `chunk` is written as `bytes`, and `bytes` are read as `chunk`.
+/// Asserts that `chunk` encodes to `bytes` and `bytes` decode to `chunk`.
 fn is(chunk: Chunk, bytes: &[u8]) {
     let header = CommonHeader {
         source_port: 1,
@@ -95,13 +95,14 @@ fn init_and_init_ack() {
         0x80, 8, 0, 6, 0xC0, 0x82, 0, 0,
         0, 12, 0, 10, 0, 5, 0, 6, 0, 11, 0, 0,
     ];
-    // The chunk's length counts the padding of each parameter but the last (RFC 9260 §3.2).
+    // The length of a chunk includes the padding of each parameter except the last (RFC 9260 §3.2).
     is(Chunk::Init(init.clone()), &expected);
     expected[0] = 2;
     is(Chunk::InitAck(InitAck(init)), &expected);
 }
 
-/// With another value the type is somebody else's, and asks to be skipped in silence.
+/// With another value, the parameter belongs to another use of the type, which must be skipped
+/// without a report.
 #[test]
 fn rsctp_is_told_by_its_value() {
     let list = Parameters::of(&[Parameter::Rsctp]);
@@ -169,7 +170,7 @@ fn sack() {
     is(Chunk::Sack(sack), &expected);
 }
 
-/// The example of RFC 9260 §3.3.4: TSNs up to 12, then 14 and 15, then 17.
+/// Example of RFC 9260 §3.3.4: TSNs up to 12, then 14 and 15, then 17.
 #[test]
 fn sack_of_the_rfc() {
     let gaps = [
@@ -204,7 +205,7 @@ fn sack_as_long_as_the_room() {
     assert_eq!(Sack::gap_blocks_within(1_460, 0), 361);
     assert_eq!(Sack::gap_blocks_within(1_460, 1), 360);
     assert_eq!(Sack::gap_blocks_within(1_460, 400), 0);
-    // More than a chunk can hold: duplicates give way to gaps, nothing overflows.
+    // More entries than fit a chunk: gaps take precedence over duplicates, and nothing overflows.
     let duplicates = vec![Tsn(1); 20_000];
     let outgoing = OutgoingSack {
         cumulative_tsn_ack: Tsn(0),

@@ -15,7 +15,7 @@ use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList};
 /// Value bytes before the address parameter.
 const FIXED: usize = 4;
 
-/// Changes the addresses of its sender.
+/// Changes the addresses of the sender.
 ///
 /// RFC 5061 §4.1.1:
 ///
@@ -40,17 +40,18 @@ const FIXED: usize = 4;
 pub struct Asconf {
     /// Serial number of the request.
     pub serial: u32,
-    /// An address of the sender that the receiver can find the association by (the address parameter).
+    /// An address of the sender by which the receiver can look up the association (the address
+    /// parameter).
     pub address: IpAddr,
-    /// What is asked, in order; read when walked.
+    /// Requested changes in order, decoded during iteration.
     pub parameters: TlvList<AsconfParameter>,
 }
 
 impl Asconf {
-    /// Reads a chunk of type ASCONF.
+    /// Decodes a chunk of type ASCONF.
     ///
     /// # Errors
-    /// It is shorter than its serial number, or an address parameter does not follow that.
+    /// The chunk is shorter than its serial number, or no address parameter follows.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let serial = u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?);
         let mut rest = raw.into_value().slice(FIXED..);
@@ -83,7 +84,7 @@ impl Encode for Asconf {
     }
 }
 
-/// The address that `bytes` begin with as a parameter, and that parameter's length.
+/// The address parameter at the start of `bytes`, and its length.
 fn leading_address(bytes: &Bytes) -> Option<(IpAddr, usize)> {
     let address = match Parameters::from_bytes(bytes.clone()).iter().next()? {
         Ok(Parameter::Ipv4Address(address)) => IpAddr::from(address),
@@ -93,14 +94,16 @@ fn leading_address(bytes: &Bytes) -> Option<(IpAddr, usize)> {
     Some((address, Parameter::address(address).encoded_len()))
 }
 
-/// What a parameter of an ASCONF asks.
+/// Type of request in an ASCONF parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsconfRequest {
-    /// Adds the address (RFC 5061 §4.2.1); the unspecified one means the packet's source (§4.2.1).
+    /// Add the address (RFC 5061 §4.2.1). The unspecified address stands for the source of the
+    /// packet (§4.2.1).
     Add,
-    /// Takes the address away (RFC 5061 §4.2.2); the unspecified one means all but the packet's source (§4.2.2).
+    /// Delete the address (RFC 5061 §4.2.2). The unspecified address stands for all addresses
+    /// except the source of the packet (§4.2.2).
     Delete,
-    /// Asks the receiver to send to the address first (RFC 5061 §4.2.4).
+    /// The receiver should use the address as its primary destination (RFC 5061 §4.2.4).
     SetPrimary,
 }
 
@@ -125,19 +128,19 @@ impl AsconfRequest {
 pub enum AsconfParameter {
     /// A request about an address.
     Request {
-        /// What is asked.
+        /// Type of the request.
         request: AsconfRequest,
-        /// The sender's number of this parameter, which the answer to it repeats.
+        /// Identifier chosen by the sender; the response repeats it.
         correlation_id: u32,
         /// The address.
         address: IpAddr,
     },
-    /// A type that is not known here.
+    /// A parameter whose type is not known.
     Unknown(Tlv),
 }
 
 impl AsconfParameter {
-    /// The parameter's type.
+    /// Parameter type.
     pub fn kind(&self) -> u16 {
         match self {
             Self::Request { request, .. } => request.kind(),
@@ -146,7 +149,7 @@ impl AsconfParameter {
     }
 }
 
-/// The correlation id and the address that the value of `tlv` is, and nothing behind them.
+/// Correlation id and address of `tlv`, whose value must not contain anything else.
 pub(super) fn correlated_address(tlv: &Tlv) -> Result<(u32, IpAddr), TlvError> {
     let (kind, length) = (tlv.kind, tlv.whole().len());
     let mut rest = tlv.clone().into_value();
@@ -160,12 +163,12 @@ pub(super) fn correlated_address(tlv: &Tlv) -> Result<(u32, IpAddr), TlvError> {
     }
 }
 
-/// Bytes of a parameter about an address, padding included: it needs none.
+/// Length of a parameter that holds an address, bytes. It needs no padding.
 pub(super) fn correlated_len(address: IpAddr) -> usize {
     padded(HEADER + 4 + Parameter::address(address).encoded_len())
 }
 
-/// Writes a parameter about an address.
+/// Writes a parameter that holds an address.
 pub(super) fn put_correlated(kind: u16, correlation_id: u32, address: IpAddr, out: &mut BytesMut) {
     let length = correlated_len(address);
     out.extend_from_slice(&tlv_header(kind, length));

@@ -35,17 +35,17 @@ const FIXED: usize = 4;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsconfAck {
-    /// Serial number of the request that it answers.
+    /// Serial number of the acknowledged ASCONF.
     pub serial: u32,
-    /// What was done, read when walked. A request without an answer succeeded (RFC 5061 §4.2.5).
+    /// Results, decoded during iteration. A request without a response succeeded (RFC 5061 §4.2.5).
     pub parameters: TlvList<AsconfResponse>,
 }
 
 impl AsconfAck {
-    /// Reads a chunk of type ASCONF-ACK.
+    /// Decodes a chunk of type ASCONF-ACK.
     ///
     /// # Errors
-    /// It is shorter than its serial number.
+    /// The chunk is shorter than its serial number.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let serial = u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?);
         let parameters = TlvList::from_bytes(raw.into_value().slice(FIXED..));
@@ -74,22 +74,23 @@ impl Encode for AsconfAck {
 pub enum AsconfResponse {
     /// The request was carried out (RFC 5061 §4.2.5).
     Success {
-        /// The request's number.
+        /// Correlation id of the request.
         correlation_id: u32,
     },
-    /// It was not (RFC 5061 §4.2.3).
+    /// The request failed (RFC 5061 §4.2.3).
     Error {
-        /// The request's number.
+        /// Correlation id of the request.
         correlation_id: u32,
-        /// Why, read when walked. Causes of RFC 5061 are [`ExtensionCause`](super::ExtensionCause).
+        /// Reasons, decoded during iteration. The causes of RFC 5061 are
+        /// [`ExtensionCause`](super::ExtensionCause).
         causes: Causes,
     },
-    /// A type that is not known here.
+    /// A parameter whose type is not known.
     Unknown(Tlv),
 }
 
 impl AsconfResponse {
-    /// The parameter's type.
+    /// Parameter type.
     pub fn kind(&self) -> u16 {
         match self {
             Self::Success { .. } => kind::SUCCESS_INDICATION,

@@ -12,13 +12,13 @@ const FIXED: usize = 4;
 
 /// HMAC identifiers (RFC 4895 §8; 0 and 2 are reserved).
 pub mod hmac_id {
-    /// HMAC with SHA-1, of 20 bytes. Each endpoint must support it.
+    /// HMAC-SHA-1, 20 bytes. Every endpoint must support it.
     pub const SHA_1: u16 = 1;
-    /// HMAC with SHA-256, of 32 bytes.
+    /// HMAC-SHA-256, 32 bytes.
     pub const SHA_256: u16 = 3;
 }
 
-/// Authenticates itself, its HMAC taken as zeros, and all chunks behind it in the packet.
+/// Authenticates this chunk, with its HMAC taken as zeros, and all chunks after it in the packet.
 ///
 /// RFC 4895 §4.1:
 ///
@@ -35,11 +35,11 @@ pub mod hmac_id {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
-    /// Which shared key was used.
+    /// Identifier of the shared key.
     pub shared_key_id: u16,
-    /// Which algorithm was used, see [`hmac_id`].
+    /// Identifier of the algorithm, see [`hmac_id`].
     pub hmac_id: u16,
-    /// The HMAC, as long as the algorithm makes it; other lengths are decoded, too.
+    /// The HMAC. Its length should match the algorithm, but any length is decoded.
     pub hmac: Bytes,
 }
 
@@ -47,10 +47,10 @@ impl Auth {
     /// Length of the chunk before the HMAC, bytes.
     pub const HEADER: usize = CHUNK_HEADER + FIXED;
 
-    /// Reads a chunk of type AUTH.
+    /// Decodes a chunk of type AUTH.
     ///
     /// # Errors
-    /// It is shorter than its two identifiers.
+    /// The chunk is shorter than its two identifiers.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let &[k0, k1, h0, h1] = fixed_part::<FIXED>(&raw)?;
         Ok(Self {

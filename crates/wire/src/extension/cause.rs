@@ -7,37 +7,38 @@ use crate::encode::{Encode, padded, put_padding, tlv_header};
 use crate::parameter::exactly;
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem};
 
-/// A cause of an extension; comes as [`Cause::Unknown`](crate::Cause::Unknown) of a list of causes.
+/// A cause of an extension. The base decoder returns it as
+/// [`Cause::Unknown`](crate::Cause::Unknown).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtensionCause {
-    /// The last address cannot be taken away (RFC 5061 §4.3.1).
+    /// The last address cannot be deleted (RFC 5061 §4.3.1).
     DeleteLastAddress {
-        /// The parameter that asked for it, whole.
+        /// The parameter that requested it, header included.
         parameter: Bytes,
     },
-    /// There is no room for the address (RFC 5061 §4.3.2).
+    /// Not enough resources for the address (RFC 5061 §4.3.2).
     ResourceShortage {
-        /// The parameter that asked for it, whole.
+        /// The parameter that requested it, header included.
         parameter: Bytes,
     },
-    /// The address that the request came from cannot be taken away (RFC 5061 §4.3.3).
+    /// The source address of the request cannot be deleted (RFC 5061 §4.3.3).
     DeleteSourceAddress {
-        /// The parameter that asked for it, whole.
+        /// The parameter that requested it, header included.
         parameter: Bytes,
     },
-    /// An ASCONF-ACK came that answers nothing that was asked (RFC 5061 §4.3.4).
+    /// An ASCONF-ACK arrived that matches no outstanding ASCONF (RFC 5061 §4.3.4).
     IllegalAsconfAck,
-    /// The receiver's policy forbids the change (RFC 5061 §4.3.5).
+    /// The policy of the receiver forbids the change (RFC 5061 §4.3.5).
     NoAuthorization {
-        /// The parameter that asked for it, whole.
+        /// The parameter that requested it, header included.
         parameter: Bytes,
     },
-    /// An AUTH used an algorithm that was not offered (RFC 4895 §4).
+    /// An AUTH used an algorithm that the receiver did not offer (RFC 4895 §4).
     UnsupportedHmac {
-        /// Its identifier.
+        /// Identifier of that algorithm.
         hmac_id: u16,
     },
-    /// A cause that is not known here.
+    /// A cause whose code is not known.
     Unknown(Tlv),
 }
 
@@ -55,7 +56,7 @@ impl ExtensionCause {
         }
     }
 
-    /// Gives `take` the value.
+    /// Calls `take` with the encoded value.
     fn with_value<T>(&self, take: impl FnOnce(&[u8]) -> T) -> T {
         match self {
             Self::DeleteLastAddress { parameter }

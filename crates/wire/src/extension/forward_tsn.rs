@@ -10,19 +10,19 @@ use crate::serial::{Ssn, Tsn};
 
 /// Value bytes before the entries.
 const FIXED: usize = 4;
-/// Bytes of a stream and an SSN.
+/// Size of an entry (stream and SSN), bytes.
 const ENTRY: usize = 4;
 
-/// The last ordered message of a stream that the receiver shall not wait for.
+/// The last ordered message of a stream for which the receiver should no longer wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The stream.
+    /// Stream identifier.
     pub stream_id: u16,
-    /// The largest SSN given up on it.
+    /// Largest abandoned SSN of the stream.
     pub ssn: Ssn,
 }
 
-/// Moves the receiver's cumulative point past data that its sender gave up.
+/// Moves the cumulative TSN of the receiver past data that the sender has abandoned.
 ///
 /// RFC 3758 §3.2:
 ///
@@ -43,7 +43,7 @@ pub struct Skipped {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ForwardTsn {
-    /// The receiver shall treat all TSNs up to this one as received.
+    /// The receiver must treat all TSNs up to this one as received.
     pub new_cumulative_tsn: Tsn,
     entries: Bytes,
 }
@@ -52,12 +52,13 @@ impl ForwardTsn {
     /// Length of a FORWARD TSN without streams, bytes.
     pub const HEADER: usize = CHUNK_HEADER + FIXED;
 
-    /// How many streams fit in `room` bytes.
+    /// Number of streams that fit in `room` bytes.
     pub const fn skipped_within(room: usize) -> usize {
         room.saturating_sub(Self::HEADER) / ENTRY
     }
 
-    /// One of these streams, as many of the first as a chunk can hold. Unordered messages are not listed (RFC 3758 §3.2).
+    /// A chunk for the streams `skipped`, truncated to the capacity of a chunk. Unordered messages
+    /// are not listed (RFC 3758 §3.2).
     pub fn new(new_cumulative_tsn: Tsn, skipped: &[Skipped]) -> Self {
         const MAX: usize = (u16::MAX as usize - ForwardTsn::HEADER) / ENTRY;
         let mut entries = BytesMut::with_capacity(skipped.len().min(MAX) * ENTRY);
@@ -71,10 +72,10 @@ impl ForwardTsn {
         }
     }
 
-    /// Reads a chunk of type FORWARD TSN.
+    /// Decodes a chunk of type FORWARD TSN.
     ///
     /// # Errors
-    /// It is shorter than its TSN, or ends within an entry.
+    /// The chunk is shorter than its TSN, or ends within an entry.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let new_cumulative_tsn = Tsn(u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?));
         Ok(Self {
@@ -83,7 +84,7 @@ impl ForwardTsn {
         })
     }
 
-    /// The streams in the order of the packet, whether they exist or not.
+    /// The streams in the order of the packet. They need not exist.
     pub fn skipped(&self) -> impl ExactSizeIterator<Item = Skipped> + Clone + '_ {
         self.entries.chunks_exact(ENTRY).map(|entry| Skipped {
             stream_id: u16::from_be_bytes([entry[0], entry[1]]),

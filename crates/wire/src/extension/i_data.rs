@@ -15,22 +15,23 @@ const IMMEDIATE: u8 = 0x08;
 /// Value bytes before the user data.
 const FIXED: usize = 16;
 
-/// Which piece of its message an I-DATA carries: one field means either (RFC 8260 §2.1).
+/// Position of a fragment in its message. One field of the chunk holds either value (RFC 8260
+/// §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// The first (B bit), whose FSN is 0 unsaid.
+    /// The first fragment (B bit), whose FSN is implicitly 0.
     First {
-        /// Payload Protocol Identifier, which only the first piece carries.
+        /// Payload Protocol Identifier. Only the first fragment carries it.
         ppid: u32,
     },
-    /// A later one.
+    /// A fragment after the first.
     Later {
-        /// Its place in the message.
+        /// Fragment Sequence Number within the message.
         fsn: Fsn,
     },
 }
 
-/// A message or a fragment of one, which fragments of others may come between.
+/// A message or a fragment of one. Fragments of other messages may be sent between its fragments.
 ///
 /// RFC 8260 §2.1:
 ///
@@ -53,21 +54,21 @@ pub enum Piece {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IData<B = Bytes> {
-    /// Its Transmission Sequence Number.
+    /// Transmission Sequence Number of the chunk.
     pub tsn: Tsn,
-    /// The stream the message belongs to.
+    /// Stream of the message.
     pub stream_id: u16,
-    /// The message's place among the ordered or the unordered ones of its stream.
+    /// Sequence number of the message among the ordered or the unordered messages of its stream.
     pub mid: Mid,
-    /// Which piece of the message it is.
+    /// Position of the fragment in the message.
     pub piece: Piece,
     /// The message is delivered without regard to the order of its stream (U bit).
     pub unordered: bool,
-    /// The message's last fragment (E bit).
+    /// Last fragment of the message (E bit).
     pub ending: bool,
-    /// The receiver shall not delay the SACK (I bit).
+    /// The receiver should not delay the SACK (I bit).
     pub immediate: bool,
-    /// The fragment. Empty is not allowed on the wire, yet decoded.
+    /// The fragment. It must not be empty on the wire, but an empty one is decoded.
     pub user_data: B,
 }
 
@@ -75,20 +76,21 @@ impl IData {
     /// Length of the chunk before its user data, bytes.
     pub const HEADER: usize = CHUNK_HEADER + FIXED;
 
-    /// Reads a chunk of type I-DATA.
+    /// Decodes a chunk of type I-DATA.
     ///
     /// # Errors
-    /// It is shorter than its header.
+    /// The chunk is shorter than its header.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let fixed = *fixed_part::<FIXED>(&raw)?;
         let flags = raw.flags;
         Ok(Self::of(flags, fixed, raw.into_value().slice(FIXED..)))
     }
 
-    /// The same, of a chunk where it lies: only the user data becomes a slice of the datagram.
+    /// Like [`IData::decode`], for a chunk in its packet. Only the user data becomes a slice of the
+    /// datagram.
     ///
     /// # Errors
-    /// It is shorter than its header.
+    /// The chunk is shorter than its header.
     pub fn read(frame: &Frame<'_>) -> Result<Self, DecodeError> {
         let fixed = *fixed_part_of::<FIXED>(frame)?;
         Ok(Self::of(frame.flags, fixed, frame.value_from(FIXED)))

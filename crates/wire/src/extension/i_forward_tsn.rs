@@ -10,23 +10,24 @@ use crate::serial::{Mid, Tsn};
 
 /// Value bytes before the entries.
 const FIXED: usize = 4;
-/// Bytes of a stream, its U bit and a MID.
+/// Size of an entry (stream, U bit and MID), bytes.
 const ENTRY: usize = 8;
-/// The U bit of an entry; the 15 above it are reserved.
+/// The U bit of an entry. The 15 bits before it are reserved.
 const UNORDERED: u8 = 0x01;
 
-/// The last message of a stream, of its ordered or of its unordered ones, that the receiver shall not wait for.
+/// The last ordered, or last unordered, message of a stream for which the receiver should no longer
+/// wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedMessage {
-    /// The stream.
+    /// Stream identifier.
     pub stream_id: u16,
-    /// Whether it is about the stream's unordered messages.
+    /// Whether the entry applies to the unordered messages of the stream.
     pub unordered: bool,
-    /// The largest MID given up among them.
+    /// Largest abandoned MID among them.
     pub mid: Mid,
 }
 
-/// Moves the receiver's cumulative point past interleaved data that its sender gave up.
+/// Moves the cumulative TSN of the receiver past interleaved data that the sender has abandoned.
 ///
 /// RFC 8260 §2.3.1:
 ///
@@ -51,9 +52,9 @@ pub struct SkippedMessage {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct IForwardTsn {
-    /// The receiver shall treat all TSNs up to this one as received.
+    /// The receiver must treat all TSNs up to this one as received.
     pub new_cumulative_tsn: Tsn,
-    // Reserved bits are zero.
+    // Reserved bits are zeroed.
     entries: Bytes,
 }
 
@@ -61,12 +62,12 @@ impl IForwardTsn {
     /// Length of an I-FORWARD-TSN without messages, bytes.
     pub const HEADER: usize = CHUNK_HEADER + FIXED;
 
-    /// How many messages fit in `room` bytes.
+    /// Number of messages that fit in `room` bytes.
     pub const fn skipped_within(room: usize) -> usize {
         room.saturating_sub(Self::HEADER) / ENTRY
     }
 
-    /// One of these messages, as many of the first as a chunk can hold.
+    /// A chunk for the messages `skipped`, truncated to the capacity of a chunk.
     pub fn new(new_cumulative_tsn: Tsn, skipped: impl IntoIterator<Item = SkippedMessage>) -> Self {
         const MAX: usize = (u16::MAX as usize - IForwardTsn::HEADER) / ENTRY;
         let mut entries = BytesMut::new();
@@ -81,10 +82,10 @@ impl IForwardTsn {
         }
     }
 
-    /// Reads a chunk of type I-FORWARD-TSN.
+    /// Decodes a chunk of type I-FORWARD-TSN.
     ///
     /// # Errors
-    /// It is shorter than its TSN, or ends within an entry.
+    /// The chunk is shorter than its TSN, or ends within an entry.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let new_cumulative_tsn = Tsn(u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?));
         let entries = entries(raw, FIXED, ENTRY)?;
@@ -94,7 +95,7 @@ impl IForwardTsn {
         })
     }
 
-    /// The messages in the order of the packet, whether their streams exist or not.
+    /// The messages in the order of the packet. Their streams need not exist.
     pub fn skipped(&self) -> impl ExactSizeIterator<Item = SkippedMessage> + Clone + '_ {
         self.entries
             .chunks_exact(ENTRY)

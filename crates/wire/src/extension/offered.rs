@@ -1,6 +1,8 @@
-//! Parameters of INIT and INIT ACK that offer an extension (RFC 4895 §3, RFC 5061 §4.2.4 and §4.2.6, RFC 9653 §4).
+//! Parameters of INIT and INIT ACK that offer an extension (RFC 4895 §3, RFC 5061 §4.2.4 and
+//! §4.2.6, RFC 9653 §4).
 //!
-//! Two more are among [`Parameter`](crate::Parameter): Forward-TSN-Supported and Supported Extensions.
+//! Two more are part of [`Parameter`](crate::Parameter): Forward-TSN-Supported and Supported
+//! Extensions.
 
 use std::net::IpAddr;
 
@@ -11,41 +13,43 @@ use crate::encode::{Encode, padded, put_padding, tlv_header};
 use crate::parameter::{exactly, kind};
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, U16List};
 
-/// Identifiers of what detects errors in place of the checksum (RFC 9653 §8).
+/// Identifiers of error detection methods that replace the checksum (RFC 9653 §8).
 pub mod edmid {
     /// SCTP over DTLS (RFC 8261).
     pub const DTLS: u32 = 1;
 }
 
-/// A parameter that offers an extension; comes as [`Parameter::Unknown`](crate::Parameter::Unknown).
+/// A parameter that offers an extension. The base decoder returns it as
+/// [`Parameter::Unknown`](crate::Parameter::Unknown).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// The sender takes packets whose checksum is zero (RFC 9653 §4).
+    /// The sender accepts packets whose checksum is zero (RFC 9653 §4).
     ZeroChecksumAcceptable {
-        /// What detects errors instead, see [`edmid`].
+        /// Identifier of the alternative error detection method, see [`edmid`].
         edmid: u32,
     },
-    /// A random number, for the keys of AUTH (RFC 4895 §3.1). 32 bytes by the RFC; other lengths are decoded, too.
+    /// A random number for the keys of AUTH (RFC 4895 §3.1). It should have 32 bytes, but any
+    /// length is decoded.
     Random(Bytes),
-    /// Types of chunks that the sender takes only if they are authenticated (RFC 4895 §3.2).
+    /// Types of the chunks that the sender accepts only if they are authenticated (RFC 4895 §3.2).
     Chunks(Bytes),
-    /// HMAC identifiers, the preferred first (RFC 4895 §3.3).
+    /// HMAC identifiers in order of preference (RFC 4895 §3.3).
     HmacAlgo(U16List),
-    /// Asks the receiver to send to this address first (RFC 5061 §4.2.4).
+    /// The receiver should use this address as its primary destination (RFC 5061 §4.2.4).
     SetPrimary {
-        /// The sender's number of this parameter.
+        /// Identifier chosen by the sender.
         correlation_id: u32,
         /// The address.
         address: IpAddr,
     },
-    /// What the layer above is, in its own numbers (RFC 5061 §4.2.6).
+    /// Adaptation layer indication, in the numbers of the upper layer (RFC 5061 §4.2.6).
     AdaptationLayer(u32),
-    /// A type that is not known here.
+    /// A parameter whose type is not known.
     Unknown(Tlv),
 }
 
 impl Offered {
-    /// The parameter's type.
+    /// Parameter type.
     pub fn kind(&self) -> u16 {
         match self {
             Self::ZeroChecksumAcceptable { .. } => kind::ZERO_CHECKSUM_ACCEPTABLE,
@@ -61,7 +65,7 @@ impl Offered {
     /// The same as an entry of [`Parameters`](crate::Parameters).
     ///
     /// # Errors
-    /// It is longer than a list may be.
+    /// It is longer than the maximum length of a list.
     pub fn to_parameter(&self) -> Result<crate::Parameter, crate::Full> {
         let mut bytes = BytesMut::with_capacity(self.encoded_len());
         self.encode(&mut bytes);

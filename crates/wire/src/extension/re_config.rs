@@ -9,7 +9,7 @@ use crate::encode::Encode;
 use crate::packet::RawChunk;
 use crate::tlv::{TlvError, TlvList};
 
-/// Changes streams: one parameter, or one of the pairs that RFC 6525 allows.
+/// Reconfigures streams: holds one parameter, or one of the pairs that RFC 6525 allows.
 ///
 /// RFC 6525 §3.1:
 ///
@@ -26,44 +26,45 @@ use crate::tlv::{TlvError, TlvList};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReConfig {
-    /// The parameters, read when walked.
+    /// Parameters, decoded during iteration.
     pub parameters: TlvList<ReConfigParameter>,
 }
 
-/// Why the parameters of a RE-CONFIG are not to be acted on.
+/// Reason why the parameters of a RE-CONFIG must not be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Combination {
-    /// A parameter cannot be read.
+    /// A parameter cannot be decoded.
     #[error("RE-CONFIG: {0}")]
     Malformed(TlvError),
-    /// There is none.
+    /// There is no parameter.
     #[error("RE-CONFIG without a parameter")]
     Empty,
-    /// There are more than two.
+    /// There are more than two parameters.
     #[error("RE-CONFIG of more than two parameters")]
     TooMany,
-    /// These two do not go together (RFC 6525 §3.1).
+    /// The two parameters must not be combined (RFC 6525 §3.1).
     #[error("RE-CONFIG of parameters {first} and {second}, which do not go together")]
     Pair {
-        /// Type of the first.
+        /// Type of the first parameter.
         first: u16,
-        /// Type of the second.
+        /// Type of the second parameter.
         second: u16,
     },
 }
 
 impl ReConfig {
-    /// Reads a chunk of type RE-CONFIG; errors come to light when the parameters are walked.
+    /// Decodes a chunk of type RE-CONFIG. Errors in the parameters are found only by iterating over
+    /// them.
     pub fn decode(raw: RawChunk) -> Self {
         Self {
             parameters: TlvList::from_bytes(raw.into_value()),
         }
     }
 
-    /// The one or two parameters, if RFC 6525 §3.1 lets them stand in one chunk, in whichever order.
+    /// The one or two parameters, if RFC 6525 §3.1 allows them in one chunk, in any order.
     ///
     /// # Errors
-    /// Says what is wrong with them.
+    /// The parameters are malformed, or their number or combination is not allowed.
     pub fn combination(
         &self,
     ) -> Result<(ReConfigParameter, Option<ReConfigParameter>), Combination> {
@@ -87,7 +88,8 @@ impl ReConfig {
     }
 }
 
-/// The pairs of RFC 6525 §3.1: both resets of streams, both additions, a response and an outgoing reset, two responses.
+/// Whether RFC 6525 §3.1 allows the pair: both stream resets, both additions, a response and an
+/// outgoing reset, or two responses.
 fn go_together(first: &ReConfigParameter, second: &ReConfigParameter) -> bool {
     use crate::parameter::kind::{
         ADD_INCOMING_STREAMS, ADD_OUTGOING_STREAMS, INCOMING_SSN_RESET, OUTGOING_SSN_RESET,

@@ -7,24 +7,24 @@ use crate::parameter::{exactly, kind};
 use crate::serial::Tsn;
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, U16List};
 
-/// What became of a request (RFC 6525 §4.4).
+/// Result of a request (RFC 6525 §4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReConfigResult {
-    /// Nothing was to be done.
+    /// Success, nothing to do.
     NothingToDo,
-    /// It was done.
+    /// Success, performed.
     Performed,
     /// It was denied.
     Denied,
-    /// A stream number is wrong ("Error - Wrong SSN").
+    /// A stream number is invalid ("Error - Wrong SSN").
     WrongSsn,
     /// Another request is in progress.
     AlreadyInProgress,
-    /// The request's number is not the one expected.
+    /// The sequence number of the request is not the expected one.
     BadSequenceNumber,
-    /// It is being done; the request is to be sent again.
+    /// The request is in progress, and its sender should retransmit it.
     InProgress,
-    /// A result that is not known here.
+    /// A result whose number is not known.
     Unknown(u32),
 }
 
@@ -39,7 +39,7 @@ impl ReConfigResult {
         Self::InProgress,
     ];
 
-    /// The result's number.
+    /// Number of the result.
     pub const fn number(self) -> u32 {
         match self {
             Self::NothingToDo => 0,
@@ -53,68 +53,71 @@ impl ReConfigResult {
         }
     }
 
-    /// The result of that number.
+    /// Result with this number.
     pub fn of(number: u32) -> Self {
         let known = Self::KNOWN.get(number as usize).copied();
         known.unwrap_or(Self::Unknown(number))
     }
 }
 
-/// A parameter of a RE-CONFIG. `request` is the request's number, which its sender counts up.
+/// A parameter of a RE-CONFIG. `request` is the request sequence number, which the requester
+/// increments with each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReConfigParameter {
-    /// The sender resets streams that it sends on (RFC 6525 §4.1).
+    /// The sender resets its outgoing streams (RFC 6525 §4.1).
     OutgoingSsnReset {
-        /// The request's number.
+        /// Request sequence number.
         request: u32,
-        /// Number of the Incoming SSN Reset Request that this answers; else the number before the one expected next.
+        /// Sequence number of the Incoming SSN Reset Request that this request answers. Otherwise
+        /// the number before the next expected one.
         response: u32,
-        /// The last TSN that the sender has assigned.
+        /// Last TSN that the sender has assigned.
         last_tsn: Tsn,
-        /// The streams; none: all.
+        /// Stream identifiers; an empty list stands for all streams.
         streams: U16List,
     },
-    /// The sender asks the receiver to reset streams that the receiver sends on (RFC 6525 §4.2).
+    /// The sender requests a reset of the outgoing streams of the receiver (RFC 6525 §4.2).
     IncomingSsnReset {
-        /// The request's number.
+        /// Request sequence number.
         request: u32,
-        /// The streams; none: all.
+        /// Stream identifiers; an empty list stands for all streams.
         streams: U16List,
     },
-    /// The sender asks that both ends begin all numbers anew (RFC 6525 §4.3).
+    /// The sender requests a reset of all TSNs and SSNs at both ends (RFC 6525 §4.3).
     SsnTsnReset {
-        /// The request's number.
+        /// Request sequence number.
         request: u32,
     },
-    /// What became of a request (RFC 6525 §4.4).
+    /// Result of a request (RFC 6525 §4.4).
     Response {
-        /// Number of the request.
+        /// Sequence number of the answered request.
         response: u32,
-        /// What became of it.
+        /// Result of the request.
         result: ReConfigResult,
-        /// The next TSNs of sender and receiver of this chunk; only in answer to [`ReConfigParameter::SsnTsnReset`].
+        /// Next TSN of the sender and next TSN of the receiver of this chunk; only in the response
+        /// to [`ReConfigParameter::SsnTsnReset`].
         next_tsns: Option<(Tsn, Tsn)>,
     },
-    /// The sender adds streams that it sends on (RFC 6525 §4.5).
+    /// The sender adds outgoing streams (RFC 6525 §4.5).
     AddOutgoingStreams {
-        /// The request's number.
+        /// Request sequence number.
         request: u32,
-        /// How many are added.
+        /// Number of streams to add.
         count: u16,
     },
-    /// The sender asks the receiver to add streams that the receiver sends on (RFC 6525 §4.6).
+    /// The sender requests that the receiver adds outgoing streams (RFC 6525 §4.6).
     AddIncomingStreams {
-        /// The request's number.
+        /// Request sequence number.
         request: u32,
-        /// How many are added.
+        /// Number of streams to add.
         count: u16,
     },
-    /// A type that is not known here.
+    /// A parameter whose type is not known.
     Unknown(Tlv),
 }
 
 impl ReConfigParameter {
-    /// The parameter's type.
+    /// Parameter type.
     pub fn kind(&self) -> u16 {
         match self {
             Self::OutgoingSsnReset { .. } => kind::OUTGOING_SSN_RESET,
@@ -232,7 +235,7 @@ impl TlvItem for ReConfigParameter {
     }
 }
 
-/// Both TSNs or none (RFC 6525 §4.4).
+/// Decodes a response, which must have both TSNs or none (RFC 6525 §4.4).
 fn response(mut rest: Bytes) -> Option<ReConfigParameter> {
     let response = rest.try_get_u32().ok()?;
     let result = ReConfigResult::of(rest.try_get_u32().ok()?);
@@ -248,7 +251,7 @@ fn response(mut rest: Bytes) -> Option<ReConfigParameter> {
     })
 }
 
-/// A request's number and a count of streams; the two bytes behind them are reserved.
+/// Sequence number and stream count of a request. The two bytes after them are reserved.
 fn addition(tlv: &Tlv) -> Result<(u32, u16), TlvError> {
     let [a, b, c, d, high, low, _, _] = exactly(tlv)?;
     let request = u32::from_be_bytes([a, b, c, d]);

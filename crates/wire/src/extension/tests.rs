@@ -1,4 +1,4 @@
-//! Every chunk, parameter and cause of the extensions, byte for byte, and what is refused.
+//! Byte-exact tests of every chunk, parameter and cause of the extensions, and tests of the errors.
 
 mod re_config;
 
@@ -18,14 +18,15 @@ const HEADER: CommonHeader = CommonHeader {
     verification_tag: 0,
 };
 
-/// The chunk of these very bytes.
+/// A chunk of exactly these bytes.
 fn raw(bytes: &[u8]) -> RawChunk {
     let datagram = Bytes::from([&[0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], bytes].concat());
     let packet = Packet::parse(&datagram, Checksum::Ignore).unwrap();
     packet.chunks().next().unwrap().unwrap()
 }
 
-/// `chunk` is written as `bytes`, and `bytes` are read as `chunk`; to who has not negotiated it, it is unknown.
+/// Asserts that `chunk` encodes to `bytes`, that `bytes` decode to `chunk`, and that they are
+/// unknown to the base decoder.
 fn is(chunk: Extension, bytes: &[u8]) {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, HEADER, 1_472);
@@ -39,7 +40,8 @@ fn is(chunk: Extension, bytes: &[u8]) {
     assert_eq!(Extension::decode(raw), Ok(chunk));
 }
 
-/// `item` is written as `bytes` (the last padding left out), and `bytes` are read as `item`.
+/// Asserts that `item` encodes to `bytes` (without the last padding), and that `bytes` decode to
+/// `item`.
 fn is_item<T: TlvItem + Clone + PartialEq + std::fmt::Debug>(item: T, bytes: &'static [u8]) {
     let list = TlvList::of(std::slice::from_ref(&item));
     assert_eq!(list.as_bytes()[..], *bytes, "{item:?}");
@@ -48,7 +50,7 @@ fn is_item<T: TlvItem + Clone + PartialEq + std::fmt::Debug>(item: T, bytes: &'s
     assert_eq!(read.iter().collect::<Vec<_>>(), [Ok(item)]);
 }
 
-/// The only entry of `bytes` is refused, and why.
+/// Error of the only entry in `bytes`, which must be invalid.
 fn refused<T: TlvItem + std::fmt::Debug>(bytes: &'static [u8]) -> TlvError {
     let list = TlvList::<T>::from_bytes(Bytes::from_static(bytes));
     let mut walk = list.iter();
@@ -61,7 +63,8 @@ const fn of_length(kind: u16, length: usize) -> TlvError {
     TlvError::BadLength { kind, length }
 }
 
-/// Each type's figure with no flag set, cut at every length: what is refused, and that nothing panics.
+/// Each chunk type with no flag set, cut at every length: too short values are rejected, and
+/// nothing panics.
 #[test]
 fn what_is_too_short() {
     for (kind, least) in [
@@ -333,7 +336,7 @@ fn asconf_ack() {
         parameter: tlv.whole().clone(),
     };
     let causes = Causes::from_bytes(TlvList::of(std::slice::from_ref(&cause)).as_bytes().clone());
-    // The readers of RFC 9260 hand it on.
+    // The decoder of RFC 9260 passes it on as unknown.
     let Some(Ok(Cause::Unknown(unknown))) = causes.iter().next() else {
         panic!("a cause of an extension is unknown to the base")
     };
@@ -440,7 +443,8 @@ fn offers() {
     assert_eq!(refused::<O>(&[0xC0, 6, 0, 6, 0, 0]), of_length(0xC006, 6));
 }
 
-/// A sound offer and a malformed one alike are unknown parameters to who does not speak the extension.
+/// Sound and malformed offers alike are unknown parameters to an endpoint that does not support the
+/// extension.
 #[test]
 fn offers_among_parameters() {
     let offers = [

@@ -1,4 +1,4 @@
-//! Writes packets.
+//! Packet builder.
 
 use bytes::BytesMut;
 
@@ -6,13 +6,13 @@ use crate::checksum;
 use crate::encode::{Encode, Full, padded};
 use crate::packet::{COMMON_HEADER, CommonHeader, frame};
 
-/// The longest packet whatever the limit says: lengths have 16 bits.
+/// Maximum packet length for any limit, because length fields have 16 bits.
 const MAX_PACKET: usize = 65_532;
 
-/// Writes one packet at the end of a buffer, chunk by chunk, never longer than its limit.
+/// Builds one packet at the end of a buffer, chunk by chunk, within a length limit.
 ///
-/// The packet is there after [`finish`](PacketBuilder::finish). A builder that is dropped without it leaves the buffer as
-/// it was before [`new`](PacketBuilder::new).
+/// The packet is complete after [`finish`](PacketBuilder::finish). A builder that is dropped
+/// without it restores the buffer to its state before [`new`](PacketBuilder::new).
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
     out: &'a mut BytesMut,
@@ -21,12 +21,13 @@ pub struct PacketBuilder<'a> {
 }
 
 impl<'a> PacketBuilder<'a> {
-    /// Begins a packet at the end of `out`. `limit` is the most bytes the SCTP packet may have, its common header
-    /// included (the path's MTU less IP and encapsulation).
+    /// Starts a packet at the end of `out`. `limit` is the maximum length of the SCTP packet in
+    /// bytes, common header included (path MTU less IP and encapsulation headers).
     #[inline(always)]
     pub fn new(out: &'a mut BytesMut, header: CommonHeader, limit: usize) -> Self {
         let start = out.len();
-        // One reservation serves the whole packet; what the packet leaves free serves the next one.
+        // One reservation serves the whole packet, and the next packet uses the bytes that this one
+        // leaves free.
         out.reserve(limit.clamp(COMMON_HEADER, MAX_PACKET));
         out.extend_from_slice(&first_bytes(header));
         Self {
@@ -36,11 +37,12 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
-    /// A packet whose chunks stand in `out` already, behind place for the common header: it is all that `out` has. They are whole, with their
-    /// padding.
+    /// A packet whose chunks are already in `out`, after space for the common header. The chunks
+    /// must be complete and padded, and `out` must not contain anything else.
     ///
     /// # Errors
-    /// [`Full`] where there is no such place, or they are more than a packet holds.
+    /// [`Full`] if there is no space for the header, or the chunks exceed the maximum packet
+    /// length.
     pub fn around(out: &'a mut BytesMut, header: CommonHeader) -> Result<Self, Full> {
         let end = out.len();
         if !(COMMON_HEADER..=MAX_PACKET).contains(&end) {
@@ -50,25 +52,26 @@ impl<'a> PacketBuilder<'a> {
         Ok(Self { out, start: 0, end })
     }
 
-    /// Lets the packet have `more` bytes beyond what is there, whatever its limit: for a chunk that cannot be made smaller.
+    /// Raises the limit to allow `more` bytes after the current contents, for a chunk that cannot
+    /// be made smaller.
     pub fn make_room(&mut self, more: usize) {
         let most = MAX_PACKET - self.len();
         self.end = self.end.max(self.out.len() + more.min(most));
     }
 
-    /// Bytes left for chunks, a multiple of 4.
+    /// Space left for chunks, bytes; a multiple of 4.
     #[inline]
     pub fn room(&self) -> usize {
         self.end.saturating_sub(self.out.len())
     }
 
-    /// Bytes written so far, the common header included.
+    /// Bytes written so far, common header included.
     #[inline]
     pub fn len(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// Whether there is no chunk yet.
+    /// Whether the packet has no chunk yet.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == COMMON_HEADER
@@ -77,7 +80,7 @@ impl<'a> PacketBuilder<'a> {
     /// Adds a chunk.
     ///
     /// # Errors
-    /// [`Full`] where there is no room; nothing is written then.
+    /// [`Full`] if there is not enough space; nothing is written then.
     #[inline(always)]
     pub fn push(&mut self, chunk: &impl Encode) -> Result<(), Full> {
         if chunk.encoded_len() > self.room() {
@@ -87,8 +90,8 @@ impl<'a> PacketBuilder<'a> {
         Ok(())
     }
 
-    /// Sets flags of a chunk that is in the packet already: the one that began at `at`, as [`PacketBuilder::len`] was before
-    /// it was pushed. Nothing happens where no chunk can begin.
+    /// Sets the flags of a chunk that is already in the packet. `at` is its offset, the value of
+    /// [`PacketBuilder::len`] before it was pushed. Does nothing if `at` is past the end.
     #[inline]
     pub fn set_flags(&mut self, at: usize, flags: u8) {
         if let Some(byte) = self.out.get_mut(self.start + at + 1) {
@@ -96,12 +99,13 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
-    /// Lets the packet be longer than its limit by `more` bytes.
+    /// Raises the limit of the packet by `more` bytes.
     pub fn raise_limit(&mut self, more: usize) {
         self.end = (self.end + more).min(self.start + MAX_PACKET);
     }
 
-    /// Where the first chunk begins whose type `is_wanted`, as [`PacketBuilder::len`] was before it was pushed.
+    /// Offset of the first chunk whose type `is_wanted`, as [`PacketBuilder::len`] was before it
+    /// was pushed.
     pub fn find(&self, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
         let packet = &self.out[self.start..];
         let mut at = COMMON_HEADER;
@@ -114,20 +118,20 @@ impl<'a> PacketBuilder<'a> {
         None
     }
 
-    /// Puts `chunk` before the one that begins at `at`, whatever the packet's limit.
+    /// Inserts `chunk` before the chunk at offset `at`, regardless of the limit.
     pub fn insert(&mut self, at: usize, chunk: &impl Encode) {
         let (at, end) = (self.start + at, self.out.len());
         chunk.encode(self.out);
         self.out[at..].rotate_left(end - at);
     }
 
-    /// What was written from `at` on.
+    /// The bytes written since offset `at`.
     pub fn written_from(&mut self, at: usize) -> &mut [u8] {
         &mut self.out[self.start + at..]
     }
 
-    /// Ends the packet and returns its length in bytes. With `checksum` the CRC32c is filled in (RFC 9260 §6.8),
-    /// otherwise the field stays 0.
+    /// Completes the packet and returns its length in bytes. If `checksum` is set, the CRC32c is
+    /// filled in (RFC 9260 §6.8); otherwise the field stays 0.
     #[inline(always)]
     pub fn finish(self, checksum: bool) -> usize {
         if checksum {
@@ -139,7 +143,7 @@ impl<'a> PacketBuilder<'a> {
     }
 }
 
-/// The common header before the checksum is known.
+/// Encoded common header with a zero checksum field.
 #[inline(always)]
 fn first_bytes(header: CommonHeader) -> [u8; COMMON_HEADER] {
     let mut bytes = [0; COMMON_HEADER];

@@ -12,7 +12,7 @@ const HEADER: CommonHeader = CommonHeader {
     verification_tag: 0x0102_0304,
 };
 
-/// A datagram of the common header and `chunks`, its checksum right.
+/// A datagram of a common header and `chunks` with a correct checksum.
 fn datagram(chunks: &[u8]) -> Bytes {
     let mut bytes = vec![0x13, 0x88, 0x13, 0x89, 1, 2, 3, 4, 0, 0, 0, 0];
     bytes.extend(chunks);
@@ -20,7 +20,7 @@ fn datagram(chunks: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// Types and lengths of the chunks in front of the first error, and that error.
+/// Types and lengths of the chunks before the first error, and that error.
 fn walk(chunks: &[u8]) -> (Vec<(u8, usize)>, Option<ChunkError>) {
     let datagram = datagram(chunks);
     let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
@@ -89,7 +89,7 @@ fn headers_refused() {
             Err(PacketError::TooShort { length })
         );
     }
-    // CVE-2006-2934: a packet with no chunk at all.
+    // CVE-2006-2934: a packet without any chunk.
     assert_eq!(parse(&datagram(&[])), Err(PacketError::NoChunk));
 
     let mut bytes = good.to_vec();
@@ -119,14 +119,15 @@ fn chunks_one_after_another() {
         walk(&[10, 0, 0, 5, 1, 0, 0, 0, 11, 0, 0, 4]),
         (vec![(10, 5), (11, 4)], None)
     );
-    // The bytes of the padding do not matter (RFC 9260 §3.2).
+    // The contents of the padding do not matter (RFC 9260 §3.2).
     assert_eq!(
         walk(&[10, 0, 0, 5, 1, 9, 9, 9, 11, 0, 0, 4]),
         (vec![(10, 5), (11, 4)], None)
     );
 }
 
-/// CVE-2010-0008, sipsorcery PR 1758, dpkt 583: a length of 0 must not keep the walker where it is.
+/// CVE-2010-0008, sipsorcery PR 1758, dpkt 583: a length of 0 must not stop the iterator from
+/// advancing.
 #[test]
 fn length_less_than_a_header() {
     for length in 0..4 {
@@ -138,7 +139,8 @@ fn length_less_than_a_header() {
     }
 }
 
-/// CVE-2016-9555, CVE-2020-6831: the length is checked against the packet before anything is taken.
+/// CVE-2016-9555, CVE-2020-6831: the length must be checked against the packet before any byte is
+/// read.
 #[test]
 fn length_past_the_packet() {
     let error = ChunkError::PastEnd {
@@ -207,7 +209,7 @@ fn unknown_chunk_is_there_whole() {
     assert_eq!(raw.clone().into_value()[..], [1, 2]);
 }
 
-/// CVE-2021-3655: each type's least length is demanded.
+/// CVE-2021-3655: the minimum length of each type must be enforced.
 #[test]
 fn fixed_parts_cut_off() {
     for (kind, needed) in [(0, 16), (1, 20), (2, 20), (3, 16), (7, 8), (12, 8), (13, 8)] {
@@ -254,7 +256,8 @@ fn heartbeats_without_info() {
     }
 }
 
-/// GHSA-jwjp-4649-v8jp: the counts of a SACK are claims, the chunk's length is the fact.
+/// GHSA-jwjp-4649-v8jp: the announced counts of a SACK must be checked against the length of the
+/// chunk.
 #[test]
 fn sack_counts_past_the_chunk() {
     let sack = |length: u8, gaps: u16, duplicates: u16| {
@@ -289,7 +292,7 @@ fn sack_counts_past_the_chunk() {
     );
 }
 
-/// CVE-2019-20503: the last parameter reaches past the INIT that holds it, though not past the packet.
+/// CVE-2019-20503: the last parameter exceeds its INIT, but not the packet.
 #[test]
 fn parameter_partly_outside_its_chunk() {
     let mut init = vec![1, 0, 0, 28];
@@ -333,10 +336,10 @@ fn broken_lists_end_their_walk() {
         walk(&[0x80, 0, 0, 4, 0, 5, 0, 3, 0, 0, 0, 0]),
         [ecn.clone(), too_small(3)]
     );
-    // A value of a wrong length spoils its own entry only.
+    // A value of invalid length affects only its own entry.
     let bad = Err(TlvError::BadLength { kind: 5, length: 7 });
     assert_eq!(walk(&[0, 5, 0, 7, 1, 2, 3, 0, 0x80, 0, 0, 4]), [bad, ecn]);
-    // The last entry's padding may be missing.
+    // The padding of the last entry is optional.
     let info = |bytes| Ok(Parameter::HeartbeatInfo(Bytes::from_static(bytes)));
     assert_eq!(walk(&[0, 1, 0, 5, 9]), [info(&[9])]);
     assert_eq!(walk(&[0, 1, 0, 5, 9, 0]), [info(&[9])]);
@@ -386,7 +389,7 @@ fn values_of_a_wrong_length() {
     );
 }
 
-/// The count of missing parameters is a claim as well.
+/// The announced count of missing parameters must be checked as well.
 #[test]
 fn missing_parameters_miscounted() {
     for (count, bytes) in [
@@ -411,7 +414,8 @@ fn missing_parameters_miscounted() {
     }
 }
 
-/// CVE-2010-1173: many unknown parameters ask to be reported; the answer stays within what was set aside for it.
+/// CVE-2010-1173: many unknown parameters request a report; the reply must stay within its reserved
+/// space.
 #[test]
 fn many_unknown_parameters_to_report() {
     let entries = [0xC1, 0x23, 0, 5, 9, 0, 0, 0].repeat(8_000);
@@ -430,14 +434,14 @@ fn many_unknown_parameters_to_report() {
                 .is_ok(),
         );
     }
-    // Each takes 4 + 5 bytes, padded 12; the last one's padding is not part of the list.
+    // Each takes 4 + 5 bytes, padded to 12; the padding of the last is not part of the list.
     assert_eq!(reported, 83);
     let answer: Parameters = answer.finish();
     assert_eq!(answer.as_bytes().len(), 83 * 12 - 3);
     assert_eq!(answer.iter().filter(Result::is_ok).count(), 83);
 }
 
-/// CVE-2018-5803: nothing made from what the peer sent outgrows a 16-bit length.
+/// CVE-2018-5803: nothing built from peer input exceeds a 16-bit length.
 #[test]
 fn echoes_that_do_not_fit_a_length() {
     let huge = Bytes::from(vec![0; 65_535]);
@@ -526,7 +530,7 @@ fn a_builder_that_is_dropped_leaves_nothing() {
     assert_eq!(out, "kept");
 }
 
-/// One allocation serves many packets, if it is large enough: what is handed out stays in place.
+/// One sufficiently large allocation serves many packets, and finished packets are not moved.
 #[test]
 fn packets_share_an_allocation() {
     let mut out = BytesMut::with_capacity(64 * 1024);

@@ -3,7 +3,7 @@
 use crate::encode::Full;
 use crate::serial::SeqNumber;
 
-/// The most bytes of options that a header holds.
+/// Maximum length of the options in a header, bytes.
 pub const MAX_OPTIONS: usize = 40;
 
 const END: u8 = 0;
@@ -17,40 +17,42 @@ const TIMESTAMPS: u8 = 8;
 /// Bytes of a SACK block.
 const BLOCK: usize = 8;
 
-/// The options that are known here; others are skipped.
+/// The supported options; others are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The largest segment the sender can take, bytes, headers not counted; counts in a SYN (RFC 9293 §3.7.1).
+    /// Maximum segment size that the sender can receive, bytes, without headers; valid in a SYN
+    /// (RFC 9293 §3.7.1).
     pub maximum_segment_size: Option<u16>,
-    /// The left shift of the sender's windows; counts in a SYN, and more than 14 counts as 14 (RFC 7323 §2).
+    /// Left shift of the windows of the sender; valid in a SYN. Values above 14 are treated as 14
+    /// (RFC 7323 §2).
     pub window_scale: Option<u8>,
-    /// The sender understands SACK; counts in a SYN (RFC 2018 §2).
+    /// The sender supports SACK; valid in a SYN (RFC 2018 §2).
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323 §3).
     pub timestamps: Option<Timestamps>,
-    /// Runs received past the acknowledgment number (RFC 2018 §3).
+    /// Blocks received after the acknowledgment number (RFC 2018 §3).
     pub sack_blocks: SackBlocks,
 }
 
-/// The Timestamps option, in the sender's ticks (RFC 7323 §3.2).
+/// The Timestamps option, in clock ticks of the sender (RFC 7323 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
-    /// The sender's clock (TSval).
+    /// Clock value of the sender (TSval).
     pub value: u32,
-    /// The peer's value, given back (TSecr).
+    /// Echoed clock value of the peer (TSecr).
     pub echo_reply: u32,
 }
 
-/// A run of bytes received.
+/// A contiguous range of received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// The first byte's number.
+    /// Sequence number of the first byte.
     pub left: SeqNumber,
-    /// The number after the last byte's.
+    /// Sequence number after the last byte.
     pub right: SeqNumber,
 }
 
-/// At most four SACK blocks, in the order of the option.
+/// Up to four SACK blocks, in the order of the option.
 #[derive(Clone, Copy, Default)]
 pub struct SackBlocks {
     blocks: [SackBlock; SackBlocks::MOST],
@@ -58,13 +60,13 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The most that fit where no other option is present (RFC 2018 §3).
+    /// Maximum number of blocks, reached if no other option is present (RFC 2018 §3).
     pub const MOST: usize = 4;
 
     /// Adds a block.
     ///
     /// # Errors
-    /// [`Full`] where there are four already.
+    /// [`Full`] if there are four already.
     pub fn push(&mut self, block: SackBlock) -> Result<(), Full> {
         let slot = self.blocks.get_mut(usize::from(self.count)).ok_or(Full)?;
         *slot = block;
@@ -72,7 +74,7 @@ impl SackBlocks {
         Ok(())
     }
 
-    /// Keeps the first `count` blocks.
+    /// Keeps only the first `count` blocks.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count.min(Self::MOST) as u8);
     }
@@ -101,7 +103,7 @@ impl std::fmt::Debug for SackBlocks {
 }
 
 impl Options {
-    /// Whether there is none.
+    /// Whether there are no options.
     #[inline]
     pub(super) fn are_none(&self) -> bool {
         self.maximum_segment_size.is_none()
@@ -111,12 +113,12 @@ impl Options {
             && self.sack_blocks.is_empty()
     }
 
-    /// How many SACK blocks the other options leave room for: 4, or 3 beside timestamps.
+    /// Number of SACK blocks that fit with the other options: 4, or 3 with timestamps.
     pub fn sack_blocks_that_fit(&self) -> usize {
         ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MOST)
     }
 
-    /// Length on the wire, bytes; a multiple of 4 up to [`MAX_OPTIONS`].
+    /// Encoded length, bytes; a multiple of 4 up to [`MAX_OPTIONS`].
     pub fn encoded_len(&self) -> usize {
         match self.sack_blocks.len().min(self.sack_blocks_that_fit()) {
             0 => self.len_without_sack(),
@@ -124,7 +126,8 @@ impl Options {
         }
     }
 
-    /// Each option is brought to a multiple of 4 by leading NOPs, so that numbers are aligned (RFC 7323 Appendix A).
+    /// Length of the options except SACK. Leading NOPs pad each option to a multiple of 4, so that
+    /// its numbers are aligned (RFC 7323 Appendix A).
     fn len_without_sack(&self) -> usize {
         let four = |present: bool| if present { 4 } else { 0 };
         four(self.maximum_segment_size.is_some())
@@ -133,8 +136,8 @@ impl Options {
             + if self.timestamps.is_some() { 12 } else { 0 }
     }
 
-    /// Writes the options to the begin of `out`, which holds [`MAX_OPTIONS`], and returns their length; the last SACK blocks are left out
-    /// where there is no room.
+    /// Writes the options to the start of `out` and returns their length. The last SACK blocks are
+    /// omitted if they do not fit.
     pub(super) fn encode(&self, out: &mut [u8; MAX_OPTIONS]) -> usize {
         let mut length = 0;
         let mut put = |bytes: &[u8]| {
@@ -171,8 +174,8 @@ impl Options {
         length
     }
 
-    /// Reads the option bytes of a header. Of options that come twice the last one counts. The error is the kind of the
-    /// option whose length is illegal.
+    /// Parses the options of a header. The last of repeated options takes effect. The error is the
+    /// kind of the option whose length is illegal.
     pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, u8> {
         let mut options = Self::default();
         while let Some((&kind, rest)) = bytes.split_first() {
@@ -190,7 +193,7 @@ impl Options {
         Ok(options)
     }
 
-    /// `None`: the value's length is not what the kind demands.
+    /// Stores the value of one option; `None` if its length is invalid for the kind.
     fn take(&mut self, kind: u8, value: &[u8]) -> Option<()> {
         match kind {
             MAXIMUM_SEGMENT_SIZE => {
@@ -220,7 +223,7 @@ impl Options {
     }
 }
 
-/// One to four blocks.
+/// Decodes one to four blocks.
 fn sack_blocks(value: &[u8]) -> Option<SackBlocks> {
     let (entries, rest) = value.as_chunks::<BLOCK>();
     if entries.is_empty() || !rest.is_empty() {

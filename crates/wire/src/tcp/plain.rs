@@ -1,4 +1,5 @@
-//! Headers without options, as most segments have: read and written in one piece.
+//! Fast path for headers without options, which most segments have: fixed-size encoding and
+//! decoding.
 
 use std::net::IpAddr;
 
@@ -8,12 +9,12 @@ use super::{Flags, HEADER, fill_checksum};
 use crate::checksum::internet_tcp;
 use crate::serial::SeqNumber;
 
-/// A header of 20 bytes, without urgent data.
+/// A header of 20 bytes without options and urgent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
-    /// The sender's port.
+    /// Port of the sender.
     pub source_port: u16,
-    /// The receiver's port.
+    /// Port of the receiver.
     pub destination_port: u16,
     /// SEG.SEQ.
     pub sequence_number: SeqNumber,
@@ -26,7 +27,8 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// The header of a segment which has no options, and no control bits but ACK, which is set, and PSH. What lies behind it is text.
+    /// Decodes the header of a segment that has no options and no control bits except ACK, which
+    /// must be set, and PSH. The bytes after it are data.
     #[inline(always)]
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let fixed = datagram.first_chunk::<HEADER>()?;
@@ -35,7 +37,7 @@ impl Plain {
         (fixed[12] >> 4 == (HEADER / 4) as u8 && is_common).then_some(plain)
     }
 
-    /// What any header has of this.
+    /// Extracts these fields from the fixed part of any header.
     #[inline(always)]
     pub(super) fn of(
         &[
@@ -68,7 +70,8 @@ impl Plain {
         }
     }
 
-    /// The header, if so many bytes of options follow; without a checksum, and without urgent data.
+    /// The encoded header, if it is followed by `options` bytes of options; without checksum and
+    /// urgent data.
     #[inline(always)]
     pub(super) fn bytes(&self, options: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -82,8 +85,8 @@ impl Plain {
         bytes
     }
 
-    /// Appends a segment of this header and the `payload`, and returns its length in bytes, as [`Header::encode`](super::Header::encode)
-    /// does.
+    /// Appends a segment with this header and `payload`, and returns its length in bytes, as
+    /// [`Header::encode`](super::Header::encode) does.
     #[inline(always)]
     pub fn encode(
         &self,
@@ -104,7 +107,7 @@ impl Plain {
     }
 }
 
-/// Whether the checksum of a segment that was sent from `source` to `destination` is right.
+/// Whether the checksum of a segment sent from `source` to `destination` is correct.
 pub fn is_intact(datagram: &[u8], (source, destination): (IpAddr, IpAddr)) -> bool {
     internet_tcp(source, destination, datagram) == 0
 }
@@ -121,7 +124,8 @@ mod tests {
         (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]))
     }
 
-    /// Every combination of control bits, with options and without: what is read plainly is what is read at length, and is written alike.
+    /// For every combination of control bits, with and without options: the fast path and the
+    /// general code decode and encode the same header.
     #[test]
     fn plain_headers_are_read_and_written_as_others_are() {
         let mut plain = 0;

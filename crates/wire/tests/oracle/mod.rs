@@ -1,4 +1,4 @@
-//! What must hold of any bytes whatever. The property tests and the fuzz targets share it.
+//! Properties that must hold for any input. Shared by the property tests and the fuzz targets.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -15,7 +15,8 @@ use anabranch_wire::{
 };
 use bytes::{Bytes, BytesMut};
 
-/// Reads `datagram` as an SCTP packet, walks whatever is in it, writes it again and reads that.
+/// Decodes `datagram` as an SCTP packet, iterates over all its lists, encodes it again and decodes
+/// the result.
 pub fn check_packet(datagram: &Bytes) {
     let verified = Packet::parse(datagram, Checksum::Verify).map(|packet| packet.header);
     match Packet::parse(datagram, Checksum::Ignore) {
@@ -33,7 +34,7 @@ pub fn check_packet(datagram: &Bytes) {
     }
 }
 
-/// Chunks that were read come back when they are written.
+/// Decoded chunks must be preserved by encoding and decoding.
 fn check_writing(header: CommonHeader, chunks: &[Chunk]) {
     if chunks.is_empty() {
         return;
@@ -44,7 +45,7 @@ fn check_writing(header: CommonHeader, chunks: &[Chunk]) {
     assert_eq!(read_chunks(&again), chunks);
 }
 
-/// The sound chunks in front of the first frame that is broken.
+/// The sound chunks before the first framing error.
 pub fn read_chunks(packet: &Packet) -> Vec<Chunk> {
     packet
         .chunks()
@@ -53,7 +54,7 @@ pub fn read_chunks(packet: &Packet) -> Vec<Chunk> {
         .collect()
 }
 
-/// A packet of those chunks, its checksum right.
+/// A packet of these chunks with a correct checksum.
 pub fn write_chunks(header: CommonHeader, chunks: &[Chunk]) -> Bytes {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, header, usize::from(u16::MAX));
@@ -67,7 +68,7 @@ pub fn write_chunks(header: CommonHeader, chunks: &[Chunk]) -> Bytes {
     out.freeze()
 }
 
-/// Walks every list of a chunk.
+/// Iterates over every list of a chunk.
 fn walk(chunk: &Chunk) {
     match chunk {
         Chunk::Init(init) => walk_parameters(&init.parameters),
@@ -95,7 +96,7 @@ fn walk(chunk: &Chunk) {
     }
 }
 
-/// Walks parameters as those who speak the extensions do, too.
+/// Iterates over parameters, decoding those of the extensions as well.
 fn walk_parameters(list: &Parameters) {
     walk_list(list);
     walk_list(&TlvList::<Offered>::from_bytes(list.as_bytes().clone()));
@@ -108,7 +109,8 @@ fn walk_causes(list: &Causes) {
     ));
 }
 
-/// Walks every list of an extension's chunk, which comes back when it is written.
+/// Iterates over every list of an extension chunk, which must be preserved by encoding and
+/// decoding.
 fn walk_extension(extension: &Extension) {
     match extension {
         Extension::ForwardTsn(forward) => {
@@ -139,7 +141,7 @@ fn walk_extension(extension: &Extension) {
     assert_eq!(again, std::slice::from_ref(extension));
 }
 
-/// A packet of those chunks.
+/// A packet of these chunks.
 pub fn write_extensions(chunks: &[Extension]) -> Bytes {
     let mut out = BytesMut::new();
     let header = CommonHeader {
@@ -156,7 +158,7 @@ pub fn write_extensions(chunks: &[Extension]) -> Bytes {
     out.freeze()
 }
 
-/// The chunks of a packet, read as those who speak the extensions do.
+/// The chunks of a packet, decoded as an endpoint that supports the extensions would.
 pub fn read_extension(datagram: &Bytes) -> Vec<Extension> {
     let packet = Packet::parse(datagram, Checksum::Verify).expect("a sound packet");
     packet
@@ -165,7 +167,7 @@ pub fn read_extension(datagram: &Bytes) -> Vec<Extension> {
         .collect()
 }
 
-/// The walk ends, and the sound entries come back when they are written.
+/// The iteration must end, and the sound entries must be preserved by encoding and decoding.
 fn walk_list<T: TlvItem + PartialEq + Debug>(list: &TlvList<T>) {
     assert!(list.iter().count() <= list.as_bytes().len().div_ceil(4));
     let sound: Vec<T> = list.iter().flatten().collect();
@@ -176,7 +178,7 @@ fn walk_list<T: TlvItem + PartialEq + Debug>(list: &TlvList<T>) {
     assert_eq!(again, sound);
 }
 
-/// Reads `datagram` as a TCP segment, writes it again and reads that.
+/// Decodes `datagram` as a TCP segment, encodes it again and decodes the result.
 pub fn check_segment(datagram: &Bytes) {
     let addresses = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
     let verified = Segment::parse(datagram, addresses, Checksum::Verify);
@@ -188,7 +190,8 @@ pub fn check_segment(datagram: &Bytes) {
     assert_eq!(length, segment.header.encoded_len() + segment.payload.len());
     let again = Segment::parse(&out.freeze(), addresses, Checksum::Verify)
         .expect("what was written is sound");
-    // Written with its alignment an option may take more room than it did, at the cost of the last SACK blocks.
+    // Because encoding aligns the options, one may take more space than before, at the cost of the
+    // last SACK blocks.
     let options = &mut segment.header.options;
     options.sack_blocks.truncate(options.sack_blocks_that_fit());
     assert_eq!(again, segment);
