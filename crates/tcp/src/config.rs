@@ -1,4 +1,4 @@
-//! What a connection is given besides its profile.
+//! Configuration of a connection.
 
 use anabranch_congestion::careful_resume::ResumeParameters;
 use anabranch_congestion::tcp_newreno;
@@ -13,10 +13,10 @@ use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 use crate::control::Congestion;
 use crate::profile::Profile;
 
-/// The largest window that TCP can offer (RFC 7323 §2.3), bytes.
+/// Largest window that TCP can advertise (RFC 7323 §2.3), bytes.
 const MAX_WINDOW: u64 = 1 << 30;
-/// The largest that a configuration may ask for without window scaling, bytes: what is usually called the limit of 16 bits. On
-/// the wire it is one byte less.
+/// Largest window that may be configured without window scaling, bytes. It is the usual 64 KiB,
+/// although the largest value on the wire is one byte less.
 const MAX_UNSCALED: u64 = 1 << 16;
 
 settings! {
@@ -25,37 +25,42 @@ settings! {
     pub struct Config {
         /// Congestion control algorithm. A program can add its own.
         congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
-        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
-        /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
-        /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
+        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
+        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. Use a factor
+        /// above 1, or the window is never filled; RFC 9002 suggests 1.25. Off: packets are sent as
+        /// soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
             not with congestion = "bbr" | "bbr1";
-        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
-        /// distance. RFC 9002 allows an initial window.
+        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
+        /// after a pause. 0: none, packets keep their distance. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr" | "bbr1";
-        /// Rate-limited increase: a window that the sender does not use grows to twice the largest flight in slow start, and to a segment
-        /// more than it in congestion avoidance. Off: it grows with each acknowledgement, as RFC 5681 leaves open.
+        /// Rate-limited increase: a window that the sender does not use grows to twice the largest
+        /// flight in slow start, and to a segment more than it in congestion avoidance. Off: it
+        /// grows with each acknowledgement, as RFC 5681 leaves open.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase", not with congestion = "bbr" | "bbr1";
-        /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
-        /// the least round-trip time has passed. Lost retransmissions are found as well. Replaces `recovery` if the peer
-        /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.
+        /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a
+        /// reordering window of a quarter of the least round-trip time has passed. Lost
+        /// retransmissions are found as well. Replaces `recovery` if the peer permits SACK. Always
+        /// on with `bbr`, which needs to know the fate of each segment.
         rack: bool = false, Kind::Flag, "RFC 8985 §6", needs sack;
-        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
-        /// segment again. Off: a lost tail is found by a timeout.
+        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip
+        /// times, send new data, or the last segment again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
-        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
-        /// flight at its start. Off: it sends when the flight has fallen below the reduced window.
+        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that
+        /// the reduced window is of the flight at its start. Off: it sends when the flight has
+        /// fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion = "bbr" | "bbr1",
             not with sack = false;
-        /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is 20 B less, so that
-        /// packets have the same size.
+        /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is
+        /// 20 B less, so that packets have the same size.
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
-        /// Receive buffer: the largest window offered. Without `window_scale`, or with a peer that does not scale, at most
-        /// 65535 B.
+        /// Receive buffer: the largest window offered. Without `window_scale`, or with a peer that
+        /// does not scale, at most 65535 B.
         receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
-        /// Send buffer: bytes that [`Connection::write`] accepts and keeps until they are acknowledged.
+        /// Send buffer: bytes that [`Connection::write`] accepts and keeps until they are
+        /// acknowledged.
         ///
         /// [`Connection::write`]: crate::Connection::write
         send_buffer: u64 = 1 << 20, Kind::Bytes { least: 1, most: u64::MAX }, "";
@@ -63,16 +68,17 @@ settings! {
         time_wait: Nanos = 240 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "RFC 9293 §3.4.2";
     }
     beside {
-        /// The choices among texts and implementations.
+        /// Switches: choices in which RFCs and implementations differ.
         profile: Profile = Profile::default();
-        /// The numbers of algorithms that have their own.
+        /// Parameters of the congestion control algorithms.
         tuning: Tuning = Tuning::default();
-        /// Observe the path, and start from saved parameters if the driver [supplies](crate::Connection::resume) them (Careful
-        /// Resume, RFC 9959).
+        /// Observe the path, and start from saved parameters if the driver
+        /// [supplies](crate::Connection::resume) them (Careful Resume, RFC 9959).
         careful_resume: Option<ResumeParameters> = None;
-        /// Compute and verify checksums. A simulation that never corrupts may do without.
+        /// Compute and verify checksums. A simulation that never corrupts packets can disable this.
         checksum: bool = true;
-        /// Where the edges of a coarse clock lie, below `profile.clock_tick`; no matter where that is 0.
+        /// Offset of the tick edges of a coarse clock, less than `profile.clock_tick`. Ignored if
+        /// that is 0.
         clock_phase: Nanos = 0;
     }
 }
@@ -80,10 +86,10 @@ settings! {
 profiled!(Config, Profile);
 
 impl Config {
-    /// Checks every setting and switch against its range, and how they agree.
+    /// Checks that every setting and switch is in its range, and that they are consistent.
     ///
     /// # Errors
-    /// The first that cannot work, with what was found and what is allowed.
+    /// The first invalid setting, with the value found and the values allowed.
     pub fn check(&self) -> Result<(), SettingError> {
         self.check_ranges()?;
         self.profile.check_ranges()?;
@@ -97,7 +103,7 @@ impl Config {
         self.check_window()
     }
 
-    /// What a congestion control needs beside itself, and what needs one.
+    /// Checks the settings that a congestion control requires, and those that require one.
     fn check_control(&self) -> Result<(), SettingError> {
         let needs = self.control().needs(&self.profile, self.mss.max(1).into());
         let name = self.congestion.name;
@@ -127,7 +133,8 @@ impl Config {
         Ok(())
     }
 
-    /// A window beyond 16 bits needs window scaling (RFC 7323 §2): without it the rest of the buffer would have no effect.
+    /// A window above 16 bits requires window scaling (RFC 7323 §2), because the rest of the buffer
+    /// would otherwise have no effect.
     fn check_window(&self) -> Result<(), SettingError> {
         if self.profile.window_scale || self.receive_bytes() <= MAX_UNSCALED {
             return Ok(());
@@ -140,7 +147,7 @@ impl Config {
         };
         let misfit = range.check(&self.receive_buffer.to_datum()).err();
         let Some(mut misfit) = misfit else {
-            return Ok(()); // one segment may be larger than what is left of 64 KiB
+            return Ok(()); // a single segment may exceed the remainder of 64 KiB
         };
         misfit.allowed += ", unless the switch `window_scale` is on (RFC 7323)";
         Err(SettingError::Value {
@@ -149,15 +156,16 @@ impl Config {
         })
     }
 
-    /// Checks that each setting has an effect: it has [what it needs](Self::check_partners) beside it, and nothing that does the same.
+    /// Checks that each setting has an effect: the [settings that it needs](Self::check_partners)
+    /// are present, and no other setting does the same.
     ///
     /// # Errors
-    /// The first that has none.
+    /// The first setting without effect.
     pub fn check_effects(&self) -> Result<(), SettingError> {
         self.check_partners()?;
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         let halving = (self.profile.integer_halving, own.integer_halving);
-        // A half is used as ssthresh alone, and in whole segments.
+        // A halved window is used only as ssthresh, and in whole segments.
         if self.profile.whole_segments && self.profile.cwnd_floor && halving.0 != halving.1 {
             let setting = look_up(Profile::SWITCHES, "integer_halving");
             let why =
@@ -170,7 +178,7 @@ impl Config {
         Ok(())
     }
 
-    /// The congestion control, to make controllers of.
+    /// Parameters for creating congestion controllers.
     pub(crate) fn control(&self) -> Congestion {
         Congestion {
             algorithm: self.congestion,
@@ -181,7 +189,7 @@ impl Config {
         }
     }
 
-    /// The receive buffer in bytes, at most what TCP can offer.
+    /// Receive buffer in bytes, limited to the largest window of TCP.
     pub fn receive_bytes(&self) -> u64 {
         self.receive_buffer
             .bytes(self.mss.max(1).into())
@@ -286,7 +294,7 @@ mod tests {
         }
     }
 
-    /// A half is then ssthresh alone, in whole segments.
+    /// The halved window is then used only as ssthresh, in whole segments.
     #[test]
     fn a_half_that_is_rounded_anyway_is_not_rounded_by_a_switch() {
         let check = |whole_segments, cwnd_floor, integer_halving| {

@@ -1,4 +1,4 @@
-//! One end of a connection: the facade over its two halves, and the driver contract.
+//! One end of a TCP connection: the facade over its sender and receiver, and the driver interface.
 
 mod ecn;
 mod handshake;
@@ -23,41 +23,41 @@ use crate::stats::Stats;
 use crate::time::or_never;
 use crate::tx::Sender;
 
-/// The two ports of a connection, seen from this end.
+/// The two ports of a connection, as seen from this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// This end's.
+    /// Port of this end.
     pub local: u16,
-    /// The peer's.
+    /// Port of the peer.
     pub remote: u16,
 }
 
-/// Why [`Connection::write`] took nothing.
+/// Reason why [`Connection::write`] accepted nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The send buffer has no room for all of it; so many bytes would fit.
+    /// The data does not fit in the send buffer.
     #[error("the send buffer has room for {room} bytes only")]
     Full {
-        /// See [`Connection::writable`].
+        /// Free space in the send buffer, bytes; see [`Connection::writable`].
         room: u64,
     },
-    /// This end was closed, or the connection is over.
+    /// This end was closed, or the connection has ended.
     #[error("the connection is closed for writing")]
     Closed,
 }
 
-/// Options that both SYNs must carry.
+/// Options in effect because both SYNs carried them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Negotiated {
     sack: bool,
     timestamps: bool,
     /// Both ends scale their windows.
     scaled: bool,
-    /// Left shift of the windows that this end sends, and of those it receives.
+    /// Left shift of the windows that this end sends, and of those that it receives.
     local_shift: u8,
     peer_shift: u8,
-    /// The lesser of the two ends' largest segments.
+    /// Smaller of the maximum segment sizes of the two ends.
     mss: u16,
 }
 
@@ -66,7 +66,7 @@ struct Negotiated {
 pub struct Connection {
     config: Config,
     state: State,
-    /// Unknown while listening.
+    /// `None` while listening.
     path: Option<Path>,
     ports: Ports,
     /// Initial sequence numbers of the two directions.
@@ -79,20 +79,20 @@ pub struct Connection {
     receiver: Receiver,
     /// `SND.WL1` and `SND.WL2` as offsets: the segment that last updated the peer's window.
     window_from: (u64, u64),
-    /// The peer's timestamp to echo, and the acknowledgement last sent (RFC 7323 §4.3).
+    /// Timestamp of the peer to echo, and the last acknowledgement sent (RFC 7323 §4.3).
     recent_timestamp: Option<u32>,
     acknowledged_to: u64,
-    /// A SYN or SYN-ACK is to be sent.
+    /// A SYN or SYN-ACK must be sent.
     syn_owed: bool,
     syns_sent: u32,
-    /// A segment outside the normal flow, a RST: where to, and what.
+    /// A pending RST and its path.
     reset: Option<(Path, Header)>,
-    /// An acknowledgement of what came before the packet that was read last.
+    /// A pending acknowledgement of the data before the last packet received.
     early_ack: Option<Header>,
     time_wait_until: Option<Nanos>,
-    /// No challenge before this.
+    /// Earliest time of the next challenge ACK.
     next_challenge: Nanos,
-    /// Nothing can be sent before something is written, read or comes, or a timer expires.
+    /// Nothing can be sent until the user writes or reads, a segment arrives, or a timer expires.
     quiet: bool,
     events: VecDeque<Event>,
     stats: Stats,
@@ -101,8 +101,9 @@ pub struct Connection {
 
 /// # Opening
 impl Connection {
-    /// Begins a connection to the peer at `path.remote`: a SYN waits to be polled. `isn` is the initial sequence number,
-    /// which off simulations must be hard to guess (RFC 9293 §3.4.1).
+    /// Starts a connection to the peer at `path.remote`; the SYN is returned by the next poll.
+    /// `isn` is the initial sequence number, which must be hard to guess outside of simulations
+    /// (RFC 9293 §3.4.1).
     pub fn connect(config: Config, path: Path, ports: Ports, isn: u32) -> Self {
         let mut connection = Self::new(config, State::SynSent, ports, isn);
         connection.path = Some(path);
@@ -110,7 +111,7 @@ impl Connection {
         connection
     }
 
-    /// Waits for one peer to connect to `local_port`.
+    /// Listens for a single connection on `local_port`.
     pub fn listen(config: Config, local_port: u16, isn: u32) -> Self {
         let mut connection = Self::new(
             config,
@@ -125,7 +126,8 @@ impl Connection {
         connection
     }
 
-    /// A passive opening came to nothing: back to LISTEN (RFC 9293 §3.10.7.4, RST). What was written meanwhile is gone.
+    /// Returns to LISTEN after a failed passive open (RFC 9293 §3.10.7.4, RST). Data written in the
+    /// meantime is lost.
     fn listen_again(&mut self) {
         let fresh = Self::listen(self.config.clone(), self.ports.local, self.isn);
         let old = std::mem::replace(self, fresh);
@@ -164,12 +166,12 @@ impl Connection {
     }
 }
 
-/// # Using
+/// # Data transfer
 impl Connection {
-    /// Appends `bytes` to what is sent, without a copy.
+    /// Appends `bytes` to the send buffer without copying them.
     ///
     /// # Errors
-    /// The buffer is too full, or the connection closed; nothing was taken.
+    /// The buffer has too little space, or the connection is closed; nothing was accepted.
     pub fn write(&mut self, bytes: Bytes) -> Result<(), WriteError> {
         self.quiet = false;
         if !self.open_for_writing() {
@@ -183,11 +185,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends `count` zeros to what is sent, which take neither memory nor room in the send buffer's limit. With
-    /// `u64::MAX` the connection is a source that never runs dry.
+    /// Appends `count` zeros, which use no memory and do not count toward the limit of the send
+    /// buffer. With `u64::MAX`, the connection becomes a source that never runs out of data.
     ///
     /// # Errors
-    /// The connection closed.
+    /// The connection is closed.
     pub fn write_zeros(&mut self, count: u64) -> Result<(), WriteError> {
         self.quiet = false;
         if !self.open_for_writing() {
@@ -201,36 +203,37 @@ impl Connection {
         !self.sender.is_closing() && !matches!(self.state, State::Closed | State::TimeWait)
     }
 
-    /// Bytes that [`Connection::write`] would take now.
+    /// Number of bytes that [`Connection::write`] would accept now.
     pub fn writable(&self) -> u64 {
         self.config
             .send_buffer
             .saturating_sub(self.sender.buffered())
     }
 
-    /// Bytes written and not acknowledged.
+    /// Number of bytes written but not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
         self.sender.buffered()
     }
 
-    /// The next bytes in order, a slice of the datagram that brought them.
+    /// The next bytes in order, as a slice of the received datagram.
     pub fn read(&mut self) -> Option<Bytes> {
         self.quiet = false;
         self.receiver.read()
     }
 
-    /// Bytes that [`Connection::read`] would give now.
+    /// Number of bytes that can be [read](Connection::read) now.
     pub fn readable(&self) -> u64 {
         self.receiver.readable()
     }
 
-    /// Makes this end a sink: text is counted ([`Stats::bytes_delivered`]) and dropped once it is in order, and the
-    /// receive window is always open.
+    /// Makes this end a sink: data is counted ([`Stats::bytes_delivered`]) and dropped as soon as
+    /// it is in order, and the receive window is always open.
     pub fn set_discard(&mut self, discard: bool) {
         self.receiver.set_discard(discard);
     }
 
-    /// Closes this end: what was written is sent, then a FIN (RFC 9293 §3.10.4). The peer may go on sending.
+    /// Closes this end: all written data is sent, followed by a FIN (RFC 9293 §3.10.4). The peer
+    /// may continue to send.
     pub fn close(&mut self) {
         self.quiet = false;
         match self.state {
@@ -251,13 +254,13 @@ impl Connection {
         }
     }
 
-    /// Closes this end without what was written and never sent.
+    /// Closes this end and discards data that was written but never sent.
     pub fn close_discarding_unsent(&mut self) {
         self.sender.discard_unsent();
         self.close();
     }
 
-    /// Ends the connection at once: a RST tells the peer (RFC 9293 §3.10.5).
+    /// Aborts the connection and sends a RST to the peer (RFC 9293 §3.10.5).
     pub fn abort(&mut self) {
         self.quiet = false;
         if self.state == State::Closed {
@@ -269,13 +272,14 @@ impl Connection {
         self.fail(Failure::Aborted);
     }
 
-    /// Whether [`Connection::poll_event`] or the trace has something to tell.
+    /// Whether an event can be [polled](Connection::poll_event) or the trace has samples.
     pub fn has_news(&self) -> bool {
         !self.events.is_empty() || !self.trace.is_empty()
     }
 
-    /// Whether it is known that [`Transport::poll_transmit`] has nothing to give at any time before something is written or comes, or a timer
-    /// expires: all that was written is acknowledged, and no acknowledgement is due. Asks less than that; `false` says nothing.
+    /// Whether [`Transport::poll_transmit`] has nothing to send until the user writes, a segment
+    /// arrives, or a timer expires: all written data is acknowledged, and no acknowledgement is
+    /// due. This is a cheap check; `false` does not mean that there is something to send.
     pub fn is_at_rest(&self) -> bool {
         self.sender.is_at_rest()
             && !self.receiver.acks().is_due()
@@ -284,7 +288,7 @@ impl Connection {
             && self.reset.is_none()
     }
 
-    /// As [`Self::is_at_rest`], whatever it takes to find out.
+    /// Like [`Self::is_at_rest`], but exact and more expensive.
     fn has_nothing(&self) -> bool {
         let sends = self.state.sends() && self.sender.plan().is_some();
         let acknowledges = self.receiver.acks().is_due() && self.state.is_synchronized();
@@ -293,15 +297,15 @@ impl Connection {
         self.reset.is_none() && (!some || self.path.is_none())
     }
 
-    /// What happened since the last call, oldest first.
+    /// The oldest event since the last call.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 }
 
-/// # Looking
+/// # State and statistics
 impl Connection {
-    /// Where the connection stands.
+    /// Current state of the connection.
     pub fn state(&self) -> State {
         self.state
     }
@@ -311,7 +315,7 @@ impl Connection {
         &self.stats
     }
 
-    /// The path in use; unknown while listening.
+    /// The path in use; `None` while listening.
     pub fn path(&self) -> Option<Path> {
         self.path
     }
@@ -321,18 +325,19 @@ impl Connection {
         self.ports
     }
 
-    /// Congestion window, bytes, before rounding.
+    /// Congestion window before rounding, bytes.
     pub fn cwnd(&self) -> f64 {
         self.sender.flow.control.cwnd_exact()
     }
 
-    /// The state of Careful Resume (RFC 9959), where the configuration asks for it.
+    /// State of Careful Resume (RFC 9959), if the configuration enables it.
     pub fn careful_resume(&self) -> Option<&CarefulResume> {
         self.sender.flow.control.careful_resume()
     }
 
-    /// Supplies parameters that were saved for this peer (RFC 9959), before data is sent. `false`, without
-    /// effect, where the configuration does not ask for it or data was sent.
+    /// Supplies parameters that were saved for this peer (RFC 9959). This must be called before
+    /// data is sent. Returns `false`, without effect, if data was sent or the configuration does
+    /// not enable it.
     pub fn resume(&mut self, saved: SavedParameters) -> bool {
         self.sender.resume(saved)
     }
@@ -347,35 +352,36 @@ impl Connection {
         self.sender.flow.flightsize()
     }
 
-    /// Bytes of text in a full segment, as the handshake settled it.
+    /// Data bytes in a full segment, as negotiated in the handshake.
     pub fn segment(&self) -> u64 {
         self.sender.flow.mss
     }
 
-    /// The retransmission timeout now.
+    /// Current retransmission timeout.
     pub fn rto(&self) -> Nanos {
         self.sender.rto.rto()
     }
 
-    /// The smoothed round-trip time, once there is one.
+    /// Smoothed round-trip time, once measured.
     pub fn srtt(&self) -> Option<Nanos> {
         self.sender.rto.srtt()
     }
 
-    /// A loss recovery is under way.
+    /// Whether loss recovery is in progress.
     pub fn recovering(&self) -> bool {
         self.sender.recovering()
     }
 
-    /// Where samples are recorded; replace it to ask for probes, drain it after each `handle_*`.
+    /// The trace that receives samples. The driver should replace it to enable probes, and drain it
+    /// after each `handle_*` call.
     pub fn trace_mut(&mut self) -> &mut Trace {
         &mut self.trace
     }
 }
 
-/// # Ending
+/// # Closing
 impl Connection {
-    /// The connection is over: nothing is sent or received any more, save RSTs.
+    /// Ends the connection. From now on only RSTs are sent.
     fn shut(&mut self) {
         self.state = State::Closed;
         self.sender.stop();

@@ -1,4 +1,4 @@
-//! The controller that a configuration asks for.
+//! The congestion controller selected by a configuration.
 
 use anabranch_congestion::careful_resume::{CarefulResume, ResumeParameters, SavedParameters};
 use anabranch_congestion::rate_limited::RateLimitedIncrease;
@@ -8,7 +8,8 @@ use anabranch_congestion::{Algorithm, CongestionControl};
 
 use crate::profile::{Profile, RestartWindow};
 
-/// The algorithm, to make a controller of once the handshake has settled the segment.
+/// The selected algorithm. The controller itself is created after the handshake, because it depends
+/// on the negotiated segment size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Congestion {
     pub algorithm: &'static Algorithm,
@@ -19,7 +20,7 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// A controller of text in segments of `mss` bytes; windows in segments.
+    /// A controller for segments of `mss` data bytes; windows are in segments.
     pub fn controller(
         &self,
         profile: &Profile,
@@ -56,7 +57,7 @@ impl Congestion {
         Box::new(resume)
     }
 
-    /// What its controllers work by.
+    /// Inputs that the controllers of this algorithm need.
     pub fn needs(&self, profile: &Profile, mss: u64) -> Needs {
         let control = self.controller(profile, mss, 1.0, f64::INFINITY);
         Needs {
@@ -66,11 +67,11 @@ impl Congestion {
     }
 }
 
-/// What a controller works by, beside acknowledgements.
+/// Inputs that a controller needs in addition to acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
-    /// Every mark, and how many.
+    /// The number of ECN marks.
     pub marks: bool,
-    /// The rate of delivery, which takes SACK.
+    /// The delivery rate, which requires SACK.
     pub rates: bool,
 }

@@ -1,36 +1,36 @@
-//! What a connection tells its user.
+//! Events that a connection reports to its user.
 
 use std::fmt;
 
-/// Something happened.
+/// A reported event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The handshake is done.
+    /// The handshake is complete.
     Connected,
-    /// The peer closed: after what is readable nothing more will come.
+    /// The peer has closed: no more data will arrive after the data that can be read now.
     PeerClosed,
-    /// Both ends closed and everything was acknowledged.
+    /// Both ends have closed and all data was acknowledged.
     Closed,
-    /// The connection is over before its time.
+    /// The connection failed.
     Failed(Failure),
 }
 
-/// Why a connection failed.
+/// Reason why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Nobody listens: a RST answered the SYN.
+    /// The SYN was answered with a RST, because no listener exists.
     Refused,
     /// The peer sent a RST.
     Reset,
-    /// Too many retransmissions in a row (RFC 9293 §3.8.3).
+    /// Too many consecutive retransmissions (RFC 9293 §3.8.3).
     TimedOut,
-    /// [`Connection::abort`](crate::Connection::abort) was called here.
+    /// The local user called [`Connection::abort`](crate::Connection::abort).
     Aborted,
 }
 
-/// Why, in words.
+/// The reason as text.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,12 +1,13 @@
-//! TCP with SACK without I/O, under the same driver contract as SCTP.
+//! TCP with SACK as a sans-IO state machine with the same driver interface as SCTP.
 //!
-//! A [`Connection`] is one end of one connection. It is driven by the loop law of [`anabranch_transport`]: one `handle_*`
-//! or user method, then [`Transport::poll_transmit`](anabranch_transport::Transport::poll_transmit) and
-//! [`Connection::poll_event`] until they give `None`, then
-//! [`Transport::poll_timeout`](anabranch_transport::Transport::poll_timeout). An application that reads should read before
-//! segments are drained, so that the window they advertise knows of it.
+//! A [`Connection`] is one end of one connection. The driver must follow the loop of
+//! [`anabranch_transport`]: it calls one `handle_*` or user method, and then
+//! [`Transport::poll_transmit`](anabranch_transport::Transport::poll_transmit) and
+//! [`Connection::poll_event`] until they return `None`, and then
+//! [`Transport::poll_timeout`](anabranch_transport::Transport::poll_timeout). An application should
+//! read before the driver polls for segments, because those segments advertise the window.
 //!
-//! Which TCP it is, is data: a [`Profile`] with its switches.
+//! The TCP variant is selected by data: a [`Profile`] with its switches.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,5 +1,5 @@
-//! Which TCP this is, as data: every choice that texts and implementations differ in is a named switch with its clause
-//! and its reason, so that a spec can start from a profile and turn one.
+//! TCP variants as data: every choice in which RFCs and implementations differ is a named switch
+//! with its clause and its reason, so that a spec can select a profile and change single switches.
 
 mod values;
 
@@ -11,53 +11,59 @@ use anabranch_settings::{Kind, switches};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
-/// Where the delay of acknowledgements adapts, it is no longer.
+/// Upper bound of an adaptive acknowledgement delay.
 pub(crate) const LONGEST_ADAPTED: Nanos = 200 * MILLISECOND;
-/// The range of timeouts.
+/// Range of timeouts.
 const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 
 switches! {
-    /// Loss recovery. `rfc6675`: with SACK. `sack1`: the pipe algorithm of 1996, as ns-2's Sack1. `newreno`: RFC 6582; the other two
-    /// use it, too, if the peer does not permit SACK.
+    /// Loss recovery. `rfc6675`: with SACK. `sack1`: the pipe algorithm of 1996, as ns-2's Sack1.
+    /// `newreno`: RFC 6582; the other two use it, too, if the peer does not permit SACK.
     recovery: RecoveryKind, "RFC 6675, RFC 6582", not with rack or congestion = "bbr" | "bbr1" or sack = false;
     /// Negotiate selective acknowledgements.
     sack: bool, "RFC 2018 §2";
-    /// Negotiate window scaling, for windows above 65535 bytes. Off in `sack1`: ns-2 counts windows in segments, which the
-    /// papers keep small.
+    /// Negotiate window scaling, for windows above 65535 bytes. Off in `sack1`: ns-2 counts windows
+    /// in segments, which the papers keep small.
     window_scale: bool, "RFC 7323 §2";
     /// Negotiate timestamps: one measurement with each acknowledgement, at 12 bytes per segment.
     timestamps: bool, "RFC 7323 §3";
-    /// Negotiate explicit congestion notification. Routers may then mark packets instead of dropping them; a mark reduces
-    /// cwnd without a retransmission. Off in every profile: hosts commonly use it only if asked, and so does ns-2.
+    /// Negotiate explicit congestion notification. Routers may then mark packets instead of
+    /// dropping them; a mark reduces cwnd without a retransmission. Off in every profile: hosts
+    /// commonly use it only if asked, and so does ns-2.
     ecn: bool, "RFC 3168 §6.1";
-    /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only with `ecn` and a congestion control
-    /// that counts marks (`dctcp`).
+    /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only
+    /// with `ecn` and a congestion control that counts marks (`dctcp`).
     l4s: bool, "RFC 9331 §4.1";
-    /// F-RTO: after a timeout, send new data when the first segment sent again is acknowledged. If the next acknowledgement advances, too,
-    /// nothing had been lost, and the window is restored. Linux does so.
+    /// F-RTO: after a timeout, send new data when the first segment sent again is acknowledged. If
+    /// the next acknowledgement advances, too, nothing had been lost, and the window is restored.
+    /// Linux does so.
     frto: bool, "RFC 5682 §2";
-    /// Eifel: with `timestamps`, an acknowledgement whose timestamp is older than the retransmission shows that the original had arrived, and
-    /// the window is restored. Linux does so.
+    /// Eifel: with `timestamps`, an acknowledgement whose timestamp is older than the
+    /// retransmission shows that the original had arrived, and the window is restored. Linux does
+    /// so.
     eifel: bool, "RFC 3522, RFC 4015", needs timestamps;
-    /// With `sack`: report what came twice (D-SACK); a sender whose retransmissions all came twice restores its window. Linux does so.
+    /// With `sack`: report what came twice (D-SACK); a sender whose retransmissions all came twice
+    /// restores its window. Linux does so.
     dsack: bool, "RFC 2883, RFC 3708", needs sack;
     /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2", not with rack or congestion = "bbr" | "bbr1";
-    /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is reached. ns-2 of the papers
-    /// did not.
+    /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is
+    /// reached. ns-2 of the papers did not.
     limited_transmit: bool, "RFC 3042", not with rack or congestion = "bbr" | "bbr1" or duplicate_threshold = 1;
     /// Initial cwnd.
     initial_window: InitialWindow, "RFC 5681 §3.1";
     /// Initial ssthresh. RFC 5681: arbitrarily high. ns-2: the receiver's window.
     initial_ssthresh: InitialSsthresh, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
-    /// A lost SYN sets ssthresh to two segments (ns-2). Off: it only reduces the initial window to one segment.
+    /// A lost SYN sets ssthresh to two segments (ns-2). Off: it only reduces the initial window to
+    /// one segment.
     lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
-    /// What increases cwnd: each acknowledgement (`per_ack`), or the bytes that it acknowledges (`per_byte`).
+    /// What increases cwnd: each acknowledgement (`per_ack`), or the bytes that it acknowledges
+    /// (`per_byte`).
     growth: Growth, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
     /// Increase cwnd only if the flight filled it before the acknowledgement.
     growth_needs_full_cwnd: bool, "RFC 7661 §4.1", not with congestion = "bbr" | "bbr1" or rate_limited_increase;
-    /// What a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of cwnd and the peer's window (BSD,
-    /// ns-2).
+    /// What a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of cwnd and the
+    /// peer's window (BSD, ns-2).
     halving: HalvingBasis, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
     /// Halve in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
     integer_halving: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
@@ -65,16 +71,20 @@ switches! {
     cwnd_floor: bool, "RFC 5681 §3.2", not with congestion = "cubic" | "illinois" | "binomial" | "bbr" | "bbr1";
     /// Use only whole segments of cwnd, as where windows are counted in segments.
     whole_segments: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
-    /// cwnd after an idle time longer than the RTO: unchanged (`off`), `one` segment, or the `initial` window.
+    /// cwnd after an idle time longer than the RTO: unchanged (`off`), `one` segment, or the
+    /// `initial` window.
     restart_window: RestartWindow, "RFC 5681 §4.1", not with congestion = "bbr" | "bbr1";
     /// Delay a small segment while data is unacknowledged.
     nagle: bool, "RFC 9293 §3.7.4";
-    /// Acknowledge every second full segment, or a single one after `delayed_ack_timeout`. Off: acknowledge every segment.
+    /// Acknowledge every second full segment, or a single one after `delayed_ack_timeout`. Off:
+    /// acknowledge every segment.
     delayed_ack: bool, "RFC 5681 §4.2";
-    /// With `delayed_ack`: when a delayed acknowledgement is sent. `rfc5681`: with the second full segment, or after `delayed_ack_timeout`.
-    /// `linux`: the first 16 segments are acknowledged at once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements); then as soon as more
-    /// than a full segment has come, or after a delay that follows the gaps between segments, from `delayed_ack_timeout` to
-    /// 200 ms; a small segment once it is read, unless this end answers what it reads.
+    /// With `delayed_ack`: when a delayed acknowledgement is sent. `rfc5681`: with the second full
+    /// segment, or after `delayed_ack_timeout`. `linux`: the first 16 segments are acknowledged at
+    /// once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements); then as soon
+    /// as more than a full segment has come, or after a delay that follows the gaps between
+    /// segments, from `delayed_ack_timeout` to 200 ms; a small segment once it is read, unless this
+    /// end answers what it reads.
     delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2", needs delayed_ack or rack;
     /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` the shortest.
     delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3", needs delayed_ack or rack;
@@ -86,16 +96,17 @@ switches! {
     rto_min: Span => TIMEOUT, "RFC 6298 §2.4";
     /// Upper bound of the RTO. RFC 6298 requires at least 60 s.
     rto_max: Span => TIMEOUT, "RFC 6298 §2.5";
-    /// After a lost SYN the RTO is set to this when data transfer starts, unless the handshake was measured. 0: the
-    /// backed-off RTO stays.
+    /// After a lost SYN the RTO is set to this when data transfer starts, unless the handshake was
+    /// measured. 0: the backed-off RTO stays.
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
-    /// Granularity of the clock for round-trip times, in whole ticks with the integer arithmetic of BSD. 0: exact. ns-2.1:
-    /// 100 ms.
+    /// Granularity of the clock for round-trip times, in whole ticks with the integer arithmetic of
+    /// BSD. 0: exact. ns-2.1: 100 ms.
     clock_tick: Pause, "RFC 6298 §4";
-    /// A retransmission of the timed segment cancels its measurement (Karn's rule). Off: only the start of a fast
-    /// retransmit or a timeout does (ns-2).
+    /// A retransmission of the timed segment cancels its measurement (Karn's rule). Off: only the
+    /// start of a fast retransmit or a timeout does (ns-2).
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
-    /// A second timeout of the same segment does not change ssthresh. Off: it is halved again, down to its floor (ns-2).
+    /// A second timeout of the same segment does not change ssthresh. Off: it is halved again, down
+    /// to its floor (ns-2).
     repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
     /// Number of consecutive timeouts after which the connection fails. 0: never (ns-2).
     retransmission_limit: Limit, "RFC 9293 §3.8.3";
@@ -103,11 +114,11 @@ switches! {
     syn_retransmission_limit: Limit, "RFC 9293 §3.8.3";
 }
 
-/// A profile's name, and what makes it.
+/// Name of a profile and its constructor.
 type Named = (&'static str, fn() -> Profile);
 
 impl Profile {
-    /// The longest delay of an acknowledgement by these rules.
+    /// Longest acknowledgement delay under these rules.
     pub(crate) fn longest_ack_delay(&self) -> Nanos {
         match self.delayed_ack_rules {
             DelayedAckRules::Rfc5681 => self.delayed_ack_timeout.0,
@@ -115,7 +126,7 @@ impl Profile {
         }
     }
 
-    /// Every profile: one line for each.
+    /// All profiles.
     const ALL: [Named; 4] = [
         ("rfc6675", Self::rfc6675),
         ("linux", Self::linux),
@@ -123,16 +134,16 @@ impl Profile {
         ("newreno", Self::newreno),
     ];
 
-    /// The names that [`Profile::by_name`] knows.
+    /// Profile names accepted by [`Profile::by_name`].
     pub const NAMES: &'static [&'static str] = &anabranch_settings::names_of(Self::ALL);
 
-    /// The profile of that name; see [`Profile::NAMES`].
+    /// The profile with this name; see [`Profile::NAMES`].
     pub fn by_name(name: &str) -> Option<Self> {
         let (_, make) = Self::ALL.into_iter().find(|(known, _)| *known == name)?;
         Some(make())
     }
 
-    /// TCP by the texts in force, with SACK (RFC 9293, 5681, 6298, 6675).
+    /// TCP with SACK according to current RFCs (RFC 9293, 5681, 6298, 6675).
     pub fn rfc6675() -> Self {
         Self {
             name: "rfc6675",
@@ -174,7 +185,7 @@ impl Profile {
         }
     }
 
-    /// NewReno by the texts in force, without SACK (RFC 5681, 6582).
+    /// NewReno without SACK according to current RFCs (RFC 5681, 6582).
     pub fn newreno() -> Self {
         Self {
             name: "newreno",
@@ -184,10 +195,12 @@ impl Profile {
         }
     }
 
-    /// TCP as Linux runs it today, as far as these switches tell: initial window 10, timestamps, RTO from 200 ms to 120 s,
-    /// quick acknowledgements and a delay of others that adapts from 40 to 200 ms, windows in whole segments that grow only when used up. Its
-    /// control is a setting of its own (`congestion`; Linux's default is `cubic`), and so are RACK-TLP (`rack`) and PRR
-    /// (`proportional_rate_reduction`), which Linux has on.
+    /// TCP as in current Linux, as far as these switches express it: initial window 10, timestamps,
+    /// RTO from 200 ms to 120 s, quick acknowledgements, a delay of other acknowledgements that
+    /// adapts between 40 and 200 ms, and windows in whole segments that grow only when fully used.
+    /// The congestion control is a separate setting (`congestion`; `cubic` is the default of
+    /// Linux), and so are RACK-TLP (`rack`) and PRR (`proportional_rate_reduction`), which Linux
+    /// enables.
     pub fn linux() -> Self {
         Self {
             name: "linux",
@@ -209,8 +222,8 @@ impl Profile {
         }
     }
 
-    /// ns-2's Sack1 as ns-2.1 had it when the papers were written: no limited transmit, integer halving, a clock that
-    /// ticks every 100 ms, RTO 1 s at least, each segment acknowledged.
+    /// Sack1 of ns-2.1 at the time of the papers: no limited transmit, integer halving, a clock
+    /// with 100 ms ticks, an RTO of at least 1 s, and an acknowledgement for each segment.
     pub fn sack1() -> Self {
         Self {
             name: "sack1",

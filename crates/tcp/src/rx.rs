@@ -1,4 +1,4 @@
-//! The receiving half of a connection: the window, the text put in order, and when to acknowledge.
+//! Receive side of a connection: window, reassembly and acknowledgement timing.
 
 mod acknowledge;
 pub(crate) mod reassembly;
@@ -15,47 +15,49 @@ use crate::stats::Stats;
 use acknowledge::{Acknowledger, InOrder};
 use reassembly::{Insertion, Reassembly};
 
-/// Text out of order is held in at most one piece for each so many bytes of the window, and a few more.
+/// The number of buffered out-of-order slices is limited to one per this number of window bytes,
+/// plus a constant.
 const BYTES_PER_PIECE: u64 = 128;
 
-/// Probes of which text that is next, and dropped as it comes, leaves no sample.
+/// Probes for which in-order data that is dropped on arrival produces no sample.
 const COMMON: ProbeSet = ProbeSet::ALL
     .without(Probe::Received)
     .without(Probe::Delivered)
     .without(Probe::Buffered);
 
-/// Variables and timers of the receive direction. Offsets count from the peer's initial sequence number.
+/// Variables and timers of the receive direction. Offsets are relative to the initial sequence
+/// number of the peer.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     queue: Reassembly,
-    /// In order, not yet read.
+    /// Data in order, not yet read.
     ready: VecDeque<Bytes>,
     ready_bytes: u64,
-    /// Text is dropped as soon as it is in order.
+    /// Data is dropped as soon as it is in order.
     discard: bool,
     /// Size of the receive buffer, bytes.
     buffer: u64,
-    /// Behind the last byte that the advertised window takes; never moves back.
+    /// Offset after the last byte of the advertised window; never decreases.
     edge: u64,
-    /// Offset of the peer's FIN, once seen.
+    /// Offset of the peer's FIN, once received.
     fin: Option<u64>,
-    /// Bytes of text in a full segment.
+    /// Data bytes in a full segment.
     mss: u64,
     acks: Acknowledger,
-    /// What came twice, for the next acknowledgement, if such is reported (RFC 2883).
+    /// Range received twice, for the D-SACK of the next acknowledgement if enabled (RFC 2883).
     twice: Option<Range<u64>>,
     reports_twice: bool,
 }
 
-/// What became of a segment's text and FIN.
+/// Result of processing the data and FIN of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// The peer's FIN is reached: everything it sent has arrived.
+    /// The FIN of the peer is next in order: all its data has arrived.
     pub finished: bool,
 }
 
 impl Receiver {
-    /// A receiver whose buffer holds `buffer` bytes.
+    /// A receiver with a buffer of `buffer` bytes.
     pub fn new(profile: &Profile, buffer: u64, mss: u64) -> Self {
         let pieces = (buffer / BYTES_PER_PIECE) as usize + 16;
         Self {
@@ -73,14 +75,14 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN came: its first byte is next.
+    /// Records the SYN of the peer. Its first byte is next.
     pub fn synchronize(&mut self) {
         self.queue.skip_one();
         self.edge = self.queue.next() + self.buffer;
     }
 
-    /// What the handshake settled: a full segment has `mss` bytes of text, its options not counted, and at most `largest_window` can be
-    /// advertised.
+    /// Applies the result of the handshake: `mss` is the number of data bytes in a full segment
+    /// without options, and `largest_window` is the largest window that can be advertised.
     pub fn settle(&mut self, mss: u64, largest_window: u64) {
         self.mss = mss;
         self.acks.settle(mss);
@@ -88,7 +90,7 @@ impl Receiver {
         self.edge = self.edge.min(self.queue.next() + self.buffer);
     }
 
-    /// Drops text as soon as it is in order, as a sink does.
+    /// Drops data as soon as it is in order, like a sink.
     pub fn set_discard(&mut self, discard: bool) {
         self.discard = discard;
     }
@@ -103,17 +105,18 @@ impl Receiver {
         self.edge - self.queue.next()
     }
 
-    /// Bytes held: in order and not read, or beyond a hole.
+    /// Buffered bytes: in order but not read, or after a gap.
     pub fn held(&self) -> u64 {
         self.ready_bytes + self.queue.waiting_bytes()
     }
 
-    /// Bytes in order and not read.
+    /// Bytes in order but not read.
     pub fn readable(&self) -> u64 {
         self.ready_bytes
     }
 
-    /// Next text in order. The window may have opened enough to tell the peer (RFC 9293 §3.8.6.2.2).
+    /// The next data in order. The window may have opened enough to require a window update (RFC
+    /// 9293 §3.8.6.2.2).
     pub fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop_front()?;
         self.ready_bytes -= bytes.len() as u64;
@@ -126,8 +129,9 @@ impl Receiver {
         Some(bytes)
     }
 
-    /// Moves the advertised edge to what the buffer takes, but not by less than a segment or half the buffer, for an
-    /// acknowledgement that is about to go; it then is no longer due. Returns the window to advertise, bytes.
+    /// Moves the advertised edge to the end of the free buffer, but only in steps of at least a
+    /// segment or half the buffer. Called for an acknowledgement that is about to be sent, which is
+    /// then no longer due. Returns the window to advertise, bytes.
     pub fn acknowledge(&mut self) -> u64 {
         let open_to = self.queue.next() + self.buffer.saturating_sub(self.ready_bytes);
         if open_to >= self.edge + self.mss.min(self.buffer / 2).max(1) {
@@ -137,7 +141,8 @@ impl Receiver {
         self.window()
     }
 
-    /// Takes the text at the offset `start`, and whether the FIN follows it. Text outside the window is cut off.
+    /// Processes the data at offset `start`, and whether a FIN follows. Data outside the window is
+    /// cut off.
     pub fn handle_text(
         &mut self,
         now: Nanos,
@@ -169,8 +174,8 @@ impl Receiver {
         Arrival { finished }
     }
 
-    /// As [`Receiver::handle_text`], if the text is next and as long as `length`, is dropped as it comes, and raises no question. Whether it
-    /// was taken.
+    /// Fast path of [`Receiver::handle_text`] for data that is next in order, `length` bytes long,
+    /// and dropped on arrival. Returns whether it applied.
     #[inline(always)]
     pub fn take_plain_text(
         &mut self,
@@ -206,7 +211,7 @@ impl Receiver {
         let range = start..start + text.len() as u64;
         let ready_before = self.ready.len();
         let (length, window) = (range.end - range.start, self.window());
-        // What is next and is dropped anyway goes through no queue.
+        // In-order data that is dropped on arrival bypasses the queue.
         let passed = match self.discard {
             true => self.queue.pass(&range),
             false => None,
@@ -253,7 +258,7 @@ impl Receiver {
         self.acks.demand();
     }
 
-    /// Text that lies before the window came again at the offset `start`.
+    /// Records that data before the window, at offset `start`, was received again.
     pub fn note_duplicate(
         &mut self,
         now: Nanos,
@@ -269,24 +274,25 @@ impl Receiver {
         trace.record(now, Probe::Duplicate, 0, number);
     }
 
-    /// The rules of acknowledging.
+    /// Acknowledgement state.
     pub fn acks(&self) -> &Acknowledger {
         &self.acks
     }
 
-    /// As [`Receiver::acks`], to tell them what happens.
+    /// Acknowledgement state, mutable.
     pub fn acks_mut(&mut self) -> &mut Acknowledger {
         &mut self.acks
     }
 
-    /// Whether there is a block for a SACK option.
+    /// Whether there is a block for the SACK option.
     #[inline]
     pub fn has_sack_blocks(&self) -> bool {
         self.twice.is_some() || self.queue.has_sack_blocks()
     }
 
-    /// The blocks for a SACK option: what came twice, once (RFC 2883 §4), then what waits, most recent first; if what came twice lies in
-    /// one of these, that one first.
+    /// Blocks for the SACK option: a range received twice, reported once (RFC 2883 §4), and then
+    /// the out-of-order blocks, most recent first. If one of these contains the range received
+    /// twice, it is listed directly after it.
     pub fn sack_blocks(&mut self) -> impl Iterator<Item = Range<u64>> + '_ {
         let twice = self.twice.take();
         let around = twice.clone().and_then(|it| {

@@ -1,34 +1,34 @@
-//! The states of a connection (RFC 9293 §3.3.2).
+//! Connection states (RFC 9293 §3.3.2).
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No connection.
     Closed,
-    /// Waits for a SYN.
+    /// Waiting for a SYN.
     Listen,
-    /// Sent a SYN, waits for its match.
+    /// A SYN was sent; waiting for a matching one.
     SynSent,
-    /// Sent and received a SYN, waits for the acknowledgement of its own.
+    /// A SYN was sent and received; waiting for the acknowledgement of the sent one.
     SynReceived,
     /// Open.
     Established,
-    /// Closed here; the FIN is not acknowledged.
+    /// Closed locally; the FIN is not acknowledged.
     FinWait1,
-    /// Closed here and acknowledged; waits for the peer's FIN.
+    /// Closed locally and acknowledged; waiting for the peer's FIN.
     FinWait2,
-    /// The peer closed; this end has not.
+    /// Closed by the peer, but not locally.
     CloseWait,
-    /// Both closed at once; waits for the acknowledgement of the FIN.
+    /// Both ends closed at the same time; waiting for the acknowledgement of the FIN.
     Closing,
-    /// The peer closed first; waits for the acknowledgement of the FIN.
+    /// The peer closed first; waiting for the acknowledgement of the FIN.
     LastAck,
-    /// Waits until no old segment can be about (RFC 9293 §3.6.1).
+    /// Waiting until no old segment can be in the network (RFC 9293 §3.6.1).
     TimeWait,
 }
 
 impl State {
-    /// Both SYNs are acknowledged, and the connection is not over.
+    /// Whether both SYNs are acknowledged and the connection has not ended.
     pub const fn is_synchronized(self) -> bool {
         !matches!(
             self,
@@ -36,7 +36,7 @@ impl State {
         )
     }
 
-    /// Text or a FIN may be on its way to the peer.
+    /// Whether data or a FIN may be outstanding.
     pub const fn sends(self) -> bool {
         matches!(
             self,
@@ -48,7 +48,7 @@ impl State {
         )
     }
 
-    /// The peer has not closed yet: its text is taken.
+    /// Whether the peer has not closed yet, so that its data must be accepted.
     pub const fn receives(self) -> bool {
         matches!(self, State::Established | State::FinWait1 | State::FinWait2)
     }

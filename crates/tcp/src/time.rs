@@ -1,8 +1,9 @@
-//! Times that may not be set.
+//! Optional deadlines.
 
 use anabranch_transport::Nanos;
 
-/// A time, or the last there is: the earliest of several is asked for after every packet, and numbers are compared without a branch.
+/// The deadline, or the latest time for `None`. The minimum of several deadlines is computed after
+/// every packet, and comparing plain numbers needs no branch.
 #[inline(always)]
 pub(crate) fn or_never(at: Option<Nanos>) -> Nanos {
     at.unwrap_or(Nanos::MAX)

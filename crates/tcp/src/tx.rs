@@ -1,4 +1,4 @@
-//! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
+//! Send side of a connection: send buffer, outstanding data, segment selection and retransmission.
 
 pub(crate) mod ecn;
 pub(crate) mod flow;
@@ -36,30 +36,30 @@ use spurious::Spurious;
 /// An acknowledgement that is not older than the last one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
-    /// Offset it acknowledges up to.
+    /// Acknowledged offset.
     pub to: u64,
-    /// The peer's window, bytes.
+    /// Window of the peer, bytes.
     pub window: u64,
-    /// It carries no text, SYN or FIN.
+    /// The segment carries no data, SYN or FIN.
     pub bare: bool,
-    /// Its SACK blocks.
+    /// SACK blocks.
     pub blocks: &'a [Range<u64>],
-    /// When the segment that its timestamp echoes was sent.
+    /// Send time of the segment whose timestamp is echoed.
     pub echoed: Option<Nanos>,
-    /// It carries ECN-Echo.
+    /// The segment carries ECN-Echo.
     pub marked: bool,
 }
 
-/// What the handshake settled.
+/// Result of the handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settled {
-    /// Bytes of text in a full segment.
+    /// Data bytes in a full segment.
     pub mss: u64,
     pub sack: bool,
     pub timestamps: bool,
-    /// Text may be ECN-capable.
+    /// Data may be ECN-capable.
     pub ecn: bool,
-    /// The peer's first window, bytes.
+    /// Initial window of the peer, bytes.
     pub window: u64,
     /// The SYN was sent more than once.
     pub syn_lost: bool,
@@ -77,31 +77,31 @@ pub(crate) struct Sender {
     congestion: Congestion,
     timestamps: bool,
     closing: bool,
-    /// The widest window that the peer ever offered, bytes.
+    /// Largest window ever advertised by the peer, bytes.
     widest_window: u64,
-    /// Behind the segment being timed, and when it was sent.
+    /// End offset and send time of the segment being timed.
     timing: Option<(u64, Nanos)>,
-    /// When each segment was sent, if the controller asks.
+    /// Send times of all segments in flight, if the controller requires them.
     sent_times: SentTimes,
-    /// When text was last sent.
+    /// Time of the last transmission of data.
     last_sent: Option<Nanos>,
     retransmit_at: Option<Nanos>,
     persist_at: Option<Nanos>,
-    /// Probes of a closed window in a row.
+    /// Number of consecutive zero-window probes.
     probes: u32,
     probe_owed: bool,
-    /// Timeouts in a row.
+    /// Number of consecutive timeouts.
     timeouts: u32,
-    /// What goes next is the probe of a silent tail.
+    /// The next segment is a tail loss probe.
     probing: bool,
-    /// `cwnd` and `ssthresh` as last recorded.
+    /// Last recorded `cwnd` and `ssthresh`.
     traced: (f64, u64),
 }
 
-/// Offset of the first byte: behind the SYN.
+/// Offset of the first data byte, after the SYN.
 const FIRST: u64 = 1;
 
-/// How losses are found by time, if they are.
+/// Options of time-based loss detection, if enabled.
 fn by_time(config: &Config) -> Option<ByTime> {
     let delay = config.profile.longest_ack_delay();
     config.rack.then(|| ByTime {
@@ -165,12 +165,13 @@ impl Sender {
         }
     }
 
-    /// Whether a window that is not used may not grow.
+    /// Whether the window may grow only if it is fully used.
     fn growth_needs_full_cwnd(&self) -> bool {
         self.profile.growth_needs_full_cwnd && !self.congestion.rate_limited_increase
     }
 
-    /// Supplies saved parameters to the controller, and to the one that the handshake makes in its place.
+    /// Supplies saved parameters to the current controller, and to the one that the handshake
+    /// creates.
     pub fn resume(&mut self, saved: SavedParameters) -> bool {
         let control = self.flow.control.careful_resume_mut();
         let taken = control.is_some_and(|it| it.resume(saved));
@@ -180,7 +181,7 @@ impl Sender {
         taken
     }
 
-    /// The SYN went out, for the first time or again.
+    /// Records that the SYN was sent or retransmitted.
     pub fn syn_sent(&mut self, now: Nanos) {
         if self.flow.max == 0 {
             (self.flow.nxt, self.flow.max) = (FIRST, FIRST);
@@ -191,7 +192,7 @@ impl Sender {
         self.retransmit_at = Some(now + self.rto.rto());
     }
 
-    /// The SYN's timer expired. Returns whether the connection fails.
+    /// Handles a timeout of the SYN. Returns whether the connection fails.
     pub fn syn_timeout(&mut self) -> bool {
         self.timeouts += 1;
         self.rto.back_off();
@@ -200,7 +201,7 @@ impl Sender {
         limit > 0 && self.timeouts > limit
     }
 
-    /// The handshake is done at `now`: the SYN is acknowledged, and the windows begin.
+    /// Completes the handshake at `now`: the SYN is acknowledged, and the windows are initialized.
     pub fn establish(&mut self, now: Nanos, settled: &Settled, trace: &mut Trace) {
         let mss = settled.mss.max(1);
         let peer_segments = (settled.window / mss) as f64;
@@ -243,30 +244,30 @@ impl Sender {
         self.trace_rto(now, trace);
     }
 
-    /// Bytes written and not acknowledged.
+    /// Number of bytes written but not acknowledged.
     pub fn buffered(&self) -> u64 {
         self.buffer.len()
     }
 
-    /// Appends to what is to be sent.
+    /// Appends data to the send buffer.
     pub fn write(&mut self, bytes: bytes::Bytes) {
         self.buffer.write(bytes);
         self.flow.queued_to = self.buffer.end();
     }
 
-    /// Appends zeros, which take no memory.
+    /// Appends zeros, which use no memory.
     pub fn write_zeros(&mut self, count: u64) {
         self.buffer.write_zeros(count);
         self.flow.queued_to = self.buffer.end();
     }
 
-    /// Forgets what was written and never sent.
+    /// Discards data that was written but never sent.
     pub fn discard_unsent(&mut self) {
         self.buffer.truncate(self.flow.max);
         self.flow.queued_to = self.buffer.end();
     }
 
-    /// Nothing more will be written: a FIN follows.
+    /// Schedules a FIN after the written data.
     pub fn close(&mut self) {
         if !self.closing {
             self.closing = true;
@@ -274,22 +275,23 @@ impl Sender {
         }
     }
 
-    /// [`Sender::close`] was called.
+    /// Whether [`Sender::close`] was called.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// The planned segment ends what was written.
+    /// Whether the planned segment ends with the last written byte.
     pub fn is_last(&self, plan: &Plan) -> bool {
         plan.start + plan.len as u64 == self.buffer.end()
     }
 
-    /// The FIN was sent and acknowledged.
+    /// Whether the FIN was sent and acknowledged.
     pub fn fin_acknowledged(&self) -> bool {
         self.closing && self.flow.una > self.buffer.end()
     }
 
-    /// The highest offset that an acknowledgement may name: what was sent, or the byte that probes a closed window.
+    /// Highest offset that may be acknowledged: the highest offset sent, or the byte of a
+    /// zero-window probe.
     pub fn highest_acceptable(&self) -> u64 {
         if self.probes > 0 {
             self.flow
@@ -300,35 +302,37 @@ impl Sender {
         }
     }
 
-    /// The widest window that the peer ever offered (RFC 5961 §5.2, MAX.SND.WND).
+    /// Largest window ever advertised by the peer (RFC 5961 §5.2, MAX.SND.WND).
     pub fn widest_window(&self) -> u64 {
         self.widest_window
     }
 
-    /// The peer's window from `SND.UNA` on, bytes.
+    /// Sets the window of the peer, in bytes from `SND.UNA` on.
     pub fn set_window(&mut self, window: u64) {
         self.flow.window_edge = self.flow.una + window;
         self.widest_window = self.widest_window.max(window);
     }
 
-    /// Neither text nor a FIN was sent: to this half of the connection acknowledgements tell nothing, save of marks.
+    /// Whether neither data nor a FIN was sent. Acknowledgements are then irrelevant to the sender,
+    /// except for ECN marks.
     pub fn has_sent_nothing(&self) -> bool {
         self.flow.max == FIRST
     }
 
-    /// All that was written is acknowledged, and nothing probes.
+    /// Whether all written data is acknowledged and no probe is pending.
     pub fn is_at_rest(&self) -> bool {
         self.flow.una == self.flow.queued_to && !self.probe_owed && self.persist_at.is_none()
     }
 
-    /// Takes an acknowledgement between `SND.UNA` and [`Sender::highest_acceptable`].
+    /// Processes an acknowledgement between `SND.UNA` and [`Sender::highest_acceptable`].
     pub fn handle_ack(&mut self, now: Nanos, ack: &Ack<'_>, stats: &mut Stats, trace: &mut Trace) {
         let advanced = ack.to - self.flow.una;
         let flightsize_before = self.flow.flightsize();
-        // A FIN is no data: its acknowledgement grows no window (RFC 5681 §3.1).
+        // The acknowledgement of a FIN does not increase the window because a FIN is not data (RFC
+        // 5681 §3.1).
         let end = self.buffer.end();
         let data = ack.to.min(end) - self.flow.una.min(end);
-        // RFC 5681 §2: outstanding data, nothing carried, the same window.
+        // RFC 5681 §2: outstanding data, no payload, unchanged window.
         let duplicate = advanced == 0
             && flightsize_before > 0
             && ack.bare
@@ -352,7 +356,8 @@ impl Sender {
         if data > 0 || outcome.newly_sacked > 0 {
             let limited = self.growth_needs_full_cwnd()
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
-            // "The TCP source should not increase cwnd in response to the receipt of an ECN-Echo ACK" (RFC 3168 §6.1.2).
+            // "The TCP source should not increase cwnd in response to the receipt of an ECN-Echo
+            // ACK" (RFC 3168 §6.1.2).
             let echo = ack.marked && self.flow.ecn.is_capable();
             let flightsize = self.flow.flightsize();
             let delivery = self.flow.delivery.on_ack(now, data, flightsize);
@@ -397,7 +402,7 @@ impl Sender {
         self.trace_windows(now, trace);
     }
 
-    /// Moves the cumulative point.
+    /// Advances the cumulative acknowledgement point.
     fn advance(&mut self, now: Nanos, to: u64, stats: &mut Stats, trace: &mut Trace) {
         stats.bytes_acknowledged +=
             to.min(self.buffer.end()) - self.flow.una.min(self.buffer.end());
@@ -410,7 +415,7 @@ impl Sender {
         trace.record(now, Probe::CumulativeAck, 0, self.number(to));
     }
 
-    /// Counts and records what the recovery made of an acknowledgement.
+    /// Counts and records the result of loss recovery for an acknowledgement.
     fn after(&mut self, now: Nanos, outcome: &Outcome, stats: &mut Stats, trace: &mut Trace) {
         if outcome.duplicate {
             stats.duplicate_acknowledgements += 1;
@@ -429,7 +434,8 @@ impl Sender {
         }
     }
 
-    /// When the newest segment was sent that this acknowledgement reports, if the controller asks.
+    /// Send time of the newest segment that this acknowledgement reports, if the controller
+    /// requires it.
     fn latest_sent(&mut self, ack: &Ack<'_>) -> Option<Nanos> {
         if !self.flow.control.wants_latest_rtt() {
             self.sent_times.clear();
@@ -438,7 +444,7 @@ impl Sender {
         self.sent_times.on_ack(ack.to, ack.blocks)
     }
 
-    /// Takes a round-trip measurement, where there is one.
+    /// Takes a round-trip time measurement, if there is one.
     fn measure(
         &mut self,
         now: Nanos,
@@ -465,12 +471,12 @@ impl Sender {
         Some(now.saturating_sub(sent_at))
     }
 
-    /// The text of a planned segment.
+    /// Data of a planned segment.
     pub fn text(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
         self.buffer.slices(plan.start, plan.len)
     }
 
-    /// The planned segment goes out.
+    /// Records that the planned segment was sent.
     pub fn sent(&mut self, now: Nanos, plan: &Plan, stats: &mut Stats, trace: &mut Trace) {
         stats.segments_sent += 1;
         stats.bytes_sent += plan.len as u64;
@@ -524,7 +530,7 @@ impl Sender {
         self.flow
             .pacer
             .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
-        // What is less than a segment may be held back by Nagle, not by the window.
+        // A partial segment may be held back by Nagle's algorithm instead of the window.
         let waits = self.flow.queued_to - self.flow.max;
         if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();
@@ -542,7 +548,8 @@ impl Sender {
         trace.record(now, Probe::FlightSize, 0, self.flow.flightsize() as f64);
     }
 
-    /// Before sending after a silence: the window may have to restart (RFC 5681 §4.1).
+    /// Handles the end of an idle period before sending: the window may have to restart (RFC 5681
+    /// §4.1).
     pub fn wake(&mut self, now: Nanos, trace: &mut Trace) {
         if self.flow.flightsize() > 0 || self.flow.nxt >= self.flow.queued_to {
             return;
@@ -555,14 +562,15 @@ impl Sender {
         }
     }
 
-    /// Whether pacing lets a segment go, and no mark holds it back; a probe of a closed window goes when it is due.
+    /// Whether pacing and ECN allow a segment to be sent now. A zero-window probe is sent when it
+    /// is due.
     pub fn may_go(&self, now: Nanos) -> bool {
         let held = self.flow.ecn.held_until().is_some_and(|until| until > now);
         self.probe_owed || (!held && self.flow.pacer.allows(now))
     }
 
-    /// The ECN field of the planned segment: only new text may be marked, no retransmission (RFC 3168 §6.1.5), no probe of a
-    /// closed window (§6.1.6) and nothing without text (§6.1.4).
+    /// ECN field of the planned segment. Only new data may be ECN-capable, but no retransmission
+    /// (RFC 3168 §6.1.5), no zero-window probe (§6.1.6) and no segment without data (§6.1.4).
     pub fn ecn_of(&self, plan: &Plan) -> Ecn {
         let new = plan.start >= self.flow.max && plan.len > 0 && !plan.probe;
         if new {
@@ -572,12 +580,12 @@ impl Sender {
         }
     }
 
-    /// Each mark is to be echoed, and no more than each (RFC 8257 §3.2).
+    /// Whether the receiver should echo each mark exactly once (RFC 8257 §3.2).
     pub fn counts_marks(&self) -> bool {
         self.flow.control.counts_marks()
     }
 
-    /// Whether a recovery is under way.
+    /// Whether loss recovery is in progress.
     pub fn recovering(&self) -> bool {
         self.recovery.recovering()
     }

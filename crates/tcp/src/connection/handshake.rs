@@ -1,4 +1,5 @@
-//! Opening: SYN, SYN-ACK, and what they settle (RFC 9293 §3.5, §3.10.7.2, §3.10.7.3).
+//! Connection establishment: SYN, SYN-ACK, and the negotiated options (RFC 9293 §3.5, §3.10.7.2,
+//! §3.10.7.3).
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::tcp::{Flags, Header, Options, Segment};
@@ -8,13 +9,13 @@ use crate::event::{Event, Failure};
 use crate::state::State;
 use crate::tx::Settled;
 
-/// The segment size to assume where the peer's SYN names none (RFC 9293 §3.7.1): 536 over IPv4.
+/// Segment size assumed if the SYN of the peer has no MSS option (RFC 9293 §3.7.1): 536 over IPv4.
 const DEFAULT_MSS: u16 = 536;
-/// The largest shift (RFC 7323 §2.3).
+/// Largest window shift (RFC 7323 §2.3).
 const MOST_SHIFT: u8 = 14;
 
 impl Connection {
-    /// The shift that lets the receive buffer be advertised whole.
+    /// Smallest shift with which the whole receive buffer can be advertised.
     fn shift_for_buffer(&self) -> u8 {
         let buffer = self.config.receive_bytes();
         (0..MOST_SHIFT)
@@ -22,7 +23,8 @@ impl Connection {
             .unwrap_or(MOST_SHIFT)
     }
 
-    /// The options of this end's SYN; in a SYN-ACK only those that the peer's SYN carried.
+    /// Options of the SYN of this end. A SYN-ACK carries only those that the SYN of the peer
+    /// carried.
     pub(super) fn syn_options(&self, now: Nanos) -> Options {
         let profile = &self.config.profile;
         let answer = self.state == State::SynReceived;
@@ -49,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the peer's SYN or SYN-ACK says.
+    /// Processes the options of the peer's SYN or SYN-ACK.
     fn synchronize(&mut self, header: &Header) {
         let (profile, options) = (&self.config.profile, &header.options);
         let scaled = profile.window_scale && options.window_scale.is_some();
@@ -76,14 +78,15 @@ impl Connection {
         self.receiver.settle(self.full_segment(), largest);
     }
 
-    /// Bytes of text in a full segment: timestamps take their room from the text (RFC 6691 §2).
+    /// Data bytes in a full segment. Timestamps reduce them (RFC 6691 §2).
     fn full_segment(&self) -> u64 {
         let stamp_length = if self.negotiated.timestamps { 12 } else { 0 };
         let mss = u64::from(self.negotiated.mss);
         mss.saturating_sub(stamp_length).max(1)
     }
 
-    /// The handshake is done; `window` is the peer's, unscaled where its segment was a SYN.
+    /// Completes the handshake. `window` is the window of the peer, not scaled if its segment was a
+    /// SYN.
     pub(super) fn establish(&mut self, now: Nanos, window: u64) {
         let settled = Settled {
             mss: self.full_segment(),
@@ -103,7 +106,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
     }
 
-    /// RFC 9293 §3.10.7.2.
+    /// Processes a segment in LISTEN (RFC 9293 §3.10.7.2).
     pub(super) fn receive_in_listen(&mut self, path: Path, segment: &Segment) {
         let header = &segment.header;
         if header.flags.contains(Flags::RST) {
@@ -123,7 +126,8 @@ impl Connection {
         self.syn_owed = true;
     }
 
-    /// RFC 9293 §3.10.7.3. Text in a SYN is not taken; the peer sends it again.
+    /// Processes a segment in SYN-SENT (RFC 9293 §3.10.7.3). Data in a SYN is not accepted; the
+    /// peer retransmits it.
     pub(super) fn receive_in_syn_sent(&mut self, now: Nanos, path: Path, segment: &Segment) {
         let header = &segment.header;
         let flags = header.flags;
@@ -153,13 +157,13 @@ impl Connection {
             self.establish(now, u64::from(header.window));
             self.receiver.acks_mut().demand();
         } else {
-            // Both ends opened at once (RFC 9293 §3.5, figure 8).
+            // Simultaneous open (RFC 9293 §3.5, figure 8).
             self.state = State::SynReceived;
             self.syn_owed = true;
         }
     }
 
-    /// The timer of a SYN or SYN-ACK.
+    /// Timeout of a SYN or SYN-ACK.
     pub(super) fn syn_timeout(&mut self, now: Nanos) {
         if !self.sender.retransmission_due(now) {
             return;

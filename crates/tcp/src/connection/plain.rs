@@ -1,8 +1,9 @@
-//! The common segments of an established connection, by ways of their own which ask less: text that is next at an end that only
-//! receives, an acknowledgement of what was not acknowledged before, and segments without options that go.
+//! Fast path of an established connection. It handles data that is next in order at an end that
+//! only receives, acknowledgements of new data, and outgoing segments without options.
 //!
-//! What is done is what [`receive`](super::receive) and [`transmit`](super::transmit) would do, no less; where any answer is another,
-//! they do it.
+//! The results must be the same as those of [`receive`](super::receive) and
+//! [`transmit`](super::transmit), which handle a segment if any condition of the fast path is not
+//! met.
 
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
 use anabranch_wire::SeqNumber;
@@ -14,7 +15,7 @@ use crate::state::State;
 use crate::tx::Plan;
 
 impl Connection {
-    /// Takes a segment, if it is a common one.
+    /// Processes a segment if the fast path applies; returns whether it did.
     #[inline(always)]
     pub(super) fn receive_plain(
         &mut self,
@@ -48,7 +49,7 @@ impl Connection {
         let is_taken = if text == 0 {
             self.sender.take_plain_ack(now, to, stats, trace)
         } else {
-            // It acknowledges nothing, and neither it nor those before it were marked.
+            // The segment acknowledges nothing, and no segment so far was marked.
             advanced == 0
                 && self.sender.has_sent_nothing()
                 && ecn == Ecn::NotEct
@@ -66,7 +67,8 @@ impl Connection {
         is_taken
     }
 
-    /// A segment, if it has no options and its text lies in one piece. `begin`: its offset and flags.
+    /// Writes a segment if it has no options and its data is contiguous. `begin` holds its offset
+    /// and flags.
     #[inline(always)]
     pub(super) fn write_plain(
         &mut self,

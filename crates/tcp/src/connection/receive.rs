@@ -1,4 +1,4 @@
-//! Reading segments (RFC 9293 §3.10.7).
+//! Segment arrival (RFC 9293 §3.10.7).
 
 use std::ops::Range;
 
@@ -14,10 +14,11 @@ use crate::rx::reassembly::MOST_BLOCKS;
 use crate::state::State;
 use crate::tx::Ack;
 
-/// The least time between two acknowledgements that only object to something.
+/// Minimum interval between two challenge ACKs.
 const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
 
-/// The offset nearest to `near` whose sequence number is `number`; `None` if it lies before the initial one.
+/// The offset closest to `near` whose sequence number is `number`; `None` if it is before the
+/// initial sequence number.
 fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
     let expected = initial.wrapping_add(near as u32);
     near.checked_add_signed(i64::from(number.0.wrapping_sub(expected) as i32))
@@ -65,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4.
+    /// Processes a segment in a state other than CLOSED, LISTEN and SYN-SENT (RFC 9293 §3.10.7.4).
     #[inline(always)]
     fn receive_synchronized(&mut self, now: Nanos, path: Path, ecn: Ecn, segment: Segment) {
         let start = offset(
@@ -87,7 +88,8 @@ impl Connection {
             self.receive_reset(now, start);
             return;
         }
-        // A SYN here is an attack or an old duplicate: the challenge lets the peer prove itself (RFC 5961 §4).
+        // A SYN in this state is an attack or an old duplicate. The challenge ACK lets a genuine
+        // peer respond (RFC 5961 §4).
         if flags.contains(Flags::SYN) || !flags.contains(Flags::ACK) {
             self.stats.dropped.suspicious += 1;
             if flags.contains(Flags::SYN) {
@@ -101,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// The first check: some of the segment lies in the receive window.
+    /// First check: whether part of the segment is in the receive window.
     fn is_acceptable(&self, start: u64, segment: &Segment) -> bool {
         let (next, window) = (self.receiver.next(), self.receiver.window());
         let end = start + u64::from(segment.sequence_len());
@@ -113,7 +115,8 @@ impl Connection {
         }
     }
 
-    /// An unacceptable segment is answered by an acknowledgement. With a closed window its acknowledgement still counts.
+    /// Answers an unacceptable segment with an acknowledgement. If the receive window is closed,
+    /// the acknowledgement in the segment is still processed.
     fn refuse(&mut self, now: Nanos, start: Option<u64>, segment: &Segment) {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) {
@@ -133,9 +136,11 @@ impl Connection {
             self.enter_time_wait(now);
         }
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
-            // What it says of ECN counts, since a peer that got no answer asks without.
+            // Its ECN flags are processed because a peer that received no answer retries without
+            // ECN.
             self.ecn.hear(flags, self.config.profile.ecn);
-            // The SYN again: the timer sends the answer again. With an acknowledgement, both ends opened at once.
+            // A retransmitted SYN. The timer retransmits the answer. If it has an acknowledgement,
+            // this is a simultaneous open.
             if let (Some(path), true) = (self.path, flags.contains(Flags::ACK)) {
                 self.receive_ack(now, 0, path, segment);
             }
@@ -152,8 +157,9 @@ impl Connection {
         }
     }
 
-    /// Acknowledges what cannot be taken. Where that was no text, seldom: two ends that each find the other's
-    /// acknowledgements wrong would answer each other for ever, and a forger could make this end talk (RFC 5961 §7).
+    /// Acknowledges a segment that cannot be accepted. Without data, this is rate-limited: two ends
+    /// that reject each other's acknowledgements would otherwise answer each other forever, and an
+    /// attacker could provoke traffic (RFC 5961 §7).
     fn object(&mut self, now: Nanos, sequence_len: u32) {
         if sequence_len == 0 {
             if self.next_challenge > now {
@@ -164,7 +170,8 @@ impl Connection {
         self.receiver.acks_mut().demand();
     }
 
-    /// A RST counts only at the very next number; elsewhere in the window it is challenged (RFC 5961 §3).
+    /// Processes a RST. It takes effect only if its sequence number is exactly the next one;
+    /// elsewhere in the window it causes a challenge ACK (RFC 5961 §3).
     fn receive_reset(&mut self, now: Nanos, start: u64) {
         if start != self.receiver.next() {
             self.stats.dropped.suspicious += 1;
@@ -180,7 +187,8 @@ impl Connection {
         }
     }
 
-    /// The fifth check. Returns whether the rest of the segment counts.
+    /// Fifth check: processes the acknowledgement. Returns whether the rest of the segment should
+    /// be processed.
     fn receive_ack(&mut self, now: Nanos, start: u64, path: Path, segment: &Segment) -> bool {
         let header = &segment.header;
         let una = self.sender.flow.una;
@@ -214,7 +222,7 @@ impl Connection {
             return true;
         }
         let marked = header.flags.contains(Flags::ECE);
-        // What comes to an end that has only received acknowledges nothing.
+        // An end that has sent no data has nothing to be acknowledged.
         if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
             let (blocks, count) = self.offsets(&header.options.sack_blocks);
             let echoed = self.echoed(now, segment);
@@ -251,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// SACK blocks as offsets; those that make no sense are left out.
+    /// SACK blocks as offsets, without invalid ones.
     fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MOST_BLOCKS], usize) {
         let mut ranges = [const { 0..0 }; MOST_BLOCKS];
         let mut count = 0;
@@ -274,7 +282,8 @@ impl Connection {
         (ranges, count)
     }
 
-    /// When the segment that the timestamp echoes was sent, to the millisecond (RFC 7323 §4).
+    /// Send time of the segment whose timestamp is echoed, with a precision of one millisecond (RFC
+    /// 7323 §4).
     fn echoed(&self, now: Nanos, segment: &Segment) -> Option<Nanos> {
         let echo = segment
             .header
@@ -286,7 +295,7 @@ impl Connection {
         now.checked_sub(u64::from(ago) * MILLISECOND)
     }
 
-    /// RFC 7323 §5.3 R1.
+    /// Whether the timestamp is older than the last valid one (RFC 7323 §5.3 R1).
     fn has_old_timestamp(&self, segment: &Segment) -> bool {
         match (self.recent_timestamp, segment.header.options.timestamps) {
             (Some(recent), Some(stamp)) if self.negotiated.timestamps => {
@@ -296,7 +305,8 @@ impl Connection {
         }
     }
 
-    /// RFC 7323 §4.3: the timestamp to echo is that of the segment which the last acknowledgement waits for.
+    /// Records the timestamp to echo, which is that of the segment for which the last
+    /// acknowledgement waits (RFC 7323 §4.3).
     fn note_timestamp(&mut self, start: u64, segment: &Segment) {
         if let Some(stamp) = segment.header.options.timestamps
             && self.negotiated.timestamps
@@ -306,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// The seventh and eighth checks: text and FIN.
+    /// Seventh and eighth checks: data and FIN.
     fn receive_text(&mut self, now: Nanos, start: u64, ecn: Ecn, segment: Segment) {
         let fin = segment.header.flags.contains(Flags::FIN);
         if segment.payload.is_empty() && !fin {
@@ -339,7 +349,8 @@ impl Connection {
         }
     }
 
-    /// What waits for a delayed acknowledgement was marked unlike the packet that comes: it is acknowledged now, as it was marked.
+    /// Sends a delayed acknowledgement now if the data it covers was marked differently from the
+    /// arriving packet, because each acknowledgement must echo the marks of its own data.
     fn acknowledge_before_echo_changes(&mut self, now: Nanos) {
         if self.receiver.acks().is_owed() {
             self.early_ack = Some(self.header(now, self.sender.flow.max, Flags::ACK, 0));

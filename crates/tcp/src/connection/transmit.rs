@@ -1,4 +1,4 @@
-//! Writing segments: RSTs, SYNs, text, bare acknowledgements, in that order.
+//! Segment output. The order is RST, SYN, data, pure acknowledgement.
 
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::tx::Plan;
 
 impl Connection {
-    #[inline(never)] // A quiet connection need not make room for it.
+    #[inline(never)] // keeps its stack frame out of the fast path
     pub(super) fn transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((path, header)) = self.reset.take() {
             return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
@@ -25,13 +25,14 @@ impl Connection {
             return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
         }
         let mut held = false;
-        // An end that only receives always is at rest.
+        // An end that only receives is always idle here.
         if self.state.sends() && !self.sender.is_at_rest() {
             self.sender.wake(now, &mut self.trace);
             match self.sender.plan() {
                 Some(plan) if self.sender.may_go(now) => {
                     let transmit = self.send_text(now, path, &plan, out);
-                    // What follows is no more than a window that is full: then nobody has to ask.
+                    // If only the congestion window stops the next segment, later polls can be
+                    // skipped.
                     self.quiet = self.sender.waits_for_room();
                     return Some(transmit);
                 }
@@ -95,7 +96,8 @@ impl Connection {
         transmit
     }
 
-    /// A segment of a synchronized connection, text or a bare acknowledgement, of which `begin` is the offset and the flags.
+    /// Writes a segment of a synchronized connection, with data or as a pure acknowledgement.
+    /// `begin` holds its offset and flags.
     #[inline]
     fn write_segment(
         &mut self,
@@ -114,7 +116,8 @@ impl Connection {
         self.write_out(&header, path, ecn, plan, out)
     }
 
-    /// The header of a segment of a synchronized connection. It carries the acknowledgement, which then is not due.
+    /// Header of a segment of a synchronized connection. It carries the acknowledgement, which is
+    /// then no longer due.
     #[inline(never)]
     pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
         let window = self.receiver.acknowledge();
@@ -142,14 +145,16 @@ impl Connection {
         SeqNumber(self.peer_isn.wrapping_add(self.receiver.next() as u32))
     }
 
-    /// Timestamps where agreed; SACK blocks, as many as fit beside a full segment's text (RFC 2018 §3).
+    /// Timestamps if negotiated, and as many SACK blocks as fit with the data of a full segment
+    /// (RFC 2018 §3).
     fn options(&mut self, now: Nanos, text: usize) -> Options {
         let mut options = Options::default();
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
         }
         if self.negotiated.sack && self.receiver.has_sack_blocks() {
-            // Text of a full segment leaves no room for blocks (RFC 6691); a bare acknowledgement follows then or later.
+            // The data of a full segment leaves no space for blocks (RFC 6691). A pure
+            // acknowledgement follows, now or later.
             let spare = (self.sender.flow.mss as usize).saturating_sub(text);
             let fit = options.sack_blocks_that_fit().min(if text == 0 {
                 usize::MAX
@@ -171,7 +176,7 @@ impl Connection {
         options
     }
 
-    /// The timestamps clock ticks in milliseconds (RFC 7323 §5.4).
+    /// The timestamp clock, which ticks in milliseconds (RFC 7323 §5.4).
     pub(super) fn timestamps(&self, now: Nanos) -> Timestamps {
         Timestamps {
             value: (now / MILLISECOND) as u32,
@@ -202,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// A RST for this connection's peer (RFC 9293 §3.10.5).
+    /// Schedules a RST for the peer of this connection (RFC 9293 §3.10.5).
     pub(super) fn owe_reset(&mut self) {
         if let Some(path) = self.path {
             let mut header = self.bare_header(self.sender.flow.max, Flags::RST | Flags::ACK);
@@ -211,7 +216,7 @@ impl Connection {
         }
     }
 
-    /// A RST that answers a segment which belongs to no connection (RFC 9293 §3.10.7.1).
+    /// Schedules a RST in response to a segment that belongs to no connection (RFC 9293 §3.10.7.1).
     pub(super) fn answer_with_reset(&mut self, path: Path, segment: &Segment) {
         let asked = &segment.header;
         let mut header = Header {

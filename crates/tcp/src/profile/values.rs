@@ -1,4 +1,4 @@
-//! What a switch can be set to.
+//! Value types of the switches.
 
 use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
@@ -6,11 +6,12 @@ use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryKind {
-    /// RFC 6675: lost is what has enough reported above it; NewReno (RFC 6582) where SACK is not negotiated.
+    /// RFC 6675: a segment is lost if enough data above it was reported. NewReno (RFC 6582) if SACK
+    /// is not negotiated.
     Rfc6675,
-    /// The pipe algorithm of 1996, as ns-2's Sack1; NewReno where SACK is not negotiated.
+    /// Pipe algorithm of 1996, as in Sack1 of ns-2. NewReno if SACK is not negotiated.
     Sack1,
-    /// NewReno (RFC 6582), whatever the options say.
+    /// NewReno (RFC 6582), regardless of the negotiated options.
     NewReno,
 }
 spelled!(RecoveryKind: RecoveryKind::Rfc6675 = "rfc6675", RecoveryKind::Sack1 = "sack1",
@@ -22,7 +23,7 @@ spelled!(RecoveryKind: RecoveryKind::Rfc6675 = "rfc6675", RecoveryKind::Sack1 = 
 pub enum DelayedAckRules {
     /// Every second full segment, or after a fixed time (RFC 5681 §4.2).
     Rfc5681,
-    /// Quick at the beginning, then after a time that adapts.
+    /// Quick acknowledgements at the start, later an adaptive delay.
     Linux,
 }
 spelled!(DelayedAckRules: DelayedAckRules::Rfc5681 = "rfc5681", DelayedAckRules::Linux = "linux");
@@ -31,7 +32,7 @@ spelled!(DelayedAckRules: DelayedAckRules::Rfc5681 = "rfc5681", DelayedAckRules:
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestartWindow {
-    /// The window is kept.
+    /// The window is not changed.
     Off,
     /// One segment.
     One,
@@ -44,18 +45,18 @@ spelled!(RestartWindow: RestartWindow::Off = "off", RestartWindow::One = "one", 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialWindow {
-    /// 2 to 4 segments by their size (RFC 5681 §3.1, RFC 3390).
+    /// 2 to 4 segments, depending on the segment size (RFC 5681 §3.1, RFC 3390).
     Rfc5681,
-    /// 10 segments, at most 14600 bytes or two segments (RFC 6928 §2).
+    /// 10 segments, limited to the larger of 14600 bytes and two segments (RFC 6928 §2).
     Rfc6928,
-    /// So many segments.
+    /// This number of segments.
     Segments(u32),
-    /// The whole segments in so many bytes, one at least.
+    /// The number of whole segments in this number of bytes, and not less than one.
     Bytes(u64),
 }
 
 impl InitialWindow {
-    /// The window for segments of `segment` bytes, in segments.
+    /// The window in segments, for segments of `segment` bytes.
     pub fn segments(self, segment: u64) -> f64 {
         match self {
             InitialWindow::Segments(count) => f64::from(count.max(1)),
@@ -117,11 +118,11 @@ impl Value for InitialWindow {
 pub enum InitialSsthresh {
     /// Arbitrarily high.
     High,
-    /// The peer's window in whole segments, as its SYN offers it.
+    /// The window in the peer's SYN, rounded down to whole segments.
     PeerWindow,
-    /// So many segments.
+    /// This number of segments.
     Segments(u32),
-    /// The whole segments in so many bytes, two at least.
+    /// The number of whole segments in this number of bytes, and not less than two.
     Bytes(u64),
 }
 

@@ -1,4 +1,5 @@
-//! When text is acknowledged: by the fixed rules of RFC 5681 §4.2, or by the [adaptive](adaptive) ones of Linux.
+//! Acknowledgement timing, by the fixed rules of RFC 5681 §4.2 or the [adaptive](adaptive) rules of
+//! Linux.
 
 mod adaptive;
 
@@ -7,29 +8,29 @@ use anabranch_transport::Nanos;
 use crate::profile::{DelayedAckRules, Profile};
 use adaptive::Adaptive;
 
-/// Text that came in order.
+/// Data received in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InOrder {
-    /// Bytes of the segment's text.
+    /// Data bytes in the segment.
     pub length: u64,
-    /// Bytes that became deliverable.
+    /// Number of bytes that became readable.
     pub filled: u64,
-    /// Text was waiting beyond it.
+    /// Data was buffered after it, beyond a gap.
     pub was_gap: bool,
-    /// `RCV.WND` before it came, bytes.
+    /// `RCV.WND` before it arrived, bytes.
     pub window: u64,
-    /// An acknowledgement now would offer no less than that.
+    /// An acknowledgement sent now would not advertise a smaller window.
     pub window_kept: bool,
 }
 
-/// Whether an acknowledgement is due, and when the next will be.
+/// Whether an acknowledgement is due, and the time of the next one.
 #[derive(Debug)]
 pub(crate) struct Acknowledger {
     delayed: bool,
     delay: Nanos,
-    /// Bytes of a full segment.
+    /// Data bytes in a full segment.
     full: u64,
-    /// An acknowledgement is due at once.
+    /// An acknowledgement must be sent now.
     due: bool,
     /// Bytes received in order since the last acknowledgement.
     unacknowledged: u64,
@@ -52,24 +53,25 @@ impl Acknowledger {
         }
     }
 
-    /// What the handshake settled: a full segment has `full` bytes of text.
+    /// Applies the result of the handshake: a full segment has `full` data bytes.
     pub fn settle(&mut self, full: u64) {
         self.full = full;
     }
 
-    /// Whether [what was measured](Self::hear_times) matters.
+    /// Whether [measured times](Self::hear_times) are used.
     pub fn adapts(&self) -> bool {
         self.adaptive.is_some()
     }
 
-    /// What this end's sender has measured.
+    /// Updates the times measured by the sender of this end.
     pub fn hear_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.hear_times(srtt, rto);
         }
     }
 
-    /// Text came in order: acknowledged at once where a hole was or is filled, else every second full segment or when the timer says so.
+    /// Processes in-order data. It is acknowledged at once if there is or was a gap, and otherwise
+    /// with every second full segment or by the timer.
     pub fn in_order(&mut self, now: Nanos, text: &InOrder) {
         self.unacknowledged += text.filled;
         let (second, delay) = match &mut self.adaptive {
@@ -93,7 +95,7 @@ impl Acknowledger {
         }
     }
 
-    /// As [`Self::in_order`], by the fixed rules, of text beyond which none was waiting.
+    /// Fast path of [`Self::in_order`] for the fixed rules without buffered out-of-order data.
     #[inline(always)]
     pub fn in_order_plainly(&mut self, now: Nanos, length: u64) {
         debug_assert!(!self.adapts(), "that was asked");
@@ -106,7 +108,7 @@ impl Acknowledger {
         self.at = Some(self.at.map_or(at, |it| it.min(at)));
     }
 
-    /// The user has read; `left` bytes in order wait to be read.
+    /// Records that the user has read; `left` bytes in order remain unread.
     pub fn on_read(&mut self, left: u64) {
         let Some(adaptive) = &self.adaptive else {
             return;
@@ -118,21 +120,21 @@ impl Acknowledger {
         }
     }
 
-    /// Text came that was there, or that does not fit; `window`: `RCV.WND`.
+    /// Records data that is a duplicate or does not fit; `window` is `RCV.WND`.
     pub fn repeated(&mut self, window: u64) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.begin_quick(window);
         }
     }
 
-    /// A segment with text goes.
+    /// Records that a segment with data is sent.
     pub fn on_text_sent(&mut self, now: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.on_text_sent(now);
         }
     }
 
-    /// A segment with an acknowledgement goes.
+    /// Records that a segment with an acknowledgement is sent.
     pub fn acknowledged(&mut self) {
         if let Some(adaptive) = &mut self.adaptive
             && (self.due || self.unacknowledged > 0)
@@ -144,7 +146,7 @@ impl Acknowledger {
         self.at = None;
     }
 
-    /// An acknowledgement is due at once.
+    /// Makes an acknowledgement due now.
     pub fn demand(&mut self) {
         self.due = true;
     }
@@ -154,17 +156,17 @@ impl Acknowledger {
         self.due
     }
 
-    /// Text came that no acknowledgement told of yet.
+    /// Whether data was received that is not yet acknowledged.
     pub fn is_owed(&self) -> bool {
         self.due || self.unacknowledged > 0
     }
 
-    /// The timer of the delayed acknowledgement.
+    /// Deadline of the delayed acknowledgement.
     pub fn deadline(&self) -> Option<Nanos> {
         self.at
     }
 
-    /// Runs the timer.
+    /// Handles an expired timer.
     pub fn handle_timeout(&mut self, now: Nanos) {
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;
@@ -175,7 +177,7 @@ impl Acknowledger {
         }
     }
 
-    /// Stops the timer and forgets what is due.
+    /// Stops the timer and cancels any due acknowledgement.
     pub fn stop(&mut self) {
         self.at = None;
         self.due = false;
@@ -188,14 +190,16 @@ mod tests {
 
     use super::*;
 
-    /// A receiver by the rules of Linux, segments of 1000 bytes, a round-trip time of 100 ms and an RTO of 300 ms.
+    /// An acknowledger with the rules of Linux, segments of 1000 bytes, an RTT of 100 ms and an RTO
+    /// of 300 ms.
     fn linux() -> Acknowledger {
         let mut acks = Acknowledger::new(&Profile::linux(), 1000);
         acks.hear_times(Some(100 * MS), 300 * MS);
         acks
     }
 
-    /// Text of `length` bytes comes at `now` ms, and is not read. Whether it is acknowledged at once; then that has gone.
+    /// `length` bytes arrive at `now` ms and are not read. Returns whether they are acknowledged at
+    /// once, and sends that acknowledgement.
     fn comes(acks: &mut Acknowledger, now: u64, length: u64) -> bool {
         acks.in_order(
             now * MS,
@@ -218,7 +222,7 @@ mod tests {
         due
     }
 
-    /// The delayed acknowledgement goes; when, ms.
+    /// Sends the delayed acknowledgement and returns its time, ms.
     fn fires(acks: &mut Acknowledger) -> u64 {
         let at = acks.deadline().expect("a timer runs");
         acks.handle_timeout(at);
@@ -235,7 +239,7 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// A window of six segments gives three: one for each second segment of it.
+    /// A window of six segments allows three quick acknowledgements, one for each second segment.
     #[test]
     fn a_small_window_gives_fewer_quick_acknowledgements() {
         let mut acks = linux();
@@ -255,7 +259,8 @@ mod tests {
         assert_eq!(told, [true, true, true, false, true]);
     }
 
-    /// One byte more than a full segment is enough; while the window cannot be kept open, the user has to read first.
+    /// One byte more than a full segment suffices. While the window cannot be kept open, the user
+    /// must read first.
     #[test]
     fn more_than_a_segment_is_acknowledged_once_there_is_room_for_more() {
         let mut acks = quiet();
@@ -275,7 +280,8 @@ mod tests {
         assert!(goes(&mut acks));
     }
 
-    /// A receiver that has spent its quick acknowledgements on one segment each ms; the last came at 100 ms.
+    /// An acknowledger that has used up its quick acknowledgements, one per ms; the last segment
+    /// arrived at 100 ms.
     fn quiet() -> Acknowledger {
         let mut acks = linux();
         for at in 85..=100 {
@@ -284,21 +290,21 @@ mod tests {
         acks
     }
 
-    /// The delay begins at 40 ms. Gaps of 30 ms: 40 / 2 + 30 = 50 where it was 40, then 50 / 2 + 30 = 55. A timer that expires doubles it, 110, and
-    /// the round-trip time bounds it, 100.
+    /// The initial delay is 40 ms. Gaps of 30 ms: 40 / 2 + 30 = 50 instead of 40, then 50 / 2 + 30
+    /// = 55. An expired timer doubles it to 110, which is limited by the RTT to 100.
     #[test]
     fn the_delay_follows_the_gaps_between_segments() {
         let mut acks = quiet();
         assert!(!comes(&mut acks, 130, 400));
         assert_eq!(acks.deadline(), Some(180 * MS));
         assert!(!comes(&mut acks, 160, 400));
-        // 55 ms from now would be later than the timer that runs.
+        // 55 ms from now would be later than the running timer.
         assert_eq!(fires(&mut acks), 180);
         // 110 / 2 + 30 = 85.
         assert!(!comes(&mut acks, 190, 400));
         assert_eq!(acks.deadline(), Some((190 + 85) * MS));
         assert_eq!(fires(&mut acks), 275);
-        // 170: bounded by the round-trip time. A gap of 120 ms: 85 + 120 = 205.
+        // 170, limited by the RTT. A gap of 120 ms: 85 + 120 = 205.
         assert!(!comes(&mut acks, 310, 400));
         assert_eq!(acks.deadline(), Some(410 * MS));
         acks.hear_times(Some(250 * MS), 900 * MS);
@@ -307,7 +313,8 @@ mod tests {
         assert_eq!(acks.deadline(), Some(710 * MS), "200 ms at most");
     }
 
-    /// A gap longer than the RTO is a pause, after which the sender starts slowly: 16 quick acknowledgements.
+    /// A gap longer than the RTO is a pause after which the sender starts slowly: 16 quick
+    /// acknowledgements.
     #[test]
     fn after_a_pause_acknowledgements_are_quick_again() {
         let mut acks = quiet();
@@ -329,26 +336,28 @@ mod tests {
         assert!(!comes(&mut acks, 117, 1000));
     }
 
-    /// Text of less than a segment is acknowledged once it is read, unless this end answers what it reads: then it waits for an answer.
+    /// Data of less than a segment is acknowledged once it is read. If this end replies to the data
+    /// it reads, the acknowledgement waits for the reply.
     #[test]
     fn an_answer_carries_the_acknowledgement() {
         let mut acks = quiet();
         assert!(!comes(&mut acks, 110, 100));
         acks.on_read(0);
         assert!(goes(&mut acks));
-        // The answer goes 5 ms after the question; by then the delay is 40 ms.
+        // The reply is sent 5 ms after the request; by then the delay is 40 ms.
         acks.on_text_sent(115 * MS);
         assert!(!comes(&mut acks, 210, 100));
         acks.on_read(0);
         assert!(!goes(&mut acks));
-        // No answer came in time: this end does not answer any more.
+        // No reply was sent in time, so this end no longer counts as replying.
         assert_eq!(fires(&mut acks), 250);
         assert!(!comes(&mut acks, 260, 100));
         acks.on_read(0);
         assert!(goes(&mut acks));
     }
 
-    /// Segments of 700 bytes are full ones, if that is what the peer sends: the second of that size shows it.
+    /// Segments of 700 bytes are full if the peer sends no larger ones; the second one of that size
+    /// shows this.
     #[test]
     fn a_full_segment_is_what_the_peer_sends() {
         let mut acks = quiet();

@@ -1,43 +1,45 @@
-//! Bytes that arrived, put back in order (RFC 9293 §3.10.7.4), and what a SACK option says of them (RFC 2018 §4).
+//! Reassembly of received bytes (RFC 9293 §3.10.7.4), and the blocks of the SACK option (RFC 2018
+//! §4).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf, Bytes};
 
-/// What [`Reassembly::insert`] did with a segment's text.
+/// Result of [`Reassembly::insert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Insertion {
-    /// It was the next expected; `filled` bytes became deliverable, more than the segment's own where a hole closed.
+    /// The data was next in order. `filled` bytes became readable, which is more than the segment
+    /// carried if a gap closed.
     InOrder {
-        /// Bytes that became deliverable.
+        /// Number of bytes that became readable.
         filled: u64,
-        /// Text was waiting beyond it.
+        /// Data was buffered after it, beyond a gap.
         was_gap: bool,
     },
-    /// It lies beyond a hole and waits.
+    /// The data lies after a gap and was buffered.
     OutOfOrder,
-    /// Everything in it had arrived before.
+    /// All of the data had been received before.
     Duplicate,
-    /// It lies beyond a hole and there is no room for yet another piece.
+    /// The data lies after a gap, and the limit of buffered slices is reached.
     Refused,
 }
 
-/// The most blocks a SACK option holds (RFC 2018 §3).
+/// Maximum number of blocks in a SACK option (RFC 2018 §3).
 pub const MOST_BLOCKS: usize = 4;
-/// The most blocks that are remembered by recency.
+/// Maximum number of recently reported blocks that are remembered.
 const MOST_REMEMBERED: usize = 8;
 
-/// The receiver's out-of-order queue.
+/// Out-of-order queue of the receiver.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
-    /// Offset of the next byte expected, `RCV.NXT`.
+    /// Offset of the next expected byte, `RCV.NXT`.
     next: u64,
-    /// Text beyond the hole at `next`: ascending, apart.
+    /// Data after the gap at `next`, in ascending order without overlap.
     waiting: VecDeque<(u64, Bytes)>,
-    /// Contiguous stretches of `waiting`, ascending, apart.
+    /// Contiguous ranges of `waiting`, in ascending order without overlap.
     blocks: Vec<Range<u64>>,
-    /// The blocks last reported, most recent first.
+    /// Last reported blocks, most recent first.
     recent: VecDeque<Range<u64>>,
     remember: usize,
     most_pieces: usize,
@@ -45,8 +47,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Expects the offset `next`; remembers `remember` blocks by recency (at most 8) and holds at most `most_pieces`
-    /// pieces of text out of order.
+    /// A queue that expects the offset `next`. It remembers `remember` recent blocks (limited to 8)
+    /// and buffers up to `most_pieces` out-of-order slices.
     pub fn new(next: u64, remember: usize, most_pieces: usize) -> Self {
         Self {
             next,
@@ -59,28 +61,28 @@ impl Reassembly {
         }
     }
 
-    /// Offset of the next byte expected.
+    /// Offset of the next expected byte.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Moves past a SYN or FIN at [`Reassembly::next`], which is no text.
+    /// Skips the sequence number of a SYN or FIN at [`Reassembly::next`], which carries no data.
     pub fn skip_one(&mut self) {
         self.next += 1;
     }
 
-    /// Bytes waiting behind a hole.
+    /// Number of bytes buffered after a gap.
     pub fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
     }
 
-    /// Whether there is a hole.
+    /// Whether there is a gap.
     pub fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Takes the text of `range`, which nobody reads, if it was expected next and nothing waits beyond it; `None`: it is to be
-    /// [inserted](Reassembly::insert).
+    /// Accepts the data of `range` without storing it, if it is next in order and nothing is
+    /// buffered after it. `None` means that it must be [inserted](Reassembly::insert) instead.
     #[inline]
     pub fn pass(&mut self, range: &Range<u64>) -> Option<Insertion> {
         if range.start > self.next || range.end <= self.next || self.has_gap() {
@@ -94,7 +96,7 @@ impl Reassembly {
         })
     }
 
-    /// As [`Reassembly::pass`], of the next `length` bytes; whether they were taken.
+    /// Like [`Reassembly::pass`], for the next `length` bytes; returns whether they were accepted.
     #[inline(always)]
     pub fn pass_next(&mut self, length: u64) -> bool {
         if self.has_gap() {
@@ -104,8 +106,8 @@ impl Reassembly {
         true
     }
 
-    /// Takes the text at the offset `start`, already trimmed to the window, and appends to `ready` what became
-    /// deliverable.
+    /// Accepts the data at offset `start`, already trimmed to the window, and appends to `ready`
+    /// the data that became readable.
     pub fn insert(
         &mut self,
         start: u64,
@@ -133,7 +135,7 @@ impl Reassembly {
         }
     }
 
-    /// Delivers what `next` has reached.
+    /// Delivers buffered data up to `next`.
     fn join(&mut self, ready: &mut VecDeque<Bytes>) {
         while let Some((start, _)) = self.waiting.front()
             && *start <= self.next
@@ -153,7 +155,7 @@ impl Reassembly {
         self.recent.retain(|block| block.end > next);
     }
 
-    /// Keeps text that lies beyond a hole: the parts of it that are new.
+    /// Buffers data after a gap, without the parts that are already buffered.
     fn keep(&mut self, start: u64, text: Bytes) -> Insertion {
         let end = start + text.len() as u64;
         let mut at = start;
@@ -196,7 +198,7 @@ impl Reassembly {
         }
     }
 
-    /// Merges what arrived into its block, which becomes the most recent one.
+    /// Merges the received range into its block, which becomes the most recent one.
     fn report(&mut self, arrived: Range<u64>) {
         let first = self
             .blocks
@@ -217,20 +219,20 @@ impl Reassembly {
         self.recent.truncate(self.remember);
     }
 
-    /// Whether there is a block that a SACK option should carry.
+    /// Whether there is a block for the SACK option.
     #[inline]
     pub fn has_sack_blocks(&self) -> bool {
         !self.recent.is_empty()
     }
 
-    /// The blocks that a SACK option should carry, most recent first (RFC 2018 §4).
+    /// Blocks for the SACK option, most recent first (RFC 2018 §4).
     pub fn sack_blocks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.recent.iter().take(MOST_BLOCKS).cloned()
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
+#[allow(clippy::single_range_in_vec_init)] // a list with one range is intended
 mod tests {
     use super::*;
 
@@ -247,7 +249,7 @@ mod tests {
             }
         }
 
-        /// Text whose byte at offset `i` is `i`, so that what is delivered can be checked.
+        /// Inserts data whose byte at offset `i` is `i`, so that deliveries can be checked.
         fn arrive(&mut self, range: Range<u64>) -> Insertion {
             let text: Vec<u8> = range.clone().map(|i| i as u8).collect();
             self.queue.insert(range.start, text.into(), &mut self.ready)
@@ -299,7 +301,8 @@ mod tests {
         );
     }
 
-    /// RFC 2018 §4: the block of the latest segment first, then the blocks last reported; at most three are remembered.
+    /// RFC 2018 §4: the block of the latest segment comes first, then the last reported blocks; up
+    /// to three are remembered.
     #[test]
     fn blocks_are_reported_by_recency() {
         let mut rig = Rig::new(3);
@@ -330,7 +333,8 @@ mod tests {
         );
     }
 
-    /// What nobody reads passes as if it had been inserted, as long as nothing is missing before it or waits behind it.
+    /// Unread data is accepted with the same result as by insertion, as long as there is no gap
+    /// before or after it.
     #[test]
     fn text_passes_only_where_it_is_next() {
         let mut rig = Rig::new(3);

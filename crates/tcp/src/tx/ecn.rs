@@ -1,36 +1,40 @@
-//! The data sender's half of ECN (RFC 3168 §6.1.2): one reduction for a window of data, and CWR on the first new text after it.
+//! ECN at the data sender (RFC 3168 §6.1.2): one reduction per window of data, and CWR on the first
+//! new data after it.
 
 use anabranch_transport::{Ecn, Nanos};
 
-/// What marks, and reductions of the window for any cause, leave behind. Offsets are those of [`Flow`](super::flow::Flow).
+/// State of ECN marks and of window reductions for any reason. Offsets are those of
+/// [`Flow`](super::flow::Flow).
 #[derive(Debug, Default)]
 pub(crate) struct EcnSender {
-    /// Text goes out as ECN-capable.
+    /// Data is sent as ECN-capable.
     capable: bool,
-    /// With ECT(1), which asks for the low delay of a scalable sender (RFC 9331), not with ECT(0).
+    /// Data is sent with ECT(1) instead of ECT(0), to request the low delay of a scalable sender
+    /// (RFC 9331).
     scalable: bool,
-    /// Behind the highest sent when the window was last reduced. What is told of text before it is the same congestion.
+    /// Offset after the highest byte sent at the last window reduction. Indications for data before
+    /// it belong to the same congestion event.
     reduced_to: u64,
-    /// That reduction answered a mark, and no loss of that window has been shown since.
+    /// That reduction was caused by a mark, and no loss in the same window was detected since.
     by_mark: bool,
-    /// The next new text carries CWR.
+    /// The next new data carries CWR.
     cwr_owed: bool,
-    /// A mark met a window of one segment: no text before this.
+    /// Sending is paused until this time, because a mark arrived with a window of one segment.
     held_until: Option<Nanos>,
 }
 
 impl EcnSender {
-    /// The handshake settled whether text may be marked.
+    /// Applies the result of the handshake: whether data may be ECN-capable.
     pub fn settle(&mut self, capable: bool) {
         self.capable = capable;
     }
 
-    /// What marks text that may be marked.
+    /// Selects ECT(1) for ECN-capable data.
     pub fn set_scalable(&mut self, scalable: bool) {
         self.scalable = scalable;
     }
 
-    /// The ECN field of new text.
+    /// ECN field of new data.
     pub fn field(&self) -> Ecn {
         match (self.capable, self.scalable) {
             (false, _) => Ecn::NotEct,
@@ -39,46 +43,53 @@ impl EcnSender {
         }
     }
 
-    /// Text may be marked.
+    /// Whether data may be ECN-capable.
     pub fn is_capable(&self) -> bool {
         self.capable
     }
 
-    /// An ECN-Echo that came with the acknowledgement of `una` tells of congestion that was not answered yet.
+    /// Whether an ECN-Echo with the acknowledgement of `una` indicates congestion that was not yet
+    /// answered.
     pub fn is_news(&self, una: u64) -> bool {
         self.capable && una > self.reduced_to
     }
 
-    /// Whether a loss that duplicates show at `una` belongs to a window of data for which a mark has reduced cwnd: "the TCP source
-    /// should not react to congestion indications more than once every window of data". It is asked once a recovery, and one recovery
-    /// finds all losses of a window but those of retransmissions. A further one is of those, and congestion anew (RFC 5681 §4.3).
+    /// Whether a loss detected at `una` belongs to a window of data for which a mark has already
+    /// reduced cwnd: "the TCP source should not react to congestion indications more than once
+    /// every window of data" (RFC 3168 §6.1.2).
+    ///
+    /// Called once per recovery. One recovery finds all losses of a window except those of
+    /// retransmissions, so a later loss is of a retransmission and therefore new congestion (RFC
+    /// 5681 §4.3).
     pub fn has_answered(&mut self, una: u64) -> bool {
         std::mem::take(&mut self.by_mark) && una < self.reduced_to
     }
 
-    /// The window was reduced, for a mark or a loss, while everything before `max` was sent.
+    /// Records a window reduction, caused by a mark or a loss, after everything before `max` was
+    /// sent.
     pub fn reduced(&mut self, max: u64, by_mark: bool) {
         (self.reduced_to, self.by_mark) = (max, by_mark);
         self.cwr_owed = self.capable;
     }
 
-    /// A mark met a window of one segment, which can be no smaller: the next goes when a timeout would be due.
+    /// Pauses sending until a timeout would be due, because a mark arrived and a window of one
+    /// segment cannot be reduced.
     pub fn hold(&mut self, max: u64, until: Nanos) {
         self.reduced(max, true);
         self.held_until = Some(until);
     }
 
-    /// Until when text is held back.
+    /// End of the pause, if sending is paused.
     pub fn held_until(&self) -> Option<Nanos> {
         self.held_until
     }
 
-    /// It is `now`, or a retransmission timer expired: text may go.
+    /// Ends the pause if it is over at `now`, or because a retransmission timer expired.
     pub fn release(&mut self, now: Nanos) {
         self.held_until = self.held_until.filter(|&until| until > now);
     }
 
-    /// New text goes out; returns whether it carries CWR.
+    /// Returns whether the new data that is being sent carries CWR, and clears the flag.
     pub fn take_cwr(&mut self) -> bool {
         std::mem::take(&mut self.cwr_owed)
     }

@@ -1,4 +1,5 @@
-//! The send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap, shared by the sender and its loss recovery.
+//! Send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap, shared by the sender and its
+//! loss recovery.
 
 use anabranch_congestion::recovery::Prr;
 use anabranch_congestion::{CongestionControl, DeliveryMeter, LossCause, Pacer};
@@ -9,52 +10,53 @@ use super::scoreboard::Scoreboard;
 use super::spurious::Spurious;
 use crate::profile::HalvingBasis;
 
-/// Variables of the send direction. Offsets count from the initial sequence number: the SYN is 0, the first byte 1.
+/// Variables of the send direction. Offsets are relative to the initial sequence number: the SYN is
+/// 0, the first byte 1.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Oldest unacknowledged, `SND.UNA`.
+    /// Oldest unacknowledged offset, `SND.UNA`.
     pub una: u64,
-    /// Next to send, `SND.NXT`; falls back to `una` at a timeout.
+    /// Next offset to send, `SND.NXT`; set back to `una` by a timeout.
     pub nxt: u64,
-    /// Behind the highest ever sent.
+    /// Offset after the highest byte ever sent.
     pub max: u64,
-    /// Behind the last byte that the peer's window allows, `SND.UNA + SND.WND`.
+    /// Offset after the last byte that the window of the peer allows, `SND.UNA + SND.WND`.
     pub window_edge: u64,
-    /// Behind the last byte written by the application, and the FIN where it closed.
+    /// Offset after the last byte written by the application, and after the FIN if it has closed.
     pub queued_to: u64,
-    /// Bytes of text in a full segment, options allowed for; at least 1.
+    /// Data bytes in a full segment with options; at least 1.
     pub mss: u64,
-    /// What the peer holds beyond `una`.
+    /// Data that the peer has received after `una`.
     pub board: Scoreboard,
-    /// Duplicate acknowledgements in a row.
+    /// Number of consecutive duplicate acknowledgements.
     pub duplicates: u32,
-    /// How much may fly.
+    /// Congestion controller.
     pub control: Box<dyn CongestionControl>,
-    /// When the next segment may go.
+    /// Pacing of segments.
     pub pacer: Pacer,
-    /// How fast the path delivers.
+    /// Delivery rate meter.
     pub delivery: DeliveryMeter,
-    /// What marks and reductions of the window left.
+    /// ECN marks and window reductions.
     pub ecn: EcnSender,
-    /// What may show that a reduction answered no loss.
+    /// Detection of spurious window reductions.
     pub spurious: Spurious,
-    /// What a loss halves.
+    /// Quantity that a loss halves.
     pub halving: HalvingBasis,
-    /// New data may go on the first duplicates (RFC 3042).
+    /// New data may be sent on the first duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
-    /// Duplicates that are a loss (RFC 5681 §3.2).
+    /// Number of duplicate acknowledgements that indicate a loss (RFC 5681 §3.2).
     pub duplicate_threshold: u32,
-    /// Recoveries reduce the window in proportion to what arrives (RFC 6937).
+    /// Recoveries use proportional rate reduction (RFC 6937).
     pub proportional: bool,
-    /// While they do.
+    /// The reduction in progress.
     pub reduction: Option<Reduction>,
 }
 
-/// A proportional rate reduction under way.
+/// A proportional rate reduction in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reduction {
     prr: Prr,
-    /// What may be in flight until the next acknowledgement.
+    /// Maximum number of bytes in flight until the next acknowledgement.
     limit: u64,
 }
 
@@ -64,17 +66,18 @@ impl Flow {
         self.max - self.una
     }
 
-    /// The peer's window, bytes.
+    /// Window of the peer, bytes.
     pub fn peer_window(&self) -> u64 {
         self.window_edge.saturating_sub(self.una)
     }
 
-    /// What the congestion window still allows from `nxt` on, with `extra` bytes above it.
+    /// Bytes that may be sent from `nxt` on, with `extra` bytes above the congestion window.
     pub fn room(&self, extra: u64) -> u64 {
         (self.una + self.control.cwnd() + extra).saturating_sub(self.nxt)
     }
 
-    /// What limited transmit adds to the window (RFC 3042): a segment for each of the first duplicates.
+    /// Bytes that limited transmit adds to the window (RFC 3042): one segment for each of the first
+    /// duplicate acknowledgements.
     pub fn limited_extra(&self) -> u64 {
         if self.limited_transmit && self.duplicates < self.duplicate_threshold {
             u64::from(self.duplicates) * self.mss
@@ -83,12 +86,12 @@ impl Flow {
         }
     }
 
-    /// Unsent data waits, and the peer's window takes some of it.
+    /// Whether unsent data is waiting and the window of the peer has space for some of it.
     pub fn can_send_new(&self) -> bool {
         self.nxt.max(self.max) < self.queued_to.min(self.window_edge)
     }
 
-    /// A recovery begins with `pipe` in flight, before the window is cut.
+    /// Starts a recovery with `pipe` bytes in flight, before the window is reduced.
     pub fn begin_reduction(&mut self, pipe: u64) {
         self.reduction = self.proportional.then(|| Reduction {
             prr: Prr::new(self.flightsize().max(pipe)),
@@ -96,7 +99,8 @@ impl Flow {
         });
     }
 
-    /// An acknowledgement in a recovery tells that `delivered` bytes more arrived; `pipe` is in flight.
+    /// Processes an acknowledgement during recovery that reports `delivered` more bytes, with
+    /// `pipe` bytes in flight.
     pub fn reduce(&mut self, delivered: u64, pipe: u64) {
         let (target, segment) = (self.control.cwnd(), self.mss);
         if let Some(reduction) = &mut self.reduction {
@@ -105,27 +109,27 @@ impl Flow {
         }
     }
 
-    /// So much went.
+    /// Records that `bytes` were sent.
     pub fn count_reduced(&mut self, bytes: u64) {
         if let Some(reduction) = &mut self.reduction {
             reduction.prr.on_sent(bytes);
         }
     }
 
-    /// No recovery runs any more.
+    /// Ends the reduction because recovery has ended.
     pub fn end_reduction(&mut self) {
         self.reduction = None;
     }
 
-    /// What may be in flight where [`Self::flightsize`] is not what counts.
+    /// Maximum number of bytes in flight, for algorithms that do not use [`Self::flightsize`].
     pub fn limit(&self) -> u64 {
         let cwnd = || self.control.cwnd();
         self.reduction
             .map_or_else(cwnd, |reduction| reduction.limit)
     }
 
-    /// Tells the controller of a loss; `uncounted` bytes of the flight were sent by limited transmit (RFC 5681 §3.2
-    /// step 2).
+    /// Reports a loss to the controller; `uncounted` bytes of the flight were sent by limited
+    /// transmit (RFC 5681 §3.2 step 2).
     pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
         if cause == LossCause::FastRetransmit && self.ecn.has_answered(self.una) {
             return;
@@ -138,10 +142,12 @@ impl Flow {
         self.ecn.reduced(self.max, false);
     }
 
-    /// What a reduction halves, where `flightsize` was outstanding: no more than the window.
+    /// Number of bytes to halve for a reduction when `flightsize` is outstanding; not more than the
+    /// window.
     ///
-    /// Where a retransmission is lost, or one recovery follows the other, much that is outstanding (RFC 5681 §2) has arrived behind the
-    /// holes. Half of it may be more than the window, which would then not fall however much is lost. "No more than" half is asked (§3.1).
+    /// If a retransmission is lost, or one recovery follows another, much of the outstanding data
+    /// (RFC 5681 §2) has already arrived after the gaps. Half of it may exceed the window, which
+    /// would then not decrease regardless of the losses. RFC 5681 §3.1 allows "no more than" half.
     fn halved(&self, flightsize: u64) -> u64 {
         match self.halving {
             HalvingBasis::FlightSize => flightsize.min(self.control.cwnd()),
@@ -149,9 +155,10 @@ impl Flow {
         }
     }
 
-    /// An acknowledgement with ECN-Echo came when `flightsize` was outstanding: tells the controller, once for a window of
-    /// data (RFC 3168 §6.1.2). A window of one segment gets no smaller; then nothing goes for `rto`. Returns whether it
-    /// was news.
+    /// Processes an acknowledgement with ECN-Echo that arrived when `flightsize` was outstanding.
+    /// The controller is notified once per window of data (RFC 3168 §6.1.2). A window of one
+    /// segment cannot be reduced, so sending is paused for `rto` instead. Returns whether the
+    /// congestion was new.
     pub fn answer_mark(&mut self, now: Nanos, flightsize: u64, rto: Nanos) -> bool {
         if !self.ecn.is_news(self.una) {
             return false;

@@ -1,4 +1,4 @@
-//! The common acknowledgement, and what is known of the next segment without planning it.
+//! Fast path for acknowledgements, and a cheap check whether the next segment must wait.
 
 use anabranch_congestion::AckSample;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -9,8 +9,10 @@ use super::{Plan, Sender};
 use crate::stats::Stats;
 
 impl Sender {
-    /// As [`Sender::handle_ack`], if the acknowledgement up to `to`, between `SND.UNA` and the highest sent, is a common one: bare and
-    /// without options, it acknowledges something, and nothing is being recovered or doubted. Whether it was taken.
+    /// Fast path of [`Sender::handle_ack`] for an acknowledgement up to `to`, between `SND.UNA` and
+    /// the highest offset sent. It applies if the segment has neither data nor options,
+    /// acknowledges new data, and no recovery or check of a spurious reduction is in progress.
+    /// Returns whether it applied.
     #[inline(always)]
     pub fn take_plain_ack(
         &mut self,
@@ -61,7 +63,7 @@ impl Sender {
         true
     }
 
-    /// The round trip that an acknowledgement without a timestamp measures, if it does.
+    /// Round-trip time measured by an acknowledgement without timestamp, if any.
     #[inline(always)]
     fn measure_plain(&mut self, now: Nanos, trace: &mut Trace) -> Option<Nanos> {
         let (behind, sent_at) = self.timing?;
@@ -74,8 +76,9 @@ impl Sender {
         Some(now.saturating_sub(sent_at))
     }
 
-    /// Whether nothing may be sent before an acknowledgement comes, since what is next is a full segment of new text for which the
-    /// congestion window has no room. Asks less than [`Sender::plan`]; `false` says nothing.
+    /// Whether nothing can be sent until an acknowledgement arrives, because the next segment is
+    /// full, contains new data, and does not fit the congestion window. This is cheaper than
+    /// [`Sender::plan`]; `false` does not mean that a segment can be sent.
     #[inline(always)]
     pub fn waits_for_room(&self) -> bool {
         let flow = &self.flow;
@@ -97,7 +100,7 @@ impl Sender {
         }
     }
 
-    /// The text of a planned segment, if it lies in one piece.
+    /// Data of a planned segment, if it is contiguous in the buffer.
     #[inline(always)]
     pub fn text_in_one(&self, plan: &Plan) -> Option<&[u8]> {
         self.buffer.slice(plan.start, plan.len)

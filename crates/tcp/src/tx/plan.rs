@@ -1,24 +1,25 @@
-//! What the next segment is: the recovery's word, the peer's window, and the sizes worth sending.
+//! Selection of the next segment from loss recovery, the window of the peer, and the segment sizes
+//! worth sending.
 
 use std::ops::Range;
 
 use super::Sender;
 use super::recovery::Next;
 
-/// A segment to send: its text and whether the FIN follows it.
+/// A segment to send: its data, and whether the FIN follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub start: u64,
     pub len: usize,
     pub fin: bool,
-    /// Named by the recovery, or sent before: not new data.
+    /// Selected by loss recovery, or sent before: not new data.
     pub(super) retransmit: bool,
-    /// A byte beyond a closed window, which is not counted as sent.
+    /// One byte beyond a closed window, which does not count as sent.
     pub probe: bool,
 }
 
 impl Plan {
-    /// Offset behind it, the FIN included.
+    /// Offset after the segment, including the FIN.
     pub(super) fn end(&self) -> u64 {
         self.start + self.len as u64 + u64::from(self.fin)
     }
@@ -30,7 +31,7 @@ impl Sender {
         if self.probe_owed {
             return self.probe_plan();
         }
-        // All that was written is acknowledged, as it always is at an end that only receives.
+        // All written data is acknowledged, which is always the case at an end that only receives.
         if self.flow.una == self.flow.queued_to {
             return None;
         }
@@ -46,8 +47,8 @@ impl Sender {
         }
     }
 
-    /// The persist timer expired: one byte into a closed window, which is not counted as sent; or what a small window takes,
-    /// silly or not (RFC 9293 §3.8.6.2.1).
+    /// Segment of an expired persist timer: one byte into a closed window, which does not count as
+    /// sent, or as much as fits a small window, even a silly one (RFC 9293 §3.8.6.2.1).
     fn probe_plan(&self) -> Option<Plan> {
         let start = self.flow.nxt;
         let window = self.flow.window_edge.saturating_sub(start);
@@ -77,12 +78,13 @@ impl Sender {
         })
     }
 
-    /// The FIN comes next at `at` and lies before `limit`.
+    /// Whether the FIN comes next at `at` and is before `limit`.
     fn fin_follows(&self, at: u64, limit: u64) -> bool {
         self.closing && at == self.buffer.end() && at < limit
     }
 
-    /// What follows at `SND.NXT`: text sent before a timeout, skipping what the peer reported, or new text.
+    /// Segment at `SND.NXT`: data sent before a timeout, without the ranges that the peer has
+    /// reported, or new data.
     fn plan_next(&self, room: u64, skip_reported: bool) -> Option<Plan> {
         let flow = &self.flow;
         let again = flow.nxt < flow.max;
@@ -101,7 +103,7 @@ impl Sender {
         {
             end = end.min(reported);
         }
-        // The first unacknowledged segment goes again even into a window that shrank.
+        // The first unacknowledged segment is retransmitted even if the window has shrunk.
         let window_edge = if again && start == flow.una {
             flow.window_edge.max(flow.max.min(end + 1))
         } else {
@@ -122,7 +124,8 @@ impl Sender {
         })
     }
 
-    /// Whether less than a full segment of new text may go: silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
+    /// Whether less than a full segment of new data may be sent: silly window avoidance (RFC 9293
+    /// §3.8.6.2.1) and Nagle's algorithm.
     fn worth_sending(&self, start: u64, len: u64, cut_by_window: bool) -> bool {
         if len == 0 {
             return false;

@@ -1,7 +1,8 @@
-//! What counts as lost, and what goes next: one file per algorithm behind one trait.
+//! Loss detection and recovery: one file per algorithm, behind one trait.
 //!
-//! A recovery is told of each acknowledgement after [`Flow::una`] moved, and says what the next segment is as long as
-//! there may be one. Whether the peer's window and the application allow new data is the sender's to check.
+//! The sender passes each acknowledgement to the recovery after updating [`Flow::una`]. The
+//! recovery returns the next segment for as long as one may be sent. The sender must check whether
+//! the window of the peer and the application allow new data.
 
 mod newreno;
 mod rack;
@@ -17,136 +18,146 @@ use anabranch_transport::Nanos;
 use super::flow::Flow;
 use crate::profile::RecoveryKind;
 
-/// When something happens, and the smoothed round-trip time then.
+/// Time of an event, and the smoothed round-trip time at that time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub now: Nanos,
     pub srtt: Option<Nanos>,
 }
 
-/// What a timer of a recovery found due.
+/// Action required by an expired recovery timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
-    /// Something is lost: a recovery begins.
+    /// A loss was detected, and recovery starts.
     Lost,
-    /// A probe is to go.
+    /// A probe must be sent.
     Probe,
 }
 
-/// An acknowledgement, as a recovery sees it.
+/// An acknowledgement, as passed to loss recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledgement<'a> {
     pub moment: Moment,
-    /// Bytes by which the cumulative point moved.
+    /// Number of bytes newly acknowledged cumulatively.
     pub advanced: u64,
-    /// It is a duplicate by RFC 5681 §2, which needs no SACK to tell.
+    /// It is a duplicate according to RFC 5681 §2, which does not depend on SACK.
     pub duplicate: bool,
     /// Blocks of its SACK option, as offsets.
     pub blocks: &'a [Range<u64>],
 }
 
-/// What an acknowledgement meant.
+/// Effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// It belongs to a recovery and does not grow the window.
+    /// It belongs to a recovery and must not increase the window.
     pub in_recovery: bool,
-    /// It began a recovery: the measurement in progress is void, the timer restarts.
+    /// It started a recovery: the RTT measurement in progress is discarded, and the timer restarts.
     pub entered: bool,
-    /// It may complete the round-trip measurement in progress.
+    /// It may complete the RTT measurement in progress.
     pub sample: bool,
-    /// It restarts the retransmission timer if it advanced.
+    /// It restarts the retransmission timer if it advanced the cumulative point.
     pub restart_timer: bool,
-    /// It ends the back-off although nothing was measured.
+    /// It ends the backoff, although no RTT was measured.
     pub end_backoff: bool,
-    /// It repeats an acknowledgement, as the algorithm counts duplicates.
+    /// It is a duplicate, as the algorithm counts duplicates.
     pub duplicate: bool,
-    /// Bytes that its SACK blocks newly reported.
+    /// Number of bytes newly reported by its SACK blocks.
     pub newly_sacked: u64,
 }
 
-/// What may go next.
+/// Data that may be sent next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// One segment from the start of this range, and none of it beyond the range.
+    /// One segment from the start of this range, not beyond its end.
     Retransmit(Range<u64>),
-    /// What follows at [`Flow::nxt`], so many bytes at most.
+    /// Data at [`Flow::nxt`], up to `room` bytes.
     Continue {
-        /// Bytes that the congestion window allows.
+        /// Number of bytes that the congestion window allows.
         room: u64,
-        /// After a timeout, leave out what the peer reported to hold.
+        /// After a timeout, ranges that the peer has reported should be skipped.
         skip_reported: bool,
     },
 }
 
-/// An algorithm of loss detection and recovery.
+/// A loss detection and recovery algorithm.
 pub(crate) trait Recovery: Debug + Send {
-    /// An acknowledgement that is not older than the last one arrived; `flow.una` counts it already.
+    /// An acknowledgement arrived that is not older than the last one; `flow.una` is already
+    /// updated.
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome;
 
-    /// A bare acknowledgement without blocks moves the cumulative point to `to`, which `flow.una` does not count yet. Whether that is all
-    /// there is to it: it [is a sample and restarts the timer](Outcome), and was taken; else it is told by [`Recovery::on_ack`].
+    /// An acknowledgement without data and SACK blocks moves the cumulative point to `to`;
+    /// `flow.una` is not yet updated. Returns whether the algorithm needs nothing else: the
+    /// acknowledgement was processed, [is a sample and restarts the timer](Outcome). Otherwise the
+    /// caller must pass it to [`Recovery::on_ack`].
     fn pass(&mut self, flow: &mut Flow, to: u64) -> bool {
         let _ = (flow, to);
         false
     }
 
-    /// The retransmission timer expired. The caller has told the controller and sets `flow.nxt` back to `flow.una`.
+    /// The retransmission timer expired. The caller has notified the controller, and sets
+    /// `flow.nxt` back to `flow.una` afterwards.
     fn on_timeout(&mut self, flow: &mut Flow, moment: &Moment);
 
-    /// After a timeout all goes again from the cumulative point on; otherwise what [`Recovery::next`] names.
+    /// Whether all data from the cumulative point on is retransmitted after a timeout. Otherwise
+    /// only the data returned by [`Recovery::next`] is.
     fn goes_back(&self) -> bool {
         true
     }
 
-    /// What the last timeout took for lost was not: losses from `una` on begin a recovery again.
+    /// The last timeout was spurious: losses from `una` on start a new recovery.
     fn on_spurious_timeout(&mut self, now: Nanos, una: u64);
 
-    /// When it wants [`Recovery::on_timer`] to be called.
+    /// Time at which [`Recovery::on_timer`] should be called.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
 
-    /// Its timers, or `timeout`: the retransmission timer, may have expired. A probe takes the place of a timeout.
+    /// A timer of the algorithm may have expired, or the retransmission timer did (`timeout`). A
+    /// probe replaces a timeout.
     fn on_timer(&mut self, flow: &mut Flow, moment: &Moment, timeout: bool) -> Due {
         let _ = (flow, moment, timeout);
         Due::Nothing
     }
 
-    /// What the last acknowledgement tells of the rate, where it is measured; `rtt`: the round trip that it measured.
+    /// Delivery rate sample of the last acknowledgement, if rates are measured; `rtt` is the
+    /// round-trip time that it measured.
     fn rate_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
         let _ = rtt;
         None
     }
 
-    /// The application has nothing to send, or the controller holds the flow back.
+    /// The application has no data to send, or the controller limits the flow.
     fn on_app_limited(&mut self) {}
 
-    /// What may go next.
+    /// Data that may be sent next.
     fn next(&self, flow: &Flow) -> Option<Next>;
 
-    /// `sent` went out, which [`Recovery::next`] had named as a retransmission or not.
+    /// `sent` was sent. `retransmit` says whether [`Recovery::next`] returned it as a
+    /// retransmission.
     fn on_sent(&mut self, flow: &mut Flow, moment: &Moment, sent: Range<u64>, retransmit: bool);
 
-    /// A recovery is under way.
+    /// Whether recovery is in progress.
     fn recovering(&self) -> bool;
 
-    /// Bytes that it takes to be in the network: the pipe (RFC 6675 §4, unless the algorithm has its own).
+    /// Estimated number of bytes in the network: the pipe (RFC 6675 §4, unless the algorithm
+    /// defines its own).
     fn pipe(&self, flow: &Flow) -> u64 {
         flow.board.pipe(flow.max)
     }
 }
 
-/// How losses are found by time.
+/// Options of time-based loss detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ByTime {
-    /// Silent tails are probed, where the peer may delay an acknowledgement by so much.
+    /// Tail loss probes are enabled; the value is the maximum acknowledgement delay of the peer.
     pub probes: Option<Nanos>,
-    /// The controller asks for rate samples.
+    /// The controller requires rate samples.
     pub samples: bool,
 }
 
-/// The algorithm that a connection uses: losses by time if asked for, that of the profile, or NewReno where SACK was not negotiated.
+/// The algorithm of a connection: time-based if enabled, NewReno if SACK was not negotiated, and
+/// otherwise that of the profile.
 pub(crate) fn choose(kind: RecoveryKind, sack: bool, time: Option<ByTime>) -> Box<dyn Recovery> {
     if let Some(time) = time.filter(|_| sack) {
         return Box::new(rack::Rack::new(time));
@@ -158,12 +169,12 @@ pub(crate) fn choose(kind: RecoveryKind, sack: bool, time: Option<ByTime>) -> Bo
     }
 }
 
-/// The most ranges that a scoreboard keeps apart: no more than segments outstanding, and a few.
+/// Maximum number of ranges in the scoreboard: one per outstanding segment, plus a constant.
 fn most_ranges(flow: &Flow) -> usize {
     (flow.flightsize() / flow.mss) as usize + 8
 }
 
-/// Notes the blocks; returns the bytes that were news.
+/// Records the SACK blocks. Returns the number of newly reported bytes.
 fn note_blocks(flow: &mut Flow, blocks: &[Range<u64>]) -> u64 {
     let limit = most_ranges(flow);
     let max = flow.max;

@@ -1,13 +1,13 @@
-//! The retransmission timeout (RFC 6298), exact or in the whole ticks of a coarse clock.
+//! Retransmission timeout (RFC 6298), exact or in whole ticks of a coarse clock.
 
 use anabranch_transport::Nanos;
 
-/// Smoothing state of one of the two arithmetics. Spans are nanoseconds in `Exact`, ticks in `Ticks`.
+/// Smoothing state. Durations are nanoseconds in `Exact` and ticks in `Ticks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Smoothed {
-    /// RFC 6298 §2 as written.
+    /// RFC 6298 §2 as specified.
     Exact { srtt: Nanos, rttvar: Nanos },
-    /// BSD's integers: `srtt` scaled by 8, `rttvar` by 4, both whole ticks below the scale.
+    /// Integer arithmetic of BSD: `srtt` scaled by 8 and `rttvar` by 4.
     Ticks { srtt: i64, rttvar: i64 },
 }
 
@@ -16,14 +16,14 @@ enum Smoothed {
 pub struct RtoConfig {
     /// Timeout before the first measurement (RFC 6298 §2.1).
     pub initial: Nanos,
-    /// Least timeout before backing off (RFC 6298 §2.4).
+    /// Minimum timeout before backoff (RFC 6298 §2.4).
     pub min: Nanos,
-    /// Greatest timeout (RFC 6298 §2.5).
+    /// Maximum timeout (RFC 6298 §2.5).
     pub max: Nanos,
-    /// 0: exact arithmetic. Else round-trip times are measured in whole ticks of a clock this coarse, counted from tick
-    /// edge to tick edge, and smoothed in BSD's scaled integers.
+    /// 0: exact arithmetic. Otherwise round-trip times are measured in whole ticks of this
+    /// duration, counted between tick edges, and smoothed with the scaled integers of BSD.
     pub clock_tick: Nanos,
-    /// How far the coarse clock's edges stand off the driver's origin of time; below `clock_tick`.
+    /// Offset of the tick edges from the time origin of the driver; less than `clock_tick`.
     pub clock_phase: Nanos,
 }
 
@@ -32,14 +32,15 @@ pub struct RtoConfig {
 pub struct RtoEstimator {
     config: RtoConfig,
     smoothed: Option<Smoothed>,
-    /// Timeout by the last measurement, before the floor, the back-off and the ceiling.
+    /// Timeout of the last measurement, before minimum, backoff and maximum are applied.
     base: Nanos,
-    /// The floor does not apply to the initial value.
+    /// The minimum does not apply to the initial value.
     measured: bool,
     backoff: u32,
 }
 
-/// Backed off further than this, BSD takes the smoothed time for worthless and measures afresh (RFC 6298 §5, last note).
+/// After more doublings than this, BSD discards the smoothed time and starts again with the next
+/// measurement (RFC 6298 §5, last note).
 const BACKOFF_THAT_FORGETS: u32 = 8;
 
 impl RtoEstimator {
@@ -54,8 +55,9 @@ impl RtoEstimator {
         }
     }
 
-    /// Takes the measurement of a segment sent at `sent_at` whose acknowledgement arrived at `now`, and ends the
-    /// back-off. Karn's rule is the caller's: no sample of a segment sent twice.
+    /// Adds the measurement of a segment sent at `sent_at` whose acknowledgement arrived at `now`,
+    /// and ends the backoff. The caller must apply Karn's rule: no samples of retransmitted
+    /// segments.
     pub fn sample(&mut self, now: Nanos, sent_at: Nanos) {
         if self.config.clock_tick == 0 {
             self.sample_exact(now.saturating_sub(sent_at));
@@ -96,7 +98,7 @@ impl RtoEstimator {
         self.base = (((rttvar << 3) + srtt) >> 3) as u64 * tick;
     }
 
-    /// The timer expired: doubles the timeout (RFC 6298 §5.5).
+    /// Doubles the timeout after the timer expired (RFC 6298 §5.5).
     pub fn back_off(&mut self) {
         if self.rto() < self.config.max {
             self.backoff = self.backoff.saturating_mul(2);
@@ -109,12 +111,13 @@ impl RtoEstimator {
         }
     }
 
-    /// Undoes the back-off without a measurement.
+    /// Ends the backoff without a measurement.
     pub fn end_backoff(&mut self) {
         self.backoff = 1;
     }
 
-    /// The handshake's segment was lost: data begin with `timeout` (RFC 6298 §5.7), unless something was measured.
+    /// Sets the timeout for the start of data transfer after the segment of the handshake was lost
+    /// (RFC 6298 §5.7), unless there is a measurement.
     pub fn restart_with(&mut self, timeout: Nanos) {
         if !self.measured {
             self.base = timeout;
@@ -122,7 +125,7 @@ impl RtoEstimator {
         }
     }
 
-    /// The retransmission timeout now.
+    /// Current retransmission timeout.
     pub fn rto(&self) -> Nanos {
         let base = if self.measured {
             self.base.max(self.config.min)
@@ -134,7 +137,7 @@ impl RtoEstimator {
             .max(2 * self.config.clock_tick)
     }
 
-    /// The smoothed round-trip time, once there is one.
+    /// Smoothed round-trip time, once measured.
     pub fn srtt(&self) -> Option<Nanos> {
         match self.smoothed? {
             Smoothed::Exact { srtt, .. } => Some(srtt),
@@ -211,7 +214,8 @@ mod tests {
         assert_eq!(estimator.rto(), 3 * SECOND);
     }
 
-    /// 520 ms: 5 ticks, or 6 where the segment left late in a tick. 5 ticks: srtt 40/8, rttvar 10/4: (80 + 40) / 8.
+    /// 520 ms are 5 ticks, or 6 if the segment was sent late in a tick. 5 ticks: srtt 40/8, rttvar
+    /// 10/4: (80 + 40) / 8.
     #[test]
     fn coarse_ticks() {
         let mut estimator = ticks(0);
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_long_back_off_forgets_the_smoothed_time() {
-        // Three doublings do not: 5 ticks again are smoothed as ever.
+        // After three doublings, 5 ticks are smoothed as usual.
         let mut kept = ticks(0);
         kept.sample(520 * MS, 0);
         (0..3).for_each(|_| kept.back_off());
@@ -242,7 +246,7 @@ mod tests {
             estimator.back_off();
         }
         assert_eq!(estimator.rto(), 16 * 1500 * MS);
-        // The next measurement starts afresh: 20 ticks, 20 + 4 x 10.
+        // The next measurement starts again: 20 ticks, 20 + 4 x 10.
         estimator.sample(10_000 * MS, 8_000 * MS);
         assert_eq!(
             (estimator.srtt(), estimator.rto()),

@@ -1,38 +1,40 @@
-//! What the peer says it holds beyond the cumulative point (RFC 2018, RFC 6675 §4).
+//! Scoreboard of data that the peer has reported beyond the cumulative point (RFC 2018, RFC 6675
+//! §4).
 //!
-//! Only ranges are kept: no record per segment. Everything else that RFC 6675 asks of a scoreboard follows from the
-//! ranges and from two marks that only move forward, `lost_to` (below it every hole is lost) and `retransmitted_to`
-//! (`HighRxt`). The counters beside them make the pipe cheap, so an acknowledgement costs what it newly tells.
+//! It stores only ranges and no record per segment. Everything else that RFC 6675 requires of a
+//! scoreboard follows from the ranges and from two offsets that only increase: `lost_to` (every gap
+//! below it is lost) and `retransmitted_to` (`HighRxt`). The counters make the pipe cheap to
+//! compute, because the cost of an acknowledgement should depend only on its new information.
 
 use std::ops::Range;
 
-/// Ranges of offsets that the peer has reported, apart and ascending.
+/// Ranges of offsets reported by the peer, in ascending order without overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<Range<u64>>,
-    /// Bytes in `ranges`.
+    /// Number of bytes in `ranges`.
     sacked: u64,
     una: u64,
     lost_to: u64,
-    /// Bytes of `ranges` below `lost_to`.
+    /// Number of bytes of `ranges` below `lost_to`.
     sacked_below_lost: u64,
     retransmitted_to: u64,
-    /// Bytes of `ranges` below `retransmitted_to`.
+    /// Number of bytes of `ranges` below `retransmitted_to`.
     sacked_below_retransmitted: u64,
 }
 
-/// Bytes of `range` below `mark`.
+/// Number of bytes of `range` below `mark`.
 fn below(range: &Range<u64>, mark: u64) -> u64 {
     mark.clamp(range.start, range.end) - range.start
 }
 
 impl Scoreboard {
-    /// Forgets all ranges and marks; the cumulative point stays.
+    /// Clears all ranges and offsets except the cumulative point.
     pub fn clear(&mut self) {
         self.restart(self.una);
     }
 
-    /// Moves the cumulative point to `una`, and forgets all else.
+    /// Moves the cumulative point to `una` and clears everything else.
     #[inline]
     pub fn restart(&mut self, una: u64) {
         self.una = self.una.max(una);
@@ -45,17 +47,18 @@ impl Scoreboard {
         (self.lost_to, self.retransmitted_to) = (self.una, self.una);
     }
 
-    /// `HighRxt`: offset behind the highest byte retransmitted in this recovery.
+    /// `HighRxt`: offset after the highest byte retransmitted in this recovery.
     pub fn retransmitted_to(&self) -> u64 {
         self.retransmitted_to
     }
 
-    /// Bytes that the peer has reported beyond the cumulative point.
+    /// Number of bytes reported by the peer beyond the cumulative point.
     pub fn reported(&self) -> u64 {
         self.sacked
     }
 
-    /// Moves the cumulative point to `una`. Returns the bytes that had been reported before.
+    /// Moves the cumulative point to `una`. Returns the number of bytes below it that had been
+    /// reported before.
     pub fn advance(&mut self, una: u64) -> u64 {
         self.una = self.una.max(una);
         let mut freed = 0;
@@ -84,15 +87,15 @@ impl Scoreboard {
         length
     }
 
-    /// Notes that the peer holds `block`, of which only what lies beyond the cumulative point and before `max` counts.
-    /// Returns the bytes that are news. At most `limit` ranges are kept apart; a block that would need one more is
-    /// ignored, so that a hostile peer cannot make this grow.
+    /// Records that the peer has received `block`, clipped to the cumulative point and `max`.
+    /// Returns the number of newly reported bytes. At most `limit` ranges are stored; a block that
+    /// would need one more is ignored, so that memory stays bounded with a malicious peer.
     pub fn add(&mut self, block: Range<u64>, max: u64, limit: usize) -> u64 {
         let mut block = block.start.max(self.una)..block.end.min(max);
         if block.start >= block.end {
             return 0;
         }
-        // Ranges touching the block: [first, last).
+        // Ranges that touch the block: [first, last).
         let first = self.ranges.partition_point(|range| range.end < block.start);
         let last = first + self.ranges[first..].partition_point(|range| range.start <= block.end);
         if first == last {
@@ -129,8 +132,9 @@ impl Scoreboard {
         length
     }
 
-    /// Judges by RFC 6675 §4 which holes are lost: those with `threshold` ranges, or more than `threshold - 1` segments'
-    /// bytes, reported above them. Returns whether the first hole, at the cumulative point, is lost.
+    /// Marks gaps as lost according to RFC 6675 §4: those with `threshold` ranges, or more than
+    /// `threshold - 1` segments of bytes, reported above them. Returns whether the first gap, at
+    /// the cumulative point, is lost.
     pub fn judge_lost(&mut self, threshold: u32, segment: u64) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * segment;
         let (mut runs, mut bytes) = (0, 0);
@@ -149,7 +153,7 @@ impl Scoreboard {
         self.lost_to > self.una
     }
 
-    /// Declares every hole below `mark` lost.
+    /// Marks every gap below `mark` as lost.
     fn mark_lost_to(&mut self, mark: u64) {
         if mark > self.lost_to {
             self.sacked_below_lost += self.sacked_between(self.lost_to, mark);
@@ -157,7 +161,7 @@ impl Scoreboard {
         }
     }
 
-    /// Notes a retransmission up to `to`.
+    /// Records a retransmission up to `to`.
     pub fn mark_retransmitted_to(&mut self, to: u64) {
         if to > self.retransmitted_to {
             self.sacked_below_retransmitted += self.sacked_between(self.retransmitted_to, to);
@@ -165,7 +169,7 @@ impl Scoreboard {
         }
     }
 
-    /// Begins a recovery: nothing is retransmitted yet.
+    /// Starts a recovery, in which nothing has been retransmitted yet.
     pub fn begin_recovery(&mut self) {
         self.retransmitted_to = self.una;
         self.sacked_below_retransmitted = 0;
@@ -180,14 +184,15 @@ impl Scoreboard {
             .sum()
     }
 
-    /// RFC 6675 §4 `SetPipe()`: bytes that are thought to be in the network, of those sent before `max`.
+    /// RFC 6675 §4 `SetPipe()`: estimated number of bytes in the network, of those sent before
+    /// `max`.
     pub fn pipe(&self, max: u64) -> u64 {
         let not_lost = (max - self.lost_to.min(max)) - (self.sacked - self.sacked_below_lost);
         let retransmitted = (self.retransmitted_to - self.una) - self.sacked_below_retransmitted;
         not_lost + retransmitted
     }
 
-    /// The first hole at or beyond `from` that lies before the highest reported byte: its start and end.
+    /// The first gap at or after `from` that is below the highest reported byte.
     pub fn hole_from(&self, from: u64) -> Option<Range<u64>> {
         let start = self.not_sacked_from(from);
         let next = self
@@ -196,13 +201,13 @@ impl Scoreboard {
         Some(start..next.start)
     }
 
-    /// The first lost hole that was not retransmitted yet (RFC 6675 §4, `NextSeg()` rule 1).
+    /// The first lost gap that was not yet retransmitted (RFC 6675 §4, `NextSeg()` rule 1).
     pub fn lost_hole(&self) -> Option<Range<u64>> {
         self.hole_from(self.retransmitted_to.max(self.una))
             .filter(|hole| hole.start < self.lost_to)
     }
 
-    /// The last hole below `max`, which is empty where nothing is missing.
+    /// The last gap below `max`; empty if nothing is missing.
     pub fn last_hole(&self, max: u64) -> Range<u64> {
         match self.ranges.as_slice() {
             [] => self.una..max,
@@ -212,7 +217,7 @@ impl Scoreboard {
         }
     }
 
-    /// `at`, or the end of the range that holds it.
+    /// `at`, or the end of the range that contains it.
     pub fn not_sacked_from(&self, at: u64) -> u64 {
         let index = self.ranges.partition_point(|range| range.end <= at);
         match self.ranges.get(index) {
@@ -221,7 +226,7 @@ impl Scoreboard {
         }
     }
 
-    /// Start of the first range beyond `at`, if any.
+    /// Start of the first range after `at`, if any.
     pub fn next_range_after(&self, at: u64) -> Option<u64> {
         self.ranges
             .get(self.ranges.partition_point(|range| range.start <= at))
@@ -230,13 +235,14 @@ impl Scoreboard {
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
+#[allow(clippy::single_range_in_vec_init)] // a list with one range is intended
 mod tests {
     use super::*;
 
     const LIMIT: usize = 64;
 
-    /// A scoreboard over segments of 10 bytes: `sacked` segments reported, cumulative point at `una`.
+    /// A scoreboard with segments of 10 bytes: `sacked` segments reported, cumulative point at
+    /// `una`.
     fn board(una: u64, sacked: &[Range<u64>]) -> Scoreboard {
         let mut board = Scoreboard::default();
         board.advance(una);
@@ -282,7 +288,8 @@ mod tests {
         );
     }
 
-    /// RFC 6675 §4 by hand: three ranges above, or more than two segments' bytes above, make a hole lost.
+    /// RFC 6675 §4 by hand: a gap is lost with three ranges, or the bytes of more than two
+    /// segments, above it.
     #[test]
     fn a_hole_is_lost_by_ranges_or_by_bytes() {
         let mut by_ranges = board(0, &[10..15, 20..25]);
@@ -301,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_pipe_counts_what_flies() {
-        // 0..10 lost, 10..40 reported, 40..60 flying.
+        // 0..10 lost, 10..40 reported, 40..60 in flight.
         let mut board = board(0, &[10..40]);
         assert_eq!(board.pipe(60), 30);
         board.judge_lost(3, 10);
@@ -350,7 +357,7 @@ mod tests {
         );
     }
 
-    /// The counters equal what a byte-by-byte model counts, over random reports, advances and marks.
+    /// The counters equal those of a byte-by-byte model for random reports, advances and marks.
     #[test]
     fn counters_equal_a_byte_model() {
         for seed in 1..=200_u64 {

@@ -1,15 +1,15 @@
-//! What the application wrote and the peer has not acknowledged, addressed by offset.
+//! Send buffer: data written by the application and not yet acknowledged, addressed by offset.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
 
-/// A run of bytes of the application.
+/// A contiguous piece of application data.
 #[derive(Clone, Debug)]
 enum Run {
-    /// Bytes that were written.
+    /// Bytes written by the application.
     Bytes(Bytes),
-    /// So many zeros, which take no memory.
+    /// This number of zeros, which use no memory.
     Zeros(u64),
 }
 
@@ -27,9 +27,9 @@ pub struct SendBuffer {
     end: u64,
 }
 
-/// What a run of zeros is read from.
+/// Source of the bytes in a piece of zeros.
 static ZEROS: [u8; 16384] = [0; 16384];
-/// No offset goes beyond this, however many zeros are asked for.
+/// Maximum offset, regardless of the number of zeros requested.
 const LAST_OFFSET: u64 = 1 << 62;
 
 impl SendBuffer {
@@ -42,17 +42,17 @@ impl SendBuffer {
         }
     }
 
-    /// Bytes held.
+    /// Number of buffered bytes.
     pub fn len(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Offset behind the last byte written.
+    /// Offset after the last byte written.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Appends `bytes`, without a copy.
+    /// Appends `bytes` without copying them.
     pub fn write(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             let start = self.end;
@@ -64,7 +64,7 @@ impl SendBuffer {
         }
     }
 
-    /// Appends `count` zeros, without memory; as many as there are offsets for.
+    /// Appends `count` zeros without using memory, limited by the maximum offset.
     pub fn write_zeros(&mut self, count: u64) {
         let count = count.min(LAST_OFFSET.saturating_sub(self.end));
         if count == 0 {
@@ -86,7 +86,7 @@ impl SendBuffer {
         }
     }
 
-    /// Forgets everything from the offset `from` on.
+    /// Discards everything from the offset `from` on.
     pub fn truncate(&mut self, from: u64) {
         let from = from.clamp(self.start, self.end);
         while let Some(piece) = self.pieces.back_mut() {
@@ -104,7 +104,7 @@ impl SendBuffer {
         self.end = from;
     }
 
-    /// Drops what lies before the offset `to`.
+    /// Releases everything before the offset `to`.
     pub fn release(&mut self, to: u64) {
         let to = to.clamp(self.start, self.end);
         self.start = to;
@@ -124,7 +124,7 @@ impl SendBuffer {
         }
     }
 
-    /// The `len` bytes from the offset `from`, if the first piece has all of them.
+    /// The `len` bytes from the offset `from`, if the first piece contains all of them.
     #[inline]
     pub fn slice(&self, from: u64, len: usize) -> Option<&[u8]> {
         let first = self.pieces.front()?;
@@ -135,11 +135,12 @@ impl SendBuffer {
         }
     }
 
-    /// The `len` bytes from the offset `from`, slice after slice. All of them must be held.
+    /// The `len` bytes from the offset `from` as a sequence of slices. All of them must be in the
+    /// buffer.
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
         let ends_before = |piece: &Piece| piece.start + piece.len() <= from;
-        // Most often it is the first piece, of zeros without end.
+        // This is usually the first piece, a source of unlimited zeros.
         let first = match self.pieces.front() {
             Some(piece) if ends_before(piece) => self.pieces.partition_point(ends_before),
             _ => 0,

@@ -1,4 +1,5 @@
-//! When each segment in flight was sent: for controllers that want a round-trip time of every acknowledgement.
+//! Send times of the segments in flight, for controllers that need a round-trip time with every
+//! acknowledgement.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,21 +9,21 @@ use anabranch_transport::Nanos;
 /// A segment in flight.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Offset behind it.
+    /// Offset after the segment.
     end: u64,
     at: Nanos,
-    /// It measures nothing (any more): it was sent again, or reported.
+    /// Not usable for measurements, because it was retransmitted or already reported.
     void: bool,
 }
 
-/// The segments in flight, in their order. Empty for as long as nobody asks.
+/// The segments in flight in ascending order. Empty if the controller does not need them.
 #[derive(Debug, Default)]
 pub(crate) struct SentTimes {
     sent: VecDeque<Sent>,
 }
 
 impl SentTimes {
-    /// `range` went out at `now`, for the first time or `again`.
+    /// Records that `range` was sent at `now`; `again` marks a retransmission.
     pub fn on_sent(&mut self, now: Nanos, range: Range<u64>, again: bool) {
         if again {
             self.void(&range);
@@ -35,7 +36,7 @@ impl SentTimes {
         }
     }
 
-    /// The segments that end within `range`.
+    /// Indices of the segments that end within `range`.
     fn indices(&self, range: &Range<u64>) -> Range<usize> {
         let from = self.sent.partition_point(|sent| sent.end <= range.start);
         from..self.sent.partition_point(|sent| sent.end <= range.end)
@@ -48,8 +49,8 @@ impl SentTimes {
             .for_each(|sent| sent.void = true);
     }
 
-    /// When the newest of those was sent that an acknowledgement up to `una` with these blocks reports newly; `None` if
-    /// nothing new is reported, or only what was sent again.
+    /// Send time of the newest segment that is newly reported by an acknowledgement up to `una`
+    /// with these blocks; `None` if nothing new is reported, or only retransmissions.
     pub fn on_ack(&mut self, una: u64, blocks: &[Range<u64>]) -> Option<Nanos> {
         let acknowledged = self.sent.partition_point(|sent| sent.end <= una);
         let mut newest = None;
@@ -66,7 +67,7 @@ impl SentTimes {
         newest
     }
 
-    /// Nobody asks any more.
+    /// Discards all send times because they are no longer needed.
     pub fn clear(&mut self) {
         self.sent.clear();
     }
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(times.on_ack(100, &[]), Some(0));
         assert_eq!(times.on_ack(100, std::slice::from_ref(&reported)), Some(30));
         assert_eq!(times.on_ack(100, std::slice::from_ref(&reported)), None);
-        // The hole is filled: what was reported before is no news.
+        // The gap is filled: data reported before must not be counted as new.
         assert_eq!(times.on_ack(400, &[]), Some(10));
     }
 

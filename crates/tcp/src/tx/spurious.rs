@@ -1,6 +1,7 @@
-//! Reductions of the window that answered no loss, and what undoes them: a timestamp that is older than the retransmission (Eifel,
-//! RFC 3522), duplicates reported for all that was sent again (D-SACK, RFC 2883, RFC 3708), and two acknowledgements after a timeout
-//! that what was not sent again brought about (F-RTO, RFC 5682). The window is then restored (RFC 4015).
+//! Detection and undo of spurious window reductions. Three methods show that nothing was lost: a
+//! timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
+//! retransmissions (D-SACK, RFC 2883, RFC 3708), and two acknowledgements after a timeout of data
+//! that was not retransmitted (F-RTO, RFC 5682). The window is then restored (RFC 4015).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,44 +16,46 @@ use super::{Ack, Sender};
 use crate::profile::Profile;
 use crate::stats::Stats;
 
-/// Segments sent again in a recovery, beyond which it is not thought to be spurious.
+/// Maximum number of retransmitted segments in a recovery that may still be spurious.
 const MOST_SENT_AGAIN: usize = 1024;
 
-/// The window before a reduction, and what was sent again since.
+/// The window before a reduction, and the retransmissions since.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
     cause: LossCause,
     cwnd: f64,
     ssthresh: u64,
-    /// When the first segment was sent again, and behind which offset it ended.
+    /// Time of the first retransmission and its end offset.
     first: Option<(Nanos, u64)>,
-    /// Sent again, and not reported as a duplicate yet.
+    /// Retransmitted ranges that were not yet reported as duplicates.
     doubtful: VecDeque<Range<u64>>,
-    /// More was sent again than is kept.
+    /// More segments were retransmitted than are recorded.
     overflowed: bool,
 }
 
-/// What showed that a reduction answered no loss.
+/// Evidence that a reduction was spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
-    /// An original transmission was acknowledged (RFC 4015, `SPUR_TO`): what else was sent before is on its way, too.
+    /// An original transmission was acknowledged (RFC 4015, `SPUR_TO`), so the data sent after it
+    /// is still in flight as well.
     Original,
-    /// All that went again came twice, after it was acknowledged (`LATE_SPUR_TO`).
+    /// All retransmissions arrived as duplicates, after they were acknowledged (`LATE_SPUR_TO`).
     Duplicates,
 }
 
-/// How far F-RTO has come after a timeout (RFC 5682 §2.1).
+/// Progress of F-RTO after a timeout (RFC 5682 §2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Frto {
     #[default]
     Off,
-    /// The first segment goes again, and nothing else until something is acknowledged.
+    /// The first segment is retransmitted; nothing else may be sent until an acknowledgement
+    /// arrives.
     Asked,
-    /// Its acknowledgement came: new text goes, so many bytes more.
+    /// It was acknowledged: this many bytes of new data may be sent.
     Probing(u64),
 }
 
-/// What a sender keeps to find spurious reductions.
+/// State for detecting spurious reductions.
 #[derive(Debug, Default)]
 pub(crate) struct Spurious {
     by_timestamps: bool,
@@ -60,13 +63,13 @@ pub(crate) struct Spurious {
     forward: bool,
     undo: Option<Undo>,
     pub frto: Frto,
-    /// Behind the highest sent when the first acknowledgement after a timeout came, and at a timeout within the recovery of another
-    /// (`recover`).
+    /// Offset after the highest byte sent when the first acknowledgement after a timeout arrived,
+    /// and at a timeout during the recovery from another (`recover`).
     recover: u64,
 }
 
 impl Spurious {
-    /// Before the handshake.
+    /// State before the handshake.
     pub fn new(profile: &Profile) -> Self {
         Self {
             by_timestamps: profile.eifel,
@@ -76,18 +79,19 @@ impl Spurious {
         }
     }
 
-    /// What the handshake settled.
+    /// Applies the result of the handshake.
     pub fn settle(&mut self, sack: bool, timestamps: bool) {
         self.by_timestamps &= timestamps;
         self.by_duplicates &= sack;
     }
 
-    /// Blocks that repeat what came twice are looked for (RFC 2883).
+    /// Whether D-SACK blocks should be evaluated (RFC 2883).
     pub fn reads_duplicates(&self) -> bool {
         self.by_duplicates
     }
 
-    /// The window is about to be reduced. A second reduction cannot be undone alone, nor with the first.
+    /// Saves the window before it is reduced. A second reduction can be undone neither alone nor
+    /// together with the first.
     pub fn remember(&mut self, cause: LossCause, cwnd: f64, ssthresh: u64) {
         let kept = self.by_timestamps || self.by_duplicates || self.forward;
         self.undo = kept.then(|| Undo {
@@ -100,7 +104,7 @@ impl Spurious {
         });
     }
 
-    /// `range` goes again.
+    /// Records that `range` is retransmitted.
     pub fn on_sent_again(&mut self, now: Nanos, range: &Range<u64>) {
         let Some(undo) = &mut self.undo else {
             return;
@@ -113,20 +117,21 @@ impl Spurious {
         }
     }
 
-    /// Behind the first segment that went again since the reduction; 0 where none did.
+    /// End offset of the first retransmission since the reduction; 0 if there was none.
     fn first_again_end(&self) -> u64 {
         let first = self.undo.as_ref().and_then(|undo| undo.first);
         first.map_or(0, |(_, end)| end)
     }
 
-    /// So many bytes of text went, of what F-RTO lets go.
+    /// Records that `bytes` of new data were sent as permitted by F-RTO.
     pub fn on_sent_new(&mut self, bytes: u64) {
         if let Frto::Probing(room) = &mut self.frto {
             *room = room.saturating_sub(bytes);
         }
     }
 
-    /// The peer reports that `range` came twice. Whether all that was sent again did.
+    /// Records that the peer received `range` twice. Returns whether it received all
+    /// retransmissions twice.
     fn all_came_twice(&mut self, range: &Range<u64>) -> bool {
         let Some(undo) = self.undo.as_mut().filter(|undo| !undo.overflowed) else {
             return false;
@@ -137,8 +142,10 @@ impl Spurious {
         undo.doubtful.is_empty() && before > 0
     }
 
-    /// An acknowledgement up to `una`, of a segment sent at `echoed`, came of an original transmission of what was sent again: its
-    /// timestamp is less than that of the retransmission (RFC 3522 §3.2, step 5). Only the first that acknowledges it can tell.
+    /// Whether an acknowledgement up to `una`, of a segment sent at `echoed`, was caused by the
+    /// original transmission of retransmitted data: its timestamp is less than that of the
+    /// retransmission (RFC 3522 §3.2, step 5). Only the first acknowledgement of that data shows
+    /// this.
     fn original_came(&mut self, una: u64, echoed: Option<Nanos>) -> bool {
         let undo = self.undo.as_mut();
         let Some((at, end)) = undo.as_ref().and_then(|undo| undo.first) else {
@@ -148,14 +155,15 @@ impl Spurious {
             return false;
         }
         if let Some(undo) = undo {
-            // What comes later tells nothing of the first.
+            // Later acknowledgements say nothing about the first retransmission.
             undo.first = Some((0, end));
         }
         echoed.is_some_and(|echoed| echoed / MILLISECOND < at / MILLISECOND)
     }
 }
 
-/// A block that reports what came twice (RFC 2883 §4): it lies below the cumulative point, or within the block behind it.
+/// Splits off the D-SACK block, if any (RFC 2883 §4): it is below the cumulative point or contained
+/// in the block after it.
 pub(crate) fn duplicate_of(to: u64, blocks: &[Range<u64>]) -> (Option<Range<u64>>, &[Range<u64>]) {
     let Some((first, rest)) = blocks.split_first() else {
         return (None, blocks);
@@ -170,8 +178,10 @@ pub(crate) fn duplicate_of(to: u64, blocks: &[Range<u64>]) -> (Option<Range<u64>
 }
 
 impl Sender {
-    /// A retransmission timer expired: F-RTO begins (RFC 5682 §2.1, step 1), anew if nothing came since the last timeout. It does not while
-    /// the recovery of another timeout, or a fast recovery, is under way: what was sent again there tells nothing of this timeout.
+    /// Starts F-RTO after a retransmission timeout (RFC 5682 §2.1, step 1), or restarts it if
+    /// nothing arrived since the last timeout. It is not started during the recovery from another
+    /// timeout or during fast recovery, because retransmissions of that recovery say nothing about
+    /// this timeout.
     pub(super) fn begin_forward(&mut self) {
         let spurious = &mut self.flow.spurious;
         let alone = self.flow.una >= spurious.recover && !self.recovery.recovering();
@@ -184,7 +194,8 @@ impl Sender {
         }
     }
 
-    /// After a recovery was told of an acknowledgement: what it says of a reduction that answered no loss.
+    /// Checks, after loss recovery has processed an acknowledgement, whether it shows a spurious
+    /// reduction.
     pub(super) fn judge_reduction(
         &mut self,
         ack: &Ack<'_>,
@@ -206,7 +217,8 @@ impl Sender {
         self.undo_reduction(evidence, ack.marked, seen, stats, trace);
     }
 
-    /// The second and third step of F-RTO. Whether the timeout was spurious. An acknowledgement that is neither new nor a duplicate is no step.
+    /// Steps 2 and 3 of F-RTO. Returns whether the timeout was spurious. An acknowledgement that is
+    /// neither new nor a duplicate does not count as a step.
     fn step_forward(&mut self, seen: &Acknowledgement<'_>) -> bool {
         let flow = &mut self.flow;
         if seen.advanced == 0 && !seen.duplicate {
@@ -220,7 +232,7 @@ impl Sender {
                 let all_of_first = flow.spurious.first_again_end() <= flow.una;
                 let new = seen.advanced > 0 && all_of_first && flow.una < flow.max;
                 if new && flow.can_send_new() {
-                    // Step 2 b: it acknowledges all that went again, and not all that was outstanding.
+                    // Step 2 b: it acknowledges all retransmissions, but not all outstanding data.
                     flow.nxt = flow.max;
                     flow.spurious.frto = Frto::Probing(2 * flow.mss);
                 }
@@ -236,7 +248,7 @@ impl Sender {
         }
     }
 
-    /// What F-RTO lets go next; `None`: the recovery decides.
+    /// Data that F-RTO allows next; `None` if loss recovery decides.
     pub(super) fn next_forward(&self) -> Option<Next> {
         match self.flow.spurious.frto {
             Frto::Probing(room) => Some(Next::Continue {
@@ -247,9 +259,10 @@ impl Sender {
         }
     }
 
-    /// Restores the window (RFC 4015 §3.1, step 9): after a timeout no more than what is in flight and what was just acknowledged, so that no
-    /// burst follows, and nothing where the acknowledgement tells of a mark. The timer stays backed off until a round trip is measured: it was
-    /// too short.
+    /// Restores the window (RFC 4015 §3.1, step 9). After a timeout it is limited to the data in
+    /// flight and the data just acknowledged, so that no burst follows, and it is not restored if
+    /// the acknowledgement reports a mark. The timer stays backed off until a round-trip time is
+    /// measured, because it was too short.
     fn undo_reduction(
         &mut self,
         evidence: Evidence,
@@ -267,8 +280,10 @@ impl Sender {
         if evidence == Evidence::Original {
             flow.spurious.frto = Frto::Off;
             if timed_out {
-                // Step 8. Duplicates that come now tell of a loss, not of what went again: neither the next fast retransmit waits for what was
-                // outstanding at the timeout (RFC 4015 §4, RFC 5682 §2.2) nor the next F-RTO.
+                // Step 8. Duplicates that arrive now indicate a loss and are not caused by the
+                // retransmissions. Neither the next fast retransmit nor the next F-RTO should
+                // therefore wait for the data outstanding at the timeout (RFC 4015 §4, RFC 5682
+                // §2.2).
                 flow.nxt = flow.max;
                 flow.spurious.recover = flow.una;
                 self.recovery.on_spurious_timeout(now, flow.una);

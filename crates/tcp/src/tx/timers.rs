@@ -1,4 +1,4 @@
-//! The timers of a sender: retransmission, persist, those of the recovery, and what holds a segment back.
+//! Timers of a sender: retransmission, persist, loss recovery, and pacing.
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -9,8 +9,8 @@ use crate::stats::Stats;
 use crate::time::or_never;
 
 impl Sender {
-    /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
-    /// it is to be probed (RFC 9293 §3.8.6.1).
+    /// Called if nothing can be sent now. If only the window of the peer prevents sending and no
+    /// acknowledgement will report its opening, the persist timer starts (RFC 9293 §3.8.6.1).
     pub fn rest(&mut self, now: Nanos) {
         let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;
         if !stuck {
@@ -25,29 +25,29 @@ impl Sender {
         }
     }
 
-    /// The earliest timer, [`Nanos::MAX`] for none.
+    /// Earliest deadline of all timers, or [`Nanos::MAX`].
     #[inline]
     pub fn deadline(&self) -> Nanos {
         let own = or_never(self.retransmit_at).min(or_never(self.persist_at));
         let own = own.min(or_never(self.recovery.deadline()));
-        // Only where a segment was put off.
+        // Only if a segment was delayed.
         match self.flow.pacer.deadline().max(self.flow.ecn.held_until()) {
             Some(gate) if self.plan().is_some() => own.min(gate),
             _ => own,
         }
     }
 
-    /// Whether the retransmission timer is due.
+    /// Whether the retransmission timer has expired.
     pub fn retransmission_due(&self, now: Nanos) -> bool {
         self.retransmit_at.is_some_and(|at| at <= now)
     }
 
-    /// Stops both timers.
+    /// Stops the retransmission and persist timers.
     pub fn stop(&mut self) {
         (self.retransmit_at, self.persist_at) = (None, None);
     }
 
-    /// Runs the timers that are due. Returns whether the connection fails for too many timeouts.
+    /// Handles expired timers. Returns whether the connection fails because of too many timeouts.
     pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
         self.flow.pacer.handle_timeout(now);
         self.flow.ecn.release(now);
@@ -63,7 +63,7 @@ impl Sender {
         }
     }
 
-    /// The timers of the recovery, which may be due.
+    /// Handles the timers of loss recovery, which may have expired.
     fn recovery_timer(
         &mut self,
         now: Nanos,

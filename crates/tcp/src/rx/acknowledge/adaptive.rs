@@ -1,34 +1,37 @@
-//! Delayed acknowledgements as Linux has them, by its manual (tcp(7), ip-sysctl) and by Sarolahti and Kuznetsov, "Congestion Control in Linux TCP"
-//! (USENIX 2002): quick at the beginning and after a pause, then delayed by a time that follows the gaps between segments.
+//! Delayed acknowledgements as in Linux, according to its manual (tcp(7), ip-sysctl) and to
+//! Sarolahti and Kuznetsov, "Congestion Control in Linux TCP" (USENIX 2002): quick at the start and
+//! after a pause, and otherwise with a delay that adapts to the gaps between segments.
 //!
-//! Not done: acknowledgements that are held back for up to a millisecond while text is missing (`tcp_comp_sack_delay_ns`), and two quick ones after a mark (ECN).
+//! Not implemented: acknowledgements held back for up to a millisecond while data is missing
+//! (`tcp_comp_sack_delay_ns`), and two quick acknowledgements after an ECN mark.
 
 use anabranch_transport::Nanos;
 
 use crate::profile::LONGEST_ADAPTED as LONGEST;
 
-/// The most quick acknowledgements in a row.
+/// Maximum number of consecutive quick acknowledgements.
 const MOST_QUICK: u64 = 16;
-/// Bytes of text that a full segment has before one has come; shorter ones are never taken for full.
+/// Assumed data bytes of a full segment before one has arrived. Shorter segments never count as
+/// full.
 const LEAST_FULL: u64 = 536;
 
-/// See the module.
+/// State of the adaptive rules, see the module.
 #[derive(Debug)]
 pub(super) struct Adaptive {
-    /// The shortest delay.
+    /// Shortest delay.
     least: Nanos,
-    /// How long an acknowledgement is delayed; none before the first text.
+    /// Current delay of an acknowledgement (ato in Linux); `None` before the first data.
     ato: Option<Nanos>,
     last_arrival: Nanos,
-    /// Acknowledgements that are not delayed.
+    /// Remaining number of acknowledgements without delay.
     quick: u64,
-    /// Bytes of text in the peer's full segments, as far as seen.
+    /// Data bytes in the peer's full segments, as observed.
     full: u64,
-    /// The last segment that had less, but could be a full one.
+    /// Size of the last segment that was shorter, but could be a full one.
     last_short: u64,
-    /// Segments with less since the last acknowledgement.
+    /// Number of shorter segments since the last acknowledgement.
     small: u32,
-    /// This end answers what it receives.
+    /// This end replies to the data that it receives.
     answers: bool,
     srtt: Option<Nanos>,
     rto: Nanos,
@@ -54,7 +57,7 @@ impl Adaptive {
         (self.srtt, self.rto) = (srtt, rto);
     }
 
-    /// Text of `length` bytes came in order, while the window was `window` bytes.
+    /// Processes `length` bytes received in order while the window was `window` bytes.
     pub fn on_text(&mut self, now: Nanos, length: u64, window: u64) {
         self.measure(length);
         let gap = now - self.last_arrival;
@@ -71,7 +74,8 @@ impl Adaptive {
         self.last_arrival = now;
     }
 
-    /// Two segments of one size in a row show that the peer's full ones have it.
+    /// Two consecutive segments of equal size show that the full segments of the peer have this
+    /// size.
     fn measure(&mut self, length: u64) {
         let repeated = length >= LEAST_FULL && length == self.last_short;
         if length >= self.full || repeated {
@@ -82,7 +86,7 @@ impl Adaptive {
         }
     }
 
-    /// One quick acknowledgement for each second segment that the window takes.
+    /// Allows one quick acknowledgement for each second segment that fits the window.
     fn quicken(&mut self, window: u64) {
         let most = match window / (2 * self.full) {
             0 => 2,
@@ -91,7 +95,7 @@ impl Adaptive {
         self.quick = self.quick.max(most);
     }
 
-    /// The peer sends what is here: it needs to know soon.
+    /// The peer retransmits received data, and should get acknowledgements without delay.
     pub fn begin_quick(&mut self, window: u64) {
         self.quicken(window);
         self.answers = false;
@@ -106,12 +110,13 @@ impl Adaptive {
         self.full
     }
 
-    /// Small segments are acknowledged once they are read, while this end does not answer; two of them always.
+    /// Whether small segments are acknowledged once they are read. A single one is not while this
+    /// end replies to requests; two always are.
     pub fn answers_small(&self) -> bool {
         self.small > 1 || self.small == 1 && !self.answers
     }
 
-    /// What an acknowledgement is delayed by now.
+    /// Current acknowledgement delay.
     pub fn delay(&self) -> Nanos {
         let ato = self.ato.unwrap_or(self.least);
         if ato <= self.least {
@@ -131,14 +136,15 @@ impl Adaptive {
         }
     }
 
-    /// Text that goes soon after text came is an answer.
+    /// Data sent soon after data was received counts as a reply.
     pub fn on_text_sent(&mut self, now: Nanos) {
         if self.ato.is_some_and(|ato| now - self.last_arrival < ato) {
             self.answers = true;
         }
     }
 
-    /// The delay has passed. Where an answer was expected, it is no more; else the delay was too short for a second segment.
+    /// Handles an expired delay. If a reply was expected, it no longer is; otherwise the delay was
+    /// too short for a second segment.
     pub fn on_timeout(&mut self) {
         let ato = self.ato.unwrap_or(self.least);
         self.ato = Some(match std::mem::take(&mut self.answers) {

@@ -1,6 +1,8 @@
-//! Fast retransmit and fast recovery without SACK: Reno with NewReno's partial acknowledgements (RFC 5681 §3.2, RFC 6582).
+//! Fast retransmit and fast recovery without SACK: Reno with the partial acknowledgements of
+//! NewReno (RFC 5681 §3.2, RFC 6582).
 //!
-//! The window's inflation is kept beside the controller, in which nothing but the halving is seen.
+//! Window inflation is kept here and not in the controller, which should see only the reduction
+//! itself.
 
 use std::ops::Range;
 
@@ -12,15 +14,16 @@ use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery};
 #[derive(Debug, Default)]
 pub(super) struct NewReno {
     recovering: bool,
-    /// Behind the highest sent when the last loss was found (RFC 6582 §3.2).
+    /// Offset after the highest byte sent when the last loss was detected (RFC 6582 §3.2).
     recover: u64,
-    /// Bytes by which duplicates inflate the window, less what partial acknowledgements deflate it.
+    /// Window inflation by duplicate acknowledgements less the deflation by partial
+    /// acknowledgements, bytes.
     inflation: i64,
-    /// A retransmission of the first unacknowledged segment, not sent yet.
+    /// A retransmission of the first unacknowledged segment is pending.
     owed: bool,
-    /// A partial acknowledgement came in this recovery.
+    /// A partial acknowledgement arrived in this recovery.
     had_partial: bool,
-    /// Bytes sent by limited transmit since the cumulative point last moved.
+    /// Bytes sent by limited transmit since the cumulative point last advanced.
     limited: u64,
 }
 
@@ -97,7 +100,7 @@ impl Recovery for NewReno {
     }
 
     fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
-        // It begins above `recover`.
+        // A new recovery needs an offset greater than `recover`.
         self.recover = una - 1;
     }
 

@@ -1,8 +1,10 @@
-//! Loss recovery by time: RACK-TLP (RFC 8985), over the segments in flight with the times of their sending.
+//! Time-based loss recovery: RACK-TLP (RFC 8985), based on the send times of the segments in
+//! flight.
 //!
-//! Duplicate acknowledgements are not counted: a segment is lost once one that was sent later has arrived, and a reordering
-//! window has passed. So a lost retransmission is found as well. After a timeout only the first segment, and what is
-//! overdue, goes again; the rest follows as acknowledgements tell.
+//! Duplicate acknowledgements are not counted. A segment is lost if a segment sent later has
+//! arrived and a reordering window has passed, so lost retransmissions are detected as well. After
+//! a timeout, only the first segment and overdue ones are retransmitted at once; others follow as
+//! acknowledgements arrive.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -13,48 +15,50 @@ use anabranch_transport::Nanos;
 
 use super::{Acknowledgement, ByTime, Due, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
-/// Sendings looked at for the newest that is still missing.
+/// Maximum number of transmissions searched for the newest one that is still missing.
 const MOST_LOOKED_AT: usize = 64;
 
-/// A segment that the peer has not reported.
+/// A segment not reported by the peer.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    /// Offset behind it.
+    /// Offset after the segment.
     end: u64,
     sent_at: Nanos,
     times: u32,
     lost: bool,
 }
 
-/// A segment as it went out.
+/// A transmission of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     start: u64,
     transmission: Transmission,
 }
 
-/// What the probe timer asks for.
+/// Segment to send when the probe timer expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tail {
     /// A segment of new data.
     New,
-    /// The last segment again.
+    /// A retransmission of the last segment.
     Again(Range<u64>),
 }
 
 #[derive(Debug)]
 pub(super) struct Rack {
     rule: Rule,
-    /// By the offset of their first byte.
+    /// Missing segments by their start offset.
     missing: BTreeMap<u64, Segment>,
-    /// Those of them that are lost and were not sent again.
+    /// Start offsets of the missing segments that are lost and not yet retransmitted.
     lost: BTreeSet<u64>,
-    /// In the order of sending; what is missing no more is let go of at the front.
+    /// Transmissions in order. Those of segments that are no longer missing are removed at the
+    /// front.
     sent: VecDeque<Sending>,
     /// Bytes in flight.
     pipe: u64,
     recovery_point: Option<u64>,
-    /// After a timeout: behind the highest sent by then. What is lost of that is lost by the timeout.
+    /// Offset after the highest byte sent before a timeout. Losses below it are attributed to the
+    /// timeout.
     timeout_point: Option<u64>,
     cut_at: Nanos,
     deadline: Option<Nanos>,
@@ -62,12 +66,12 @@ pub(super) struct Rack {
     by: ByTime,
     sampler: Option<Box<RateSampler>>,
     owed_probe: Option<Tail>,
-    /// One retransmission goes whatever the window is.
+    /// One retransmission must be sent regardless of the window.
     owed: bool,
 }
 
 impl Rack {
-    /// A connection's, before anything was sent.
+    /// State of a new connection.
     pub fn new(by: ByTime) -> Self {
         Self {
             rule: Rule::default(),
@@ -87,7 +91,7 @@ impl Rack {
         }
     }
 
-    /// A segment arrived.
+    /// Records that a segment has arrived.
     fn delivered(&mut self, now: Nanos, start: u64, segment: &Segment) {
         if segment.lost {
             self.lost.remove(&start);
@@ -107,7 +111,7 @@ impl Rack {
         }
     }
 
-    /// All below `una` has arrived.
+    /// Records that everything below `una` has arrived.
     fn advance(&mut self, now: Nanos, una: u64) {
         while let Some((&start, &segment)) = self.missing.first_key_value() {
             if start >= una {
@@ -118,7 +122,7 @@ impl Rack {
                 self.delivered(now, start, &segment);
                 continue;
             }
-            // A part of it: the rest is a segment of its own.
+            // Only part of the segment has arrived; the remainder becomes a segment itself.
             if segment.lost {
                 self.lost.remove(&start);
                 self.lost.insert(una);
@@ -130,7 +134,7 @@ impl Rack {
         }
     }
 
-    /// What lies within a block has arrived.
+    /// Records that the data of a SACK block has arrived.
     fn report(&mut self, now: Nanos, block: &Range<u64>) {
         if block.start >= block.end {
             return;
@@ -155,7 +159,7 @@ impl Rack {
         self.recovery_point.is_some() || self.timeout_point.is_some()
     }
 
-    /// Takes for lost what is, and returns whether that is congestion not answered yet.
+    /// Detects lost segments. Returns whether they indicate congestion that was not yet answered.
     fn find_lost(&mut self, flow: &mut Flow, moment: &Moment) -> bool {
         let reported = flow.board.reported().div_ceil(flow.mss) as u32;
         let window = self.rule.window(self.recovers(), reported, moment.srtt);
@@ -181,8 +185,8 @@ impl Rack {
         news
     }
 
-    /// Takes a segment for lost. In a recovery that is news of congestion only if it was sent again since the window was
-    /// cut (RFC 5681 §4.3).
+    /// Marks a segment as lost. During recovery, this indicates new congestion only if the segment
+    /// was retransmitted after the window was reduced (RFC 5681 §4.3).
     fn lose(&mut self, flow: &mut Flow, start: u64) -> bool {
         let Some(segment) = self.missing.get_mut(&start) else {
             return false;
@@ -202,7 +206,8 @@ impl Rack {
         again || !self.recovers()
     }
 
-    /// The reordering timer runs for the newest sending that may still turn out to be lost by what has arrived.
+    /// Starts the reordering timer for the newest transmission that may still be declared lost,
+    /// given the data that has arrived.
     fn start_timer(&mut self, now: Nanos, window: Nanos) {
         let judged =
             |it: &Sending| self.rule.judge(now, it.transmission, window) != Verdict::Unknown;
@@ -219,7 +224,7 @@ impl Rack {
         });
     }
 
-    /// A loss was found: a recovery begins, or begins again.
+    /// Starts or restarts a recovery after a loss.
     fn enter(&mut self, flow: &mut Flow, now: Nanos) {
         self.recovery_point = Some(flow.max);
         self.timeout_point = None;
@@ -230,7 +235,7 @@ impl Rack {
         self.tail.disarm();
     }
 
-    /// Starts the probe timer anew, or stops it (RFC 8985 §7.2).
+    /// Restarts or stops the probe timer (RFC 8985 §7.2).
     fn arm(&mut self, flow: &Flow, moment: &Moment) {
         match self.by.probes {
             Some(delay) if self.pipe > 0 && !self.recovers() && flow.board.reported() == 0 => {
@@ -242,7 +247,7 @@ impl Rack {
         }
     }
 
-    /// Takes note of what may end a recovery. Returns whether one had been under way.
+    /// Checks whether recovery is complete. Returns whether one had been in progress.
     fn end_recovery(&mut self, una: u64) -> bool {
         let before = self.recovers();
         self.recovery_point = self.recovery_point.filter(|&point| una < point);
@@ -254,7 +259,7 @@ impl Rack {
         before
     }
 
-    /// The lowest lost segment, of what the peer has not acknowledged.
+    /// The lowest lost segment, without the part that the peer has acknowledged.
     fn first_lost(&self) -> Option<Range<u64>> {
         let start = *self.lost.first()?;
         let segment = self.missing.get(&start)?;
@@ -324,7 +329,8 @@ impl Recovery for Rack {
         flow.duplicates = 0;
     }
 
-    /// What is missing is on its way, whatever was sent after it has arrived: it counts as sent now.
+    /// Missing data is treated as sent now, because it is still in flight even though data sent
+    /// after it has arrived.
     fn on_spurious_timeout(&mut self, now: Nanos, _una: u64) {
         self.lost.clear();
         self.sent.clear();

@@ -1,4 +1,4 @@
-//! Loss recovery with SACK as RFC 6675 writes it.
+//! SACK-based loss recovery (RFC 6675).
 
 use std::ops::Range;
 
@@ -9,20 +9,21 @@ use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks}
 
 #[derive(Debug, Default)]
 pub(super) struct Rfc6675 {
-    /// `RecoveryPoint`, while recovering.
+    /// `RecoveryPoint` during recovery.
     recovery_point: Option<u64>,
-    /// No recovery begins below this after a timeout (§5.1).
+    /// After a timeout, no recovery starts below this offset (§5.1).
     not_before: u64,
-    /// The retransmission that begins recovery (step 4.3), not sent yet.
+    /// The retransmission that starts recovery (step 4.3) is pending.
     owed: bool,
-    /// Bytes sent by limited transmit since the cumulative point last moved.
+    /// Bytes sent by limited transmit since the cumulative point last advanced.
     limited: u64,
-    /// `RescueRxt`: behind which the cumulative point must come before another rescue.
+    /// `RescueRxt`: the cumulative point must pass this offset before the next rescue
+    /// retransmission.
     rescue: Option<u64>,
 }
 
 impl Rfc6675 {
-    /// Step 4 of §5.
+    /// Starts recovery (§5 step 4).
     fn enter(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) {
         self.recovery_point = Some(flow.max);
         self.owed = true;
@@ -32,7 +33,7 @@ impl Rfc6675 {
         flow.cut(ack.moment.now, LossCause::FastRetransmit, self.limited);
     }
 
-    /// `NextSeg()` of §4, while the pipe has room for a segment.
+    /// `NextSeg()` of §4, while the pipe has space for a segment.
     fn next_seg(&self, flow: &Flow) -> Option<Next> {
         if let Some(lost) = flow.board.lost_hole() {
             return Some(Next::Retransmit(lost));
@@ -49,7 +50,7 @@ impl Rfc6675 {
         self.rescue_range(flow).map(Next::Retransmit)
     }
 
-    /// Rule 4: the last segment that is neither reported nor retransmitted, once in a recovery.
+    /// Rule 4: the last segment neither reported nor retransmitted, once per recovery.
     fn rescue_range(&self, flow: &Flow) -> Option<Range<u64>> {
         if self.rescue.is_some_and(|rescue| flow.una <= rescue) {
             return None;
@@ -64,7 +65,8 @@ impl Recovery for Rfc6675 {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
         let reported = flow.board.advance(flow.una);
         let newly_sacked = note_blocks(flow, ack.blocks);
-        // A duplicate is what reports something new, whatever else it carries (§2).
+        // An acknowledgement is a duplicate if it reports new SACK data, regardless of its other
+        // contents (§2).
         let duplicate = ack.advanced == 0 && newly_sacked > 0;
         let mut outcome = Outcome {
             sample: true,
@@ -128,7 +130,7 @@ impl Recovery for Rfc6675 {
             return if fits { self.next_seg(flow) } else { None };
         }
         if flow.limited_transmit && flow.duplicates > 0 && flow.nxt == flow.max {
-            // Step 3 of §5: what was reported has left the network.
+            // §5 step 3: reported data has left the network.
             let pipe = flow.board.pipe(flow.max);
             return Some(Next::Continue {
                 room: cwnd.saturating_sub(pipe).max(flow.room(0)),

@@ -1,9 +1,10 @@
-//! The pipe algorithm of 1996 (Fall and Floyd, "Simulation-based Comparisons of Tahoe, Reno, and SACK TCP"), in the
-//! particulars that ns-2's Sack1 gave it.
+//! The pipe algorithm of 1996 (Fall and Floyd, "Simulation-based Comparisons of Tahoe, Reno, and
+//! SACK TCP") with the details of Sack1 in ns-2.
 //!
-//! A count of segments, `pipe`, is guessed when recovery begins and then moved by one for each acknowledgement and each
-//! segment sent; holes are filled in order, each once. The acknowledgement that begins recovery sends the retransmission
-//! and nothing else. A timeout forgets the scoreboard and goes back to the cumulative point.
+//! A count of segments, `pipe`, is estimated at the start of recovery and then adjusted by one for
+//! each acknowledgement and each segment sent. Gaps are filled in order, each once. The
+//! acknowledgement that starts recovery sends only the retransmission. A timeout clears the
+//! scoreboard and returns to the cumulative point.
 
 use std::ops::Range;
 
@@ -12,19 +13,20 @@ use anabranch_transport::Nanos;
 
 use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
-/// Offset of the first byte of data: behind the SYN.
+/// Offset of the first data byte, after the SYN.
 const FIRST: u64 = 1;
 
 #[derive(Debug)]
 pub(super) struct Sack1 {
     recovering: bool,
-    /// Behind the highest sent when the last loss was found. No fast retransmit before it is passed; recovery ends there.
+    /// Offset after the highest byte sent when the last loss was detected. Recovery ends there, and
+    /// no fast retransmit occurs before it is passed.
     recover: u64,
-    /// Segments thought to be in the network; may fall below 0.
+    /// Estimated number of segments in the network; may become negative.
     pipe: i64,
-    /// The retransmission that begins recovery, not sent yet.
+    /// The retransmission that starts recovery is pending.
     owed: bool,
-    /// The rest waits for the next acknowledgement.
+    /// Further segments wait for the next acknowledgement.
     held: bool,
     /// Nothing new was acknowledged since the last timeout.
     timed_out: bool,
@@ -74,7 +76,8 @@ impl Sack1 {
         if outcome.newly_sacked > 0 {
             outcome.duplicate = true;
             flow.duplicates += 1;
-            // One window of losses cuts once ("bugfix"), except while nothing but the SYN was acknowledged.
+            // Losses of one window reduce it once ("bugfix"), except while only the SYN was
+            // acknowledged.
             let may_enter = flow.una > self.recover || flow.una == FIRST;
             if flow.duplicates == flow.duplicate_threshold && may_enter {
                 self.enter(flow, ack);
@@ -105,7 +108,8 @@ impl Sack1 {
         }
         outcome.newly_sacked = note_blocks(flow, ack.blocks);
         if ack.advanced > 0 {
-            // A partial acknowledgement: the retransmission left the network, and the segment it repeats.
+            // A partial acknowledgement: the retransmission and the segment it repeats have left
+            // the network.
             self.pipe -= 1;
             outcome.end_backoff = true;
         } else {
@@ -146,7 +150,7 @@ impl Recovery for Sack1 {
     }
 
     fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
-        // It begins above `recover`.
+        // A new recovery needs an offset greater than `recover`.
         self.recover = una - 1;
     }
 
