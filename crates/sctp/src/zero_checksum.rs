@@ -5,7 +5,7 @@
 //! - Who hears it from the peer, and knows the same method, sends such packets: all but those with INIT or COOKIE ECHO, and answers
 //!   to packets out of the blue.
 
-use anabranch_wire::extension::{Offered, edmid};
+use anabranch_wire::extension::{InitParameter, edmid};
 
 use crate::config::{Config, ZeroChecksum};
 use crate::extension::Extension;
@@ -15,7 +15,7 @@ pub(crate) static ZERO_CHECKSUM: Extension = Extension {
     wanted: |config| config.zero_checksum == ZeroChecksum::Dtls,
     parameter: || {
         let edmid = edmid::DTLS;
-        let method = Offered::ZeroChecksumAcceptable { edmid };
+        let method = InitParameter::ZeroChecksumAcceptable { edmid };
         method.to_parameter().ok()
     },
     chunks: &[],

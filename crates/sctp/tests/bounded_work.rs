@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::{Config, Discard, work};
-use anabranch_wire::extension::{ForwardTsn, IData, ReConfig, ReConfigParameter, Skipped};
+use anabranch_wire::extension::{ForwardTsn, IData, ReConfig, ReConfigParameter, SkippedStream};
 use anabranch_wire::tlv::{TlvList, U16List};
 use anabranch_wire::{Encode, Ssn};
 use bytes::BytesMut;
@@ -224,7 +224,7 @@ fn giving_up_moves_nothing_that_is_unread() {
     for round in 0..200_u16 {
         let tsn = unread + 2 * u32::from(round);
         rig.data(tsn, 1, round, "B");
-        let skipped = Skipped {
+        let skipped = SkippedStream {
             stream_id: 1,
             ssn: Ssn(round),
         };

@@ -6,7 +6,7 @@ use anabranch_sctp::{Config, Discard, Event, Message, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Ssn;
 use anabranch_wire::chunk::Chunk;
-use anabranch_wire::extension::{ForwardTsn, Skipped};
+use anabranch_wire::extension::{ForwardTsn, SkippedStream};
 use bytes::Bytes;
 use common::rig::Rig;
 use common::*;
@@ -22,7 +22,7 @@ impl Rig {
     fn forward_tsn(&mut self, to: u32, skipped: &[(u16, u16)]) {
         let skipped: Vec<_> = skipped
             .iter()
-            .map(|&(stream_id, ssn)| Skipped {
+            .map(|&(stream_id, ssn)| SkippedStream {
                 stream_id,
                 ssn: Ssn(ssn),
             })

@@ -9,7 +9,9 @@ use anabranch_sctp::{
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Data};
-use anabranch_wire::extension::{Extension, ForwardTsn, IData, Piece, ReConfig, ReConfigParameter};
+use anabranch_wire::extension::{
+    Extension, ForwardTsn, FragmentPosition, IData, ReConfig, ReConfigParameter,
+};
 use anabranch_wire::parameter::Parameter;
 use anabranch_wire::serial::{Fsn, Mid};
 use anabranch_wire::tlv::{TlvList, U16List};
@@ -106,11 +108,11 @@ fn messages_and_pieces_are_numbered() {
     let seen: Vec<_> = pieces(&world, A)
         .iter()
         .map(|it| {
-            let piece = match it.piece {
-                Piece::First { ppid } => (0, ppid),
-                Piece::Later { fsn } => (fsn.0, 0),
+            let position = match it.position {
+                FragmentPosition::First { ppid } => (0, ppid),
+                FragmentPosition::Later { fsn } => (fsn.0, 0),
             };
-            (it.unordered, it.mid.0, piece, it.ending)
+            (it.unordered, it.mid.0, position, it.ending)
         })
         .collect();
     let expected = [
@@ -196,14 +198,16 @@ fn one_message_of_a_stream_at_a_time() {
         world.drain(A);
         world.run_for(20 * SECOND);
         let mut under_way = [None; 3];
-        for piece in pieces(&world, A) {
-            let place = &mut under_way[usize::from(piece.stream_id)];
-            let name = (piece.unordered, piece.mid);
-            match piece.piece {
-                Piece::First { .. } => assert!(place.replace(name).is_none(), "{scheduler:?}"),
-                Piece::Later { .. } => assert_eq!(*place, Some(name), "{scheduler:?}"),
+        for position in pieces(&world, A) {
+            let place = &mut under_way[usize::from(position.stream_id)];
+            let name = (position.unordered, position.mid);
+            match position.position {
+                FragmentPosition::First { .. } => {
+                    assert!(place.replace(name).is_none(), "{scheduler:?}")
+                }
+                FragmentPosition::Later { .. } => assert_eq!(*place, Some(name), "{scheduler:?}"),
             }
-            if piece.ending {
+            if position.ending {
                 *place = None;
             }
         }
@@ -218,10 +222,10 @@ impl Rig {
         Self::of(config)
     }
 
-    /// A piece with its offset as text.
-    fn piece(&mut self, offset: u32, name: (u16, u32, u32), flags: &str) {
-        let piece = self.i_data(offset, name, flags, format!("{offset};"));
-        self.chunk(&piece);
+    /// A position with its offset as text.
+    fn position(&mut self, offset: u32, name: (u16, u32, u32), flags: &str) {
+        let position = self.i_data(offset, name, flags, format!("{offset};"));
+        self.chunk(&position);
     }
 
     fn i_forward_tsn(&mut self, to: u32, skipped: &[(u16, bool, u32)]) {
@@ -234,14 +238,14 @@ impl Rig {
 #[test]
 fn pieces_find_their_messages_in_any_order() {
     let mut rig = Rig::with_interleaving(|_| {});
-    rig.piece(0, (1, 0, 2), "E");
-    rig.piece(1, (2, 0, 0), "U");
-    rig.piece(2, (1, 1, 0), "E");
-    rig.piece(3, (1, 0, 0), "");
-    rig.piece(4, (1, 0, 0), "UE");
-    rig.piece(5, (2, 0, 1), "UE");
+    rig.position(0, (1, 0, 2), "E");
+    rig.position(1, (2, 0, 0), "U");
+    rig.position(2, (1, 1, 0), "E");
+    rig.position(3, (1, 0, 0), "");
+    rig.position(4, (1, 0, 0), "UE");
+    rig.position(5, (2, 0, 1), "UE");
     assert_eq!(rig.read(), ["4;", "1;5;"]);
-    rig.piece(6, (1, 0, 1), "");
+    rig.position(6, (1, 0, 1), "");
     assert_eq!(
         rig.read(),
         ["3;6;0;", "2;"],
@@ -250,14 +254,14 @@ fn pieces_find_their_messages_in_any_order() {
     assert!(rig.is_up());
 }
 
-/// A chunk: offset of its TSN, what it is a piece of, flags.
+/// A chunk: offset of its TSN, what it is a position of, flags.
 type Sent = (u32, (u16, u32, u32), &'static str);
 
 /// What no sender of good faith sends ends the association.
 #[test]
 fn contradictions_are_refused() {
     let cases: [&[Sent]; 6] = [
-        // A piece twice; one past the end; two ends; an end before what has come; a number used before; a delivered piece.
+        // A position twice; one past the end; two ends; an end before what has come; a number used before; a delivered position.
         &[(0, (1, 0, 1), ""), (1, (1, 0, 1), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 2), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 0), "E")],
@@ -269,7 +273,7 @@ fn contradictions_are_refused() {
         let mut rig = Rig::with_interleaving(|config| config.partial_reliability = false);
         for (offset, at, flags) in case {
             assert!(rig.is_up(), "{case:?}");
-            rig.piece(*offset, *at, flags);
+            rig.position(*offset, *at, flags);
         }
         let reason = rig.world.close_reason(Z, rig.z);
         let violation = matches!(
@@ -310,7 +314,7 @@ fn data_beside_i_data_ends_the_association() {
 #[test]
 fn i_data_that_was_not_agreed_on_is_unknown() {
     let mut rig = Rig::with_interleaving(|config| config.interleaving = false);
-    rig.piece(0, (0, 0, 0), "E");
+    rig.position(0, (0, 0, 0), "E");
     rig.i_forward_tsn(3, &[]);
     let discards = rig.world.endpoints[Z].discards();
     assert_eq!(discards.of(Discard::UnknownChunk), 2);
@@ -321,12 +325,12 @@ fn i_data_that_was_not_agreed_on_is_unknown() {
 #[test]
 fn messages_given_up_are_passed_over() {
     let mut rig = Rig::with_interleaving(|_| {});
-    rig.piece(1, (0, 0, 1), "");
-    rig.piece(2, (0, 1, 0), "E");
-    rig.piece(3, (0, 2, 1), "E");
-    rig.piece(4, (0, 3, 0), "E");
-    rig.piece(5, (0, 0, 0), "U");
-    rig.piece(6, (0, 7, 0), "U");
+    rig.position(1, (0, 0, 1), "");
+    rig.position(2, (0, 1, 0), "E");
+    rig.position(3, (0, 2, 1), "E");
+    rig.position(4, (0, 3, 0), "E");
+    rig.position(5, (0, 0, 0), "U");
+    rig.position(6, (0, 7, 0), "U");
     assert!(rig.read().is_empty());
     rig.i_forward_tsn(7, &[(0, false, 2), (0, true, 0), (9_999, false, 0)]);
     assert_eq!(rig.read(), ["2;", "4;"]);
@@ -335,10 +339,10 @@ fn messages_given_up_are_passed_over() {
         1,
         "a stream that does not exist (CVE-2009-0065)"
     );
-    rig.piece(8, (0, 7, 1), "UE");
+    rig.position(8, (0, 7, 1), "UE");
     assert_eq!(rig.read(), ["6;8;"], "the later one was not given up");
     // What was still on its way belongs to nothing, and is no violation.
-    rig.piece(9, (0, 2, 0), "");
+    rig.position(9, (0, 2, 0), "");
     assert!(rig.is_up() && rig.read().is_empty());
     rig.i_forward_tsn(8, &[(0, false, 900)]);
     assert_eq!(rig.refused(), 2, "behind");
@@ -346,8 +350,8 @@ fn messages_given_up_are_passed_over() {
     assert_eq!(rig.refused(), 3, "a number behind");
     rig.i_forward_tsn(11, &[(0, false, u32::MAX / 2), (1, false, u32::MAX / 2)]);
     rig.i_forward_tsn(12, &[(0, false, u32::MAX - 1)]);
-    rig.piece(13, (0, 0, 0), "E");
-    rig.piece(14, (0, u32::MAX, 0), "E");
+    rig.position(13, (0, 0, 0), "E");
+    rig.position(14, (0, u32::MAX, 0), "E");
     assert_eq!(rig.read(), ["14;", "13;"], "numbers wrap");
 }
 
@@ -363,7 +367,7 @@ fn advertised(rig: &mut Rig) -> u32 {
     window.expect("a SACK")
 }
 
-/// A piece of an unordered message that comes after that was given up, overtaken by the I-FORWARD-TSN, begins no message: it takes no
+/// A position of an unordered message that comes after that was given up, overtaken by the I-FORWARD-TSN, begins no message: it takes no
 /// room, does not hold up others, and does not keep its stream from being reset. After a reset numbers mean something else.
 #[test]
 fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
@@ -372,15 +376,15 @@ fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
             config.reconfiguration = true;
             config.partial_delivery_point = partial_delivery_point;
         });
-        rig.piece(1, (0, 7, 2), "U");
+        rig.position(1, (0, 7, 2), "U");
         rig.i_forward_tsn(0, &[(0, true, 7)]);
-        rig.piece(2, (0, 7, 0), "U");
-        rig.piece(3, (0, 7, 3), "UE");
-        rig.piece(4, (0, 6, 0), "U");
+        rig.position(2, (0, 7, 0), "U");
+        rig.position(3, (0, 7, 3), "UE");
+        rig.position(4, (0, 6, 0), "U");
         assert!(rig.is_up() && rig.read().is_empty());
         assert_eq!(advertised(&mut rig), 65_536);
-        rig.piece(5, (0, 8, 0), "UE");
-        rig.piece(6, (0, 0, 0), "E");
+        rig.position(5, (0, 8, 0), "UE");
+        rig.position(6, (0, 0, 0), "E");
         assert_eq!(rig.read(), ["5;", "6;"]);
         let reset = ReConfigParameter::OutgoingSsnReset {
             request: rig.first.0,
@@ -393,7 +397,7 @@ fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
         let outcome = ReconfigOutcome::Performed;
         let performed = |it: &Event| matches!(it, Event::StreamsReset { outcome: told, .. } if *told == outcome);
         assert!(rig.world.told(Z).iter().any(performed));
-        rig.piece(7, (0, 0, 0), "UE");
+        rig.position(7, (0, 0, 0), "UE");
         assert_eq!(rig.read(), ["7;"]);
     }
 }
@@ -402,8 +406,8 @@ fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
 #[test]
 fn a_message_given_up_in_delivery_is_told() {
     let mut rig = Rig::with_interleaving(|config| config.partial_delivery_point = Some(1));
-    rig.piece(0, (3, 0, 0), "");
-    rig.piece(1, (3, 1, 0), "E");
+    rig.position(0, (3, 0, 0), "");
+    rig.position(1, (3, 1, 0), "E");
     rig.i_forward_tsn(2, &[(3, false, 0)]);
     let told = rig.world.told(Z);
     let aborted = |it: &Event| {
@@ -487,7 +491,7 @@ fn messages_without_beginnings_exhaust_nobody() {
         if !rig.is_up() {
             break;
         }
-        rig.piece(offset, ((offset % 2_000) as u16, offset / 2_000, 1), "");
+        rig.position(offset, ((offset % 2_000) as u16, offset / 2_000, 1), "");
     }
     let reason = rig.world.close_reason(Z, rig.z);
     assert_eq!(reason, Some(CloseReason::ReceiveBufferExhausted));
@@ -534,24 +538,24 @@ fn a_hole_in_a_full_buffer_is_filled() {
             config.profile = Profile::by_name(name).expect("its own name");
             config.receive_buffer = 3_000;
         });
-        let piece = |rig: &mut Rig, number: u32, ending| {
-            let piece = match number {
-                0 => Piece::First { ppid: 1 },
-                fsn => Piece::Later { fsn: Fsn(fsn) },
+        let position = |rig: &mut Rig, number: u32, ending| {
+            let position = match number {
+                0 => FragmentPosition::First { ppid: 1 },
+                fsn => FragmentPosition::Later { fsn: Fsn(fsn) },
             };
             rig.chunk(&IData {
                 tsn: rig.first.add(number),
                 stream_id: 2,
                 mid: Mid(0),
-                piece,
+                position,
                 unordered: false,
                 ending,
                 immediate: false,
                 user_data: Bytes::from_static(&[7; 500]),
             });
         };
-        (1..20).for_each(|number| piece(&mut rig, number, false));
-        piece(&mut rig, 0, false);
+        (1..20).for_each(|number| position(&mut rig, number, false));
+        position(&mut rig, 0, false);
         assert!(
             rig.is_up(),
             "{name}: {:?}",
@@ -560,7 +564,7 @@ fn a_hole_in_a_full_buffer_is_filled() {
         assert_eq!(rig.read(), [""; 0], "{name}: gathered until its end");
         let mut read = Vec::new();
         for number in 1..20 {
-            piece(&mut rig, number, number == 19);
+            position(&mut rig, number, number == 19);
             read.extend(rig.read());
         }
         let lengths: Vec<_> = read.iter().map(String::len).collect();

@@ -18,7 +18,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Chunk, kind};
-use anabranch_wire::extension::{Extension, Piece};
+use anabranch_wire::extension::{Extension, FragmentPosition};
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
 use rand_core::{RngCore, SeedableRng};
@@ -107,7 +107,7 @@ impl Seen {
                 Chunk::Unknown(raw) => {
                     if let Ok(Extension::IData(data)) = Extension::decode(raw) {
                         let name = (data.stream_id, data.unordered, data.mid.0);
-                        if let Piece::First { .. } = data.piece {
+                        if let FragmentPosition::First { .. } = data.position {
                             self.named.insert(name, number_of(&data.user_data));
                         }
                         self.note_piece(shot.at, data.tsn, self.named[&name], data.ending);

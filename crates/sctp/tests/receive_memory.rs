@@ -10,7 +10,7 @@ use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Path, Transport};
 use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
-use anabranch_wire::extension::{IData, Piece};
+use anabranch_wire::extension::{FragmentPosition, IData};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::{Fsn, Mid, Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
@@ -64,8 +64,8 @@ fn fragment(offset: u32, bytes: usize) -> Data {
     }
 }
 
-/// A piece of one byte, the first if its number is 0.
-fn piece(
+/// A position of one byte, the first if its number is 0.
+fn position(
     offset: u32,
     stream_id: u16,
     (mid, fsn): (u32, u32),
@@ -76,9 +76,9 @@ fn piece(
         tsn: Tsn(FIRST + offset),
         stream_id,
         mid: Mid(mid),
-        piece: match fsn {
-            0 => Piece::First { ppid: 0 },
-            fsn => Piece::Later { fsn: Fsn(fsn) },
+        position: match fsn {
+            0 => FragmentPosition::First { ppid: 0 },
+            fsn => FragmentPosition::Later { fsn: Fsn(fsn) },
         },
         unordered,
         ending,
@@ -328,44 +328,55 @@ const ATTACKS: &[Attack] = &[
 /// Pieces of interleaved messages: lone ones, two of each message, whole messages that wait.
 const INTERLEAVED: &[Attack] = &[
     ("pieces without a beginning, one on each stream", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, at as u16, (0, 1), false, false)));
+        it.send_all((1..60_000).map(|at| position(at, at as u16, (0, 1), false, false)));
     }),
     ("beginnings of unordered messages of one stream", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, 3, (at, 0), true, false)));
+        it.send_all((1..60_000).map(|at| position(at, 3, (at, 0), true, false)));
     }),
     ("beginnings of messages, last first", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, 3, (1_000_000 - at, 0), true, false)));
+        it.send_all((1..60_000).map(|at| position(at, 3, (1_000_000 - at, 0), true, false)));
     }),
     ("whole messages that wait on one stream", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, 3, (at, 0), false, true)));
+        it.send_all((1..60_000).map(|at| position(at, 3, (at, 0), false, true)));
     }),
     ("a whole message that waits on each stream", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, at as u16, (1, 0), false, true)));
+        it.send_all((1..60_000).map(|at| position(at, at as u16, (1, 0), false, true)));
     }),
-    ("an ordered and an unordered piece on each stream", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, at as u16 / 2, (0, 1), at % 2 == 0, false)));
-    }),
+    (
+        "an ordered and an unordered position on each stream",
+        |it| {
+            it.send_all(
+                (1..60_000).map(|at| position(at, at as u16 / 2, (0, 1), at % 2 == 0, false)),
+            );
+        },
+    ),
     ("two pieces behind a hole of each message", |it| {
-        it.send_all((2..60_000).map(|at| piece(at, at as u16 / 2, (0, 2 + at % 2), false, false)));
+        it.send_all(
+            (2..60_000).map(|at| position(at, at as u16 / 2, (0, 2 + at % 2), false, false)),
+        );
     }),
-    ("the first and the third piece of each message", |it| {
-        it.send_all((2..60_000).map(|at| piece(at, at as u16 / 2, (0, at % 2 * 2), false, false)));
+    ("the first and the third position of each message", |it| {
+        it.send_all(
+            (2..60_000).map(|at| position(at, at as u16 / 2, (0, at % 2 * 2), false, false)),
+        );
     }),
     (
         "seventeen pieces of each message, each behind a hole",
         |it| {
             let place = |at: u32| (0, 1 + at % 17 * 2);
-            it.send_all((1..60_000).map(|at| piece(at, (at / 17) as u16, place(at), false, false)));
+            it.send_all(
+                (1..60_000).map(|at| position(at, (at / 17) as u16, place(at), false, false)),
+            );
         },
     ),
-    ("every other piece of one message", |it| {
-        it.send_all((1..60_000).map(|at| piece(at, 3, (0, 2 * at + 1), false, false)));
+    ("every other position of one message", |it| {
+        it.send_all((1..60_000).map(|at| position(at, 3, (0, 2 * at + 1), false, false)));
     }),
     (
         "sixty messages that are delivered in parts, a byte of each by turns",
         |it| {
             // The window closes, so that they begin to be delivered.
-            let by_turns = |at: u32| piece(at, at as u16 % 60, (0, at / 60), false, false);
+            let by_turns = |at: u32| position(at, at as u16 % 60, (0, at / 60), false, false);
             it.send_all((0..60_000).map(by_turns));
             it.read(usize::MAX);
             let taken = it.taken();
@@ -373,7 +384,7 @@ const INTERLEAVED: &[Attack] = &[
         },
     ),
     ("a message in pieces, in order, that are not read", |it| {
-        it.send_all((0..60_000).map(|at| piece(at, 3, (0, at), false, false)));
+        it.send_all((0..60_000).map(|at| position(at, 3, (0, at), false, false)));
     }),
 ];
 
@@ -437,17 +448,17 @@ fn what_was_held_is_given_back() {
     assert_eq!(siege.read(2), 1);
     let before = HEAP.allocated();
     let stream = |at: u32| ((at - 2) % 500) as u16 + 1;
-    let piece = |at| Data {
+    let position = |at| Data {
         stream_id: 700,
         ..fragment(at, 10)
     };
     siege.send_all((2..4_000).map(|at| message(at, stream(at), (at - 2) / 500 + 1, 10)));
-    siege.send_all((4_001..5_000).rev().map(piece));
+    siege.send_all((4_001..5_000).rev().map(position));
     assert!(HEAP.allocated() > before + 100_000);
     let ends = [(4_000, true), (5_000, false)].map(|(at, beginning)| Data {
         beginning,
         ending: !beginning,
-        ..piece(at)
+        ..position(at)
     });
     siege.send(&ends, 0);
     siege.send_all((5_001..5_501).map(|at| message(at, stream(at), 0, 10)));

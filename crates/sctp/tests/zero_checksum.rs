@@ -5,7 +5,7 @@ use crate::common;
 use anabranch_sctp::{AssociationId, Config, Discard, Profile, StateName, ZeroChecksum};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::{Chunk, CookieEcho, Init};
-use anabranch_wire::extension::Offered;
+use anabranch_wire::extension::InitParameter;
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::{UnknownAction, checksum};
 use bytes::Bytes;
@@ -158,7 +158,7 @@ fn a_bare_init_announces_nothing() {
 #[test]
 fn another_method_is_not_ours() {
     let parameter = |edmid| {
-        let offered = Offered::ZeroChecksumAcceptable { edmid };
+        let offered = InitParameter::ZeroChecksumAcceptable { edmid };
         offered.to_parameter().expect("short")
     };
     let mut long = ANNOUNCED.to_vec();

@@ -1,8 +1,8 @@
 //! One end of a TCP connection: the facade over its sender and receiver, and the driver interface.
 
 mod ecn;
+mod fast_path;
 mod handshake;
-mod plain;
 mod receive;
 mod transmit;
 

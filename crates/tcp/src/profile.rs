@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
 /// Upper bound of an adaptive acknowledgement delay.
-pub(crate) const LONGEST_ADAPTED: Nanos = 200 * MILLISECOND;
+pub(crate) const MAX_ADAPTIVE_DELAY: Nanos = 200 * MILLISECOND;
 /// Range of timeouts.
 const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 
@@ -122,7 +122,7 @@ impl Profile {
     pub(crate) fn longest_ack_delay(&self) -> Nanos {
         match self.delayed_ack_rules {
             DelayedAckRules::Rfc5681 => self.delayed_ack_timeout.0,
-            DelayedAckRules::Linux => self.delayed_ack_timeout.0.max(LONGEST_ADAPTED),
+            DelayedAckRules::Linux => self.delayed_ack_timeout.0.max(MAX_ADAPTIVE_DELAY),
         }
     }
 

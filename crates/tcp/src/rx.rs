@@ -1,6 +1,6 @@
 //! Receive side of a connection: window, reassembly and acknowledgement timing.
 
-mod acknowledge;
+mod delayed_ack;
 pub(crate) mod reassembly;
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::profile::Profile;
 use crate::stats::Stats;
 
-use acknowledge::{Acknowledger, InOrder};
+use delayed_ack::{Acknowledger, InOrder};
 use reassembly::{Insertion, Reassembly};
 
 /// The number of buffered out-of-order slices is limited to one per this number of window bytes,
@@ -143,24 +143,24 @@ impl Receiver {
 
     /// Processes the data at offset `start`, and whether a FIN follows. Data outside the window is
     /// cut off.
-    pub fn handle_text(
+    pub fn handle_data(
         &mut self,
         now: Nanos,
         start: u64,
-        mut text: Bytes,
+        mut data: Bytes,
         fin: bool,
         stats: &mut Stats,
         trace: &mut Trace,
     ) -> Arrival {
-        let end = start + text.len() as u64;
+        let end = start + data.len() as u64;
         let limit = self.edge.min(self.fin.unwrap_or(u64::MAX));
         if fin && end <= limit.max(self.queue.next()) && self.fin.is_none() {
             self.fin = Some(end);
         }
         let kept_end = end.min(limit).max(start);
-        text.truncate((kept_end - start) as usize);
-        if !text.is_empty() {
-            self.insert(now, start, text, stats, trace);
+        data.truncate((kept_end - start) as usize);
+        if !data.is_empty() {
+            self.insert(now, start, data, stats, trace);
         }
         if fin {
             self.acks.demand();
@@ -174,10 +174,10 @@ impl Receiver {
         Arrival { finished }
     }
 
-    /// Fast path of [`Receiver::handle_text`] for data that is next in order, `length` bytes long,
+    /// Fast path of [`Receiver::handle_data`] for data that is next in order, `length` bytes long,
     /// and dropped on arrival. Returns whether it applied.
     #[inline(always)]
-    pub fn take_plain_text(
+    pub fn fast_path_data(
         &mut self,
         now: Nanos,
         length: u64,
@@ -194,7 +194,7 @@ impl Receiver {
             return false;
         }
         stats.bytes_delivered += length;
-        self.acks.in_order_plainly(now, length);
+        self.acks.in_order_fast_path(now, length);
         true
     }
 
@@ -202,13 +202,13 @@ impl Receiver {
         &mut self,
         now: Nanos,
         start: u64,
-        text: Bytes,
+        data: Bytes,
         stats: &mut Stats,
         trace: &mut Trace,
     ) {
         let mss = self.mss;
         let number = || (start.saturating_sub(1) / mss) as f64;
-        let range = start..start + text.len() as u64;
+        let range = start..start + data.len() as u64;
         let ready_before = self.ready.len();
         let (length, window) = (range.end - range.start, self.window());
         // In-order data that is dropped on arrival bypasses the queue.
@@ -216,7 +216,7 @@ impl Receiver {
             true => self.queue.pass(&range),
             false => None,
         };
-        let insertion = passed.unwrap_or_else(|| self.queue.insert(start, text, &mut self.ready));
+        let insertion = passed.unwrap_or_else(|| self.queue.insert(start, data, &mut self.ready));
         match insertion {
             Insertion::InOrder { filled, was_gap } => {
                 if trace.wants(Probe::Received) {
@@ -229,14 +229,14 @@ impl Receiver {
                 } else {
                     self.ready_bytes += filled;
                 }
-                let text = InOrder {
+                let data = InOrder {
                     length,
                     filled,
                     was_gap,
                     window,
                     window_kept: self.buffer.saturating_sub(self.ready_bytes) >= window,
                 };
-                self.acks.in_order(now, &text);
+                self.acks.in_order(now, &data);
                 if self.discard {
                     self.acks.on_read(0);
                 }

@@ -1,13 +1,13 @@
 //! Send side of a connection: send buffer, outstanding data, segment selection and retransmission.
 
 pub(crate) mod ecn;
-pub(crate) mod flow;
-mod plain;
-mod plan;
+mod fast_path;
+mod next_segment;
 pub(crate) mod recovery;
 pub(crate) mod rto;
 pub(crate) mod scoreboard;
 pub(crate) mod send_buffer;
+pub(crate) mod send_sequence;
 mod sent_times;
 pub(crate) mod spurious;
 mod timers;
@@ -24,12 +24,12 @@ use crate::control::Congestion;
 use crate::profile::{InitialSsthresh, Profile};
 use crate::stats::Stats;
 use ecn::EcnSender;
-use flow::Flow;
-pub(crate) use plan::Plan;
+pub(crate) use next_segment::Plan;
 use recovery::{Acknowledgement, ByTime, Outcome, Recovery};
 use rto::{RtoConfig, RtoEstimator};
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
+use send_sequence::Flow;
 use sent_times::SentTimes;
 use spurious::Spurious;
 
@@ -472,7 +472,7 @@ impl Sender {
     }
 
     /// Data of a planned segment.
-    pub fn text(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
+    pub fn data(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
         self.buffer.slices(plan.start, plan.len)
     }
 

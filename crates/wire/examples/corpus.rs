@@ -170,7 +170,7 @@ fn chunks() -> Vec<(&'static str, Chunk)> {
 
 fn extensions() -> Vec<(&'static str, Extension)> {
     let tsn = Tsn(0xFFFF_FFFF);
-    let skipped = |stream_id| Skipped {
+    let skipped = |stream_id| SkippedStream {
         stream_id,
         ssn: Ssn(0xFFFF),
     };
@@ -188,8 +188,14 @@ fn extensions() -> Vec<(&'static str, Extension)> {
             "i-forward-tsn",
             Extension::IForwardTsn(IForwardTsn::new(tsn, [message(1, false), message(2, true)])),
         ),
-        ("i-data-first", i_data(Piece::First { ppid: 51 }, false)),
-        ("i-data-last", i_data(Piece::Later { fsn: Fsn(7) }, true)),
+        (
+            "i-data-first",
+            i_data(FragmentPosition::First { ppid: 51 }, false),
+        ),
+        (
+            "i-data-last",
+            i_data(FragmentPosition::Later { fsn: Fsn(7) }, true),
+        ),
         (
             "auth",
             Extension::Auth(Auth {
@@ -208,16 +214,16 @@ fn extensions() -> Vec<(&'static str, Extension)> {
     seeds
 }
 
-fn i_data(piece: Piece, ending: bool) -> Extension {
+fn i_data(position: FragmentPosition, ending: bool) -> Extension {
     Extension::IData(IData {
         tsn: Tsn(0xFFFF_FFFE),
         stream_id: 3,
         mid: Mid(9),
-        piece,
+        position,
         unordered: ending,
         ending,
         immediate: ending,
-        user_data: Bytes::from_static(b"a piece"),
+        user_data: Bytes::from_static(b"a position"),
     })
 }
 
@@ -337,15 +343,15 @@ fn init_parameters() -> Vec<Parameter> {
 
 fn offers() -> Vec<Parameter> {
     [
-        Offered::ZeroChecksumAcceptable { edmid: edmid::DTLS },
-        Offered::Random(Bytes::from_static(&[0x55; 32])),
-        Offered::Chunks(Bytes::from_static(&[0xC1, 0x80])),
-        Offered::HmacAlgo(U16List::of(&[hmac_id::SHA_256, hmac_id::SHA_1])),
-        Offered::SetPrimary {
+        InitParameter::ZeroChecksumAcceptable { edmid: edmid::DTLS },
+        InitParameter::Random(Bytes::from_static(&[0x55; 32])),
+        InitParameter::Chunks(Bytes::from_static(&[0xC1, 0x80])),
+        InitParameter::HmacAlgo(U16List::of(&[hmac_id::SHA_256, hmac_id::SHA_1])),
+        InitParameter::SetPrimary {
             correlation_id: 1,
             address: [192, 0, 2, 1].into(),
         },
-        Offered::AdaptationLayer(1),
+        InitParameter::AdaptationLayer(1),
     ]
     .iter()
     .map(|offer| offer.to_parameter().expect("it is short"))

@@ -28,7 +28,7 @@ mod cause;
 mod forward_tsn;
 mod i_data;
 mod i_forward_tsn;
-mod offered;
+mod init_parameters;
 mod re_config;
 mod re_config_parameter;
 #[cfg(test)]
@@ -44,10 +44,10 @@ pub use asconf::{Asconf, AsconfParameter, AsconfRequest};
 pub use asconf_ack::{AsconfAck, AsconfResponse};
 pub use auth::{Auth, hmac_id};
 pub use cause::ExtensionCause;
-pub use forward_tsn::{ForwardTsn, Skipped};
-pub use i_data::{IData, Piece};
+pub use forward_tsn::{ForwardTsn, SkippedStream};
+pub use i_data::{FragmentPosition, IData};
 pub use i_forward_tsn::{IForwardTsn, SkippedMessage};
-pub use offered::{Offered, edmid};
+pub use init_parameters::{InitParameter, edmid};
 pub use re_config::{Combination, ReConfig};
 pub use re_config_parameter::{ReConfigParameter, ReConfigResult};
 

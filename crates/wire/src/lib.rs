@@ -40,7 +40,7 @@ pub mod rsctp;
 pub mod serial;
 pub mod tcp;
 pub mod tlv;
-pub mod unknown;
+pub mod unrecognized;
 
 pub use cause::{Cause, Causes};
 pub use checksum::Checksum;
@@ -50,4 +50,4 @@ pub use extension::Extension;
 pub use packet::{CommonHeader, Packet, PacketBuilder, PacketError, RawChunk};
 pub use parameter::{Parameter, Parameters};
 pub use serial::{Fsn, Mid, SeqNumber, Ssn, Tsn};
-pub use unknown::UnknownAction;
+pub use unrecognized::UnknownAction;

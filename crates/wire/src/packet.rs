@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::checksum;
 use crate::encode::{Encode, padded, put_padding};
-use crate::unknown::UnknownAction;
+use crate::unrecognized::UnknownAction;
 
 pub use crate::checksum::Checksum;
 pub use builder::PacketBuilder;

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::encode::{Encode, padded, put_padding, tlv_header};
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList, U16List};
-use crate::unknown::UnknownAction;
+use crate::unrecognized::UnknownAction;
 
 /// Parameter types.
 pub mod kind {
@@ -109,7 +109,7 @@ pub enum Parameter {
     HeartbeatInfo(Bytes),
     /// Any other type; [`UnknownAction`] defines how it should be handled. An endpoint that
     /// supports an extension finds the parameters of that extension here
-    /// ([`Offered`](crate::extension::Offered)); to all other endpoints they are unknown.
+    /// ([`InitParameter`](crate::extension::InitParameter)); to all other endpoints they are unknown.
     Unknown(Tlv),
 }
 

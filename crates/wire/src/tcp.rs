@@ -1,7 +1,7 @@
 //! TCP segments (RFC 9293 §3.1).
 
+mod fast_header;
 mod options;
-mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +12,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use crate::checksum::{Checksum, internet_tcp};
 use crate::serial::SeqNumber;
 
+pub use fast_header::{FastHeader, is_intact};
 pub use options::{MAX_OPTIONS, Options, SackBlock, SackBlocks, Timestamps};
-pub use plain::{Plain, is_intact};
 
 /// Length of the header without options, bytes.
 pub const HEADER: usize = 20;
@@ -110,8 +110,8 @@ impl Header {
     }
 
     /// The fields before the options, without urgent pointer.
-    fn fixed(&self) -> Plain {
-        Plain {
+    fn fixed(&self) -> FastHeader {
+        FastHeader {
             source_port: self.source_port,
             destination_port: self.destination_port,
             sequence_number: self.sequence_number,
@@ -222,7 +222,7 @@ impl Segment {
         let Some(options) = datagram.get(HEADER..offset) else {
             return Err(SegmentError::BadDataOffset { offset, length });
         };
-        let plain = Plain::of(fixed);
+        let plain = FastHeader::of(fixed);
         let header = Header {
             source_port: plain.source_port,
             destination_port: plain.destination_port,

@@ -219,7 +219,7 @@ prop_compose! {
             tsn: Tsn(numbers.0),
             stream_id: numbers.1,
             mid: Mid(numbers.2),
-            piece: if bits[0] { Piece::First { ppid: numbers.3 } } else { Piece::Later { fsn: Fsn(numbers.3) } },
+            position: if bits[0] { FragmentPosition::First { ppid: numbers.3 } } else { FragmentPosition::Later { fsn: Fsn(numbers.3) } },
             unordered: bits[1],
             ending: bits[2],
             immediate: bits[3],
@@ -229,7 +229,7 @@ prop_compose! {
 }
 
 fn any_extension() -> impl Strategy<Value = Extension> {
-    let skipped = any::<(u16, u16)>().prop_map(|(stream_id, ssn)| Skipped {
+    let skipped = any::<(u16, u16)>().prop_map(|(stream_id, ssn)| SkippedStream {
         stream_id,
         ssn: Ssn(ssn),
     });
@@ -275,17 +275,17 @@ fn any_extension() -> impl Strategy<Value = Extension> {
     ]
 }
 
-fn any_offered() -> impl Strategy<Value = Offered> {
+fn any_offered() -> impl Strategy<Value = InitParameter> {
     prop_oneof![
-        any::<u32>().prop_map(|edmid| Offered::ZeroChecksumAcceptable { edmid }),
-        some_bytes(40).prop_map(Offered::Random),
-        some_bytes(9).prop_map(Offered::Chunks),
-        some_streams().prop_map(Offered::HmacAlgo),
-        any::<(u32, IpAddr)>().prop_map(|(correlation_id, address)| Offered::SetPrimary {
+        any::<u32>().prop_map(|edmid| InitParameter::ZeroChecksumAcceptable { edmid }),
+        some_bytes(40).prop_map(InitParameter::Random),
+        some_bytes(9).prop_map(InitParameter::Chunks),
+        some_streams().prop_map(InitParameter::HmacAlgo),
+        any::<(u32, IpAddr)>().prop_map(|(correlation_id, address)| InitParameter::SetPrimary {
             correlation_id,
             address
         }),
-        any::<u32>().prop_map(Offered::AdaptationLayer),
+        any::<u32>().prop_map(InitParameter::AdaptationLayer),
     ]
 }
 
@@ -340,7 +340,7 @@ proptest! {
     fn offers_come_back(list in vec(any_offered(), 0..6)) {
         let parameters: Vec<_> = list.iter().map(|offer| offer.to_parameter().unwrap()).collect();
         let parameters = Parameters::of(&parameters);
-        let again: Result<Vec<_>, _> = TlvList::<Offered>::from_bytes(parameters.as_bytes().clone()).iter().collect();
+        let again: Result<Vec<_>, _> = TlvList::<InitParameter>::from_bytes(parameters.as_bytes().clone()).iter().collect();
         prop_assert_eq!(again, Ok(list));
         prop_assert!(parameters.iter().all(|parameter| matches!(parameter, Ok(Parameter::Unknown(_)))));
     }

@@ -1,7 +1,7 @@
 //! What an end says of itself in INIT or INIT ACK: RANDOM, CHUNKS and HMAC-ALGO (RFC 4895 §3).
 
 use anabranch_wire::encode::Encode;
-use anabranch_wire::extension::{Offered, hmac_id};
+use anabranch_wire::extension::{InitParameter, hmac_id};
 use anabranch_wire::parameter::kind;
 use anabranch_wire::tlv::{Tlv, TlvItem, TlvWriter, U16List};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -56,10 +56,10 @@ impl AuthOffer {
         self.hmacs.iter().filter_map(Algorithm::of)
     }
 
-    fn parameters(&self) -> impl Iterator<Item = Offered> + '_ {
-        let random = Offered::Random(Bytes::copy_from_slice(&self.random));
-        let chunks = self.chunks.clone().map(Offered::Chunks);
-        let hmacs = Offered::HmacAlgo(self.hmacs.clone());
+    fn parameters(&self) -> impl Iterator<Item = InitParameter> + '_ {
+        let random = InitParameter::Random(Bytes::copy_from_slice(&self.random));
+        let chunks = self.chunks.clone().map(InitParameter::Chunks);
+        let hmacs = InitParameter::HmacAlgo(self.hmacs.clone());
         [Some(random), chunks, Some(hmacs)].into_iter().flatten()
     }
 
@@ -143,15 +143,15 @@ impl Collected {
         if !matches!(tlv.kind, kind::RANDOM | kind::CHUNKS | kind::HMAC_ALGO) {
             return Ok(false);
         }
-        let twice = match Offered::decode(tlv.clone()) {
-            Ok(Offered::Random(random)) if random.len() == RANDOM_LEN => {
+        let twice = match InitParameter::decode(tlv.clone()) {
+            Ok(InitParameter::Random(random)) if random.len() == RANDOM_LEN => {
                 self.random.replace(random).is_some()
             }
-            Ok(Offered::Random(_)) => return Err("a random number that has not 32 bytes"),
-            Ok(Offered::Chunks(types)) if types.len() <= MOST_TYPES => {
+            Ok(InitParameter::Random(_)) => return Err("a random number that has not 32 bytes"),
+            Ok(InitParameter::Chunks(types)) if types.len() <= MOST_TYPES => {
                 self.chunks.replace(types).is_some()
             }
-            Ok(Offered::HmacAlgo(list)) if list.as_bytes().len() <= MOST_HMACS => {
+            Ok(InitParameter::HmacAlgo(list)) if list.as_bytes().len() <= MOST_HMACS => {
                 if !list.iter().any(|id| id == hmac_id::SHA_1) {
                     return Err("a list of HMACs without SHA-1");
                 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_wire::extension::Offered;
+use anabranch_wire::extension::InitParameter;
 use anabranch_wire::parameter::kind;
 use anabranch_wire::tlv::{Tlv, TlvError, TlvItem, TlvWriter};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -41,9 +41,9 @@ impl Remarks {
         if tlv.kind != kind::ADAPTATION_LAYER && !of_asconf {
             return Ok(false);
         }
-        match Offered::decode(tlv.clone()) {
-            Ok(Offered::AdaptationLayer(indication)) => self.adaptation = Some(indication),
-            Ok(Offered::SetPrimary { address, .. }) => {
+        match InitParameter::decode(tlv.clone()) {
+            Ok(InitParameter::AdaptationLayer(indication)) => self.adaptation = Some(indication),
+            Ok(InitParameter::SetPrimary { address, .. }) => {
                 let address = address.to_canonical();
                 self.primary = Some(if address.is_unspecified() {
                     source
@@ -66,9 +66,9 @@ impl Remarks {
 
     /// Adds the parameters by which an end with these settings says the same, to an INIT or INIT ACK with the `offered` extensions.
     pub(crate) fn push(config: &Config, offered: Extensions, parameters: &mut TlvWriter) {
-        let adaptation = config.adaptation_layer.map(Offered::AdaptationLayer);
+        let adaptation = config.adaptation_layer.map(InitParameter::AdaptationLayer);
         let primary = config.preferred_address.filter(|_| offered.has(&ASCONF));
-        let primary = primary.map(|address| Offered::SetPrimary {
+        let primary = primary.map(|address| InitParameter::SetPrimary {
             correlation_id: 0,
             address,
         });

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::Nanos;
-use anabranch_wire::extension::{Extension, ForwardTsn, IForwardTsn, Skipped, SkippedMessage};
+use anabranch_wire::extension::{
+    Extension, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream,
+};
 use anabranch_wire::serial::Mid;
 use anabranch_wire::{Ssn, Tsn};
 use bytes::Bytes;
@@ -288,7 +290,8 @@ impl Abandoning {
         let skipped = skipped.into_iter();
         let chunk = match form {
             Form::BySsn => {
-                let skipped = skipped.map(|((stream_id, _), (ssn, _))| Skipped { stream_id, ssn });
+                let skipped =
+                    skipped.map(|((stream_id, _), (ssn, _))| SkippedStream { stream_id, ssn });
                 Extension::ForwardTsn(ForwardTsn::new(point, &skipped.collect::<Vec<_>>()))
             }
             Form::ByMid => {
@@ -440,9 +443,12 @@ mod tests {
                     let told = abandoning.forward(form, cumulative, 1_000);
                     let walked = (point.gt(cumulative)).then(|| match form {
                         Form::BySsn => {
-                            let each = all
-                                .iter()
-                                .map(|(&(stream_id, _), &(ssn, _))| Skipped { stream_id, ssn });
+                            let each =
+                                all.iter()
+                                    .map(|(&(stream_id, _), &(ssn, _))| SkippedStream {
+                                        stream_id,
+                                        ssn,
+                                    });
                             Extension::ForwardTsn(ForwardTsn::new(point, &each.collect::<Vec<_>>()))
                         }
                         Form::ByMid => {

@@ -244,7 +244,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use anabranch_wire::encode::Encode;
-    use anabranch_wire::extension::{ForwardTsn, Skipped};
+    use anabranch_wire::extension::{ForwardTsn, SkippedStream};
     use anabranch_wire::packet::CommonHeader;
     use anabranch_wire::{PacketBuilder, Ssn, Tsn};
     use bytes::{Bytes, BytesMut};
@@ -325,7 +325,7 @@ mod tests {
         for (stream_id, ssn) in (0..).zip(ssns) {
             if draw.below(2) == 0 {
                 let ssn = Ssn(ssn.0.wrapping_sub(1 + draw.below(8) as u16));
-                skipped.push(Skipped { stream_id, ssn });
+                skipped.push(SkippedStream { stream_id, ssn });
             }
         }
         let forward = ForwardTsn::new(to, &skipped);

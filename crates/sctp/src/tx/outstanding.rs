@@ -2,7 +2,7 @@
 
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::Data;
-use anabranch_wire::extension::{IData, Piece};
+use anabranch_wire::extension::{FragmentPosition, IData};
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
@@ -120,10 +120,10 @@ impl Outgoing {
             tsn,
             stream_id: self.fragment.stream,
             mid: self.fragment.mid,
-            piece: if self.fragment.beginning {
-                Piece::First { ppid }
+            position: if self.fragment.beginning {
+                FragmentPosition::First { ppid }
             } else {
-                Piece::Later { fsn }
+                FragmentPosition::Later { fsn }
             },
             unordered: self.fragment.unordered,
             ending: self.fragment.ending,

@@ -2,7 +2,7 @@
 
 use anabranch_sctp::Discard;
 use anabranch_wire::chunk::Data;
-use anabranch_wire::extension::{IData, IForwardTsn, Piece, SkippedMessage};
+use anabranch_wire::extension::{FragmentPosition, IData, IForwardTsn, SkippedMessage};
 use anabranch_wire::serial::{Fsn, Mid};
 use anabranch_wire::{Ssn, Tsn};
 
@@ -53,7 +53,7 @@ impl Rig {
         self.raw(&bytes);
     }
 
-    /// A piece of I-DATA of that stream, message and number: `U`nordered, `E`nding; the first has number 0.
+    /// A position of I-DATA of that stream, message and number: `U`nordered, `E`nding; the first has number 0.
     pub fn i_data(
         &self,
         offset: u32,
@@ -65,9 +65,9 @@ impl Rig {
             tsn: self.first.add(offset),
             stream_id,
             mid: Mid(mid),
-            piece: match fsn {
-                0 => Piece::First { ppid: 1 },
-                fsn => Piece::Later { fsn: Fsn(fsn) },
+            position: match fsn {
+                0 => FragmentPosition::First { ppid: 1 },
+                fsn => FragmentPosition::Later { fsn: Fsn(fsn) },
             },
             unordered: flags.contains('U'),
             ending: flags.contains('E'),

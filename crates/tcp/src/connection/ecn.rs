@@ -67,7 +67,7 @@ impl Agreement {
     }
 
     /// Processes data in an acceptable segment with `flags`, received in a packet with `ecn`.
-    pub fn receive_text(&mut self, flags: Flags, ecn: Ecn) {
+    pub fn receive_data(&mut self, flags: Flags, ecn: Ecn) {
         // CWR comes first because the packet that carries it may be marked itself.
         if flags.contains(Flags::CWR) {
             self.echoing = false;

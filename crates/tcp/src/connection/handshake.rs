@@ -12,15 +12,15 @@ use crate::tx::Settled;
 /// Segment size assumed if the SYN of the peer has no MSS option (RFC 9293 §3.7.1): 536 over IPv4.
 const DEFAULT_MSS: u16 = 536;
 /// Largest window shift (RFC 7323 §2.3).
-const MOST_SHIFT: u8 = 14;
+const MAX_SHIFT: u8 = 14;
 
 impl Connection {
     /// Smallest shift with which the whole receive buffer can be advertised.
     fn shift_for_buffer(&self) -> u8 {
         let buffer = self.config.receive_bytes();
-        (0..MOST_SHIFT)
+        (0..MAX_SHIFT)
             .find(|shift| buffer >> shift <= u64::from(u16::MAX))
-            .unwrap_or(MOST_SHIFT)
+            .unwrap_or(MAX_SHIFT)
     }
 
     /// Options of the SYN of this end. A SYN-ACK carries only those that the SYN of the peer
@@ -61,7 +61,7 @@ impl Connection {
             scaled,
             local_shift: if scaled { self.shift_for_buffer() } else { 0 },
             peer_shift: if scaled {
-                options.window_scale.unwrap_or(0).min(MOST_SHIFT)
+                options.window_scale.unwrap_or(0).min(MAX_SHIFT)
             } else {
                 0
             },

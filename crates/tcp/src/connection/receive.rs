@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::event::{Event, Failure};
-use crate::rx::reassembly::MOST_BLOCKS;
+use crate::rx::reassembly::MAX_BLOCKS;
 use crate::state::State;
 use crate::tx::Ack;
 
@@ -28,7 +28,7 @@ impl Connection {
     pub(super) fn receive(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.stats.segments_received += 1;
         self.quiet = false;
-        if !self.receive_plain(now, path, ecn, &datagram) {
+        if !self.receive_fast_path(now, path, ecn, &datagram) {
             self.receive_any(now, path, ecn, datagram);
         }
     }
@@ -99,7 +99,7 @@ impl Connection {
         }
         if self.receive_ack(now, start, path, &segment) {
             self.note_timestamp(start, &segment);
-            self.receive_text(now, start, ecn, segment);
+            self.receive_data(now, start, ecn, segment);
         }
     }
 
@@ -260,8 +260,8 @@ impl Connection {
     }
 
     /// SACK blocks as offsets, without invalid ones.
-    fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MOST_BLOCKS], usize) {
-        let mut ranges = [const { 0..0 }; MOST_BLOCKS];
+    fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MAX_BLOCKS], usize) {
+        let mut ranges = [const { 0..0 }; MAX_BLOCKS];
         let mut count = 0;
         if self.negotiated.sack && !blocks.is_empty() {
             let una = self.sender.flow.una;
@@ -317,14 +317,14 @@ impl Connection {
     }
 
     /// Seventh and eighth checks: data and FIN.
-    fn receive_text(&mut self, now: Nanos, start: u64, ecn: Ecn, segment: Segment) {
+    fn receive_data(&mut self, now: Nanos, start: u64, ecn: Ecn, segment: Segment) {
         let fin = segment.header.flags.contains(Flags::FIN);
         if segment.payload.is_empty() && !fin {
             return;
         }
         self.stats.marks_received += u64::from(ecn == Ecn::Ce);
         if !self.sender.counts_marks() {
-            self.ecn.receive_text(segment.header.flags, ecn);
+            self.ecn.receive_data(segment.header.flags, ecn);
         } else if self.ecn.changes_echo(ecn) {
             self.acknowledge_before_echo_changes(now);
             self.ecn.turn_echo();
@@ -343,7 +343,7 @@ impl Connection {
         let (stats, trace) = (&mut self.stats, &mut self.trace);
         let arrival = self
             .receiver
-            .handle_text(now, start, segment.payload, fin, stats, trace);
+            .handle_data(now, start, segment.payload, fin, stats, trace);
         if arrival.finished {
             self.peer_finished(now);
         }

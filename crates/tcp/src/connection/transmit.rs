@@ -30,7 +30,7 @@ impl Connection {
             self.sender.wake(now, &mut self.trace);
             match self.sender.plan() {
                 Some(plan) if self.sender.may_go(now) => {
-                    let transmit = self.send_text(now, path, &plan, out);
+                    let transmit = self.send_data(now, path, &plan, out);
                     // If only the congestion window stops the next segment, later polls can be
                     // skipped.
                     self.quiet = self.sender.waits_for_room();
@@ -75,7 +75,7 @@ impl Connection {
         self.write_out(&header, path, Ecn::NotEct, None, out)
     }
 
-    fn send_text(&mut self, now: Nanos, path: Path, plan: &Plan, out: &mut BytesMut) -> Transmit {
+    fn send_data(&mut self, now: Nanos, path: Path, plan: &Plan, out: &mut BytesMut) -> Transmit {
         let mut flags = Flags::ACK;
         if plan.fin {
             flags = flags | Flags::FIN;
@@ -88,7 +88,7 @@ impl Connection {
             flags = flags | Flags::CWR;
         }
         if plan.len > 0 {
-            self.receiver.acks_mut().on_text_sent(now);
+            self.receiver.acks_mut().on_data_sent(now);
         }
         let transmit = self.write_segment(now, path, ecn, (plan.start, flags), Some(plan), out);
         self.sender
@@ -108,7 +108,7 @@ impl Connection {
         plan: Option<&Plan>,
         out: &mut BytesMut,
     ) -> Transmit {
-        if let Some(transmit) = self.write_plain(now, path, ecn, begin, plan, out) {
+        if let Some(transmit) = self.write_fast_path(now, path, ecn, begin, plan, out) {
             return transmit;
         }
         let (offset, flags) = begin;
@@ -119,7 +119,7 @@ impl Connection {
     /// Header of a segment of a synchronized connection. It carries the acknowledgement, which is
     /// then no longer due.
     #[inline(never)]
-    pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
+    pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, data: usize) -> Header {
         let window = self.receiver.acknowledge();
         self.trace
             .record(now, Probe::AdvertisedRwnd, 0, window as f64);
@@ -127,7 +127,7 @@ impl Connection {
         let mut header = self.bare_header(offset, flags | self.ecn.echo());
         header.acknowledgment_number = self.acknowledgment_number();
         header.window = (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16;
-        header.options = self.options(now, text);
+        header.options = self.options(now, data);
         header
     }
 
@@ -147,7 +147,7 @@ impl Connection {
 
     /// Timestamps if negotiated, and as many SACK blocks as fit with the data of a full segment
     /// (RFC 2018 §3).
-    fn options(&mut self, now: Nanos, text: usize) -> Options {
+    fn options(&mut self, now: Nanos, data: usize) -> Options {
         let mut options = Options::default();
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
@@ -155,8 +155,8 @@ impl Connection {
         if self.negotiated.sack && self.receiver.has_sack_blocks() {
             // The data of a full segment leaves no space for blocks (RFC 6691). A pure
             // acknowledgement follows, now or later.
-            let spare = (self.sender.flow.mss as usize).saturating_sub(text);
-            let fit = options.sack_blocks_that_fit().min(if text == 0 {
+            let spare = (self.sender.flow.mss as usize).saturating_sub(data);
+            let fit = options.sack_blocks_that_fit().min(if data == 0 {
                 usize::MAX
             } else {
                 spare.saturating_sub(4) / 8
@@ -196,7 +196,7 @@ impl Connection {
         let addresses = (path.local, path.remote);
         let checksum = self.config.checksum;
         let len = match plan {
-            Some(plan) => header.encode(out, addresses, checksum, self.sender.text(plan)),
+            Some(plan) => header.encode(out, addresses, checksum, self.sender.data(plan)),
             None => header.encode(out, addresses, checksum, None),
         };
         Transmit {

@@ -26,9 +26,9 @@ pub enum Insertion {
 }
 
 /// Maximum number of blocks in a SACK option (RFC 2018 §3).
-pub const MOST_BLOCKS: usize = 4;
+pub const MAX_BLOCKS: usize = 4;
 /// Maximum number of recently reported blocks that are remembered.
-const MOST_REMEMBERED: usize = 8;
+const MAX_REMEMBERED: usize = 8;
 
 /// Out-of-order queue of the receiver.
 #[derive(Clone, Debug)]
@@ -42,21 +42,21 @@ pub struct Reassembly {
     /// Last reported blocks, most recent first.
     recent: VecDeque<Range<u64>>,
     remember: usize,
-    most_pieces: usize,
+    max_pieces: usize,
     waiting_bytes: u64,
 }
 
 impl Reassembly {
     /// A queue that expects the offset `next`. It remembers `remember` recent blocks (limited to 8)
-    /// and buffers up to `most_pieces` out-of-order slices.
-    pub fn new(next: u64, remember: usize, most_pieces: usize) -> Self {
+    /// and buffers up to `max_pieces` out-of-order slices.
+    pub fn new(next: u64, remember: usize, max_pieces: usize) -> Self {
         Self {
             next,
             waiting: VecDeque::new(),
             blocks: Vec::new(),
-            recent: VecDeque::with_capacity(MOST_REMEMBERED + 1),
-            remember: remember.clamp(1, MOST_REMEMBERED),
-            most_pieces,
+            recent: VecDeque::with_capacity(MAX_REMEMBERED + 1),
+            remember: remember.clamp(1, MAX_REMEMBERED),
+            max_pieces,
             waiting_bytes: 0,
         }
     }
@@ -111,20 +111,20 @@ impl Reassembly {
     pub fn insert(
         &mut self,
         start: u64,
-        mut text: Bytes,
+        mut data: Bytes,
         ready: &mut VecDeque<Bytes>,
     ) -> Insertion {
-        let end = start + text.len() as u64;
+        let end = start + data.len() as u64;
         if end <= self.next {
             return Insertion::Duplicate;
         }
         if start > self.next {
-            return self.keep(start, text);
+            return self.keep(start, data);
         }
         let was_gap = self.has_gap();
         let before = self.next;
-        text.advance((self.next - start) as usize);
-        ready.push_back(text);
+        data.advance((self.next - start) as usize);
+        ready.push_back(data);
         self.next = end;
         if was_gap {
             self.join(ready);
@@ -140,13 +140,13 @@ impl Reassembly {
         while let Some((start, _)) = self.waiting.front()
             && *start <= self.next
         {
-            let Some((start, text)) = self.waiting.pop_front() else {
+            let Some((start, data)) = self.waiting.pop_front() else {
                 break;
             };
-            self.waiting_bytes -= text.len() as u64;
-            let end = start + text.len() as u64;
+            self.waiting_bytes -= data.len() as u64;
+            let end = start + data.len() as u64;
             if end > self.next {
-                ready.push_back(text.slice((self.next - start) as usize..));
+                ready.push_back(data.slice((self.next - start) as usize..));
                 self.next = end;
             }
         }
@@ -156,8 +156,8 @@ impl Reassembly {
     }
 
     /// Buffers data after a gap, without the parts that are already buffered.
-    fn keep(&mut self, start: u64, text: Bytes) -> Insertion {
-        let end = start + text.len() as u64;
+    fn keep(&mut self, start: u64, data: Bytes) -> Insertion {
+        let end = start + data.len() as u64;
         let mut at = start;
         let mut index = self
             .waiting
@@ -170,13 +170,13 @@ impl Reassembly {
                 .map(|(from, held)| *from..*from + held.len() as u64);
             let hole_end = held.as_ref().map_or(end, |held| held.start.min(end));
             if at < hole_end {
-                if self.waiting.len() >= self.most_pieces {
+                if self.waiting.len() >= self.max_pieces {
                     if news {
                         break;
                     }
                     return Insertion::Refused;
                 }
-                let part = text.slice((at - start) as usize..(hole_end - start) as usize);
+                let part = data.slice((at - start) as usize..(hole_end - start) as usize);
                 self.waiting_bytes += part.len() as u64;
                 self.waiting.insert(index, (at, part));
                 news = true;
@@ -227,7 +227,7 @@ impl Reassembly {
 
     /// Blocks for the SACK option, most recent first (RFC 2018 §4).
     pub fn sack_blocks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.recent.iter().take(MOST_BLOCKS).cloned()
+        self.recent.iter().take(MAX_BLOCKS).cloned()
     }
 }
 
@@ -251,8 +251,8 @@ mod tests {
 
         /// Inserts data whose byte at offset `i` is `i`, so that deliveries can be checked.
         fn arrive(&mut self, range: Range<u64>) -> Insertion {
-            let text: Vec<u8> = range.clone().map(|i| i as u8).collect();
-            self.queue.insert(range.start, text.into(), &mut self.ready)
+            let data: Vec<u8> = range.clone().map(|i| i as u8).collect();
+            self.queue.insert(range.start, data.into(), &mut self.ready)
         }
 
         fn delivered(&self) -> Vec<u8> {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_close_and_text_is_delivered_once() {
+    fn gaps_close_and_data_is_delivered_once() {
         let mut rig = Rig::new(3);
         assert_eq!(
             rig.arrive(0..10),
@@ -336,7 +336,7 @@ mod tests {
     /// Unread data is accepted with the same result as by insertion, as long as there is no gap
     /// before or after it.
     #[test]
-    fn text_passes_only_where_it_is_next() {
+    fn data_passes_only_if_it_is_next() {
         let mut rig = Rig::new(3);
         let in_order = |filled| Insertion::InOrder {
             filled,

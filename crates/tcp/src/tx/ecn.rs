@@ -4,7 +4,7 @@
 use anabranch_transport::{Ecn, Nanos};
 
 /// State of ECN marks and of window reductions for any reason. Offsets are those of
-/// [`Flow`](super::flow::Flow).
+/// [`Flow`](super::send_sequence::Flow).
 #[derive(Debug, Default)]
 pub(crate) struct EcnSender {
     /// Data is sent as ECN-capable.

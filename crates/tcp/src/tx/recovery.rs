@@ -15,7 +15,7 @@ use std::ops::Range;
 use anabranch_congestion::RateSample;
 use anabranch_transport::Nanos;
 
-use super::flow::Flow;
+use super::send_sequence::Flow;
 use crate::profile::RecoveryKind;
 
 /// Time of an event, and the smoothed round-trip time at that time.
@@ -170,13 +170,13 @@ pub(crate) fn choose(kind: RecoveryKind, sack: bool, time: Option<ByTime>) -> Bo
 }
 
 /// Maximum number of ranges in the scoreboard: one per outstanding segment, plus a constant.
-fn most_ranges(flow: &Flow) -> usize {
+fn max_ranges(flow: &Flow) -> usize {
     (flow.flightsize() / flow.mss) as usize + 8
 }
 
 /// Records the SACK blocks. Returns the number of newly reported bytes.
 fn note_blocks(flow: &mut Flow, blocks: &[Range<u64>]) -> u64 {
-    let limit = most_ranges(flow);
+    let limit = max_ranges(flow);
     let max = flow.max;
     blocks
         .iter()

@@ -10,14 +10,14 @@ use anabranch_congestion::LossCause;
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Nanos, Trace};
 
-use super::flow::Flow;
 use super::recovery::{Acknowledgement, Next};
+use super::send_sequence::Flow;
 use super::{Ack, Sender};
 use crate::profile::Profile;
 use crate::stats::Stats;
 
 /// Maximum number of retransmitted segments in a recovery that may still be spurious.
-const MOST_SENT_AGAIN: usize = 1024;
+const MAX_RETRANSMITTED: usize = 1024;
 
 /// The window before a reduction, and the retransmissions since.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl Spurious {
             return;
         };
         undo.first.get_or_insert((now, range.end));
-        if undo.doubtful.len() < MOST_SENT_AGAIN {
+        if undo.doubtful.len() < MAX_RETRANSMITTED {
             undo.doubtful.push_back(range.clone());
         } else {
             undo.overflowed = true;

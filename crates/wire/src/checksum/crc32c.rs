@@ -71,10 +71,10 @@ mod x86 {
     /// The polynomial without its highest term.
     const POLYNOMIAL: u32 = 0x82F6_3B78;
     /// Maximum number of eight-byte words per stream before the three streams are combined.
-    const LONGEST: usize = 64;
+    const MAX_WORDS: usize = 64;
     /// Minimum number of words per stream. Below it, combining costs more than waiting.
-    const SHORTEST: usize = 4;
-    const TIMES_WORDS: [u32; 2 * LONGEST + 1] = powers(64);
+    const MIN_WORDS: usize = 4;
+    const TIMES_WORDS: [u32; 2 * MAX_WORDS + 1] = powers(64);
     const TIMES_BYTES: [u32; 256] = powers(8);
     const TIMES_PAGES: [u32; 257] = powers(8 * 256);
 
@@ -148,8 +148,8 @@ mod x86 {
     #[inline]
     fn after(mut crc: u64, bytes: &[u8]) -> u32 {
         let (mut words, rest) = bytes.as_chunks::<8>();
-        while words.len() >= 3 * SHORTEST {
-            let each = (words.len() / 3).min(LONGEST);
+        while words.len() >= 3 * MIN_WORDS {
+            let each = (words.len() / 3).min(MAX_WORDS);
             let (first, others) = words.split_at(each);
             let (second, others) = others.split_at(each);
             let (third, others) = others.split_at(each);

@@ -204,9 +204,9 @@ pub struct OutgoingSack<'a, G> {
 impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> OutgoingSack<'_, G> {
     /// Number of Gap Ack Blocks and duplicate TSNs that fit a chunk.
     fn counts(&self) -> (usize, usize) {
-        const MOST: usize = (u16::MAX as usize - Sack::HEADER) / ENTRY;
-        let gap_blocks = self.gap_blocks.len().min(MOST);
-        (gap_blocks, self.duplicates.len().min(MOST - gap_blocks))
+        const MAX: usize = (u16::MAX as usize - Sack::HEADER) / ENTRY;
+        let gap_blocks = self.gap_blocks.len().min(MAX);
+        (gap_blocks, self.duplicates.len().min(MAX - gap_blocks))
     }
 
     /// The equivalent received SACK.

@@ -15,7 +15,7 @@ const ENTRY: usize = 4;
 
 /// The last ordered message of a stream for which the receiver should no longer wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedStream {
     /// Stream identifier.
     pub stream_id: u16,
     /// Largest abandoned SSN of the stream.
@@ -59,10 +59,10 @@ impl ForwardTsn {
 
     /// A chunk for the streams `skipped`, truncated to the capacity of a chunk. Unordered messages
     /// are not listed (RFC 3758 §3.2).
-    pub fn new(new_cumulative_tsn: Tsn, skipped: &[Skipped]) -> Self {
+    pub fn new(new_cumulative_tsn: Tsn, skipped: &[SkippedStream]) -> Self {
         const MAX: usize = (u16::MAX as usize - ForwardTsn::HEADER) / ENTRY;
         let mut entries = BytesMut::with_capacity(skipped.len().min(MAX) * ENTRY);
-        for Skipped { stream_id, ssn } in skipped.iter().take(MAX) {
+        for SkippedStream { stream_id, ssn } in skipped.iter().take(MAX) {
             entries.extend_from_slice(&stream_id.to_be_bytes());
             entries.extend_from_slice(&ssn.0.to_be_bytes());
         }
@@ -85,8 +85,8 @@ impl ForwardTsn {
     }
 
     /// The streams in the order of the packet. They need not exist.
-    pub fn skipped(&self) -> impl ExactSizeIterator<Item = Skipped> + Clone + '_ {
-        self.entries.chunks_exact(ENTRY).map(|entry| Skipped {
+    pub fn skipped(&self) -> impl ExactSizeIterator<Item = SkippedStream> + Clone + '_ {
+        self.entries.chunks_exact(ENTRY).map(|entry| SkippedStream {
             stream_id: u16::from_be_bytes([entry[0], entry[1]]),
             ssn: Ssn(u16::from_be_bytes([entry[2], entry[3]])),
         })

@@ -18,7 +18,7 @@ const FIXED: usize = 16;
 /// Position of a fragment in its message. One field of the chunk holds either value (RFC 8260
 /// §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum FragmentPosition {
     /// The first fragment (B bit), whose FSN is implicitly 0.
     First {
         /// Payload Protocol Identifier. Only the first fragment carries it.
@@ -61,7 +61,7 @@ pub struct IData<B = Bytes> {
     /// Sequence number of the message among the ordered or the unordered messages of its stream.
     pub mid: Mid,
     /// Position of the fragment in the message.
-    pub piece: Piece,
+    pub position: FragmentPosition,
     /// The message is delivered without regard to the order of its stream (U bit).
     pub unordered: bool,
     /// Last fragment of the message (E bit).
@@ -103,10 +103,10 @@ impl IData {
             tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
             stream_id: u16::from_be_bytes([s0, s1]),
             mid: Mid(u32::from_be_bytes([m0, m1, m2, m3])),
-            piece: if flags & BEGINNING != 0 {
-                Piece::First { ppid: either }
+            position: if flags & BEGINNING != 0 {
+                FragmentPosition::First { ppid: either }
             } else {
-                Piece::Later { fsn: Fsn(either) }
+                FragmentPosition::Later { fsn: Fsn(either) }
             },
             unordered: flags & UNORDERED != 0,
             ending: flags & ENDING != 0,
@@ -119,7 +119,7 @@ impl IData {
 impl<B: AsRef<[u8]>> IData<B> {
     fn flags(&self) -> u8 {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        let first = matches!(self.piece, Piece::First { .. });
+        let first = matches!(self.position, FragmentPosition::First { .. });
         bit(self.ending, ENDING)
             | bit(first, BEGINNING)
             | bit(self.unordered, UNORDERED)
@@ -135,9 +135,9 @@ impl<B: AsRef<[u8]>> Encode for IData<B> {
     fn encode(&self, out: &mut BytesMut) {
         let user_data = self.user_data.as_ref();
         let length = IData::HEADER + user_data.len();
-        let either = match self.piece {
-            Piece::First { ppid } => ppid,
-            Piece::Later { fsn } => fsn.0,
+        let either = match self.position {
+            FragmentPosition::First { ppid } => ppid,
+            FragmentPosition::Later { fsn } => fsn.0,
         };
         out.extend_from_slice(&chunk_header(kind::I_DATA, self.flags(), length));
         out.extend_from_slice(&self.tsn.0.to_be_bytes());

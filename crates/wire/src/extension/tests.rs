@@ -95,11 +95,11 @@ fn what_is_too_short() {
 #[test]
 fn forward_tsn() {
     let skipped = [
-        Skipped {
+        SkippedStream {
             stream_id: 0x0506,
             ssn: Ssn(0x0708),
         },
-        Skipped {
+        SkippedStream {
             stream_id: 9,
             ssn: Ssn(0xFFFF),
         },
@@ -128,7 +128,7 @@ fn forward_tsn() {
 #[test]
 fn as_many_as_a_chunk_holds() {
     let skipped = vec![
-        Skipped {
+        SkippedStream {
             stream_id: 1,
             ssn: Ssn(1)
         };
@@ -209,7 +209,7 @@ fn i_data() {
         tsn: Tsn(0x0102_0304),
         stream_id: 0x0506,
         mid: Mid(0x0708_090A),
-        piece: Piece::Later {
+        position: FragmentPosition::Later {
             fsn: Fsn(0x0B0C_0D0E),
         },
         unordered: false,
@@ -220,10 +220,10 @@ fn i_data() {
     let mut expected = *b"\x40\x00\x00\x19\x01\x02\x03\x04\x05\x06\x00\x00\x07\x08\x09\x0a\x0b\x0c\x0d\x0eabcde\0\0\0";
     for flags in 0..16 {
         data.ending = flags & 1 != 0;
-        data.piece = if flags & 2 != 0 {
-            Piece::First { ppid: 0x0B0C_0D0E }
+        data.position = if flags & 2 != 0 {
+            FragmentPosition::First { ppid: 0x0B0C_0D0E }
         } else {
-            Piece::Later {
+            FragmentPosition::Later {
                 fsn: Fsn(0x0B0C_0D0E),
             }
         };
@@ -326,7 +326,7 @@ fn asconf_without_an_address() {
     assert_eq!(refused::<P>(&[0xC0, 2, 0, 6, 0, 0]), of_length(0xC002, 6));
     let two = b"\xc0\x04\x00\x18\0\0\0\x01\0\x05\0\x08\xc0\0\x02\x01\0\x05\0\x08\xc0\0\x02\x02";
     assert_eq!(refused::<P>(two), of_length(0xC004, 24));
-    assert_eq!(refused::<Offered>(two), of_length(0xC004, 24));
+    assert_eq!(refused::<InitParameter>(two), of_length(0xC004, 24));
 }
 
 #[test]
@@ -404,37 +404,37 @@ fn causes() {
 #[test]
 fn offers() {
     is_item(
-        Offered::ZeroChecksumAcceptable { edmid: edmid::DTLS },
+        InitParameter::ZeroChecksumAcceptable { edmid: edmid::DTLS },
         &[0x80, 1, 0, 8, 0, 0, 0, 1],
     );
     is_item(
-        Offered::Random(Bytes::from_static(b"dice!")),
+        InitParameter::Random(Bytes::from_static(b"dice!")),
         b"\x80\x02\0\x09dice!",
     );
     is_item(
-        Offered::Chunks(Bytes::from_static(&[0xC1, 0x80])),
+        InitParameter::Chunks(Bytes::from_static(&[0xC1, 0x80])),
         &[0x80, 3, 0, 6, 0xC1, 0x80],
     );
     is_item(
-        Offered::HmacAlgo(U16List::of(&[hmac_id::SHA_256, hmac_id::SHA_1])),
+        InitParameter::HmacAlgo(U16List::of(&[hmac_id::SHA_256, hmac_id::SHA_1])),
         &[0x80, 4, 0, 8, 0, 3, 0, 1],
     );
     is_item(
-        Offered::SetPrimary {
+        InitParameter::SetPrimary {
             correlation_id: 5,
             address: [192, 0, 2, 1].into(),
         },
         &[0xC0, 4, 0, 16, 0, 0, 0, 5, 0, 5, 0, 8, 192, 0, 2, 1],
     );
     is_item(
-        Offered::AdaptationLayer(0x0102_0304),
+        InitParameter::AdaptationLayer(0x0102_0304),
         &[0xC0, 6, 0, 8, 1, 2, 3, 4],
     );
     is_item(
-        Offered::Unknown(Tlv::new(99, b"?").unwrap()),
+        InitParameter::Unknown(Tlv::new(99, b"?").unwrap()),
         &[0, 99, 0, 5, b'?'],
     );
-    type O = Offered;
+    type O = InitParameter;
     assert_eq!(refused::<O>(&[0x80, 1, 0, 4]), of_length(0x8001, 4));
     assert_eq!(
         refused::<O>(&[0x80, 4, 0, 7, 0, 3, 0]),
@@ -448,19 +448,19 @@ fn offers() {
 #[test]
 fn offers_among_parameters() {
     let offers = [
-        Offered::Random(Bytes::from_static(&[7; 32])),
-        Offered::SetPrimary {
+        InitParameter::Random(Bytes::from_static(&[7; 32])),
+        InitParameter::SetPrimary {
             correlation_id: 1,
             address: [192, 0, 2, 1].into(),
         },
-        Offered::ZeroChecksumAcceptable { edmid: edmid::DTLS },
+        InitParameter::ZeroChecksumAcceptable { edmid: edmid::DTLS },
     ];
     let parameters: Vec<_> = offers
         .iter()
         .map(|offer| offer.to_parameter().unwrap())
         .collect();
     let list = Parameters::of(&parameters);
-    let same = TlvList::<Offered>::from_bytes(list.as_bytes().clone());
+    let same = TlvList::<InitParameter>::from_bytes(list.as_bytes().clone());
     assert!(same.iter().eq(offers.map(Ok)));
     let malformed = Parameters::from_bytes(Bytes::from_static(&[0x80, 1, 0, 4, 0x80, 4, 0, 5, 1]));
     for parameter in list.iter().chain(malformed.iter()) {

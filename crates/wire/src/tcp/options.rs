@@ -55,13 +55,13 @@ pub struct SackBlock {
 /// Up to four SACK blocks, in the order of the option.
 #[derive(Clone, Copy, Default)]
 pub struct SackBlocks {
-    blocks: [SackBlock; SackBlocks::MOST],
+    blocks: [SackBlock; SackBlocks::MAX],
     count: u8,
 }
 
 impl SackBlocks {
     /// Maximum number of blocks, reached if no other option is present (RFC 2018 §3).
-    pub const MOST: usize = 4;
+    pub const MAX: usize = 4;
 
     /// Adds a block.
     ///
@@ -76,7 +76,7 @@ impl SackBlocks {
 
     /// Keeps only the first `count` blocks.
     pub fn truncate(&mut self, count: usize) {
-        self.count = self.count.min(count.min(Self::MOST) as u8);
+        self.count = self.count.min(count.min(Self::MAX) as u8);
     }
 }
 
@@ -115,7 +115,7 @@ impl Options {
 
     /// Number of SACK blocks that fit with the other options: 4, or 3 with timestamps.
     pub fn sack_blocks_that_fit(&self) -> usize {
-        ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MOST)
+        ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MAX)
     }
 
     /// Encoded length, bytes; a multiple of 4 up to [`MAX_OPTIONS`].

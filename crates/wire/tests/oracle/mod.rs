@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use anabranch_wire::chunk::{Abort, ErrorChunk};
 use anabranch_wire::extension::{
-    AsconfResponse, Extension, ExtensionCause, IForwardTsn, Offered, ReConfigParameter,
+    AsconfResponse, Extension, ExtensionCause, IForwardTsn, InitParameter, ReConfigParameter,
 };
 use anabranch_wire::tcp::{Segment, SegmentError};
 use anabranch_wire::tlv::{TlvItem, TlvList};
@@ -99,7 +99,9 @@ fn walk(chunk: &Chunk) {
 /// Iterates over parameters, decoding those of the extensions as well.
 fn walk_parameters(list: &Parameters) {
     walk_list(list);
-    walk_list(&TlvList::<Offered>::from_bytes(list.as_bytes().clone()));
+    walk_list(&TlvList::<InitParameter>::from_bytes(
+        list.as_bytes().clone(),
+    ));
 }
 
 fn walk_causes(list: &Causes) {

@@ -2,7 +2,7 @@
 
 use anabranch_transport::Trace;
 use anabranch_wire::chunk::Data;
-use anabranch_wire::extension::{ForwardTsn, IData, Piece, Skipped};
+use anabranch_wire::extension::{ForwardTsn, FragmentPosition, IData, SkippedStream};
 use anabranch_wire::{Fsn, Mid, Ssn, Tsn};
 use bytes::Bytes;
 
@@ -80,7 +80,7 @@ impl Play {
     /// The message that is begun on the stream has no end.
     fn gives_up(&mut self, stream: u16) {
         let (number, _) = self.streams[usize::from(stream)];
-        let skipped = Skipped {
+        let skipped = SkippedStream {
             stream_id: stream,
             ssn: Ssn(number),
         };
@@ -265,7 +265,7 @@ fn what_was_gathered_goes_on_with_what_is_unread() {
             play.receiver.expect_interleaved(true, true);
         }
         let mut number = 0;
-        let mut piece = |play: &mut Play, stream: u16, flags: &str| {
+        let mut position = |play: &mut Play, stream: u16, flags: &str| {
             if !interleaved {
                 return play.hears(stream, flags.contains('E'), 0);
             }
@@ -274,10 +274,10 @@ fn what_was_gathered_goes_on_with_what_is_unread() {
                 tsn: Tsn(play.next),
                 stream_id: stream,
                 mid: Mid(u32::from(number / 2)),
-                piece: if begins {
-                    Piece::First { ppid: 0 }
+                position: if begins {
+                    FragmentPosition::First { ppid: 0 }
                 } else {
-                    Piece::Later { fsn: Fsn(1) }
+                    FragmentPosition::Later { fsn: Fsn(1) }
                 },
                 unordered: false,
                 ending: flags.contains('E'),
@@ -289,10 +289,10 @@ fn what_was_gathered_goes_on_with_what_is_unread() {
                 .handle_i_data(0, data, PathId(0), &mut play.trace);
             play.next += 1;
         };
-        piece(&mut play, 1, "B");
+        position(&mut play, 1, "B");
         assert_eq!(play.receiver.poll_message(), Ok(None), "it is gathered");
-        piece(&mut play, 1, "E");
-        piece(&mut play, 1, "B");
+        position(&mut play, 1, "E");
+        position(&mut play, 1, "B");
         play.restarts();
         let message = play
             .receiver

@@ -1,6 +1,6 @@
 //! Unordered messages that the peer has given up, and of which pieces may still be on their way (RFC 8260 §2.3.1).
 //!
-//! Ordered ones are behind the number that is next. Unordered ones have no such number: a piece that came late would begin a message
+//! Ordered ones are behind the number that is next. Unordered ones have no such number: a position that came late would begin a message
 //! which nothing completes. It would take room in the buffer for ever, and no reset of its stream would be performed.
 
 use std::collections::BTreeMap;

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use anabranch_wire::Tsn;
-use anabranch_wire::extension::{IData, Piece};
+use anabranch_wire::extension::{FragmentPosition, IData};
 use bytes::Bytes;
 
 use super::super::message::MessageBytes;
 
-/// What is held of a message. A peer can bring this side to hold as many messages as chunks, so a lone piece costs little.
+/// What is held of a message. A peer can bring this side to hold as many messages as chunks, so a lone position costs little.
 #[derive(Debug)]
 pub(super) enum Pieces {
     Lone(Lone),
     Several(Box<Several>),
 }
 
-/// One piece, and nothing was delivered.
+/// One position, and nothing was delivered.
 #[derive(Debug)]
 pub(super) struct Lone {
     tsn: Tsn,
-    piece: Piece,
+    position: FragmentPosition,
     ending: bool,
     user_data: Bytes,
 }
@@ -27,9 +27,9 @@ pub(super) struct Lone {
 /// Several pieces, or some that were delivered.
 #[derive(Debug)]
 pub(super) struct Several {
-    /// Of its first piece, once that came.
+    /// Of its first position, once that came.
     ppid: u32,
-    /// The TSN of its first piece, or else of the one that came first.
+    /// The TSN of its first position, or else of the one that came first.
     first_tsn: Tsn,
     /// Those not delivered and without a hole from the first on, delivered ones included.
     row: Vec<Bytes>,
@@ -38,17 +38,17 @@ pub(super) struct Several {
     /// Pieces without a hole from the first on, delivered ones included, and their bytes.
     in_a_row: u32,
     bytes: usize,
-    /// The number of the last piece, once that came.
+    /// The number of the last position, once that came.
     last: Option<u32>,
 }
 
 impl Pieces {
-    /// Of the piece of a message that comes first; `None` if it cannot be one.
+    /// Of the position of a message that comes first; `None` if it cannot be one.
     pub fn begin(data: IData) -> Option<Self> {
-        number_of(data.piece)?;
+        number_of(data.position)?;
         Some(Self::Lone(Lone {
             tsn: data.tsn,
-            piece: data.piece,
+            position: data.position,
             ending: data.ending,
             user_data: data.user_data,
         }))
@@ -57,7 +57,7 @@ impl Pieces {
     /// Takes a further one; false if it contradicts the others.
     pub fn add(&mut self, data: IData) -> bool {
         self.several()
-            .add(data.tsn, data.piece, data.ending, data.user_data)
+            .add(data.tsn, data.position, data.ending, data.user_data)
     }
 
     fn several(&mut self) -> &mut Several {
@@ -65,7 +65,7 @@ impl Pieces {
             let mut several = Several::new(lone.tsn);
             several.add(
                 lone.tsn,
-                lone.piece,
+                lone.position,
                 lone.ending,
                 std::mem::take(&mut lone.user_data),
             );
@@ -77,18 +77,18 @@ impl Pieces {
         }
     }
 
-    /// Of its first piece, once that came.
+    /// Of its first position, once that came.
     pub fn ppid(&self) -> u32 {
         match self {
-            Self::Lone(lone) => match lone.piece {
-                Piece::First { ppid } => ppid,
-                Piece::Later { .. } => 0,
+            Self::Lone(lone) => match lone.position {
+                FragmentPosition::First { ppid } => ppid,
+                FragmentPosition::Later { .. } => 0,
             },
             Self::Several(several) => several.ppid,
         }
     }
 
-    /// The TSN of its first piece, or else of the one that came first.
+    /// The TSN of its first position, or else of the one that came first.
     pub fn first_tsn(&self) -> Tsn {
         match self {
             Self::Lone(lone) => lone.tsn,
@@ -96,7 +96,7 @@ impl Pieces {
         }
     }
 
-    /// Bytes without a hole from the first piece on, delivered ones included.
+    /// Bytes without a hole from the first position on, delivered ones included.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Lone(lone) if self.has_more() => lone.user_data.len(),
@@ -121,7 +121,7 @@ impl Pieces {
     /// Whether something can be delivered of it.
     pub fn has_more(&self) -> bool {
         match self {
-            Self::Lone(lone) => matches!(lone.piece, Piece::First { .. }),
+            Self::Lone(lone) => matches!(lone.position, FragmentPosition::First { .. }),
             Self::Several(several) => !several.row.is_empty(),
         }
     }
@@ -166,8 +166,14 @@ impl Several {
         }
     }
 
-    fn add(&mut self, tsn: Tsn, piece: Piece, ending: bool, user_data: Bytes) -> bool {
-        let Some(fsn) = number_of(piece) else {
+    fn add(
+        &mut self,
+        tsn: Tsn,
+        position: FragmentPosition,
+        ending: bool,
+        user_data: Bytes,
+    ) -> bool {
+        let Some(fsn) = number_of(position) else {
             return false;
         };
         let beyond = self.last.is_some_and(|last| fsn > last || ending);
@@ -176,7 +182,7 @@ impl Several {
         if beyond || cuts || fsn < self.in_a_row || !self.place(fsn, user_data) {
             return false;
         }
-        if let Piece::First { ppid } = piece {
+        if let FragmentPosition::First { ppid } = position {
             (self.ppid, self.first_tsn) = (ppid, tsn);
         }
         if ending {
@@ -185,7 +191,7 @@ impl Several {
         true
     }
 
-    /// Puts a piece where it belongs, and behind it what waited for it; false if that is there.
+    /// Puts a position where it belongs, and behind it what waited for it; false if that is there.
     fn place(&mut self, fsn: u32, user_data: Bytes) -> bool {
         if fsn != self.in_a_row || fsn == u32::MAX {
             return self.later.insert(fsn, user_data);
@@ -284,11 +290,11 @@ impl Later {
     }
 }
 
-/// The number of a piece; `None`: 0 is the first's (RFC 8260 §2.1).
-fn number_of(piece: Piece) -> Option<u32> {
-    match piece {
-        Piece::First { .. } => Some(0),
-        Piece::Later { fsn } => (fsn.0 > 0).then_some(fsn.0),
+/// The number of a position; `None`: 0 is the first's (RFC 8260 §2.1).
+fn number_of(position: FragmentPosition) -> Option<u32> {
+    match position {
+        FragmentPosition::First { .. } => Some(0),
+        FragmentPosition::Later { fsn } => (fsn.0 > 0).then_some(fsn.0),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is kept beside the messages, against what they say.
 
 use anabranch_transport::Trace;
-use anabranch_wire::extension::{IForwardTsn, Piece, SkippedMessage};
+use anabranch_wire::extension::{FragmentPosition, IForwardTsn, SkippedMessage};
 use anabranch_wire::serial::{Fsn, Mid};
 use bytes::Bytes;
 
@@ -81,15 +81,15 @@ fn the_index_is_what_the_messages_say() {
                     let tsn = first.add(at + random(3));
                     at += 1;
                     let fsn = random(4);
-                    let piece = match fsn {
-                        0 => Piece::First { ppid: 1 },
-                        fsn => Piece::Later { fsn: Fsn(fsn) },
+                    let position = match fsn {
+                        0 => FragmentPosition::First { ppid: 1 },
+                        fsn => FragmentPosition::Later { fsn: Fsn(fsn) },
                     };
                     let data = IData {
                         tsn,
                         stream_id: stream,
                         mid: Mid(random(8)),
-                        piece,
+                        position,
                         unordered: random(2) == 0,
                         ending: fsn == 3 || random(4) == 0,
                         immediate: false,

@@ -16,7 +16,7 @@ use anabranch_transport::Nanos;
 use super::{Acknowledgement, ByTime, Due, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
 /// Maximum number of transmissions searched for the newest one that is still missing.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 
 /// A segment not reported by the peer.
 #[derive(Clone, Copy, Debug)]
@@ -212,7 +212,7 @@ impl Rack {
         let judged =
             |it: &Sending| self.rule.judge(now, it.transmission, window) != Verdict::Unknown;
         let behind = self.sent.partition_point(judged);
-        let late = self.sent.range(..behind).rev().take(MOST_LOOKED_AT);
+        let late = self.sent.range(..behind).rev().take(MAX_EXAMINED);
         let newest = late
             .clone()
             .find(|it| self.flies(it))

@@ -72,18 +72,18 @@ impl Acknowledger {
 
     /// Processes in-order data. It is acknowledged at once if there is or was a gap, and otherwise
     /// with every second full segment or by the timer.
-    pub fn in_order(&mut self, now: Nanos, text: &InOrder) {
-        self.unacknowledged += text.filled;
+    pub fn in_order(&mut self, now: Nanos, data: &InOrder) {
+        self.unacknowledged += data.filled;
         let (second, delay) = match &mut self.adaptive {
             Some(adaptive) => {
-                adaptive.on_text(now, text.length, text.window);
+                adaptive.on_data(now, data.length, data.window);
                 let beyond_one = self.unacknowledged > adaptive.full_segment();
-                let second = adaptive.is_quick() || beyond_one && text.window_kept;
+                let second = adaptive.is_quick() || beyond_one && data.window_kept;
                 (second, adaptive.delay())
             }
             None => (self.unacknowledged >= 2 * self.full, self.delay),
         };
-        if !self.delayed || text.was_gap || second {
+        if !self.delayed || data.was_gap || second {
             self.due = true;
             return;
         }
@@ -97,7 +97,7 @@ impl Acknowledger {
 
     /// Fast path of [`Self::in_order`] for the fixed rules without buffered out-of-order data.
     #[inline(always)]
-    pub fn in_order_plainly(&mut self, now: Nanos, length: u64) {
+    pub fn in_order_fast_path(&mut self, now: Nanos, length: u64) {
         debug_assert!(!self.adapts(), "that was asked");
         self.unacknowledged += length;
         if !self.delayed || self.unacknowledged >= 2 * self.full {
@@ -128,9 +128,9 @@ impl Acknowledger {
     }
 
     /// Records that a segment with data is sent.
-    pub fn on_text_sent(&mut self, now: Nanos) {
+    pub fn on_data_sent(&mut self, now: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
-            adaptive.on_text_sent(now);
+            adaptive.on_data_sent(now);
         }
     }
 
@@ -245,14 +245,14 @@ mod tests {
         let mut acks = linux();
         let told: Vec<bool> = (0..5)
             .map(|at| {
-                let text = InOrder {
+                let data = InOrder {
                     length: 1000,
                     filled: 1000,
                     was_gap: false,
                     window: 6_000,
                     window_kept: true,
                 };
-                acks.in_order(at * MS, &text);
+                acks.in_order(at * MS, &data);
                 goes(&mut acks)
             })
             .collect();
@@ -266,15 +266,15 @@ mod tests {
         let mut acks = quiet();
         assert!(!comes(&mut acks, 101, 1000));
         assert!(comes(&mut acks, 102, 1));
-        let text = InOrder {
+        let data = InOrder {
             length: 1000,
             filled: 1000,
             was_gap: false,
             window: 64_000,
             window_kept: false,
         };
-        acks.in_order(103 * MS, &text);
-        acks.in_order(104 * MS, &text);
+        acks.in_order(103 * MS, &data);
+        acks.in_order(104 * MS, &data);
         assert!(!goes(&mut acks));
         acks.on_read(500);
         assert!(goes(&mut acks));
@@ -345,7 +345,7 @@ mod tests {
         acks.on_read(0);
         assert!(goes(&mut acks));
         // The reply is sent 5 ms after the request; by then the delay is 40 ms.
-        acks.on_text_sent(115 * MS);
+        acks.on_data_sent(115 * MS);
         assert!(!comes(&mut acks, 210, 100));
         acks.on_read(0);
         assert!(!goes(&mut acks));

@@ -14,7 +14,7 @@ impl Sender {
     /// acknowledges new data, and no recovery or check of a spurious reduction is in progress.
     /// Returns whether it applied.
     #[inline(always)]
-    pub fn take_plain_ack(
+    pub fn fast_path_ack(
         &mut self,
         now: Nanos,
         to: u64,
@@ -33,7 +33,7 @@ impl Sender {
         }
         let flightsize_before = self.flow.flightsize();
         self.advance(now, to, stats, trace);
-        let rtt = self.measure_plain(now, trace);
+        let rtt = self.fast_path_rtt(now, trace);
         let limited = self.growth_needs_full_cwnd()
             && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
         let flightsize = self.flow.flightsize();
@@ -65,7 +65,7 @@ impl Sender {
 
     /// Round-trip time measured by an acknowledgement without timestamp, if any.
     #[inline(always)]
-    fn measure_plain(&mut self, now: Nanos, trace: &mut Trace) -> Option<Nanos> {
+    fn fast_path_rtt(&mut self, now: Nanos, trace: &mut Trace) -> Option<Nanos> {
         let (behind, sent_at) = self.timing?;
         if self.flow.una < behind {
             return None;
@@ -102,7 +102,7 @@ impl Sender {
 
     /// Data of a planned segment, if it is contiguous in the buffer.
     #[inline(always)]
-    pub fn text_in_one(&self, plan: &Plan) -> Option<&[u8]> {
+    pub fn contiguous_data(&self, plan: &Plan) -> Option<&[u8]> {
         self.buffer.slice(plan.start, plan.len)
     }
 }

@@ -7,7 +7,7 @@
 
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
 use anabranch_wire::SeqNumber;
-use anabranch_wire::tcp::{Flags, HEADER, Plain, is_intact};
+use anabranch_wire::tcp::{FastHeader, Flags, HEADER, is_intact};
 use bytes::BytesMut;
 
 use super::Connection;
@@ -17,14 +17,14 @@ use crate::tx::Plan;
 impl Connection {
     /// Processes a segment if the fast path applies; returns whether it did.
     #[inline(always)]
-    pub(super) fn receive_plain(
+    pub(super) fn receive_fast_path(
         &mut self,
         now: Nanos,
         path: Path,
         ecn: Ecn,
         datagram: &[u8],
     ) -> bool {
-        let Some(header) = Plain::read(datagram) else {
+        let Some(header) = FastHeader::read(datagram) else {
             return false;
         };
         if self.state != State::Established
@@ -44,10 +44,10 @@ impl Connection {
             return false;
         }
         let (start, to) = (self.receiver.next(), una + u64::from(advanced));
-        let text = datagram.len() - HEADER;
+        let data = datagram.len() - HEADER;
         let (stats, trace) = (&mut self.stats, &mut self.trace);
-        let is_taken = if text == 0 {
-            self.sender.take_plain_ack(now, to, stats, trace)
+        let is_taken = if data == 0 {
+            self.sender.fast_path_ack(now, to, stats, trace)
         } else {
             // The segment acknowledges nothing, and no segment so far was marked.
             advanced == 0
@@ -55,9 +55,7 @@ impl Connection {
                 && ecn == Ecn::NotEct
                 && self.ecn.echo() == Flags::NONE
                 && !trace.wants(Probe::Pipe)
-                && self
-                    .receiver
-                    .take_plain_text(now, text as u64, stats, trace)
+                && self.receiver.fast_path_data(now, data as u64, stats, trace)
         };
         if is_taken && self.window_from <= (start, to) {
             self.window_from = (start, to);
@@ -70,7 +68,7 @@ impl Connection {
     /// Writes a segment if it has no options and its data is contiguous. `begin` holds its offset
     /// and flags.
     #[inline(always)]
-    pub(super) fn write_plain(
+    pub(super) fn write_fast_path(
         &mut self,
         now: Nanos,
         path: Path,
@@ -82,15 +80,15 @@ impl Connection {
         if self.negotiated.timestamps || self.receiver.has_sack_blocks() {
             return None;
         }
-        let text = match plan {
-            Some(plan) => self.sender.text_in_one(plan)?,
+        let data = match plan {
+            Some(plan) => self.sender.contiguous_data(plan)?,
             None => &[],
         };
         let window = self.receiver.acknowledge();
         self.trace
             .record(now, Probe::AdvertisedRwnd, 0, window as f64);
         self.acknowledged_to = self.receiver.next();
-        let header = Plain {
+        let header = FastHeader {
             source_port: self.ports.local,
             destination_port: self.ports.remote,
             sequence_number: SeqNumber(self.isn.wrapping_add(offset as u32)),
@@ -99,7 +97,7 @@ impl Connection {
             window: (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16,
         };
         let addresses = (path.local, path.remote);
-        let len = header.encode(out, addresses, self.config.checksum, text);
+        let len = header.encode(out, addresses, self.config.checksum, data);
         Some(Transmit {
             path,
             len,

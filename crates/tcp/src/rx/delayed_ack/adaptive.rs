@@ -7,13 +7,13 @@
 
 use anabranch_transport::Nanos;
 
-use crate::profile::LONGEST_ADAPTED as LONGEST;
+use crate::profile::MAX_ADAPTIVE_DELAY as LONGEST;
 
 /// Maximum number of consecutive quick acknowledgements.
-const MOST_QUICK: u64 = 16;
+const MAX_QUICK_ACKS: u64 = 16;
 /// Assumed data bytes of a full segment before one has arrived. Shorter segments never count as
 /// full.
-const LEAST_FULL: u64 = 536;
+const MIN_FULL_SEGMENT: u64 = 536;
 
 /// State of the adaptive rules, see the module.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Adaptive {
             ato: None,
             last_arrival: 0,
             quick: 0,
-            full: LEAST_FULL,
+            full: MIN_FULL_SEGMENT,
             last_short: 0,
             small: 0,
             answers: false,
@@ -58,7 +58,7 @@ impl Adaptive {
     }
 
     /// Processes `length` bytes received in order while the window was `window` bytes.
-    pub fn on_text(&mut self, now: Nanos, length: u64, window: u64) {
+    pub fn on_data(&mut self, now: Nanos, length: u64, window: u64) {
         self.measure(length);
         let gap = now - self.last_arrival;
         match self.ato {
@@ -77,7 +77,7 @@ impl Adaptive {
     /// Two consecutive segments of equal size show that the full segments of the peer have this
     /// size.
     fn measure(&mut self, length: u64) {
-        let repeated = length >= LEAST_FULL && length == self.last_short;
+        let repeated = length >= MIN_FULL_SEGMENT && length == self.last_short;
         if length >= self.full || repeated {
             self.full = length;
         } else {
@@ -90,7 +90,7 @@ impl Adaptive {
     fn quicken(&mut self, window: u64) {
         let most = match window / (2 * self.full) {
             0 => 2,
-            pairs => pairs.min(MOST_QUICK),
+            pairs => pairs.min(MAX_QUICK_ACKS),
         };
         self.quick = self.quick.max(most);
     }
@@ -137,7 +137,7 @@ impl Adaptive {
     }
 
     /// Data sent soon after data was received counts as a reply.
-    pub fn on_text_sent(&mut self, now: Nanos) {
+    pub fn on_data_sent(&mut self, now: Nanos) {
         if self.ato.is_some_and(|ato| now - self.last_arrival < ato) {
             self.answers = true;
         }

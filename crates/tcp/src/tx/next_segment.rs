@@ -65,8 +65,8 @@ impl Sender {
     }
 
     fn plan_retransmission(&self, range: Range<u64>) -> Option<Plan> {
-        let text_end = self.buffer.end().min(self.flow.max);
-        let end = range.end.min(range.start + self.flow.mss).min(text_end);
+        let data_end = self.buffer.end().min(self.flow.max);
+        let end = range.end.min(range.start + self.flow.mss).min(data_end);
         let len = end.saturating_sub(range.start) as usize;
         let fin = self.fin_follows(range.start + len as u64, self.flow.max);
         (len > 0 || fin).then_some(Plan {

@@ -11,7 +11,7 @@ use crate::serial::SeqNumber;
 
 /// A header of 20 bytes without options and urgent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plain {
+pub struct FastHeader {
     /// Port of the sender.
     pub source_port: u16,
     /// Port of the receiver.
@@ -26,15 +26,15 @@ pub struct Plain {
     pub window: u16,
 }
 
-impl Plain {
+impl FastHeader {
     /// Decodes the header of a segment that has no options and no control bits except ACK, which
     /// must be set, and PSH. The bytes after it are data.
     #[inline(always)]
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let fixed = datagram.first_chunk::<HEADER>()?;
-        let plain = Self::of(fixed);
-        let is_common = plain.flags.0 & !Flags::PSH.0 == Flags::ACK.0;
-        (fixed[12] >> 4 == (HEADER / 4) as u8 && is_common).then_some(plain)
+        let header = Self::of(fixed);
+        let is_common = header.flags.0 & !Flags::PSH.0 == Flags::ACK.0;
+        (fixed[12] >> 4 == (HEADER / 4) as u8 && is_common).then_some(header)
     }
 
     /// Extracts these fields from the fixed part of any header.
@@ -127,7 +127,7 @@ mod tests {
     /// For every combination of control bits, with and without options: the fast path and the
     /// general code decode and encode the same header.
     #[test]
-    fn plain_headers_are_read_and_written_as_others_are() {
+    fn fast_headers_are_read_and_written_as_others_are() {
         let mut plain = 0;
         for flags in 0..=u8::MAX {
             for (option, payload) in [(0, 0), (0, 1), (0, 700), (1, 0), (1, 700), (2, 0)] {
@@ -161,7 +161,7 @@ mod tests {
                     header.encode(&mut long, addresses(), checksum, [&text[..]]);
                     let long = long.freeze();
                     assert_eq!(is_intact(&long, addresses()), checksum);
-                    let Some(short) = Plain::read(&long) else {
+                    let Some(short) = FastHeader::read(&long) else {
                         let others = flags & !(Flags::ACK.0 | Flags::PSH.0) != 0;
                         let bare = !Flags(flags).contains(Flags::ACK);
                         assert!(others || bare || option != 0, "{header:?}");
@@ -182,6 +182,6 @@ mod tests {
             }
         }
         assert_eq!(plain, 2 * 3 * 2, "ACK, with and without PSH");
-        assert_eq!(Plain::read(&[0; HEADER - 1]), None);
+        assert_eq!(FastHeader::read(&[0; HEADER - 1]), None);
     }
 }

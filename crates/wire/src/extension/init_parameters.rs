@@ -22,7 +22,7 @@ pub mod edmid {
 /// A parameter that offers an extension. The base decoder returns it as
 /// [`Parameter::Unknown`](crate::Parameter::Unknown).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Offered {
+pub enum InitParameter {
     /// The sender accepts packets whose checksum is zero (RFC 9653 §4).
     ZeroChecksumAcceptable {
         /// Identifier of the alternative error detection method, see [`edmid`].
@@ -48,7 +48,7 @@ pub enum Offered {
     Unknown(Tlv),
 }
 
-impl Offered {
+impl InitParameter {
     /// Parameter type.
     pub fn kind(&self) -> u16 {
         match self {
@@ -91,7 +91,7 @@ impl Offered {
     }
 }
 
-impl Encode for Offered {
+impl Encode for InitParameter {
     fn encoded_len(&self) -> usize {
         padded(HEADER + self.value_len())
     }
@@ -112,7 +112,7 @@ impl Encode for Offered {
     }
 }
 
-impl TlvItem for Offered {
+impl TlvItem for InitParameter {
     fn decode(tlv: Tlv) -> Result<Self, TlvError> {
         let (kind, length) = (tlv.kind, tlv.whole().len());
         Ok(match kind {
