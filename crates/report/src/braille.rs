@@ -1,8 +1,8 @@
-//! A plot in characters: two by four dots of Braille in each.
+//! Plots in text: each character shows two by four Braille dots.
 
 use crate::figure::plot::{Mark, Plot};
 
-/// A grid of characters, each with the layer that drew last into it.
+/// A grid of characters. Each stores the layer that drew into it last.
 pub struct Dots {
     columns: usize,
     rows: usize,
@@ -16,11 +16,11 @@ struct Cell {
     sign: Option<char>,
 }
 
-/// Bits of the dots of a character by row and column (Unicode 10.0, §21.1).
+/// Bits of the dots of a character, by row and column (Unicode 10.0, §21.1).
 const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
 impl Dots {
-    /// Draws a plot into so many columns and rows of characters.
+    /// Draws a plot into a grid of `columns` by `rows` characters.
     pub fn of(plot: &Plot, columns: usize, rows: usize) -> Dots {
         let mut dots = Dots {
             columns,
@@ -28,7 +28,7 @@ impl Dots {
             cells: vec![Cell::default(); columns * rows],
         };
         for (index, layer) in plot.layers.iter().enumerate() {
-            // Characters are too coarse for what lies behind.
+            // Background layers are skipped because characters are too coarse for them.
             if layer.mark.is_spread() {
                 continue;
             }
@@ -86,7 +86,7 @@ impl Dots {
         }
     }
 
-    /// All dots between two, by whole steps along the longer side.
+    /// Draws all dots between two, in whole steps along the longer side.
     fn line(&mut self, from: (i64, i64), to: (i64, i64), layer: usize) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let steps = dx.abs().max(dy.abs()).clamp(1, 1 << 16);
@@ -98,7 +98,7 @@ impl Dots {
         }
     }
 
-    /// The rows from the top, each as characters with the layer they belong to.
+    /// The rows from top to bottom. Each character comes with its layer.
     pub fn rows(&self) -> impl Iterator<Item = Vec<(char, usize)>> + '_ {
         self.cells.chunks(self.columns).map(|row| {
             let character = |cell: &Cell| {

@@ -1,4 +1,5 @@
-//! Claims held against the runs: an interval and a verdict at each point. The rules stand in `docs/VERDICTS.md`.
+//! Evaluation of claims against the runs: an interval and a verdict at each point.
+//! `docs/VERDICTS.md` explains the rules.
 
 use std::collections::BTreeMap;
 
@@ -19,48 +20,48 @@ mod tests;
 
 pub use file::write_csv;
 
-/// A claim and what the runs say of it.
+/// A claim and its evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claimed {
-    /// Its short name.
+    /// Short name.
     pub id: String,
-    /// What is claimed.
+    /// Statement of the claim.
     pub text: String,
-    /// Where the paper says so.
+    /// Place in the paper.
     pub place: Option<String>,
-    /// Its kind, as a spec writes it.
+    /// Kind of claim, as written in a spec.
     pub kind: &'static str,
-    /// The unit of the findings.
+    /// Unit of the findings.
     pub unit: String,
-    /// The unit in which they are shown.
+    /// Unit in which findings are displayed.
     pub shown: String,
-    /// How many of `unit` that holds.
+    /// Size of the displayed unit in `unit`.
     pub divisor: f64,
-    /// What was found at each point.
+    /// Finding at each point.
     pub findings: Vec<Finding>,
-    /// The verdict on all of them.
+    /// Overall verdict.
     pub verdict: Verdict,
 }
 
-/// What was found at one point: a number that is above 0 where the claim holds (kind `equal`: near 0).
+/// Finding at one point: a value that is positive if the claim holds (kind `equal`: near 0).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The names of the sweeps left open.
+    /// Names of the sweeps that the claim leaves open.
     pub x_name: String,
-    /// Where in them.
+    /// Values of these sweeps.
     pub x: String,
-    /// Its mean.
+    /// Mean over the replications.
     pub value: f64,
-    /// Its 95 % interval; `None` for too few replications.
+    /// 95 % interval of the mean; `None` with too few replications.
     pub interval: Option<Interval>,
-    /// Replications.
+    /// Number of replications.
     pub replications: usize,
-    /// The verdict here.
+    /// Verdict at this point.
     pub verdict: Verdict,
 }
 
 impl Claimed {
-    /// Judges a claim by finished runs.
+    /// Evaluates a claim with finished runs.
     pub fn make(claim: &Claim, results: &Results) -> Claimed {
         let court = Court { claim, results };
         let (samples, unit) = court.samples();
@@ -85,7 +86,7 @@ impl Claimed {
         }
     }
 
-    /// What the verdict stands on, in a few words.
+    /// The basis of the verdict in a few words.
     pub fn short(&self) -> String {
         let held = self
             .findings
@@ -98,7 +99,7 @@ impl Claimed {
         }
     }
 
-    /// Why the verdict is as it is, in a sentence.
+    /// The reason for the verdict as a sentence.
     pub fn reason(&self) -> String {
         let total = self.findings.len();
         if total == 0 {
@@ -135,7 +136,7 @@ impl Claimed {
 }
 
 impl Claimed {
-    /// The number of a finding and its interval, for a reader.
+    /// Value and interval of a finding, formatted for display.
     pub fn number(&self, finding: &Finding) -> String {
         let shown = |value: f64, significant| digits(value / self.divisor, significant);
         let unit = match self.shown.contains(" per ") {
@@ -155,13 +156,14 @@ impl Claimed {
 }
 
 impl Finding {
-    /// Where it was found, for a reader.
+    /// Point of a finding, formatted for display.
     pub fn at(&self) -> String {
         unit::coordinates(&self.x_name, &self.x)
     }
 }
 
-/// The contrary anywhere breaks a claim; else it holds where it holds everywhere.
+/// Overall verdict. A claim is refuted if the opposite holds at any point, and confirmed only if it
+/// holds at every point.
 fn altogether(findings: &[Finding]) -> Verdict {
     let any = |verdict| findings.iter().any(|it| it.verdict == verdict);
     match () {
@@ -173,19 +175,19 @@ fn altogether(findings: &[Finding]) -> Verdict {
     }
 }
 
-/// Values by replication.
+/// Values with their replication numbers.
 type Runs = Vec<(u32, f64)>;
 
-/// The values of a side at a point.
+/// Values of one side of the claim at a point.
 struct Selected<'a> {
     point: &'a Point,
-    /// Without the sweeps that have one value.
+    /// The point without the sweeps that have a single value.
     rest: Point,
     runs: Runs,
 }
 
-/// What has to be above 0 at one point: all of `all`, or any of them (kind `never-best`); for kind `equal` the only one has to be
-/// near 0, and `scale` is the mean of what it is held against.
+/// Samples that must be positive at one point: all of `all`, or any of them (kind `never-best`).
+/// For kind `equal`, the only sample must be near 0, and `scale` is the mean of the reference.
 struct Samples {
     all: Vec<Vec<f64>>,
     scale: f64,
@@ -200,14 +202,14 @@ impl Samples {
     }
 }
 
-/// A claim and the runs.
+/// A claim and the results that it is evaluated with.
 struct Court<'a> {
     claim: &'a Claim,
     results: &'a Results,
 }
 
 impl<'a> Court<'a> {
-    /// What is decided at each point, and its unit.
+    /// Samples at each point, and their unit.
     fn samples(&self) -> (Vec<(Point, Samples)>, String) {
         let along = self.claim.along.as_deref().unwrap_or_default();
         let of = &self.claim.of;
@@ -253,7 +255,7 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// `of` less `than` at each point.
+    /// Samples of `of` less `than` at each point.
     fn differences(&self) -> (Vec<(Point, Samples)>, String) {
         let (points, unit) = self.paired();
         let (scales, bounds) = (self.than().0, self.bounds());
@@ -273,12 +275,12 @@ impl<'a> Court<'a> {
         (points.into_iter().map(sample).collect(), unit)
     }
 
-    /// What the measure is held against, if it is no measure itself.
+    /// The reference value of the claim, if it is not a measure.
     fn bound(&self) -> Option<&'a Bound> {
         self.claim.than.as_ref()?.value.as_ref()
     }
 
-    /// Its number at each point; a point at which it cannot be computed is left out.
+    /// Reference value at each point. Points at which it cannot be computed are omitted.
     fn bounds(&self) -> Vec<(Point, f64)> {
         let Some(bound) = self.bound() else {
             return Vec::new();
@@ -330,7 +332,8 @@ impl<'a> Court<'a> {
         (of, unit)
     }
 
-    /// What each other value of the sweeps that `of` fixes has more than `of` (or less, where the least is best).
+    /// Advantage of each other value of the sweeps fixed by `of` over `of` itself. The sign is
+    /// reversed if the least value is best.
     fn rivals(&self) -> (Vec<(Point, Samples)>, String) {
         let of = &self.claim.of;
         let (own, unit) = self.select(of, &of.at_point);
@@ -365,7 +368,7 @@ impl<'a> Court<'a> {
         (own.into_iter().map(against).collect(), unit)
     }
 
-    /// The values of a side at its points, without the sweeps that have one value, and their unit.
+    /// Values of a side at its points without the sweeps that have a single value, and their unit.
     fn select(
         &self,
         side: &'a Side,
@@ -376,7 +379,7 @@ impl<'a> Court<'a> {
         (found.collect(), unit)
     }
 
-    /// The same with the whole points.
+    /// Like [`Self::select`], with the complete points.
     fn selected(
         &self,
         side: &'a Side,
@@ -398,7 +401,7 @@ impl<'a> Court<'a> {
                     .get(name)
                     .is_none_or(|wanted| wanted.all().iter().any(|wanted| same(wanted, x))),
             };
-            // A sweep that is only named by the other side stays.
+            // A sweep named only by the other side is kept.
             let has_all = fixed
                 .keys()
                 .all(|name| point.iter().any(|(it, _)| it == name));
@@ -429,7 +432,7 @@ impl<'a> Court<'a> {
         named.map_or_else(|| first().map_or("main", |it| &it.id), String::as_str)
     }
 
-    /// Whether one run is all that the experiment asks for: nothing in it is left to chance.
+    /// Whether the experiment requests a single run, which means that nothing in it is random.
     fn is_certain(&self) -> bool {
         let runs = |side: &'a Side| source_runs(&self.results.spec, self.experiment(side));
         let than = self.claim.than.iter().filter(|than| than.value.is_none());
@@ -438,14 +441,14 @@ impl<'a> Court<'a> {
             .all(|side| runs(side) == Some(1))
     }
 
-    /// The verdict at one of so many points.
+    /// Verdict at one of `points` points.
     fn finding(&self, point: &Point, samples: &Samples, points: usize) -> Finding {
         let (x_name, x) = axis(point);
         let decided = samples
             .all
             .iter()
             .map(|sample| self.decide(sample, samples, points));
-        // The weakest of those that must all hold; the strongest where one is enough.
+        // Weakest of the samples that must all hold; strongest if one suffices.
         let order = |it: &Option<Decided>| {
             let it = it.as_ref();
             it.map_or((0, f64::INFINITY), |it| (rank(it.verdict), it.value))
@@ -476,7 +479,8 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// Decides one sample. The contrary is only said with the confidence divided by all questions that are asked.
+    /// Evaluates one sample. Because many points are tested, the opposite is stated only with an
+    /// error probability divided by their number.
     fn decide(&self, sample: &[f64], samples: &Samples, points: usize) -> Option<Decided> {
         let summary = Summary::of(sample)?;
         if summary.replications < MIN_REPLICATIONS && !self.is_certain() {
@@ -488,7 +492,7 @@ impl<'a> Court<'a> {
             Interval::around(summary.mean, half)
         };
         let (held, sure) = match self.claim.kind {
-            // One of several is enough, so that each is asked more strictly.
+            // Each must meet a stricter bound because one of several suffices.
             ClaimKind::NeverBest => (
                 1.0 - (1.0 - CONFIDENCE) / samples.all.len() as f64,
                 CONFIDENCE,
@@ -518,14 +522,14 @@ impl<'a> Court<'a> {
     }
 }
 
-/// What a sample came to.
+/// Result for one sample.
 struct Decided {
     value: f64,
     interval: Interval,
     verdict: Verdict,
 }
 
-/// How good a verdict is.
+/// Order of verdicts from worst to best.
 fn rank(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::NotAttempted => 0,
@@ -535,16 +539,16 @@ fn rank(verdict: Verdict) -> u8 {
     }
 }
 
-/// The replications that the experiment behind an id asks for.
+/// Number of replications requested by the experiment with this id.
 fn source_runs(spec: &Spec, id: &str) -> Option<u32> {
     experiment_behind(spec, id).map(|run| run.replications)
 }
 
-/// The experiment that is run for an id.
+/// The executed experiment behind an id.
 fn experiment_behind<'a>(spec: &'a Spec, id: &str) -> Option<&'a Experiment> {
     let run = spec.experiments.iter().find(|it| it.id == id);
     let derived = || spec.derived.iter().find(|it| it.id() == id);
-    // A derived experiment stands behind the one it is made of, so that this ends.
+    // The recursion ends because a derived experiment must be declared after its source.
     run.or_else(|| experiment_behind(spec, derived()?.experiment()))
 }
 
@@ -553,7 +557,8 @@ fn same_point(a: &Point, b: &Point) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(equal)
 }
 
-/// The points in rows along a sweep, in rising order of its x; what is no number stands in order of appearance.
+/// Points in series along a sweep, in ascending order of x. Values that are not numbers keep their
+/// order of appearance.
 fn lines(points: Vec<(Point, Runs)>, along: &str) -> Vec<(Point, Vec<(f64, Runs)>)> {
     let mut all: Vec<(Point, Vec<(f64, Runs)>)> = Vec::new();
     for (mut point, runs) in points {
@@ -577,7 +582,7 @@ fn lines(points: Vec<(Point, Runs)>, along: &str) -> Vec<(Point, Vec<(f64, Runs)
     all
 }
 
-/// The slope of the least squares in each replication that has every x, times a sign.
+/// Least-squares slope of each replication that has every x, multiplied by `sign`.
 fn slopes(row: &[(f64, Runs)], sign: f64) -> Vec<f64> {
     if row.len() < 2 {
         return Vec::new();

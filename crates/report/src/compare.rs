@@ -1,5 +1,6 @@
-//! Verdicts: whether what we measured agrees with what a paper printed, and with what ns-2.35 gives. The rules and
-//! their reasons stand in `docs/VERDICTS.md`. A verdict is computed here and nowhere typed.
+//! Verdicts on whether our results agree with the values printed in a paper and with those of
+//! ns-2.35. `docs/VERDICTS.md` explains the rules and their reasons. Every verdict must be computed
+//! here; none is entered by hand.
 
 use std::fmt;
 
@@ -12,31 +13,35 @@ use crate::statistics::{Interval, Rank, Summary, normal_score, quantile_band, ra
 #[cfg(test)]
 mod tests;
 
-/// Replications below which a random experiment is not judged: the prediction interval would be so wide (15.6 standard
-/// deviations to either side for two runs, five for three) that hardly a printed value could fall outside.
+/// Minimum number of replications for judging a random experiment. With fewer, the prediction
+/// interval would be so wide (15.6 standard deviations to either side for two runs, five for three)
+/// that hardly any printed value could be outside.
 pub const MIN_REPLICATIONS: usize = 5;
 
-/// Replications below which quantiles are not judged by: the least and the greatest of 19 runs hold one more with 90 %.
+/// Minimum number of replications for judging by quantiles: the least and the greatest of 19 runs
+/// contain one more run with a probability of 90 %.
 pub const MIN_FOR_QUANTILES: usize = 19;
 
-/// Half the width of a narrow band, and of a narrow printed number, as a share of the printed value.
+/// Maximum half width of a narrow band, and of a precise printed value, relative to the printed
+/// value.
 pub const NARROW: f64 = 0.2;
 
-/// What a comparison with a printed value came to, or a claim.
+/// Result of a comparison with a printed value, or of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The printed value is one that this experiment gives, and only values near it are. The claim holds.
+    /// The experiment gives the printed value, and only values close to it. The claim holds.
     Reproduced,
-    /// The printed value is one that this experiment gives, but so are values far from it. The runs do not decide the claim.
+    /// The experiment gives the printed value, but also values far from it. The runs do not decide
+    /// the claim.
     Compatible,
-    /// It is not one that this experiment gives. The claim is false for our runs.
+    /// The experiment does not give the printed value. The claim is false for our runs.
     Differs,
     /// There is no measured value, or none that could decide.
     NotAttempted,
 }
 
 impl Verdict {
-    /// All of them, the best first.
+    /// All verdicts, best first.
     pub const ALL: [Verdict; 4] = [
         Verdict::Reproduced,
         Verdict::Compatible,
@@ -44,7 +49,7 @@ impl Verdict {
         Verdict::NotAttempted,
     ];
 
-    /// The words of the tables.
+    /// Text used in tables.
     pub const fn text(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
@@ -61,26 +66,28 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A verdict and how it came about.
+/// A verdict and its basis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// Its reason, in a sentence.
+    /// Reason for the verdict, as a sentence.
     pub reason: String,
-    /// Where a value counts as one of ours, before printed rounding is allowed for; `None` where nothing could be judged.
+    /// Interval of values that count as agreeing, before printed rounding is added; `None` if
+    /// nothing could be judged.
     pub band: Option<Interval>,
-    /// The printed value's place among the runs, where chance is in them.
+    /// Rank of the printed value among the runs, if they are random.
     pub rank: Option<Rank>,
-    /// How far out it lies, as a standard normal variable would; `None` where there is no chance in the runs.
+    /// Deviation of the printed value as a standard normal score; `None` if the runs are not
+    /// random.
     pub score: Option<f64>,
-    /// What a reader has to know of the printed number beside the verdict: that it is too wide to be reproduced, in a unit that cannot be
-    /// converted, or under a name that nothing bears.
+    /// Further information about the printed value: it is too imprecise to be reproduced, its unit
+    /// cannot be converted, or its name matches nothing.
     pub remark: Option<String>,
 }
 
 impl Judgement {
-    /// No verdict, and why, where the file of printed numbers has to be changed for one.
+    /// No verdict because of an error in the file of printed values, with the reason.
     pub fn astray(reason: String) -> Judgement {
         Judgement {
             remark: Some(reason.clone()),
@@ -88,7 +95,7 @@ impl Judgement {
         }
     }
 
-    /// No verdict, and why.
+    /// No verdict, with the reason.
     pub fn none(reason: String) -> Judgement {
         Judgement {
             verdict: Verdict::NotAttempted,
@@ -101,20 +108,22 @@ impl Judgement {
     }
 }
 
-/// How a printed value is compared.
+/// Rule for comparing a printed value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// A random experiment: the printed value is a single run, so it must lie in the 95 % interval for one more run of
-    /// ours, widened by the printed rounding.
+    /// For a random experiment. The printed value is a single run, so it must be in the 95 %
+    /// interval for one more of our runs, widened by the printed rounding.
     OneMoreRun,
-    /// The same for a quantity near its bound: between quantiles of the runs, whatever their distribution.
+    /// For a quantity near its bound. Like [`Rule::OneMoreRun`], but with quantiles of the runs,
+    /// which need no assumption about their distribution.
     Quantiles,
-    /// An experiment without chance: the two values may differ by this much (in the value's unit) and by the printed
-    /// rounding.
+    /// For a deterministic experiment. The two values may differ by this amount (in the unit of the
+    /// value) and by the printed rounding.
     Within(f64),
 }
 
-/// Compares a quantity measured in this unit with a printed one, which is converted. Where it cannot be, nothing is judged.
+/// Compares runs of a quantity in `unit` with a printed value, which is converted. There is no
+/// verdict if it cannot be converted.
 pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> Judgement {
     match published.factor(unit) {
         Some(factor) => Bench {
@@ -128,13 +137,14 @@ pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> 
     }
 }
 
-/// Compares the values of some runs with a printed one in the same unit.
+/// Compares runs with a printed value in the same unit.
 pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
     judge_in(runs, &published.unit, published, rule)
 }
 
 impl Published {
-    /// The digits as printed, or the number in a unit where that is another; as printed where it cannot be shown in that.
+    /// The value in another unit, or the digits as printed if the unit is the same or cannot be
+    /// converted.
     pub fn in_unit_of(&self, unit: &str) -> String {
         match self.value_in(unit) {
             Some(value) if !self.unit.is_empty() && self.unit != unit => digits(value, 6),
@@ -142,7 +152,7 @@ impl Published {
         }
     }
 
-    /// The digits as printed, with their unit where it is not that of the numbers they stand with.
+    /// The digits as printed, followed by their unit if it differs from `unit`.
     pub fn shown_with(&self, unit: &str) -> String {
         match self.unit.is_empty() || self.unit == unit {
             true => self.printed.clone(),
@@ -153,7 +163,7 @@ impl Published {
 
 const NOT_MEASURED: &str = "not measured in this run";
 
-/// Why a number in one unit is not compared with one in another.
+/// Reason why values in the two units are not compared.
 pub(crate) fn not_convertible(printed: &str, measured: &str) -> String {
     let mut allowed = vec![measured];
     for unit in alike(measured).filter(|unit| *unit != measured) {
@@ -167,11 +177,11 @@ pub(crate) fn not_convertible(printed: &str, measured: &str) -> String {
     )
 }
 
-/// A printed number and the unit in which it is held against runs.
+/// A printed value and the unit in which it is compared with runs.
 struct Bench<'a> {
     published: &'a Published,
     unit: &'a str,
-    /// How many of `unit` the printed unit holds.
+    /// Size of the printed unit in `unit`.
     factor: f64,
 }
 
@@ -192,8 +202,9 @@ impl Bench<'_> {
             );
             return Judgement::none(reason);
         }
-        // What may be printed so: the middle of it, and how far it reaches to either side. The decimal digits are not exact in binary: a
-        // millionth keeps the ends inclusive.
+        // Range of values that could be printed this way: its middle and its half width. One
+        // millionth is added to keep the ends inclusive, because decimal digits are not exact in
+        // binary.
         let range = self.published.range();
         let printed = range.middle() * self.factor;
         let rounding = range.half_width() * self.factor * (1.0 + 1e-6);
@@ -247,7 +258,7 @@ impl Bench<'_> {
         }
     }
 
-    /// How wide the printed number is, where that is too wide for agreement to show much.
+    /// Half width of the printed value, if it is too imprecise for agreement to mean much.
     fn coarse(&self) -> Option<String> {
         let published = self.published;
         let spread = published.spread();
@@ -268,7 +279,7 @@ impl Bench<'_> {
         ))
     }
 
-    /// The reason of a verdict on an experiment without chance.
+    /// Reason for the verdict on a deterministic experiment.
     fn within(&self, summary: &Summary, tolerance: f64) -> String {
         let (published, unit) = (self.published, unit_suffix(self.unit));
         let allowed = match tolerance > 0.0 {
@@ -292,38 +303,38 @@ impl Bench<'_> {
     }
 }
 
-/// Ours beside a mean of an independent program.
+/// Comparison with a mean of an independent program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
-    /// The program's key in `[reference]`.
+    /// Key of the program in `[reference]`.
     pub yardstick: String,
-    /// The line of its file, counted from 1.
+    /// Line in its file, counted from 1.
     pub line: u64,
-    /// Its mean.
+    /// Mean of the program.
     pub mean: f64,
-    /// Half the width of its 95 % interval; `None` for a single run.
+    /// Half width of its 95 % interval; `None` for a single run.
     pub confidence: Option<f64>,
-    /// Its replications.
+    /// Number of its replications.
     pub replications: u32,
-    /// Whether the two 95 % intervals have a point in common, theirs widened by the rounding of its mean; `None` where either
-    /// side has no interval.
+    /// Whether the two 95 % intervals overlap, after the interval of the program is widened by the
+    /// rounding of its mean; `None` if either side has no interval.
     pub overlap: Option<bool>,
-    /// Ours less theirs, in the value's unit; `None` without a value of ours.
+    /// Our mean less that of the program, in the unit of the value; `None` without a value of ours.
     pub difference: Option<f64>,
 }
 
 impl Beside {
-    /// The difference as a fraction of theirs; `None` where theirs is 0.
+    /// The difference relative to the mean of the program; `None` if that is 0.
     pub fn relative(&self) -> Option<f64> {
         let difference = self.difference?;
         (self.mean != 0.0).then(|| difference / self.mean.abs())
     }
 }
 
-/// Significant digits that the mean of an independent program is taken to have.
+/// Number of significant digits assumed for the mean of an independent program.
 const DIGITS: usize = 6;
 
-/// Sets a measured quantity beside a mean of an independent program.
+/// Compares a measured quantity with a mean of an independent program.
 pub fn beside(measured: Option<&Summary>, yardstick: &str, other: &Mean) -> Beside {
     let ours =
         measured.and_then(|summary| Some(Interval::around(summary.mean, summary.confidence()?)));
@@ -341,7 +352,8 @@ pub fn beside(measured: Option<&Summary>, yardstick: &str, other: &Mean) -> Besi
     }
 }
 
-/// A number with that many significant digits, without trailing zeros, never in exponent form.
+/// Formats a number with `significant` significant digits, without trailing zeros and without
+/// exponent.
 pub fn digits(value: f64, significant: usize) -> String {
     let text = fixed(value, significant);
     match text.contains('.') {
@@ -350,7 +362,8 @@ pub fn digits(value: f64, significant: usize) -> String {
     }
 }
 
-/// A number with two significant digits, trailing zeros kept: the half width of an interval.
+/// Formats a number, such as the half width of an interval, with two significant digits and
+/// trailing zeros.
 pub fn two_digits(value: f64) -> String {
     fixed(value, 2)
 }
@@ -363,9 +376,10 @@ fn fixed(value: f64, significant: usize) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The power of ten of the first of so many significant digits.
+/// Power of ten of the first of `significant` significant digits.
 fn exponent(value: f64, significant: usize) -> i32 {
-    // Read from the rounded decimal text, so that no logarithm of the platform decides a digit.
+    // Derived from the rounded decimal text, because the logarithm of the platform should not
+    // affect a digit.
     let scientific = format!("{:.*e}", significant.saturating_sub(1), value);
     scientific
         .split_once('e')
@@ -373,13 +387,13 @@ fn exponent(value: f64, significant: usize) -> i32 {
         .unwrap_or(0)
 }
 
-/// Half a unit of the last of so many significant digits: what rounding to them may hide.
+/// Half a unit of the last of `significant` significant digits: the error that rounding may hide.
 fn half_unit(value: f64, significant: usize) -> f64 {
     let last = exponent(value, significant) + 1 - significant as i32;
     format!("5e{}", last - 1).parse().unwrap_or(0.0)
 }
 
-/// The unit as written behind a number; nothing for pure numbers.
+/// The unit as written after a number; empty for dimensionless numbers.
 pub fn unit_suffix(unit: &str) -> String {
     match unit {
         "1" | "" => String::new(),

@@ -1,11 +1,11 @@
-//! Computes the records of derived experiments from those of the runs.
+//! Computes the records of derived experiments from the records of the runs.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::derived::Derived;
 use anabranch_scenario::records::{Measure, RunRecord};
 use anabranch_scenario::value::{Point, Value};
 
-/// The records of every derived experiment of a spec whose source was run, or derived before it.
+/// Records of every derived experiment whose source was run or derived before.
 pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
     let mut all: Vec<RunRecord> = Vec::new();
     for derived in &spec.derived {
@@ -24,7 +24,7 @@ pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
     all
 }
 
-/// Whether two x are the same, whole numbers and fractions alike.
+/// Whether two x values are equal. Integers and fractions are comparable.
 pub fn same(left: &Value, right: &Value) -> bool {
     left.is_same(right)
 }
@@ -171,7 +171,7 @@ fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
             let (x, _) = kept.last()?;
             Some(record(derived, point.clone(), replication, *x, unit))
         };
-        // All replications or none: the mean of those that found one would be too small.
+        // All replications or none, because the mean over those with a result would be too small.
         let found: Option<Vec<RunRecord>> = replications.into_iter().map(smallest).collect();
         found.unwrap_or_default()
     };
@@ -314,7 +314,8 @@ mod tests {
             unit: Some("KiB".into()),
         };
         let mut runs = Vec::new();
-        // Under the bound at 10, over it at 20: 30 is the answer. The second replication of s = 4 never gets there.
+        // Below the bound at 10, above it at 20: the result is 30. The second replication of s = 4
+        // never reaches it.
         let values = [
             (1, 0, [0.0, 0.5, 0.01]),
             (1, 1, [0.5, 0.0, 0.0]),

@@ -1,7 +1,7 @@
-//! Figures: recorded series and measures as SVG, with the printed points beside them.
+//! Figures: recorded series and measures as SVG, together with the printed points.
 //!
-//! A figure is built in two steps: data ([`plot::Plot`] or [`ladder::Ladder`]), which the terminal shows too, and its
-//! drawing. The bytes of an SVG depend on the data alone.
+//! A figure is built in two steps: data ([`plot::Plot`] or [`ladder::Ladder`]), which is also used
+//! for the terminal, and its drawing. The bytes of an SVG depend only on the data.
 
 pub mod ladder;
 pub mod plot;
@@ -31,41 +31,41 @@ pub(crate) use draw::wrapped;
 /// A finished figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its short name.
+    /// Short name.
     pub id: String,
-    /// Head line.
+    /// Title.
     pub title: String,
-    /// Its name in the paper.
+    /// Name in the paper.
     pub place: Option<String>,
-    /// What to look at.
+    /// Hint for the reader.
     pub caption: Option<String>,
-    /// A sentence on how it was made.
+    /// A sentence that describes how the figure was made.
     pub made: String,
-    /// What it shows; `None` where the runs hold nothing to draw.
+    /// Contents; `None` if the runs contain nothing to draw.
     pub content: Option<Content>,
 }
 
-/// What a figure shows.
+/// Contents of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Curves in a plane.
+    /// Curves in a coordinate system.
     Plot(plot::Plot),
     /// Packets between two lifelines.
     Ladder(ladder::Ladder),
 }
 
-/// A figure that cannot be made.
+/// Error while making a figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// Its series cannot be read.
+    /// The series cannot be read.
     #[error(transparent)]
     Series(#[from] SeriesError),
     /// The drawing failed.
     #[error("figure {id}: {what}")]
     Draw {
-        /// Which figure.
+        /// The figure.
         id: String,
-        /// What the drawing library said.
+        /// Message of the drawing library.
         what: String,
     },
 }
@@ -74,7 +74,7 @@ impl Figure {
     /// Makes a figure of finished runs.
     ///
     /// # Errors
-    /// A series file that cannot be read.
+    /// A series file cannot be read.
     pub fn make(
         spec: &FigureSpec,
         results: &Results,
@@ -111,7 +111,7 @@ impl Figure {
         })
     }
 
-    /// The head line with the paper's name before it: `Fig. 5: Throughput of the satellite link`.
+    /// The title, preceded by the name in the paper: `Fig. 5: Throughput of the satellite link`.
     pub fn headline(&self) -> String {
         match &self.place {
             Some(place) => format!("{place}: {}", self.title),
@@ -119,10 +119,10 @@ impl Figure {
         }
     }
 
-    /// The drawing as an SVG document; `None` where there is nothing to draw.
+    /// The drawing as an SVG document; `None` if there is nothing to draw.
     ///
     /// # Errors
-    /// What the drawing library says; with text as its target it has no reason to.
+    /// Any error of the drawing library. None is expected, because the output is text.
     pub fn svg(&self) -> Result<Option<String>, FigureError> {
         let drawn = match &self.content {
             None => return Ok(None),
@@ -140,7 +140,7 @@ fn experiment_of<'a>(spec: &'a FigureSpec, results: &'a Results) -> &'a str {
     named_or_own(spec.experiment.as_deref(), &spec.id, &results.spec)
 }
 
-/// What all kinds of figures need while they are made.
+/// Inputs for making a figure of any kind.
 struct Maker<'a> {
     spec: &'a FigureSpec,
     results: &'a Results,
@@ -149,7 +149,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Whether the figure, or its curve that fixes some sweeps, is about this point.
+    /// Whether the point matches the sweeps that the figure or one of its curves fixes.
     fn is_at(&self, point: &Point, fixed: &BTreeMap<String, Value>) -> bool {
         let Some(rest) = within(point, &joined(&self.spec.at_point, fixed)) else {
             return false;
@@ -158,8 +158,8 @@ impl<'a> Maker<'a> {
         wanted.is_none_or(|wanted| same_x(&wanted.to_string(), &axis(&rest).1))
     }
 
-    /// The series of one probe of one member of a flow or link, of the figure's replication and point (the first
-    /// recorded one if it names none), cut to its window.
+    /// Series of a probe of one member of a flow or link, for the replication and point of the
+    /// figure (the first recorded one if it names none), cut to its window.
     fn series(
         &self,
         entity: &str,
@@ -177,8 +177,8 @@ impl<'a> Maker<'a> {
         Ok(all.find(|series| self.is_at(&series.point, &BTreeMap::new())))
     }
 
-    /// The series that a curve of kind `time` shows, run by run: one, or one for each member. Every run that was recorded; the
-    /// figure's own first.
+    /// Series of a curve of kind `time` for every recorded run: one per run, or one per member. The
+    /// run selected by the figure comes first.
     fn series_of(&self, curve: &Curve) -> Result<Vec<Vec<Series>>, SeriesError> {
         let query = SeriesQuery {
             experiment: curve.experiment.as_deref().unwrap_or(self.experiment),
@@ -192,7 +192,7 @@ impl<'a> Maker<'a> {
         }
         let mut all = self.results.series(&query)?;
         all.retain(|series| self.is_at(&series.point, &curve.at_point));
-        // Of several points that fit, the first.
+        // The first of several matching points.
         let first = all.first().map(|series| series.point.clone());
         all.retain(|series| Some(&series.point) == first.as_ref());
         for series in &mut all {
@@ -213,7 +213,7 @@ impl<'a> Maker<'a> {
         Ok(all.chunk_by(same).map(<[Series]>::to_vec).collect())
     }
 
-    /// Begin and end of the window, seconds.
+    /// Start and end of the window, seconds.
     fn window(&self) -> Option<(f64, f64)> {
         self.spec
             .window
@@ -240,9 +240,9 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The experiment that is run for one.
+/// The executed experiment behind an experiment.
 fn source_of<'a>(spec: &'a Spec, id: &'a str) -> &'a str {
-    // A derived experiment stands behind the one it is made of, so that this ends.
+    // The recursion ends because a derived experiment must be declared after its source.
     let derived = spec.derived.iter().find(|derived| derived.id() == id);
     derived.map_or(id, |derived| source_of(spec, derived.experiment()))
 }

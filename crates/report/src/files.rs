@@ -1,10 +1,14 @@
-//! The files that a reader gets of a run.
+//! Output files of a run.
 //!
 //! ```text
-//! DIR/tables/<id>.csv       measured, printed, verdict        DIR/figures/<id>.svg
-//! DIR/tables/<id>-<yardstick>.csv   beside an independent program   DIR/report.html
-//! DIR/verdicts.csv                  what each column came to        DIR/claims.csv
-//! DIR/spec.toml                     as it was read                  DIR/tally.txt
+//! DIR/tables/<id>.csv               measured and published values, verdicts
+//! DIR/tables/<id>-<yardstick>.csv   comparison with an independent program
+//! DIR/figures/<id>.svg              figures
+//! DIR/report.html                   the page
+//! DIR/verdicts.csv                  verdict counts and probability of each column
+//! DIR/claims.csv                    evaluated claims
+//! DIR/spec.toml                     the spec as read
+//! DIR/tally.txt                     tallies
 //! ```
 
 use std::io;
@@ -14,10 +18,11 @@ use crate::tally::Tally;
 use crate::{claim, page, tally};
 
 impl Outputs<'_> {
-    /// The contents of all files: tables, figures and the page, each with its path below the results directory.
+    /// Path (relative to the results directory) and contents of all files: tables, figures and the
+    /// page.
     ///
     /// # Errors
-    /// A table or figure that cannot be made.
+    /// A table or figure cannot be made.
     pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
         let mut files = Vec::new();
         for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {

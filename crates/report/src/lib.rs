@@ -1,5 +1,6 @@
-//! Records in; statistics, comparison with what was printed, tables, figures, a page and a terminal's view out. Nothing
-//! is run here, and no file is touched.
+//! Reporting: turns records of runs into statistics, comparisons with printed values, tables,
+//! figures, an HTML page and terminal output. This crate must neither run simulations nor access
+//! files.
 #![forbid(unsafe_code)]
 
 pub mod claim;

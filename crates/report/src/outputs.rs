@@ -1,4 +1,4 @@
-//! What a reader sees of a run: tables, figures, claims and their tallies.
+//! The readable outputs of a run: tables, figures, claims and their tallies.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use crate::table::Table;
 use crate::tally::Tally;
 use crate::unanswered::{Unanswered, unanswered};
 
-/// The file with the tallies of a run, each in a line.
+/// File with the tallies of a run, one per line.
 pub const TALLIES: &str = "tally.txt";
 
-/// Every table and figure that a spec asks for, made of its results.
+/// All tables and figures that a spec requests, made from its results.
 #[derive(Clone, Debug)]
 pub struct Outputs<'a> {
-    /// What they are made of.
+    /// The results they are made from.
     pub results: &'a Results,
     /// The tables, in the order of the spec.
     pub tables: Vec<Table>,
@@ -26,37 +26,38 @@ pub struct Outputs<'a> {
     pub figures: Vec<Figure>,
     /// The claims, in the order of the spec.
     pub claims: Vec<Claimed>,
-    /// Rows of the reference that none of them shows; nothing where only some were asked for.
+    /// Rows of the reference that match no table or figure. Empty if only some outputs were
+    /// requested.
     pub unanswered: Vec<Unanswered>,
-    /// What a reader should see first.
+    /// Introduction that should be displayed first.
     pub foreword: Vec<Words>,
-    /// The name by which the command finds the paper whose spec this is, if it does.
+    /// Name under which the command finds the paper of this spec, if it does.
     pub paper: Option<String>,
 }
 
-/// Words of whoever asked for the results, before all else.
+/// Introductory text given by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Words {
     /// Sentences; each line is a paragraph.
     Text(String),
-    /// Names, each with lines of text.
+    /// Names with lines of text.
     List {
-        /// What it is a list of.
+        /// Title of the list.
         title: String,
-        /// The names and their lines, in order.
+        /// Names and their lines, in order.
         items: Vec<(String, Vec<String>)>,
     },
 }
 
-/// Outputs that cannot be made or stored.
+/// Error while making or writing outputs.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// A table cannot be written.
     #[error("{name}: {source}")]
     Csv {
-        /// Which file.
+        /// Name of the file.
         name: String,
-        /// What is wrong.
+        /// Cause.
         source: io::Error,
     },
     /// A series cannot be read.
@@ -68,10 +69,10 @@ pub enum OutputError {
 }
 
 impl<'a> Outputs<'a> {
-    /// Makes everything that the spec of some results asks for.
+    /// Makes everything that the spec of the results requests.
     ///
     /// # Errors
-    /// A series file that cannot be read.
+    /// A series file cannot be read.
     pub fn make(results: &'a Results, reference: &Reference) -> Result<Self, OutputError> {
         let tables = results
             .spec
@@ -101,7 +102,8 @@ impl<'a> Outputs<'a> {
         })
     }
 
-    /// The tallies of printed values and of claims, each in a line. A run with fewer replications than the spec asks for says so.
+    /// Tallies of printed values and of claims, one per line. They mention a run with fewer
+    /// replications than the spec requests.
     pub fn tallies(&self) -> Vec<String> {
         let short = self
             .short_of()
@@ -115,7 +117,7 @@ impl<'a> Outputs<'a> {
         both.into_iter().filter_map(line).collect()
     }
 
-    /// Says by how much the run falls short of the replications that the spec asks for; `None` where it does not.
+    /// Describes how many replications are missing compared with the spec; `None` if none are.
     pub fn short_of(&self) -> Option<String> {
         let (mut short, mut asked) = (0, 0);
         for (id, made) in &self.results.manifest.replications {

@@ -1,6 +1,7 @@
-//! `report.html`: one page that opens from disk, with everything inside it and no script.
+//! `report.html`: a self-contained page without scripts that can be opened from disk.
 //!
-//! `maud` escapes all text. Two things go in as they are: the style sheet and the drawings, which are made here.
+//! `maud` escapes all text. Only the style sheet and the drawings are inserted unescaped, because
+//! both are generated here.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -23,7 +24,7 @@ const STYLE: &str = include_str!("page.css");
 /// The page.
 ///
 /// # Errors
-/// A figure that cannot be drawn.
+/// A figure cannot be drawn.
 pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     let spec = &outputs.results.spec;
     let title = spec.title.as_deref().unwrap_or(&spec.name);
@@ -66,7 +67,7 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     Ok(page.into_string() + "\n")
 }
 
-/// Whether tables come before figures: they do where they hold printed values.
+/// Whether tables come before figures, which is the case if they have printed values.
 fn tables_first(outputs: &Outputs<'_>) -> bool {
     let judged = |table: &Table| table.lines.iter().any(|line| line.judgement.is_some());
     outputs.tables.iter().any(judged)
@@ -105,7 +106,7 @@ fn foreword(words: &[Words]) -> Markup {
     }
 }
 
-/// What the page holds, each with a link.
+/// Table of contents with links.
 fn contents(outputs: &Outputs<'_>) -> Markup {
     let list = |name: &str, items: Vec<(String, String)>| {
         html! {
@@ -155,12 +156,12 @@ fn contents(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// A file of the directory, to open or to keep.
+/// Link to a file of the directory.
 fn file(name: &str) -> Markup {
     html! { a href=(name) download { (name) } }
 }
 
-/// How many printed values came to which verdict, in all and table by table, and the claims.
+/// Number of printed values per verdict, in total and by table, and the claims.
 fn verdicts(outputs: &Outputs<'_>) -> Markup {
     let all = Tally::of(&outputs.tables);
     html! {
@@ -233,13 +234,13 @@ fn verdicts_by_table(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// The joint probabilities of a table's columns.
+/// Joint probabilities of the columns of a table.
 fn together(table: &Table) -> String {
     let joint = table.columns().filter_map(|column| column.probability);
     joint.map(probability).collect::<Vec<_>>().join(", ")
 }
 
-/// A probability for a reader.
+/// Formats a probability.
 pub(super) fn probability(p: f64) -> String {
     match p {
         p if p < 0.001 => "< 0.001".to_owned(),
@@ -247,7 +248,7 @@ pub(super) fn probability(p: f64) -> String {
     }
 }
 
-/// What the paper concludes, and what the runs say of it.
+/// Conclusions of the paper, and their evaluation.
 fn claims(claims: &[Claimed]) -> Markup {
     html! {
         @if !claims.is_empty() {
@@ -300,7 +301,7 @@ fn findings(claim: &Claimed) -> Markup {
     }
 }
 
-/// What was run, and by which program.
+/// The runs and the program that made them.
 fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
     let (manifest, records) = (&outputs.results.manifest, &outputs.results.records);
     let events: u64 = records.iter().map(|record| record.events).sum();
@@ -399,7 +400,7 @@ fn tables(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// All figures but the one that stands on the first screen.
+/// All figures except the leading one, which is at the top.
 fn figures(outputs: &Outputs<'_>, leading: Option<&Figure>) -> Result<Markup, FigureError> {
     let leading = leading.map(|it| it.id.as_str());
     let others = outputs

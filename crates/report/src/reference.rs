@@ -1,12 +1,12 @@
-//! Numbers of others, as data with provenance: what was published, and what independent programs give. Only the comparison
-//! reads them; nothing that measures may.
+//! Reference values with provenance: published numbers, and results of independent programs. They
+//! must be used only for comparison and not in measurements.
 //!
 //! Both are CSV files whose first line names the columns, in any order:
 //!
-//! | file | columns | may be left out |
-//! |---|---|---|
-//! | published | `series`, `metric`, `value` | `where`, `x_name`, `x`, `unit`, `printed`, `tolerance`, `same_as`, `not_compared` |
-//! | yardstick | `condition`, `metric`, `mean` | `where`, `ci95`, `replications`, `unit` |
+//! - published values: `series`, `metric`, `value`; optional: `where`, `x_name`, `x`, `unit`,
+//!   `printed`, `tolerance`, `same_as`, `not_compared`.
+//! - means of an independent program: `condition`, `metric`, `mean`; optional: `where`, `ci95`,
+//!   `replications`, `unit`.
 
 mod sheet;
 
@@ -18,57 +18,59 @@ use crate::statistics::Interval;
 
 pub use sheet::ReferenceError;
 
-/// One number that was published.
+/// A published number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Its line in the file, counted from 1.
+    /// Line in the file, counted from 1.
     pub line: u64,
-    /// Table, figure or section; empty where every table that has such a row is meant.
+    /// Table, figure or section. If empty, the number applies to every table that has such a row.
     pub place: String,
     /// Series, as in [`anabranch_scenario::records::Measure::series`].
     pub series: String,
     /// Name of the independent variable.
     pub x_name: String,
-    /// Its value, as printed.
+    /// Value of the variable, as printed.
     pub x: String,
     /// Metric.
     pub metric: String,
     /// The number.
     pub value: f64,
-    /// The digits as printed: they say how far it was rounded.
+    /// Digits as printed, which show the precision of the rounding.
     pub printed: String,
-    /// Its unit; empty where it is that of the measure.
+    /// Unit; empty if it is the unit of the measure.
     pub unit: String,
-    /// What became of the digits that were not printed.
+    /// Treatment of the digits that were not printed.
     pub rest: Rest,
-    /// Of a value that was read off a figure: how far the reading may be off, in the value's unit. It takes the place of the rounding.
+    /// Reading tolerance of a value read off a figure, in the unit of the value. It replaces the
+    /// rounding.
     pub tolerance: Option<f64>,
-    /// The line on which it was printed first: its own, unless it repeats another.
+    /// Line on which the value was printed first: its own, unless it repeats another.
     pub first: u64,
-    /// Why nothing is compared with it; empty where something is.
+    /// Reason why the value is not compared; empty if it is.
     pub not_compared: String,
 }
 
-/// What became of the digits that were not printed.
+/// Treatment of the digits that were not printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rest {
     /// The last printed digit was rounded.
     #[default]
     Rounded,
-    /// They were cut off.
+    /// The remaining digits were cut off.
     Truncated,
 }
 
 impl Rest {
-    /// The words of the column `printed`.
+    /// The words allowed in the column `printed`.
     const ALL: [(&str, Rest); 2] = [("rounded", Rest::Rounded), ("truncated", Rest::Truncated)];
 }
 
 impl Published {
-    /// The numbers that may be printed so: 23.9 stands for 23.85 to 23.95 where it was rounded, for 23.9 to 24.0 where the rest was
-    /// cut off. Of a rounded number trailing zeros count after a decimal point (2.880) and not before one (1500 stands for
-    /// "about 1500"); of one that was cut off all digits count.
-    /// Where a tolerance is stated, it alone says how far the range reaches.
+    /// Range of the numbers that could be printed this way. 23.9 stands for 23.85 to 23.95 if it
+    /// was rounded, and for 23.9 to 24.0 if it was truncated. Trailing zeros of a rounded number
+    /// are significant after a decimal point (2.880), but not before one (1500 stands for "about
+    /// 1500"). All digits of a truncated number are significant. A stated tolerance replaces this
+    /// range.
     pub fn range(&self) -> Interval {
         if let Some(tolerance) = self.tolerance {
             return Interval::around(self.value, tolerance);
@@ -78,15 +80,14 @@ impl Published {
             Rest::Rounded => Interval::around(self.value, unit_of_last(&self.printed, false) / 2.0),
             Rest::Truncated => {
                 let unit = unit_of_last(&self.printed, true);
-                // Cut off towards 0.
+                // Truncation is towards 0.
                 let shift = if negative { -unit / 2.0 } else { unit / 2.0 };
                 Interval::around(self.value + shift, unit / 2.0)
             }
         }
     }
 
-    /// How far the numbers that may be printed so reach to either side, as a share of the value: 0.5 for "1000". Infinite for a
-    /// rounded 0.
+    /// Half width of the range relative to the value: 0.5 for "1000". Infinite for a rounded 0.
     pub fn spread(&self) -> f64 {
         match self.range().half_width() {
             0.0 => 0.0,
@@ -94,7 +95,7 @@ impl Published {
         }
     }
 
-    /// How many of a unit its own unit holds; `None` where a value of the one cannot be shown in the other.
+    /// Size of the unit of this value in `unit`; `None` if it cannot be converted.
     pub fn factor(&self, unit: &str) -> Option<f64> {
         match self.unit.is_empty() {
             true => Some(1.0),
@@ -102,13 +103,13 @@ impl Published {
         }
     }
 
-    /// The number in a unit; `None` where it cannot be shown in that.
+    /// The number in another unit; `None` if it cannot be converted.
     pub fn value_in(&self, unit: &str) -> Option<f64> {
         Some(self.value * self.factor(unit)?)
     }
 
-    /// Whether a number was printed there before: as the value of the same metric, or as the x at which another was taken, such as
-    /// the time of a step.
+    /// Whether the number was printed before, as the value of the same metric or as the x of
+    /// another value, such as the time of a step.
     fn repeats(&self, before: &Published) -> bool {
         let again = |name: &str, text: &str, tolerance: Option<f64>| {
             let number = text.parse().ok();
@@ -118,7 +119,7 @@ impl Published {
                 tolerance,
                 ..before.clone()
             });
-            // The digits are not exact in binary.
+            // Tolerance because decimal digits are not exact in binary.
             let holds = |it: Published| it.range().widened(1e-9).contains(self.value);
             name == self.metric && earlier.is_some_and(holds)
         };
@@ -127,7 +128,8 @@ impl Published {
     }
 }
 
-/// A unit of the last digit of a printed number; `every` digit counts, or zeros before the decimal point do not.
+/// Unit of the last digit of a printed number. Zeros before the decimal point count as digits only
+/// if `every` is set.
 fn unit_of_last(printed: &str, every: bool) -> f64 {
     let (mantissa, power) = printed.split_once(['e', 'E']).unwrap_or((printed, "0"));
     let exponent = match mantissa.split_once('.') {
@@ -146,29 +148,29 @@ fn unit_of_last(printed: &str, every: bool) -> f64 {
     10f64.powi(exponent + power.parse::<i32>().unwrap_or(0))
 }
 
-/// One mean over runs of an independent program.
+/// Mean over the runs of an independent program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mean {
-    /// Its line in the file, counted from 1.
+    /// Line in the file, counted from 1.
     pub line: u64,
     /// Table or figure.
     pub place: String,
     /// Variant of the experiment and its x, such as `era n=2`.
     pub condition: String,
-    /// Metric, in the words of that file.
+    /// Metric, as named in that file.
     pub metric: String,
-    /// Mean over its replications.
+    /// Mean over the replications.
     pub mean: f64,
-    /// Half the width of its 95 % interval; `None` for a single run.
+    /// Half width of its 95 % interval; `None` for a single run.
     pub confidence: Option<f64>,
-    /// Replications.
+    /// Number of replications.
     pub replications: u32,
-    /// Its unit; empty where it is that of the table beside which it stands.
+    /// Unit; empty if it is the unit of the table it is compared in.
     pub unit: String,
 }
 
 impl Mean {
-    /// The same in a unit that holds so many of its own.
+    /// The mean in a unit that is `divisor` times as large.
     #[must_use]
     pub fn divided_by(&self, divisor: f64) -> Mean {
         Mean {
@@ -182,16 +184,16 @@ impl Mean {
 /// Means of an independent program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Yardstick {
-    /// Its key in `[reference]`.
+    /// Key in `[reference]`.
     pub name: String,
-    /// The file that they were read from.
+    /// The file they were read from.
     pub file: String,
-    /// The means, in the order of the file.
+    /// Means, in the order of the file.
     pub means: Vec<Mean>,
 }
 
 impl Yardstick {
-    /// The one mean of a metric under a condition.
+    /// The mean of a metric under a condition.
     pub fn mean(&self, place: &str, condition: &str, metric: &str) -> Option<&Mean> {
         self.means.iter().find(|row| {
             (row.place == place || row.place.is_empty())
@@ -201,22 +203,22 @@ impl Yardstick {
     }
 }
 
-/// What the runs of one spec are compared with.
+/// All reference values for one spec.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
-    /// The file that the published values were read from.
+    /// The file from which published values were read.
     pub file: String,
-    /// Everything that was published, in the order of the file.
+    /// All published values, in the order of the file.
     pub published: Vec<Published>,
-    /// The independent programs, in the order of the spec.
+    /// Independent programs, in the order of the spec.
     pub yardsticks: Vec<Yardstick>,
 }
 
 impl Reference {
-    /// Reads what was published from the text of a CSV file of this name.
+    /// Reads the published values from the text of a CSV file with this name.
     ///
     /// # Errors
-    /// The first line that is wrong: its place, what was found, what is allowed.
+    /// The first invalid line: its position, the text found, and the values allowed.
     pub fn read_published(&mut self, file: &str, text: &str) -> Result<(), ReferenceError> {
         self.published = read_published(file, text)?;
         file.clone_into(&mut self.file);
@@ -226,7 +228,7 @@ impl Reference {
     /// Reads the means of an independent program from the text of a CSV file.
     ///
     /// # Errors
-    /// The first line that is wrong: its place, what was found, what is allowed.
+    /// The first invalid line: its position, the text found, and the values allowed.
     pub fn read_yardstick(
         &mut self,
         name: &str,
@@ -241,13 +243,13 @@ impl Reference {
         Ok(())
     }
 
-    /// Everything that was published at a place (`Table II`) or at any, in the order of the file.
+    /// All values published at a place (`Table II`) or at any, in the order of the file.
     pub fn published<'a>(&'a self, place: &'a str) -> impl Iterator<Item = &'a Published> + 'a {
         let here = move |row: &&Published| row.place == place || row.place.is_empty();
         self.published.iter().filter(here)
     }
 
-    /// An independent program by its key.
+    /// Independent program by its key.
     pub fn yardstick(&self, name: &str) -> Option<&Yardstick> {
         self.yardsticks.iter().find(|it| it.name == name)
     }
@@ -441,7 +443,8 @@ mod tests {
             ),
             Ok(vec![2, 3, 2])
         );
-        // The same mean with more digits, where the other was cut off; rounded it would have been 211.50.
+        // The same mean with more digits, the other being truncated; rounded it would have been
+        // 211.50.
         let mean = |how: &str| {
             read(&format!(
                 "Table 1,sctp,,,delay,211.49,{how},\nAppendix,sctp,,,delay,211.499704,,Table 1\n"
@@ -493,7 +496,7 @@ mod tests {
             wrong_published("series,metric,value\nsctp,goodput,1\nsctp,goodput,fast\n"),
             "mine.csv:3:14: column `value`: found \"fast\"; allowed: a number, such as 12.5"
         );
-        // A cell that goes over two lines moves those after it.
+        // A cell that spans two lines shifts the cells after it.
         assert_eq!(
             wrong_published(
                 "where,series,metric,value\n\"a\nb\",sctp,goodput,1\n,\"a,b\",goodput,\n"

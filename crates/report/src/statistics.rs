@@ -1,37 +1,41 @@
-//! Means over replications and what may be said from them: Student-t intervals, paired differences, prediction of one
+//! Statistics over replications: means, Student-t intervals, paired differences, prediction of one
 //! more run, fairness.
 //!
-//! Nothing here decides what a simulation does, so logarithms and gammas of the platform are allowed (they sit inside
-//! the t quantile); results are rounded to the printed digits before they are written.
+//! Nothing here influences a simulation, so the logarithm and gamma functions of the platform are
+//! allowed (inside the t quantile). Results should be rounded to the printed digits before they are
+//! written.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
 #[cfg(test)]
 mod tests;
 
-/// Confidence of every interval that is shown: 95 %, two-sided.
+/// Confidence of all displayed intervals: 95 %, two-sided.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The two-sided Student-t quantile for [`CONFIDENCE`]: `t(0.975, degrees_of_freedom)`. `None` for 0 degrees.
+/// Two-sided Student-t quantile for [`CONFIDENCE`]: `t(0.975, degrees_of_freedom)`. `None` for 0
+/// degrees.
 pub fn t_quantile(degrees_of_freedom: usize) -> Option<f64> {
     t_quantile_at(CONFIDENCE, degrees_of_freedom)
 }
 
-/// The same for another confidence between 0 and 1.
+/// Like [`t_quantile`], for another confidence between 0 and 1.
 pub fn t_quantile_at(confidence: f64, degrees_of_freedom: usize) -> Option<f64> {
     Some(student(degrees_of_freedom)?.inverse_cdf(0.5 + confidence / 2.0))
 }
 
 fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
-    // The library takes 0 degrees for an error.
+    // 0 degrees of freedom are an error in the library.
     StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
 }
 
-/// Scores beyond this are cut: the runs say nothing about tails so far out.
+/// Limit of scores. Larger ones are clipped, because the runs contain no information about such far
+/// tails.
 const FARTHEST: f64 = 8.0;
 
-/// How far a value lies from where one more run would lie, as a standard normal variable would; `slack` is taken off its
-/// distance from the mean (what rounding may hide). `None` for fewer than two runs.
+/// Standard normal score of a value relative to the prediction of one more run. `slack` is
+/// subtracted from its distance to the mean (the error that rounding may hide). `None` for fewer
+/// than two runs.
 pub fn normal_score(runs: &Summary, value: f64, slack: f64) -> Option<f64> {
     let student = student(runs.replications - 1)?;
     let distance = value - runs.mean;
@@ -43,12 +47,12 @@ pub fn normal_score(runs: &Summary, value: f64, slack: f64) -> Option<f64> {
     if deviation == 0.0 {
         return Some(FARTHEST * distance.signum());
     }
-    // The lower tail, which keeps its digits.
+    // The lower tail is used because it keeps its digits.
     let tail = student.cdf(-beyond / deviation);
     Some(standard_quantile(tail).abs() * distance.signum())
 }
 
-/// The same from the place of a value among the runs.
+/// Standard normal score of a rank among the runs.
 pub fn rank_score(rank: Rank) -> f64 {
     standard_quantile((rank.place() - 0.5) / (rank.of as f64))
 }
@@ -58,10 +62,12 @@ fn standard_quantile(probability: f64) -> f64 {
     quantile.clamp(-FARTHEST, FARTHEST)
 }
 
-/// The probability that independent values, each of which could be one of ours, lie together as far out as these scores say.
-/// Two questions are asked and the smaller answer doubled: whether all lie to one side (the sum of the scores, normal with
-/// variance k), and whether they stray too far (the sum of their squares, chi-squared with k degrees of freedom). `None` for no
-/// score.
+/// Probability that independent values, each consistent with our runs, together deviate as far as
+/// these scores.
+///
+/// Two tests are made, and the smaller probability is doubled: whether all deviate to one side (the
+/// sum of the scores, normal with variance k), and whether they vary too much (the sum of their
+/// squares, chi-squared with k degrees of freedom). `None` without scores.
 pub fn joint_probability(scores: &[f64]) -> Option<f64> {
     let count = scores.len() as f64;
     let chi_squared = ChiSquared::new(count).ok()?;
@@ -75,19 +81,19 @@ pub fn joint_probability(scores: &[f64]) -> Option<f64> {
     }
 }
 
-/// Where a value stands among runs.
+/// Rank of a value among runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank {
-    /// Runs below it.
+    /// Number of runs below it.
     pub below: usize,
-    /// Runs that equal it.
+    /// Number of runs that equal it.
     pub equal: usize,
-    /// The runs and the value itself.
+    /// Number of runs plus one for the value itself.
     pub of: usize,
 }
 
 impl Rank {
-    /// The rank of a value; runs within `slack` of it count as equal.
+    /// Rank of a value. Runs within `slack` of it count as equal.
     pub fn of(runs: &[f64], value: f64, slack: f64) -> Rank {
         Rank {
             below: runs.iter().filter(|run| **run < value - slack).count(),
@@ -99,14 +105,15 @@ impl Rank {
         }
     }
 
-    /// Its place counted from 1, the middle one of those that are equal.
+    /// Rank counted from 1; the middle one among equal values.
     pub fn place(self) -> f64 {
         self.below as f64 + self.equal as f64 / 2.0 + 1.0
     }
 }
 
-/// The value below which the share `part` (0 to 1) of the sorted `values` lies, interpolated between two of them: definition 7 of Hyndman and Fan,
-/// *Sample quantiles in statistical packages*, 1996. The median of an even number of values is the mean of the middle two. `None` without values.
+/// Quantile of the sorted `values` for the share `part` (0 to 1), interpolated by definition 7 of
+/// Hyndman and Fan, *Sample quantiles in statistical packages*, 1996. The median of an even number
+/// of values is the mean of the middle two. `None` without values.
 pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     let place = part * values.len().checked_sub(1)? as f64;
     let (below, above) = (
@@ -116,15 +123,16 @@ pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     Some(below + (above - below) * place.fract())
 }
 
-/// The narrowest pair of runs between which one more run lies with 95 % probability at least, whatever the distribution, or the
-/// least and the greatest where there are too few; and that probability. `None` for fewer than two runs.
+/// Narrowest interval between two runs that contains one more run with a probability of at least 95
+/// %, whatever the distribution, and that probability. With too few runs it is the interval from
+/// the least to the greatest. `None` for fewer than two runs.
 pub fn quantile_band(runs: &[f64]) -> Option<(Interval, f64)> {
     if runs.len() < 2 {
         return None;
     }
     let mut sorted = runs.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // One more run is as likely to fall into each of the n + 1 gaps.
+    // One more run falls into each of the n + 1 gaps with equal probability.
     let gaps = (runs.len() + 1) as f64;
     let cut = ((0.5 - CONFIDENCE / 2.0) * gaps).floor().max(1.0);
     let index = cut as usize - 1;
@@ -135,7 +143,7 @@ pub fn quantile_band(runs: &[f64]) -> Option<(Interval, f64)> {
     Some((band, 1.0 - 2.0 * cut / gaps))
 }
 
-/// Sample of one quantity over replications, condensed.
+/// Summary of one quantity over replications.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Number of replications, at least 1.
@@ -164,27 +172,27 @@ impl Interval {
         }
     }
 
-    /// Its middle.
+    /// Centre of the interval.
     pub fn middle(self) -> f64 {
         f64::midpoint(self.low, self.high)
     }
 
-    /// Half its width.
+    /// Half width of the interval.
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0
     }
 
-    /// Whether `value` lies inside, ends included.
+    /// Whether `value` is in the interval, ends included.
     pub fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Whether the two have a point in common.
+    /// Whether the two intervals have a point in common.
     pub fn overlaps(self, other: Interval) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// The same interval, wider by `margin` at both ends.
+    /// The interval extended by `margin` at both ends.
     #[must_use]
     pub fn widened(self, margin: f64) -> Self {
         Self {
@@ -195,7 +203,7 @@ impl Interval {
 }
 
 impl Summary {
-    /// Condenses a sample; `None` when it is empty.
+    /// Summarizes a sample; `None` if it is empty.
     pub fn of(values: &[f64]) -> Option<Self> {
         let replications = values.len();
         if replications == 0 {
@@ -211,7 +219,7 @@ impl Summary {
         } else {
             0.0
         };
-        // Equal values whose mean was rounded do not vary.
+        // Equal values with a rounded mean do not vary.
         let deviation = if deviation > 1e-12 * mean.abs() {
             deviation
         } else {
@@ -224,19 +232,19 @@ impl Summary {
         })
     }
 
-    /// Half the width of the 95 % Student-t interval of the mean; `None` for one replication.
+    /// Half width of the 95 % Student-t interval of the mean; `None` for one replication.
     pub fn confidence(&self) -> Option<f64> {
         self.confidence_at(CONFIDENCE)
     }
 
-    /// The same for another confidence between 0 and 1.
+    /// Like [`Self::confidence`], for another confidence between 0 and 1.
     pub fn confidence_at(&self, confidence: f64) -> Option<f64> {
         let t = t_quantile_at(confidence, self.replications - 1)?;
         Some(t * self.deviation / (self.replications as f64).sqrt())
     }
 
-    /// The 95 % interval in which one more run of the same experiment falls: mean ± t s √(1 + 1/n). `None` for one
-    /// replication.
+    /// 95 % prediction interval for one more run of the same experiment: mean ± t s √(1 + 1/n).
+    /// `None` for one replication.
     pub fn prediction(&self) -> Option<Interval> {
         let t = t_quantile(self.replications - 1)?;
         let n = self.replications as f64;
@@ -247,15 +255,16 @@ impl Summary {
     }
 }
 
-/// The differences `later - earlier` over the replications that both have, condensed. Two protocols compared in one
-/// replication met the same random streams, so their difference varies less than either. Each side is a list of
-/// `(replication, value)` in rising order of replication. `None` when no replication is common.
+/// Summary of the differences `later - earlier` over the replications that both have. Two protocols
+/// in the same replication used the same random streams, so their difference varies less than
+/// either. Each side is a list of `(replication, value)` in ascending order of replication. `None`
+/// if they have no replication in common.
 pub fn paired_difference(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Option<Summary> {
     let differences = paired_differences(later, earlier);
     Summary::of(&differences.iter().map(|(_, it)| *it).collect::<Vec<_>>())
 }
 
-/// The same by replication, not condensed.
+/// The differences by replication, without a summary.
 pub fn paired_differences(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Vec<(u32, f64)> {
     let mut differences = Vec::with_capacity(later.len().min(earlier.len()));
     let mut candidates = earlier.iter().peekable();

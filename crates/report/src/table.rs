@@ -1,4 +1,5 @@
-//! Tables: measures condensed over replications, with what was published and what independent programs give beside them.
+//! Tables: measures summarized over replications, next to published values and the means of
+//! independent programs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,8 +18,8 @@ use crate::statistics::{Rank, Summary, paired_differences};
 mod astray;
 mod single_run;
 
-/// The columns of `tables/<id>.csv`. `band_low` and `band_high` are where a value counts as one of ours; `rank` is the place of the
-/// printed value among the runs and itself, counted from 1.
+/// Columns of `tables/<id>.csv`. `band_low` and `band_high` limit the values that count as
+/// agreeing; `rank` is the rank of the printed value among the runs and itself, counted from 1.
 pub const COLUMNS: [&str; 13] = [
     "series",
     "x_name",
@@ -35,7 +36,7 @@ pub const COLUMNS: [&str; 13] = [
     "rank",
 ];
 
-/// The columns of `tables/<id>-<yardstick>.csv`; `*` stands for the yardstick's name.
+/// Columns of `tables/<id>-<yardstick>.csv`; `*` stands for the name of the independent program.
 pub const BESIDE_COLUMNS: [&str; 14] = [
     "series",
     "x_name",
@@ -56,42 +57,42 @@ pub const BESIDE_COLUMNS: [&str; 14] = [
 /// A finished table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its short name.
+    /// Short name.
     pub id: String,
-    /// Head line.
+    /// Title.
     pub title: String,
-    /// Where the paper printed it.
+    /// Place in the paper.
     pub place: Option<String>,
-    /// The experiment it is made of.
+    /// Experiment from which the table is made.
     pub experiment: String,
     /// A remark.
     pub note: Option<String>,
-    /// Its lines, ordered by row of the spec, then by x.
+    /// Lines, ordered by row of the spec, then by x.
     pub lines: Vec<Line>,
 }
 
 /// A line of a table: one quantity at one x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it is about: `sctp over tcp`.
+    /// Subject of the line: `sctp over tcp`.
     pub series: String,
-    /// Name of the independent variable; empty where there is none.
+    /// Name of the independent variable; empty if there is none.
     pub x_name: String,
-    /// Its value.
+    /// Value of the variable.
     pub x: String,
     /// The metric.
     pub metric: String,
-    /// The measured quantity over the replications; `None` where it was not measured.
+    /// Measured quantity over the replications; `None` if it was not measured.
     pub measured: Option<Summary>,
-    /// Its value in each of them.
+    /// Value in each replication.
     pub runs: Vec<f64>,
-    /// The unit of all its numbers.
+    /// Unit of all numbers in the line.
     pub unit: String,
-    /// What was printed.
+    /// Published value.
     pub published: Option<Published>,
-    /// Whether the two agree; `None` where nothing was printed.
+    /// Comparison with the published value, if there is one.
     pub judgement: Option<Judgement>,
-    /// Means of independent programs beside ours.
+    /// Comparisons with means of independent programs.
     pub beside: Vec<Beside>,
 }
 
@@ -99,7 +100,7 @@ impl Table {
     /// Makes a table of finished runs.
     ///
     /// # Errors
-    /// A series file that cannot be read.
+    /// A series file cannot be read.
     pub fn make(
         spec: &TableSpec,
         results: &Results,
@@ -127,7 +128,7 @@ impl Table {
         })
     }
 
-    /// The independent programs of which a mean stands beside any line.
+    /// Independent programs with a mean in any line.
     pub fn yardsticks(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for beside in self.lines.iter().flat_map(|line| &line.beside) {
@@ -138,10 +139,11 @@ impl Table {
         names
     }
 
-    /// Writes `tables/<id>.csv`: see [`COLUMNS`]. Numbers have six significant digits; a cell without a number is empty.
+    /// Writes `tables/<id>.csv`: see [`COLUMNS`]. Numbers have six significant digits; a cell
+    /// without a number is empty.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Any error of the writer.
     pub fn write_csv(&self, out: impl io::Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
         writer.write_record(COLUMNS)?;
@@ -172,11 +174,11 @@ impl Table {
         writer.flush()
     }
 
-    /// Writes `tables/<id>-<yardstick>.csv`, the lines that have a mean of it: see [`BESIDE_COLUMNS`]. `overlap` is `yes`,
-    /// `no`, or empty where either side is a single run.
+    /// Writes `tables/<id>-<yardstick>.csv` with the lines that have a mean of that program: see
+    /// [`BESIDE_COLUMNS`]. `overlap` is `yes`, `no`, or empty if either side is a single run.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Any error of the writer.
     pub fn write_beside_csv(&self, yardstick: &str, out: impl io::Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
         writer.write_record(BESIDE_COLUMNS.map(|column| column.replace('*', yardstick)))?;
@@ -213,7 +215,7 @@ fn optional(number: Option<f64>) -> String {
 }
 
 impl Line {
-    /// A line about some runs, with nothing beside it.
+    /// A line for some runs, without comparisons.
     fn new(
         series: &str,
         (x_name, x): (String, String),
@@ -235,7 +237,8 @@ impl Line {
         }
     }
 
-    /// The same with what was printed, where something was. Without runs the unit is that of the print.
+    /// Adds the published value, if there is one, and its verdict. Without runs, the line has the
+    /// unit of the published value.
     fn judged(mut self, published: Option<Published>, rule: Rule) -> Line {
         if let Some(printed) = &published {
             self.judgement = Some(compare::judge_in(&self.runs, &self.unit, printed, rule));
@@ -247,12 +250,12 @@ impl Line {
         self
     }
 
-    /// The mean of an independent program beside ours.
+    /// Comparison with the mean of an independent program.
     pub fn beside(&self, yardstick: &str) -> Option<&Beside> {
         self.beside.iter().find(|it| it.yardstick == yardstick)
     }
 
-    /// Value, half width of the 95 % interval and replications, as written to a file.
+    /// Mean, half width of the 95 % interval and number of replications, as written to a file.
     fn numbers(&self) -> [String; 3] {
         let measured = self.measured.as_ref();
         [
@@ -263,7 +266,8 @@ impl Line {
     }
 }
 
-/// A mean and its interval for a reader: the half width with two digits, the mean as far as they reach.
+/// A mean and its interval, formatted for display: the half width with two digits, the mean with
+/// the same precision.
 pub fn readable(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width.filter(|half| *half > 0.0) {
         None => (digits(mean, 5), half_width.map(|_| "0".to_owned())),
@@ -277,12 +281,12 @@ pub fn readable(mean: f64, half_width: Option<f64>) -> (String, Option<String>) 
     }
 }
 
-/// The experiment a table is made of: the one it names, or that of its own id, or the first.
+/// The experiment of a table: the one it names, or the one with its id, or the first.
 fn experiment_of<'a>(table: &'a TableSpec, spec: &'a Spec) -> &'a str {
     named_or_own(table.experiment.as_deref(), &table.id, spec)
 }
 
-/// The experiment that a name, or else an id, or else the order of the file says.
+/// The experiment with the given name, or the given id, or otherwise the first in the file.
 pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a Spec) -> &'a str {
     let exists = |id: &str| {
         let run = spec
@@ -298,7 +302,7 @@ pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a S
     }
 }
 
-/// A point without the sweeps that `fixed` fixes; `None` where it lies elsewhere in one of them, or lacks it.
+/// The point without the sweeps in `fixed`; `None` if it does not match them.
 pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<Point> {
     let lies = |(name, wanted): (&String, &Value)| {
         let found = point.iter().find(|(other, _)| other == name);
@@ -314,7 +318,7 @@ pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<P
     fixed.iter().all(lies).then(rest)
 }
 
-/// What two sets of fixed sweeps fix together; the second is the nearer one and wins.
+/// Union of two sets of fixed sweeps. The inner set takes precedence.
 pub(super) fn joined(
     outer: &BTreeMap<String, Value>,
     inner: &BTreeMap<String, Value>,
@@ -326,7 +330,7 @@ pub(super) fn joined(
         .collect()
 }
 
-/// The name and the value of a point on the x axis; several sweeps are joined by commas.
+/// Name and value of a point on the x axis. Several sweeps are joined by commas.
 pub(super) fn axis(point: &Point) -> (String, String) {
     let join = |texts: Vec<String>| texts.join(", ");
     (
@@ -335,7 +339,7 @@ pub(super) fn axis(point: &Point) -> (String, String) {
     )
 }
 
-/// Whether two x are the same: as numbers where both are, as text otherwise.
+/// Whether two x values are equal: as numbers if both are numbers, and as text otherwise.
 pub(super) fn same_x(left: &str, right: &str) -> bool {
     match (left.parse::<f64>(), right.parse::<f64>()) {
         (Ok(left), Ok(right)) => left == right,
@@ -343,13 +347,13 @@ pub(super) fn same_x(left: &str, right: &str) -> bool {
     }
 }
 
-/// The records of an experiment at each of its points, in order of appearance.
+/// Records of an experiment by point, in order of appearance.
 pub(super) fn by_point<'a>(
     results: &'a Results,
     experiment: &'a str,
 ) -> Vec<(&'a Point, Vec<&'a RunRecord>)> {
     let mut points: Vec<(&Point, Vec<&RunRecord>)> = Vec::new();
-    // The records of a point nearly always follow one another.
+    // The records of a point are usually consecutive.
     let mut last = 0;
     for record in results.experiment(experiment) {
         let is_of = |it: &(&Point, Vec<&RunRecord>)| *it.0 == record.point;
@@ -364,7 +368,7 @@ pub(super) fn by_point<'a>(
     points
 }
 
-/// The values of a measure in some records as `(replication, value)`, and its unit.
+/// Values of a measure in records as `(replication, value)`, and its unit.
 pub(super) fn values(
     records: &[&RunRecord],
     series: &str,
@@ -385,7 +389,8 @@ pub(super) fn values(
     (found, unit)
 }
 
-/// Values in the unit that a row or a curve asks for, where it asks for one that theirs can be turned into.
+/// Converts values to the unit that a row or curve requests, if it requests one and the conversion
+/// is possible.
 pub(super) fn in_unit(
     (mut values, own): (Vec<(u32, f64)>, String),
     wanted: Option<&str>,
@@ -402,7 +407,7 @@ pub(super) fn alone(values: &[(u32, f64)]) -> Vec<f64> {
     values.iter().map(|(_, value)| *value).collect()
 }
 
-/// What all kinds of tables need while they are made.
+/// Inputs for making a table of any kind.
 struct Maker<'a> {
     spec: &'a TableSpec,
     results: &'a Results,
@@ -411,12 +416,12 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// The place under which its printed values stand.
+    /// Place of its published values.
     fn place(&self) -> &'a str {
         self.spec.published.as_deref().unwrap_or(&self.spec.id)
     }
 
-    /// What was printed for a row.
+    /// Published values of a row.
     fn printed(&self, series: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Published> {
         let here = self.reference.published(self.place());
         here.filter(move |printed| printed.series == series && printed.metric == metric)
@@ -429,7 +434,7 @@ impl<'a> Maker<'a> {
             .is_none_or(|wanted| wanted.iter().any(|value| same_x(&value.to_string(), x)))
     }
 
-    /// Name and value of x for a row: the row's own, or the point's.
+    /// Name and value of x for a row: those of the row, or those of the point.
     fn axis(&self, row: &Row, point: &Point) -> (String, String) {
         let (name, x) = axis(point);
         (
@@ -438,7 +443,7 @@ impl<'a> Maker<'a> {
         )
     }
 
-    /// The points that a row of the table wants, without the sweeps it fixes, and their records.
+    /// Points of a row and their records, without the sweeps that the row fixes.
     fn points(&self, experiment: &'a str, row: &Row) -> Vec<(Point, Vec<&'a RunRecord>)> {
         let fixed = joined(&self.spec.at_point, &row.at_point);
         let points = by_point(self.results, experiment).into_iter();
@@ -448,7 +453,8 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    /// What independent programs give for a row at a point; `index` counts the steps of a row that has several.
+    /// Comparisons of a row at a point with independent programs; `index` counts the steps of a row
+    /// with several.
     fn beside(&self, row: &Row, index: usize, point: &Point, line: &Line) -> Vec<Beside> {
         let of = |(name, source): (&String, &BesideSource)| {
             let yardstick = self.reference.yardstick(name)?;
@@ -520,7 +526,7 @@ impl<'a> Maker<'a> {
         lines
     }
 
-    /// Whether a printed value without a measured one belongs to the row.
+    /// Whether a published value without a measured one belongs to the row.
     fn wants_printed(&self, row: &Row, printed: &Published) -> bool {
         row.x
             .as_ref()
@@ -572,7 +578,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Which side of a difference a line is about.
+/// Side of a difference that a line shows.
 #[derive(Clone, Copy)]
 enum Side {
     Later,
@@ -580,7 +586,7 @@ enum Side {
     Both,
 }
 
-/// Series and metric of a row about measures.
+/// Series and metric of a row of measures.
 fn names(row: &Row) -> (&str, &str) {
     (
         row.series.as_deref().unwrap_or("all"),
@@ -588,7 +594,7 @@ fn names(row: &Row) -> (&str, &str) {
     )
 }
 
-/// The line for a printed value that no run stands against.
+/// A line for a published value without any run.
 fn not_measured(printed: &Published) -> Line {
     let axis = (printed.x_name.clone(), printed.x.clone());
     let line = Line::new(

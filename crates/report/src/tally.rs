@@ -1,4 +1,4 @@
-//! What the verdicts come to: counts of grades, and how likely a whole column of printed values is.
+//! Verdict counts, and the joint probability of a column of published values.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,13 +9,14 @@ use crate::compare::{Verdict, digits};
 use crate::statistics::joint_probability;
 use crate::table::{Line, Table};
 
-/// How many comparisons came to which verdict.
+/// Number of comparisons per verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally([usize; Verdict::ALL.len()]);
 
 impl Tally {
-    /// Counts the verdicts of some tables. What was printed once counts once: where it stands in several tables, in the first; and so
-    /// does what the reference declares to be the same.
+    /// Counts the verdicts of several tables. A value that was published once counts once: in the
+    /// first table that contains it. The same applies to values that the reference declares to be
+    /// identical.
     pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Tally {
         let mut seen = BTreeSet::new();
         let mut tally = Tally::default();
@@ -25,7 +26,7 @@ impl Tally {
         tally
     }
 
-    /// The tallies of tables one after the other: what each adds, and what of it was counted in one before.
+    /// Counts the verdicts of each table: new ones, and those already counted in a previous table.
     pub fn of_each(tables: &[Table]) -> Vec<(Tally, Tally)> {
         let mut seen = BTreeSet::new();
         let each = tables.iter().map(|table| {
@@ -43,7 +44,7 @@ impl Tally {
         each.collect()
     }
 
-    /// Counts the verdicts of some claims.
+    /// Counts the verdicts of claims.
     pub fn of_claims(claims: &[Claimed]) -> Tally {
         let mut tally = Tally::default();
         claims.iter().for_each(|claim| tally.add(claim.verdict));
@@ -54,25 +55,25 @@ impl Tally {
         self.0[verdict as usize] += 1;
     }
 
-    /// Adds the verdicts on printed values that were not seen before.
+    /// Adds the verdicts on published values that were not counted before.
     fn add_new(&mut self, lines: &[Line], seen: &mut BTreeSet<(u64, String)>) {
         for line in lines {
             let (Some(judgement), Some(printed)) = (&line.judgement, &line.published) else {
                 continue;
             };
-            // A step has two printed values on one line of the file: the value and its time.
+            // A step has two published values on one line of the file: the value and its time.
             if seen.insert((printed.first, printed.metric.clone())) {
                 self.add(judgement.verdict);
             }
         }
     }
 
-    /// How many came to this verdict.
+    /// Number of comparisons with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.0[verdict as usize]
     }
 
-    /// All comparisons.
+    /// Total number of comparisons.
     pub fn total(&self) -> usize {
         self.0.iter().sum()
     }
@@ -91,18 +92,18 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The lines of a table about one quantity, one at each x.
+/// The lines of a table about one quantity, one for each x.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'t> {
-    /// Its lines, at least one.
+    /// The lines; there is at least one.
     pub lines: &'t [Line],
-    /// How likely independent runs of ours lie together as far out as the printed values; `None` for fewer than two that can be
-    /// judged by chance.
+    /// Probability that independent runs of ours deviate together as far as the published values;
+    /// `None` for fewer than two values with a score.
     pub probability: Option<f64>,
 }
 
 impl Table {
-    /// Its columns, as they come.
+    /// The columns in order.
     pub fn columns(&self) -> impl Iterator<Item = Column<'_>> {
         let same = |a: &Line, b: &Line| a.series == b.series && a.metric == b.metric;
         self.lines.chunk_by(same).map(|lines| {
@@ -117,8 +118,8 @@ impl Table {
     }
 }
 
-/// The columns of `verdicts.csv`: what each column of each table came to. `counted` says how many of its values are in the tally;
-/// the others stand in a table before it.
+/// Columns of `verdicts.csv`, which has one line per table column. `counted` is the number of
+/// values that are in the tally; the others are counted in a previous table.
 const COLUMNS: [&str; 11] = [
     "table",
     "published",
@@ -133,10 +134,10 @@ const COLUMNS: [&str; 11] = [
     "joint_p",
 ];
 
-/// Writes `verdicts.csv`; nothing where no table has a verdict.
+/// Writes `verdicts.csv`, which is empty if no table has a verdict.
 ///
 /// # Errors
-/// What the writer says.
+/// Any error of the writer.
 pub fn write_csv(tables: &[Table], out: impl io::Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;

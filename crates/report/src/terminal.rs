@@ -1,4 +1,4 @@
-//! Tables and key figures in a terminal.
+//! Display of tables and plots in a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,17 +10,18 @@ use crate::page::Columns;
 use crate::table::{Line, Table, readable};
 use crate::{Outputs, unit};
 
-/// What the terminal can do.
+/// Capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// Its width, characters.
+    /// Width in characters.
     pub width: usize,
-    /// Whether it shows colours.
+    /// Whether it displays colours.
     pub colours: bool,
 }
 
 impl Terminal {
-    /// What standard output is: colours only on a terminal that has them and unless `NO_COLOR` is set, its width or 100.
+    /// Detects the capabilities of standard output. Colours require a terminal that supports them
+    /// and no `NO_COLOR`; the default width is 100.
     pub fn detect() -> Terminal {
         let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let quiet = quiet || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -41,8 +42,8 @@ impl Terminal {
     }
 }
 
-/// The text with a sign for each control character: a results directory of somebody else's is shown, and does not command the
-/// terminal.
+/// Replaces control characters by visible symbols, because a results directory from another user
+/// should not be able to control the terminal.
 pub fn printable(text: &str) -> String {
     let sign = |character: char| match u32::from(character) {
         // Control Pictures, U+2400 to U+241F.
@@ -54,8 +55,8 @@ pub fn printable(text: &str) -> String {
     text.chars().map(sign).collect()
 }
 
-/// A text in lines that fit into standard output behind so many characters: whole where that is no terminal, for programs that
-/// read it.
+/// Breaks a text into lines that fit standard output after an indent. If standard output is not a
+/// terminal, the text is not broken, because a program may read it.
 pub fn fitted(text: &str, indent: usize) -> Vec<String> {
     let text = printable(text);
     match io::stdout().is_terminal() {
@@ -64,7 +65,7 @@ pub fn fitted(text: &str, indent: usize) -> Vec<String> {
     }
 }
 
-/// A text in lines that leave room for so many characters before them.
+/// Breaks a text into lines, with space for an indent.
 fn lines(text: &str, indent: usize, terminal: Terminal) -> Vec<String> {
     wrapped(text, terminal.width.saturating_sub(indent).max(20))
 }
@@ -74,10 +75,10 @@ const FAINT: &str = "2";
 /// Colours of layers, in the order of the palette.
 const LAYERS: [&str; 6] = ["34", "31", "32", "35", "33", "36"];
 
-/// Writes all tables, and the figures whose shape is seen in characters.
+/// Writes all tables, and the figures that are readable as characters.
 ///
 /// # Errors
-/// What the writer says.
+/// Any error of the writer.
 pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let spec = &outputs.results.spec;
     writeln!(
@@ -139,7 +140,7 @@ fn colour_of(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The verdict on each claim.
+/// Writes the verdict on each claim.
 fn show_claims(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     if !outputs.claims.is_empty() {
         writeln!(
@@ -170,7 +171,7 @@ fn headline(place: Option<&str>, title: &str) -> String {
     place.map_or(title.to_owned(), |place| format!("{place}: {title}"))
 }
 
-/// A cell and its colour.
+/// Text and colour of a cell.
 type Cell = (String, &'static str);
 
 fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
@@ -200,8 +201,8 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         longest.max(heads[column].chars().count())
     };
     let mut widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    // The verdict is always shown: the names before it are cut where the terminal is too narrow, and the columns behind it
-    // are left out.
+    // The verdict is always displayed. If the terminal is too narrow, the names before it are
+    // shortened and the columns after it are omitted.
     let needed = if columns.published { 5 } else { 2 };
     let rest: usize = widths[1..needed].iter().map(|width| width + 2).sum();
     let room = terminal.width.saturating_sub(rest + 4);
@@ -232,7 +233,7 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
     show_remarks(table, terminal, out)
 }
 
-/// What has to be known of printed values beside their verdicts, each once.
+/// Writes the remarks on published values, each once.
 fn show_remarks(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let judged = table
         .lines
@@ -262,7 +263,7 @@ fn write_row(
     for (column, ((cell, colour), width)) in row.iter().zip(widths).take(shown).enumerate() {
         let cell = &cut(cell, *width);
         let pad = " ".repeat(width - cell.chars().count());
-        // Numbers stand to the right, words to the left.
+        // Numbers are right-aligned, words left-aligned.
         let padded = match column {
             1..=3 => format!("{pad}{}", terminal.paint(colour, cell)),
             _ => format!("{}{pad}", terminal.paint(colour, cell)),
@@ -273,7 +274,8 @@ fn write_row(
     writeln!(out, "  {}", text.trim_end())
 }
 
-/// A text in so many characters: its beginning and its end, in which rows differ (`sources 2`, `sources 4`).
+/// Shortens a text to its beginning and its end, because rows often differ at the end (`sources 2`,
+/// `sources 4`).
 fn cut(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -338,11 +340,11 @@ fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
     row
 }
 
-/// Writes one figure, if its shape is seen in characters: clouds of sequence numbers and ladders say nothing in them and
-/// are left to the SVG.
+/// Writes a figure if it is readable as characters. Clouds of sequence numbers and ladders are not;
+/// they are available as SVG.
 ///
 /// # Errors
-/// What the writer says.
+/// Any error of the writer.
 pub fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let Some(Content::Plot(plot)) = &figure.content else {
         return Ok(());
@@ -427,7 +429,8 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
     )
 }
 
-/// A row of characters in the colours of their layers, one code for each run of a colour.
+/// A row of characters in the colours of their layers, with one colour code per run of equal
+/// colours.
 fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> String {
     let mut text = String::new();
     for run in characters.chunk_by(|a, b| a.1 == b.1) {

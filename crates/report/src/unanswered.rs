@@ -1,4 +1,5 @@
-//! Rows of a reference that nothing of a run was compared with: a name in them may be misspelt.
+//! Rows of a reference that were not compared with any result, possibly because a name in them is
+//! misspelt.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,19 +10,19 @@ use anabranch_scenario::output::Figure;
 use crate::reference::{Published, Reference};
 use crate::table::{Line, Table};
 
-/// Ranges of lines that are named before the rest is only counted.
+/// Maximum number of line ranges that are listed; further ones are only counted.
 const NAMED: usize = 6;
 
-/// The rows of one file that no table and no figure shows.
+/// Rows of a file that match no table and no figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// How many rows it has.
+    /// Number of rows in the file.
     pub rows: usize,
-    /// The lines of those that nothing shows, counted from 1.
+    /// Lines without a match, counted from 1.
     pub lines: Vec<u64>,
-    /// The lines of those whose reason is known, with the reason, each reason once.
+    /// Lines whose reason is known, with the reason; each reason is listed once.
     pub reasons: Vec<(u64, String)>,
 }
 
@@ -54,7 +55,8 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// The rows of each file that these tables and figures do not show, and that do not say why.
+/// Rows of each file that match none of these tables and figures, except those that state why they
+/// are not compared.
 pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -> Vec<Unanswered> {
     let lines = || tables.iter().flat_map(|table| &table.lines);
     let is_answered = |line: &&Line| {
@@ -91,7 +93,7 @@ pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -
     all.filter(|file| !file.lines.is_empty()).collect()
 }
 
-/// Each reason with the first line that has it.
+/// Each reason with the first line it applies to.
 fn distinct(all: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
     let mut reasons: Vec<(u64, String)> = Vec::new();
     for (line, reason) in all {
@@ -102,7 +104,8 @@ fn distinct(all: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
     reasons
 }
 
-/// The first name of a row that nothing bears: the table or figure, the series there, the metric of the series.
+/// The first name in a row that matches nothing: the table or figure, the series in it, or the
+/// metric of the series.
 fn reason(row: &Published, tables: &[Table], figures: &[Figure]) -> Option<String> {
     let place = |table: &Table| table.place.clone().unwrap_or_else(|| table.id.clone());
     let here = |table: &&Table| row.place.is_empty() || place(table) == row.place;

@@ -1,18 +1,18 @@
-//! The units that tables and figures show probes in.
+//! Display units of probes in tables and figures.
 
 use anabranch_scenario::quantity::Size;
 use anabranch_scenario::unit::{divisor, of_probe};
 
-/// A unit to show and how many of the probe's own unit it holds.
+/// A display unit and its size in the unit of the probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown<'a> {
-    /// The unit's name.
+    /// Name of the unit.
     pub name: &'a str,
-    /// Divide recorded values by this.
+    /// Recorded values are divided by this number.
     pub divisor: f64,
 }
 
-/// The unit to show a probe in: the one asked for, or its own. A segment without a stated size has one byte.
+/// Display unit of a probe: the requested one, or its own. The default segment size is one byte.
 pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> Shown<'a> {
     let own = of_probe(probe);
     let name = wanted.unwrap_or(own);
@@ -23,12 +23,12 @@ pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) ->
     Shown { name, divisor }
 }
 
-/// The unit that a figure shows a quantity in: the one asked for, or Mbit/s for every rate.
+/// Display unit of a quantity in figures: the requested one, or Mbit/s for rates.
 pub fn in_figures<'a>(wanted: Option<&'a str>, own: &str) -> Option<&'a str> {
     wanted.or(matches!(own, "bit/s" | "B/s").then_some("Mbit/s"))
 }
 
-/// The units in which differences are shown, the largest first, for each unit in which something is measured.
+/// Display units for differences, largest first, for each measured unit.
 const SUITED: &[(&str, &[&str])] = &[
     ("bit/s", &["Gbit/s", "Mbit/s", "kbit/s"]),
     ("B/s", &["Gbit/s", "Mbit/s", "kbit/s"]),
@@ -36,8 +36,8 @@ const SUITED: &[(&str, &[&str])] = &[
     ("bytes", &["MiB", "KiB"]),
 ];
 
-/// The unit in which to show differences in `own` (`bit/s`, or `bit/s per loss` for slopes), and how many of it that holds: the one that is
-/// wanted, or the largest of which the greatest of them is at least 1.
+/// Display unit for differences in `own` (`bit/s`, or `bit/s per loss` for slopes), and its size:
+/// the requested unit, or the largest in which the greatest difference is at least 1.
 pub fn of_differences(
     own: &str,
     wanted: Option<&str>,
@@ -57,7 +57,7 @@ pub fn of_differences(
     }
 }
 
-/// A quantity and its unit as an axis label.
+/// Axis label with quantity and unit.
 pub fn axis_label(quantity: &str, unit: &str) -> String {
     match unit {
         "1" | "" => quantity.to_owned(),
@@ -65,12 +65,13 @@ pub fn axis_label(quantity: &str, unit: &str) -> String {
     }
 }
 
-/// A metric's or a probe's name for a reader: `link_utilization` as `link utilization`.
+/// Readable name of a metric or probe: `link utilization` for `link_utilization`.
 pub fn readable(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// `error, streams` and `0.01, 4` as `error 0.01, streams 4`; values that hold commas of their own stay as they are.
+/// Formats `error, streams` and `0.01, 4` as `error 0.01, streams 4`. Values that contain commas
+/// are left as they are.
 pub fn coordinates(names: &str, values: &str) -> String {
     let (each_name, each_value): (Vec<&str>, Vec<&str>) =
         (names.split(", ").collect(), values.split(", ").collect());
@@ -131,7 +132,7 @@ mod tests {
         let two = coordinates("error, streams", "0.01, 4");
         assert_eq!(two, "error 0.01, streams 4");
         assert_eq!(coordinates("buffer", "15"), "buffer 15");
-        // A value with a comma of its own cannot be told from two values.
+        // A value that contains a comma cannot be distinguished from two values.
         assert_eq!(coordinates("variant", "1 s, cap 64"), "variant 1 s, cap 64");
     }
 }

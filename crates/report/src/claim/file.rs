@@ -1,11 +1,12 @@
-//! Claims as a file.
+//! Output of claims as CSV.
 
 use std::io;
 
 use super::Claimed;
 use crate::compare::digits;
 
-/// The columns of `claims.csv`: a line for each finding. `value` is above 0 where the claim holds (kind `equal`: near 0).
+/// Columns of `claims.csv`, which has one line per finding. `value` is positive if the claim holds
+/// (kind `equal`: near 0).
 const COLUMNS: [&str; 13] = [
     "claim",
     "published",
@@ -25,7 +26,7 @@ const COLUMNS: [&str; 13] = [
 /// Writes `claims.csv`.
 ///
 /// # Errors
-/// What the writer says.
+/// Any error of the writer.
 pub fn write_csv(claims: &[Claimed], out: impl io::Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;

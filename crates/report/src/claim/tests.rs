@@ -4,8 +4,8 @@ use anabranch_scenario::records::{Manifest, Measure, RunRecord};
 
 use super::*;
 
-/// Six replications of `goodput` at hops 1 to 3 with one and four streams. A replication's weather moves both alike; `value` gives
-/// what is beside it.
+/// Six replications of `goodput` at hops 1 to 3 with one and four streams. Both share the random
+/// variation of their replication; `value` is added to it.
 fn results(value: impl Fn(f64, i64) -> f64) -> Results {
     let mut records = Vec::new();
     for hops in 1..=3 {
@@ -74,7 +74,7 @@ fn judged(text: &str, value: impl Fn(f64, i64) -> f64) -> Claimed {
 
 const OF_THAN: &str = "of = { where = { streams = 4 } }\nthan = { where = { streams = 1 } }\n";
 
-/// Four streams carry this much more at each number of hops.
+/// Advantage of four streams at each number of hops.
 fn more(more: [f64; 3]) -> impl Fn(f64, i64) -> f64 {
     move |hops, streams| match streams {
         4 => 100.0 + more[hops as usize - 1],
@@ -85,7 +85,7 @@ fn more(more: [f64; 3]) -> impl Fn(f64, i64) -> f64 {
 #[test]
 fn an_order_is_judged_by_differences_within_replications() {
     let text = format!("kind = \"greater\"\n{OF_THAN}");
-    // The weather strays by 5 and the differences are 1.
+    // The random variation is 5 and the differences are 1.
     let held = judged(&text, more([1.0; 3]));
     assert_eq!(
         (held.verdict, held.findings.len()),
@@ -102,7 +102,7 @@ fn an_order_is_judged_by_differences_within_replications() {
     let open = judged(&text, more([1.0, 0.0, 1.0]));
     assert_eq!(open.verdict, Verdict::Compatible);
     assert_eq!(open.reason(), "holds at 2 of 3 points; undecided at hops 2");
-    // At fewer points.
+    // The same with fewer points.
     let text = format!("{text}where = {{ hops = [1, 3] }}\n");
     assert_eq!(
         judged(&text, more([1.0, 0.0, 1.0])).verdict,
@@ -135,7 +135,7 @@ fn no_difference_is_shown_and_not_assumed() {
         judged(&text("0.05"), more([0.0; 3])).verdict,
         Verdict::Reproduced
     );
-    // An interval of about 0.3 to either side says nothing about 0.001 of 100.
+    // An interval of about ±0.3 decides nothing about 0.001 of 100.
     assert_eq!(
         judged(&text("0.001"), more([0.0; 3])).verdict,
         Verdict::Compatible
@@ -156,7 +156,7 @@ fn slopes_are_those_of_the_least_squares() {
         (Verdict::Reproduced, 1)
     );
     assert_eq!(found.unit, "bit/s per hops");
-    // The claim holds above 0: falling by 2 is 2.
+    // The claim holds above 0: a decrease by 2 gives 2.
     assert!((found.findings[0].value - 2.0).abs() < 0.2, "{found:?}");
     let rises = format!("kind = \"rises\"\n{along}than = {{ where = {{ streams = 1 }} }}\n");
     assert_eq!(

@@ -16,7 +16,7 @@ fn sample(mean: f64, deviation: f64, replications: usize) -> Summary {
     }
 }
 
-/// That many runs of this mean and deviation, symmetrical about it.
+/// `count` runs with this mean and standard deviation, symmetric about the mean.
 fn runs(mean: f64, deviation: f64, count: usize) -> Vec<f64> {
     let middle = (count as f64 - 1.0) / 2.0;
     let places: Vec<f64> = (0..count).map(|index| index as f64 - middle).collect();
@@ -47,7 +47,7 @@ fn a_printed_single_run_is_compatible_inside_the_interval_for_one_more_run() {
     }
 }
 
-/// Half the width of the band: 2.093 * s * sqrt(1.05) = 2.1447 s; a fifth of 101 is 20.2.
+/// Half width of the band: 2.093 * s * sqrt(1.05) = 2.1447 s; a fifth of 101 is 20.2.
 #[test]
 fn a_narrow_band_makes_a_compatible_value_a_reproduced_one() {
     for (deviation, wanted) in [
@@ -63,7 +63,8 @@ fn a_narrow_band_makes_a_compatible_value_a_reproduced_one() {
     }
 }
 
-/// One significant digit may stand for half as much again: agreement with that shows little, however exact the runs are.
+/// A value with one significant digit may be off by half its size, so agreement with it shows
+/// little, however exact the runs are.
 #[test]
 fn a_value_printed_too_coarsely_is_compatible_at_most() {
     for rule in [Rule::OneMoreRun, Rule::Quantiles, Rule::Within(0.0)] {
@@ -89,7 +90,7 @@ fn a_value_printed_too_coarsely_is_compatible_at_most() {
     assert!(reason.ends_with(says), "{reason}");
     let differs = judge(&[90.0; 20], &printed("1000", "kbit/s"), Rule::OneMoreRun);
     assert_eq!((differs.verdict, differs.remark), (Verdict::Differs, None));
-    // A stated tolerance of reading is held to the same.
+    // The same limit applies to a stated reading tolerance.
     let read = |tolerance| Published {
         tolerance: Some(tolerance),
         ..printed("1000", "kbit/s")
@@ -115,7 +116,8 @@ fn the_reason_names_band_and_rank() {
     assert_eq!((rank.below, rank.equal, rank.of), (11, 0, 21));
 }
 
-/// Jain's index of twenty runs, none of which reaches 0.995: the normal band holds it, the runs do not.
+/// Jain's index of twenty runs, none of which reaches 0.995: the normal band contains it, the runs
+/// do not.
 #[test]
 fn a_bounded_quantity_is_held_against_quantiles() {
     let mut ours = runs(0.975, 0.012, 19);
@@ -126,7 +128,7 @@ fn a_bounded_quantity_is_held_against_quantiles() {
         Verdict::Reproduced
     );
     assert_eq!(verdict(&ours, "0.995", Rule::Quantiles), Verdict::Differs);
-    // The least and the greatest of 20 hold one more with 19 of 21.
+    // The least and the greatest of 20 contain one more run with a probability of 19/21.
     let judgement = judge(&ours, &printed("0.980", "%"), Rule::Quantiles);
     assert_eq!(judgement.verdict, Verdict::Reproduced);
     assert!(
@@ -142,7 +144,7 @@ fn a_bounded_quantity_is_held_against_quantiles() {
 
 #[test]
 fn printed_rounding_widens_the_interval() {
-    // Equal runs: only the rounding is left.
+    // Identical runs: only the rounding remains.
     let exact = |mean: f64, value| verdict(&[mean; 20], value, Rule::OneMoreRun);
     assert_eq!(exact(7.4, "7"), Verdict::Reproduced);
     assert_eq!(exact(7.4, "7.0"), Verdict::Differs);
@@ -202,7 +204,7 @@ fn intervals_overlap_those_of_another_program_or_not() {
         compare(Some(&ours), &ns2(22.1, Some(0.2))).overlap,
         Some(false)
     );
-    // Runs without spread, of which the yardstick keeps six digits.
+    // Runs without variation; the reference is stored with six digits.
     let exact = |mean| sample(mean, 0.0, 20);
     let overlap = |ours, theirs| compare(Some(&exact(ours)), &ns2(theirs, Some(0.0))).overlap;
     assert_eq!(overlap(23.98365, 23.9837), Some(true));
@@ -246,7 +248,7 @@ fn a_printed_number_is_converted_into_the_measured_unit() {
     assert_eq!(other.verdict, Verdict::Differs);
     assert_eq!(milli.shown_with("s"), "20.0 ms");
     assert_eq!(milli.shown_with("ms"), "20.0");
-    // The rounding is converted, too: 2.0 Mbit/s is 1950 to 2050 kbit/s.
+    // The rounding is converted as well: 2.0 Mbit/s is 1950 to 2050 kbit/s.
     let megabits = printed("2.0", "Mbit/s");
     let exact = |value| judge_in(&[value], "kbit/s", &megabits, Rule::Within(0.0)).verdict;
     assert_eq!([1951.0, 2049.0].map(exact), [Verdict::Reproduced; 2]);
@@ -274,7 +276,8 @@ fn numbers_of_other_units_are_not_judged() {
     );
 }
 
-/// 211.499704 is printed 211.49 where the rest is cut off, and would be 211.50 rounded. 12.34 and 12.3501 were printed otherwise.
+/// 211.499704 is printed as 211.49 if truncated, and would be 211.50 if rounded. 12.34 and 12.3501
+/// do not match.
 #[test]
 fn digits_that_were_cut_off_count_as_printed() {
     let printed = |value: &str, how: &str| {
@@ -297,7 +300,7 @@ fn digits_that_were_cut_off_count_as_printed() {
         let judged = judge(&[ours], &printed(value, how), Rule::Within(0.0));
         assert_eq!(judged.verdict, wanted, "{ours} printed {value} {how}");
     }
-    // Among runs, too: all of them were printed so.
+    // The same for a random experiment, whose runs would all have been printed this way.
     let judged = judge(
         &[211.493; 20],
         &printed("211.49", "truncated"),

@@ -1,27 +1,28 @@
-//! The sheet that figures are drawn on: size, colours, text, and the last touches to the SVG.
+//! The SVG drawing area of figures: size, colours, text and final edits of the document.
 //!
-//! The library places everything at whole pixels, so it draws at [`SCALE`] times the size shown. No font is needed: the
-//! viewer's sans-serif is used, and text is placed so that its true width matters little.
+//! The library places everything at whole pixels, so figures are drawn at [`SCALE`] times the
+//! displayed size. No font is embedded: the sans-serif font of the viewer is used, and text should
+//! be placed such that its exact width matters little.
 
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Pixels drawn for each pixel shown.
+/// Drawn pixels per displayed pixel.
 pub const SCALE: i32 = 2;
 
-/// Text, axes.
+/// Colour of text and axes.
 pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
-/// Text of less weight.
+/// Colour of secondary text.
 pub const FAINT: RGBColor = RGBColor(0x6a, 0x73, 0x7d);
-/// Grid lines.
+/// Colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
-/// The paper.
+/// Background colour.
 pub const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
 
-/// Colours that stay apart for colour-blind readers (after Okabe and Ito), each with a contrast of three to one against white and
-/// against the dark page; then they repeat.
+/// Colours that are distinguishable for colour-blind readers (after Okabe and Ito), each with a
+/// contrast of at least three to one on white and on the dark page. Further curves repeat them.
 const PALETTE: [RGBColor; 6] = [
     RGBColor(0x0a, 0x7a, 0xc0),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -31,23 +32,23 @@ const PALETTE: [RGBColor; 6] = [
     RGBColor(0x7a, 0x6f, 0xd0),
 ];
 
-/// A colour of the palette.
+/// Colour of the palette by index.
 pub fn colour(index: usize) -> RGBColor {
     PALETTE[index % PALETTE.len()]
 }
 
-/// What the drawing library says when it fails, as text.
+/// Result of a drawing operation; the error is the message of the library.
 pub type Drawn = Result<(), String>;
 
-/// The sheet.
+/// Drawing area.
 pub type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Turns a library error into text.
+/// Converts a library error into text.
 pub fn failed(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Draws on a fresh sheet of the shown size and returns the document.
+/// Draws on an empty area of the displayed size and returns the document.
 pub fn sheet(
     title: &str,
     width: u32,
@@ -65,7 +66,7 @@ pub fn sheet(
     Ok(finish(&text, title, width, height))
 }
 
-/// Shows the document at its intended size, and gives it a name for those who cannot see it.
+/// Sets the displayed size of the document, and a title for screen readers.
 fn finish(text: &str, title: &str, width: u32, height: u32) -> String {
     let size = |scale: u32| format!("width=\"{}\" height=\"{}\"", width * scale, height * scale);
     let head = format!("{} role=\"img\" aria-label=\"{}\"", size(1), escaped(title));
@@ -76,8 +77,8 @@ fn finish(text: &str, title: &str, width: u32, height: u32) -> String {
     text
 }
 
-/// The same drawing for the inside of a page: text, grid and paper take the page's colours, so that it is readable on
-/// dark and on light.
+/// The same drawing for embedding in a page: text, grid and background use the colours of the page,
+/// so that it is readable in dark and light mode.
 pub fn for_page(svg: &str) -> String {
     let hex = |colour: RGBColor| format!("\"#{:02X}{:02X}{:02X}\"", colour.0, colour.1, colour.2);
     svg.replace(&hex(INK), "\"currentColor\"")
@@ -86,7 +87,7 @@ pub fn for_page(svg: &str) -> String {
         .replace(&hex(PAPER), "\"var(--paper)\"")
 }
 
-/// Text with the five characters of markup escaped.
+/// The text with the five special characters of markup escaped.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -102,18 +103,18 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Where a text stands from its point.
+/// Horizontal alignment of a text relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The text begins there.
+    /// The text begins at the position.
     After,
-    /// The text ends there.
+    /// The text ends at the position.
     Before,
-    /// The text is centred there.
+    /// The text is centred at the position.
     Over,
 }
 
-/// A text style of the shown size.
+/// Text style with a font size in displayed pixels.
 pub fn style(size: i32, colour: RGBColor, side: Side) -> TextStyle<'static> {
     let h = match side {
         Side::After => HPos::Left,
@@ -126,19 +127,19 @@ pub fn style(size: i32, colour: RGBColor, side: Side) -> TextStyle<'static> {
         .pos(Pos::new(h, VPos::Center))
 }
 
-/// Writes a text at a point of the sheet, in shown pixels.
+/// Draws a text at a position in displayed pixels.
 pub fn write(sheet: &Sheet<'_>, text: &str, at: (i32, i32), style: &TextStyle<'_>) -> Drawn {
     sheet
         .draw_text(text, style, (at.0 * SCALE, at.1 * SCALE))
         .map_err(failed)
 }
 
-/// About how wide a text of that size is, shown pixels.
+/// Approximate width of a text with this font size, displayed pixels.
 pub fn width_of(text: &str, size: i32) -> i32 {
     (text.chars().count() as i32 * size * 53) / 100
 }
 
-/// A line of a shown width in tenths of a pixel.
+/// Line style with a width in tenths of a displayed pixel.
 pub fn stroke(colour: RGBColor, tenths: u32) -> ShapeStyle {
     colour.stroke_width((tenths * SCALE as u32).div_ceil(10).max(1))
 }
@@ -161,7 +162,7 @@ mod tests {
         a.max(b) / a.min(b)
     }
 
-    /// The papers that the style sheet gives pages by day and by night.
+    /// Background colours that the style sheet defines for light and dark mode.
     fn papers() -> Vec<RGBColor> {
         let css = include_str!("../page.css");
         let papers = css.split("--paper: #").skip(1);
@@ -183,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The colours of the style sheet by day and by night.
+    /// Colours that the style sheet defines for light and dark mode.
     fn themes() -> Vec<std::collections::BTreeMap<&'static str, RGBColor>> {
         let css = include_str!("../page.css");
         let theme = |part: &'static str| {

@@ -1,4 +1,4 @@
-//! Cumulative distributions: of a measure over all runs, or of the samples of a probe.
+//! Cumulative distributions of a measure over all runs, or of the samples of a probe.
 
 use anabranch_scenario::output::{Curve, Scale, Style};
 use anabranch_scenario::records::SeriesError;
@@ -10,11 +10,11 @@ use super::sparse::sparse;
 use crate::table::{alone, in_unit, values};
 use crate::unit;
 
-/// Values, each with how much it counts.
+/// Values with their weights.
 type Weighted = Vec<(f64, f64)>;
 
 impl Maker<'_> {
-    /// The distributions of all curves, and how they were made.
+    /// Distributions of all curves, and a description of how they were made.
     pub(super) fn distribution(&self) -> Result<(Option<Plot>, String), SeriesError> {
         let mut drawn = Drawn::default();
         for (index, curve) in self.spec.curves.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Maker<'_> {
         Ok((Some(plot), made))
     }
 
-    /// A measure of every run.
+    /// Values of a measure in all runs.
     fn measured(&self, curve: &Curve, drawn: &mut Drawn) -> Weighted {
         let series = curve.series.as_deref().unwrap_or("all");
         let metric = curve.metric.as_deref().unwrap_or_default();
@@ -72,7 +72,7 @@ impl Maker<'_> {
         all
     }
 
-    /// The samples of a probe, of all recorded runs and members at a point.
+    /// Samples of a probe in all recorded runs and members at a point.
     fn samples_of(&self, curve: &Curve, drawn: &mut Drawn) -> Result<Weighted, SeriesError> {
         let held = matches!(curve.style, Style::Step | Style::DashedStep);
         let mut all = Weighted::new();
@@ -93,7 +93,8 @@ impl Maker<'_> {
         Ok(all)
     }
 
-    /// What was printed of a curve: x is a value, and the printed value the share up to it.
+    /// Adds the printed points of a curve. Their x is a value, and their y the share of values up
+    /// to it.
     fn printed_shares(&self, curve: &Curve, index: usize, drawn: &mut Drawn) {
         let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
             return;
@@ -113,7 +114,7 @@ impl Maker<'_> {
     }
 }
 
-/// The share of all weight up to each value, from 0 on.
+/// Cumulative share of the total weight at each value, starting at 0.
 fn cumulative(mut values: Weighted) -> Vec<PlotPoint> {
     values.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     values.sort_by(|a, b| a.0.total_cmp(&b.0));

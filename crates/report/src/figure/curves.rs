@@ -1,4 +1,4 @@
-//! Plots made of measures over a sweep, and of sequence numbers over time.
+//! Plots of measures over a sweep, and of sequence numbers over time.
 
 use anabranch_scenario::axis::in_one_unit;
 use anabranch_scenario::output::{Curve, FigureKind, Scale, XUnit};
@@ -12,7 +12,7 @@ use crate::statistics::Summary;
 use crate::table::{alone, axis, by_point, in_unit, joined, same_x, values, within};
 use crate::unit;
 
-/// What curves become, before the axes are known.
+/// Layers of curves before the axes are known.
 #[derive(Default)]
 pub(super) struct Drawn {
     pub(super) layers: Vec<Layer>,
@@ -21,7 +21,7 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Adds a layer without a dash, unless it has no points.
+    /// Adds a layer with a solid line, unless it has no points.
     pub(super) fn push(&mut self, label: String, curve: usize, mark: Mark, points: Vec<PlotPoint>) {
         if !points.is_empty() {
             self.layers.push(Layer {
@@ -47,7 +47,7 @@ struct Swept {
 
 impl Swept {
     fn draw(&self, label: &str, mark: Mark, drawn: &mut Drawn) {
-        // Bars would hide them.
+        // Bars would hide single runs.
         let shown = |runs: &[f64]| runs.len() > 1 && mark != Mark::Bars;
         let runs = self.at.iter().filter(|(_, runs)| shown(runs));
         let runs = runs.flat_map(|(x, runs)| runs.iter().map(|run| PlotPoint::new(*x, *run)));
@@ -69,12 +69,13 @@ impl Swept {
     }
 }
 
-/// Where the x of a sweep stand along the axis.
+/// Positions of the x values of a sweep along the axis.
 struct Along {
-    /// The place of each x: a number is its own place, a quantity its number of `unit`. Other texts stand at 0, 1, 2, ...
+    /// Position of each x: a number is its own position, a quantity its value in `unit`, and other
+    /// texts are at 0, 1, 2, ...
     places: Vec<f64>,
     unit: Option<&'static str>,
-    /// The x are numbers or quantities, so that a line through them means something.
+    /// The x values are numbers or quantities, so that a line through them is meaningful.
     ordered: bool,
 }
 
@@ -97,7 +98,7 @@ impl Along {
         }
     }
 
-    /// Names at 0, 1, 2, ..., whatever they are.
+    /// Treats all values as names at 0, 1, 2, ...
     fn names(xs: &[String]) -> Self {
         Self {
             places: (0..xs.len()).map(|i| i as f64).collect(),
@@ -106,7 +107,7 @@ impl Along {
         }
     }
 
-    /// The ends of an axis with some room beside the places, and whether it is logarithmic.
+    /// Ends of an axis with a margin around the positions, and whether it is logarithmic.
     fn ends(&self, scale: Scale) -> (f64, f64, bool) {
         let places = self.places.iter();
         let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| {
@@ -121,20 +122,20 @@ impl Along {
     }
 }
 
-/// What of the distance between two x the bars of one take.
+/// Share of the distance between two x values that the bars of one x occupy.
 const BARS: f64 = 0.8;
 
-/// The width of a bar of so many at each x, which are 1 apart.
+/// Width of a bar if each x has `count` of them. The x values are 1 apart.
 pub(super) fn bar_width(count: usize) -> f64 {
     BARS / count.max(1) as f64
 }
 
-/// Where the middle of a bar stands beside its x.
+/// Offset of the centre of a bar from its x.
 fn bar_place(index: usize, count: usize) -> f64 {
     (index as f64 - (count as f64 - 1.0) / 2.0) * bar_width(count)
 }
 
-/// The ranks of printed values among the runs, in the order of x.
+/// Ranks of printed values among the runs, in the order of x.
 fn ranks(judged: &[Judgement]) -> String {
     let ranks: Vec<_> = judged.iter().filter_map(|it| it.rank).collect();
     let Some(first) = ranks.first() else {
@@ -145,7 +146,7 @@ fn ranks(judged: &[Judgement]) -> String {
 }
 
 impl Maker<'_> {
-    /// Means of measures over the sweep's x.
+    /// Means of measures over the x values of the sweep.
     pub(super) fn sweep(&self) -> Option<Plot> {
         let (x_name, xs) = self.places();
         let bars = self.spec.kind == FigureKind::Bars;
@@ -165,7 +166,7 @@ impl Maker<'_> {
         let mut drawn = Drawn::default();
         let count = self.spec.curves.len();
         for (index, curve) in self.spec.curves.iter().enumerate() {
-            // Bars of one x stand side by side.
+            // The bars of one x are drawn next to each other.
             let beside = match bars {
                 true => bar_place(index, count),
                 false => 0.0,
@@ -175,7 +176,7 @@ impl Maker<'_> {
             swept.draw(&curve.label, mark, &mut drawn);
             self.printed(&swept, curve, place_of, &mut drawn);
         }
-        // What says how far runs stray lies below, what was printed on top.
+        // The variation of the runs is drawn first, and printed values last.
         drawn.layers.sort_by_key(|layer| match layer.mark {
             Mark::Printed => 2,
             mark => u8::from(!mark.is_spread()),
@@ -187,7 +188,7 @@ impl Maker<'_> {
         let heights = heights.into_iter();
         let y = match self.spec.y_scale {
             Scale::Log => Axis::logarithmic(label, drawn.points().map(|it| it.y), 7),
-            // A bar begins at 0.
+            // The axis of bars includes 0.
             Scale::Linear if bars => Axis::around(label, heights.chain([0.0]), 7),
             Scale::Linear => Axis::around(label, heights, 7),
         };
@@ -198,7 +199,7 @@ impl Maker<'_> {
         })
     }
 
-    /// The runs of a curve at each of its points.
+    /// Values of the runs of a curve at each of its points.
     fn swept(
         &self,
         index: usize,
@@ -223,7 +224,7 @@ impl Maker<'_> {
         Swept { curve: index, at }
     }
 
-    /// What was printed of a curve, with the band of one more run behind it.
+    /// Printed points of a curve, with the prediction band of one more run behind them.
     fn printed(
         &self,
         swept: &Swept,
@@ -264,7 +265,7 @@ impl Maker<'_> {
         drawn.push(label, swept.curve, Mark::Printed, bare);
     }
 
-    /// Whether a table holds the same quantity against quantiles.
+    /// Whether a table compares the same quantity by quantiles.
     fn is_bounded(&self, curve: &Curve) -> bool {
         let rows = self
             .results
@@ -276,7 +277,7 @@ impl Maker<'_> {
         same.any(|row| row.bounded)
     }
 
-    /// The name of the axis and every x that a curve has, in order of appearance.
+    /// Name of the axis and all x values of the curves, in order of appearance.
     fn places(&self) -> (String, Vec<String>) {
         let (mut x_name, mut xs) = (String::new(), Vec::<String>::new());
         for curve in &self.spec.curves {
@@ -291,7 +292,8 @@ impl Maker<'_> {
         (x_name, xs)
     }
 
-    /// The points of a curve over a sweep, without the sweeps that it or the figure fixes, and their records.
+    /// Points of a curve over a sweep and their records, without the sweeps that the curve or the
+    /// figure fixes.
     pub(super) fn curve_points<'r>(&'r self, curve: &'r Curve) -> Vec<(Point, Vec<&'r RunRecord>)> {
         let experiment = curve.experiment.as_deref().unwrap_or(self.experiment);
         let fixed = joined(&self.spec.at_point, &curve.at_point);
@@ -330,12 +332,12 @@ impl Maker<'_> {
         let unit = self.spec.x_unit.map(|_| "%").or(along.unit);
         let unit = unit.map_or(String::new(), |unit| format!(" ({unit})"));
         let (low, high, log) = match self.spec.kind {
-            // Bars stand to both sides of their x.
+            // Bars extend to both sides of their x.
             FigureKind::Bars => (-0.55, along.places.len() as f64 - 0.45, false),
             _ => along.ends(self.spec.x_scale),
         };
         Axis {
-            // Who wrote the unit into the label need not read it twice.
+            // A unit that is already part of the label is not repeated.
             label: label.strip_suffix(&unit).unwrap_or(&label).to_owned() + &unit,
             low,
             high,
@@ -345,7 +347,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A tick at each place, from the lower end to the upper.
+    /// A tick at each position, from the lower end to the upper.
     fn sweep_ticks(&self, xs: &[String], along: &Along) -> Vec<(f64, String)> {
         let tick = |(at, x): (&f64, &String)| {
             let text = match (self.spec.x_unit, along.unit, x.parse::<f64>()) {
@@ -361,11 +363,13 @@ impl Maker<'_> {
         ticks
     }
 
-    /// Segments sent and acknowledgements received over time, numbers counted from 1 and shown modulo what is asked.
+    /// Segments sent and acknowledgements received over time. Numbers are counted from 1 and shown
+    /// modulo the configured value.
     pub(super) fn sequence(&self) -> Result<Option<Plot>, SeriesError> {
         let flow = self.spec.flow.as_deref().unwrap_or_default();
-        // A segment counted from 0 is shown counted from 1; an acknowledgement's first number not covered, counted
-        // from 0, is already the last one covered, counted from 1.
+        // Segments are counted from 0 and shown counted from 1. The number of an acknowledgement is
+        // the first one not covered, counted from 0, which equals the last one covered, counted
+        // from 1.
         let parts = [
             (
                 "SACK received",

@@ -1,4 +1,4 @@
-//! Draws a plot with the library's chart, axes, mesh and legend.
+//! Draws a plot with the charts, axes and meshes of the library, and with a legend.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
@@ -14,28 +14,30 @@ use super::canvas::{
 use super::curves::bar_width;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 
-/// Shown pixels. A page of 400 pixels shows it at five sixths of its size, so that its letters have eleven.
+/// Size in displayed pixels. A page of 400 pixels shows the figure at five sixths of this size,
+/// with letters of eleven pixels.
 const WIDTH: u32 = 440;
 const CHART: u32 = 320;
 const LINE: i32 = 22;
-/// Size of the text; the library writes letters of four fifths of it.
+/// Font size; the library draws letters of four fifths of it.
 const TEXT: i32 = 17;
-/// Characters of a headline that fit, of a legend in one column, and in each of two.
+/// Maximum number of characters of a title, of a legend entry in one column, and of one in two
+/// columns.
 pub(super) const HEADLINE: usize = 46;
 const COLUMN: usize = 50;
 const HALF_COLUMN: usize = 21;
-/// What a legend's sample takes, and a letter.
+/// Width of a legend sample, and of a letter.
 const SAMPLE: i32 = 46;
 const LETTER: f64 = 8.0;
-/// Left of the text along y, between it and the axis beside the texts of the ticks.
+/// Margin to the left of the y label, and space between the label and the tick labels.
 const EDGE: i32 = 8;
 const LEFT: i32 = 30;
-/// Right of the axes, below them, and below them where names hang down from the axis.
+/// Margins to the right of the axes, below them, and below them if names are drawn vertically.
 const RIGHT: i32 = 20;
 const BELOW: i32 = 52;
 const LONGEST_NAME: usize = 16;
 
-/// Dashes and gaps of lines, drawn pixels: lines are told apart without their colours.
+/// Dashes and gaps of lines in drawn pixels, which distinguish lines without colours.
 const DASHES: [Option<(i32, i32)>; 6] = [
     None,
     Some((18, 8)),
@@ -70,7 +72,7 @@ pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
     })
 }
 
-/// What names below the axis need beside the room of numbers, shown pixels.
+/// Additional space that names below the axis need compared with numbers, displayed pixels.
 fn hanging(axis: &Axis) -> i32 {
     let longest = axis.ticks.iter().map(|(_, text)| text.chars().count());
     match axis.has_names() {
@@ -79,7 +81,7 @@ fn hanging(axis: &Axis) -> i32 {
     }
 }
 
-/// Words in lines of no more than so many characters, where they have gaps.
+/// Breaks the text at spaces into lines of up to `most` characters.
 pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -94,11 +96,11 @@ pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// Names of layers, each with a sample, in one column or two, and what must be known of the axes.
+/// Legend layout: one entry per layer, in one or two columns, plus the remarks about the axes.
 struct Legend<'p> {
     named: Vec<(&'p Layer, Vec<String>)>,
     columns: usize,
-    /// The vertical axis does not begin at 0.
+    /// The vertical axis does not start at 0.
     cut: bool,
 }
 
@@ -119,7 +121,7 @@ impl<'p> Legend<'p> {
         }
     }
 
-    /// Lines of a column.
+    /// Number of lines in a column.
     fn column(&self) -> usize {
         let lines: usize = self.named.iter().map(|(_, lines)| lines.len()).sum();
         lines.div_ceil(self.columns)
@@ -158,7 +160,7 @@ impl<'p> Legend<'p> {
     }
 }
 
-/// The sign of an axis that is cut: its line is broken by a zigzag; shown pixels.
+/// Draws the zigzag that marks a cut axis; positions in displayed pixels.
 fn broken(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
     let scaled = |corners: &[(i32, i32)]| -> Vec<(i32, i32)> {
         let corners = corners.iter();
@@ -174,7 +176,7 @@ fn broken(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
         .map_err(failed)
 }
 
-/// The pen of a layer.
+/// Line style of a layer.
 fn pen(mark: Mark, curve: usize) -> ShapeStyle {
     let colour = colour(curve);
     match mark {
@@ -192,7 +194,7 @@ fn pen(mark: Mark, curve: usize) -> ShapeStyle {
     }
 }
 
-/// The corners of a curve's marker, drawn pixels around its place.
+/// Outline of the marker of a curve, in drawn pixels around its position.
 fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
     let circle = |radius: f64| -> Vec<BackendCoord> {
         let corner = |at: u32| {
@@ -223,12 +225,12 @@ fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
     }
 }
 
-/// A layer's marker at a place of a chart; in the legend, with a piece of its line.
+/// Marker of a layer at a position of a chart; in the legend, with a piece of its line.
 struct Sign<C> {
     at: C,
     mark: Mark,
     curve: usize,
-    /// The dash of the line, where there is one.
+    /// Dash of the line, if there is one.
     line: Option<usize>,
 }
 
@@ -281,7 +283,7 @@ impl<C, DB: DrawingBackend> Drawable<DB> for Sign<C> {
     }
 }
 
-/// Axes, mesh and layers.
+/// Draws axes, mesh and layers.
 fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
     let widest = plot.y.ticks.iter().map(|(_, text)| text.chars().count());
     let left = LEFT + (LETTER * widest.max().unwrap_or(1) as f64) as i32;
@@ -323,7 +325,7 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
     plot.layers
         .iter()
         .try_for_each(|layer| draw(&mut chart, layer, bars))?;
-    // The library's places are those of the whole sheet.
+    // The library returns positions relative to the whole drawing area.
     let (_, top) = body.get_base_pixel();
     let place = |at: f64| {
         let (x, y) = chart.backend_coord(&(at, plot.y.low));
@@ -343,7 +345,7 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
     })
 }
 
-/// A name that hangs below the axis.
+/// Shortens a name that is drawn below the axis.
 fn shortened(text: &str) -> String {
     match text.chars().count() > LONGEST_NAME {
         true => text.chars().take(LONGEST_NAME - 1).chain(['…']).collect(),
@@ -351,7 +353,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Draws a layer of a plot with so many layers of bars.
+/// Draws a layer of a plot that has `bars` layers of bars.
 fn draw(chart: &mut Chart<'_, '_>, layer: &Layer, bars: usize) -> Drawn {
     let pen = pen(layer.mark, layer.curve);
     let spans = || {
@@ -430,10 +432,12 @@ fn done<T, E: std::fmt::Display>(drawn: Result<T, E>) -> Drawn {
 mod tests {
     use super::*;
 
-    /// The widest picture that a page of 400 pixels has room for: its margins and the figure's border are taken off.
+    /// Maximum width of a picture on a page of 400 pixels, without the margins of the page and the
+    /// border of the figure.
     const NARROW: f64 = 366.0;
 
-    /// A plot with all that makes texts collide: long names, many runs, an axis of names, one that is cut.
+    /// A plot in which texts are likely to collide: long names, many runs, an axis of names, a cut
+    /// axis.
     fn crowded(names: &[&str]) -> String {
         let points = || (0..names.len()).map(|x| PlotPoint::new(x as f64, 90.0 + x as f64));
         let layer = |label: &str, curve, mark| Layer {
@@ -476,7 +480,7 @@ mod tests {
         svg(&plot, title).expect("it can be drawn")
     }
 
-    /// Texts of a drawing: attributes, and what is written.
+    /// Texts of a drawing with their attributes.
     fn texts(svg: &str) -> Vec<(&str, &str)> {
         let parts = svg.split("<text ").skip(1);
         parts
@@ -516,12 +520,12 @@ mod tests {
                 };
                 let before = match attributes {
                     it if it.contains("\"middle\"") => length / 2.0,
-                    // Turned by 270 degrees, what ends at a point begins below it.
+                    // After rotation by 270 degrees, a text that ends at a point extends below it.
                     it if it.contains("\"end\"") == turned => 0.0,
                     _ => length,
                 };
                 if turned {
-                    // A text that hangs from its upper edge, or one around its middle.
+                    // A text aligned at its upper edge, or around its middle.
                     let above = match attributes {
                         it if it.contains("dy=\"0.76em\"") => 0.0,
                         _ => size / 2.0,

@@ -1,4 +1,5 @@
-//! Draws a packet ladder: the sender's lifeline on the left, the receiver's on the right, time running down.
+//! Draws a packet ladder: the lifeline of the sender on the left, that of the receiver on the
+//! right, with time increasing downwards.
 
 use plotters::prelude::*;
 use plotters::style::FontStyle;
@@ -9,22 +10,22 @@ use super::canvas::{
 use super::draw::{HEADLINE, wrapped};
 use super::ladder::{Ack, Fate, Ladder, Segment};
 
-/// As wide as other figures, so that its letters are as large on a narrow page.
+/// Same width as other figures, so that letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
-/// The lifelines' x, shown pixels.
+/// x positions of the lifelines, displayed pixels.
 const SENDER: i32 = 236;
 const RECEIVER: i32 = 342;
 const TOP: i32 = 168;
-/// Height of a line of a label, its text, and its most characters.
+/// Height of a label line, its font size, and its maximum number of characters.
 const ROW: i32 = 18;
 const TEXT: i32 = 17;
 const NOTE: usize = 23;
-/// Shown pixels for a second, and the least and the most between one event and the next: a burst of segments would
-/// be a single stroke to scale, and a round trip an empty page.
+/// Displayed pixels per second, and the minimum and maximum distance between consecutive events. At
+/// a uniform scale, a burst of segments would be a single stroke, and a round trip an empty page.
 const SECOND: f64 = 600.0;
 const LEAST: f64 = 12.0;
 const MOST: f64 = 46.0;
-/// Between lifeline and label.
+/// Distance between lifeline and label.
 const LEADER: i32 = 20;
 
 /// The ladder as an SVG document.
@@ -62,7 +63,8 @@ fn bold(style: TextStyle<'_>) -> TextStyle<'_> {
     }
 }
 
-/// Heights of the instants at which anything happens, shown pixels from the top: `(time, height)`, both rising.
+/// Vertical positions of all events as `(time, height)`, both ascending; heights in displayed
+/// pixels from the top.
 fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
     let mut times = vec![ladder.window.0, ladder.window.1];
     times.extend(
@@ -91,15 +93,15 @@ fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
     heights
 }
 
-/// What happened at one instant at one end.
+/// Note about the events at one time at one end.
 struct Note {
     time: f64,
-    /// One below the other.
+    /// Lines from top to bottom.
     lines: Vec<String>,
     strong: bool,
 }
 
-/// Parts in lines of no more characters than fit beside a lifeline, unless a part alone has more.
+/// Joins parts into lines that fit next to a lifeline. A longer part has a line for itself.
 fn lines(parts: Vec<String>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -114,7 +116,8 @@ fn lines(parts: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Events at the same instant (to a microsecond) become one note: acknowledgement, then cwnd, then what it let out.
+/// Combines events at the same time (to a microsecond) into one note: acknowledgement, cwnd, and
+/// the segments sent in response.
 fn sender_notes(ladder: &Ladder) -> Vec<Note> {
     let mut times: Vec<f64> = ladder.acks.iter().map(|ack| ack.arrived).collect();
     times.extend(ladder.segments.iter().map(|segment| segment.departed));
@@ -186,8 +189,8 @@ fn receiver_notes(ladder: &Ladder) -> Vec<Note> {
     notes
 }
 
-/// Places labels near the heights they belong to, at least a row apart, moving them as little as can be (least
-/// squares: neighbours that would collide share their mean shift).
+/// Places labels close to their heights and at least `row` apart. The sum of squared shifts is
+/// minimal: colliding neighbours share their mean shift.
 fn spread(heights: &[f64], row: f64) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (index, height) in heights.iter().enumerate() {
@@ -238,7 +241,8 @@ fn legend(sheet: &Sheet<'_>) -> Drawn {
     )
 }
 
-/// Where an entry of so many pixels stands, in the next line where this one is full; the pen moves behind it.
+/// Position of an entry with this width, on the next line if the current one is full. The pen moves
+/// past it.
 fn place(pen: &mut (i32, i32), width: i32) -> (i32, i32) {
     if pen.0 + width > WIDTH {
         *pen = (12, pen.1 + ROW + 6);
@@ -261,21 +265,22 @@ fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
     Ok(())
 }
 
-/// The ladder on its sheet.
+/// The ladder and its vertical scale.
 struct Page<'a> {
     ladder: &'a Ladder,
     scale: Vec<(f64, f64)>,
 }
 
 impl Page<'_> {
-    /// Height of the whole ladder, shown pixels.
+    /// Height of the whole ladder, displayed pixels.
     fn height(&self) -> i32 {
         self.scale
             .last()
             .map_or(0, |(_, height)| height.ceil() as i32)
     }
 
-    /// The height of a time on the sheet, drawn pixels: between its neighbours on the scale, or to scale beyond them.
+    /// Vertical position of a time in drawn pixels: interpolated between its neighbours, or at the
+    /// uniform scale beyond them.
     fn y(&self, time: f64) -> f64 {
         let above = self.scale.partition_point(|(at, _)| *at <= time);
         let height = match (
@@ -310,7 +315,7 @@ impl Page<'_> {
         })
     }
 
-    /// Draws an arrow between the lifelines, cut where it leaves the window; with a head if its end is inside.
+    /// Draws an arrow between the lifelines, cut at the window. It has a head if its end is inside.
     fn arrow(
         &self,
         sheet: &Sheet<'_>,
@@ -368,7 +373,8 @@ impl Page<'_> {
             Fate::Arrived(at) => self.arrow(sheet, (sender, segment.departed), (receiver, at), pen),
             Fate::Unknown => Ok(()),
             Fate::Lost => {
-                // It is drawn as far as the middle: where on its way it died, the ends cannot know.
+                // Drawn up to the middle, because the ends cannot know at which point the segment
+                // was lost.
                 let middle = (sender + receiver) / 2;
                 let end = self.y(segment.departed + self.typical_way());
                 let at = (self.y(segment.departed) + end) / 2.0;
@@ -387,7 +393,7 @@ impl Page<'_> {
         }
     }
 
-    /// The time that the first arrival took.
+    /// Transit time of the first segment that arrived.
     fn typical_way(&self) -> f64 {
         let way = |segment: &Segment| match segment.fate {
             Fate::Arrived(at) => Some(at - segment.departed),
@@ -406,16 +412,17 @@ impl Page<'_> {
         )
     }
 
-    /// Writes notes beside a lifeline: to its left (`direction` -1) or right (1), the time next to the line.
+    /// Draws notes next to a lifeline, to its left (`direction` -1) or right (1), with the time
+    /// next to the lifeline.
     fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> Drawn {
         let row = f64::from(ROW * SCALE);
-        // Each line wants to stand below the one before it, the middle of them at the note's time.
+        // The lines of a note follow one another, centred at the time of the note.
         let wanted = notes.iter().flat_map(|note| {
             let (height, above) = (self.y(note.time), (note.lines.len() - 1) as f64 / 2.0);
             (0..note.lines.len()).map(move |line| height + (line as f64 - above) * row)
         });
         let wanted: Vec<f64> = wanted.collect();
-        // What is pushed up does not reach the names of the lifelines.
+        // Lines that are moved up must not reach the names of the lifelines.
         let least = |line: usize| f64::from(TOP * SCALE) + line as f64 * row;
         let places = spread(&wanted, row).into_iter().enumerate();
         let mut places = places.map(|(line, place)| place.max(least(line)));

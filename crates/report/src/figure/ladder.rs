@@ -1,4 +1,5 @@
-//! A packet ladder as data: which segment left when and arrived when, or was lost, and the acknowledgements back.
+//! Packet ladder as data: departure and arrival, or loss, of each segment, and the
+//! acknowledgements.
 
 use anabranch_scenario::records::Series;
 use anabranch_scenario::records::SeriesError;
@@ -6,55 +7,55 @@ use anabranch_scenario::records::SeriesError;
 use super::Maker;
 use crate::unit;
 
-/// Two lifelines and what went between them. Times in seconds, segments counted from 1.
+/// Two lifelines and the packets between them. Times are in seconds; segments are counted from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ladder {
-    /// First and last time shown.
+    /// Start and end of the displayed time.
     pub window: (f64, f64),
-    /// The flow's name.
+    /// Name of the flow.
     pub flow: String,
-    /// Segments on their way, in order of departure.
+    /// Transmitted segments, in order of departure.
     pub segments: Vec<Segment>,
     /// Acknowledgements, in order of arrival.
     pub acks: Vec<Ack>,
-    /// Values that cwnd took at the sender: time and text, unit included.
+    /// Values of cwnd at the sender: time and text with unit.
     pub cwnd: Vec<(f64, String)>,
 }
 
 /// A transmission of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
-    /// Its number.
+    /// Number of the segment.
     pub number: u64,
-    /// When it left.
+    /// Time of departure.
     pub departed: f64,
-    /// What became of it.
+    /// Outcome of the transmission.
     pub fate: Fate,
-    /// Whether it was sent before.
+    /// Whether it is a retransmission.
     pub again: bool,
 }
 
-/// What became of a transmission.
+/// Outcome of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// It arrived then.
+    /// Arrived at this time.
     Arrived(f64),
-    /// It never arrived.
+    /// Lost.
     Lost,
-    /// The recording ends before it could arrive, or it carried what was there already.
+    /// The recording ended before it could arrive, or its data had already arrived.
     Unknown,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ack {
-    /// The last segment it covers.
+    /// Last segment that it covers.
     pub covers: u64,
-    /// When it left, reckoned from the shortest way back of any.
+    /// Time of departure, estimated from the shortest transit time of all acknowledgements.
     pub departed: f64,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrived: f64,
-    /// Whether it repeats the one before.
+    /// Whether it repeats the previous one.
     pub duplicate: bool,
 }
 
@@ -69,8 +70,8 @@ fn marks(series: Option<Series>) -> Marks {
         .collect()
 }
 
-/// The shortest time between a receipt and the transmission that made it, over segments that were sent once: only of
-/// those is it known which transmission that was.
+/// Shortest transit time of segments that were sent once. Only for those it is known which
+/// transmission arrived.
 fn shortest_way(sent: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     let way = |(at, number): &(f64, u64)| {
         let mut transmissions = sent.iter().filter(|(_, other, _)| other == number);
@@ -80,7 +81,7 @@ fn shortest_way(sent: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     received.iter().filter_map(way).min_by(f64::total_cmp)
 }
 
-/// Matches each receipt with the last transmission that could have made it.
+/// Matches each receipt with the last transmission that could have caused it.
 fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
     let Some(shortest) = shortest_way(sent, received) else {
         return sent
@@ -103,7 +104,7 @@ fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
             .iter()
             .find(|(_, other)| *other == number)
             .map(|(at, _)| *at);
-        // A nanosecond of slack for times that were divided into seconds.
+        // Tolerance of one nanosecond, because times were converted to seconds.
         let could = |departed: f64, at: f64| departed + shortest <= at + 1e-9;
         let later = sent[index + 1..]
             .iter()
@@ -126,10 +127,10 @@ fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
     segments
 }
 
-/// When acknowledgements left: the shortest way back of any before they arrived.
+/// Shortest transit time of acknowledgements, from which their departures are estimated.
 fn way_back(arrivals: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     let way = |&(at, covers, duplicate): &(f64, u64, bool)| {
-        // An advancing acknowledgement left when the last of what it covers had arrived.
+        // An advancing acknowledgement was sent when the last segment that it covers had arrived.
         let covered = received
             .iter()
             .filter(|(_, number)| *number < covers)
@@ -141,11 +142,11 @@ fn way_back(arrivals: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
 }
 
 impl Ladder {
-    /// The ladder of a flow whose series of a probe `read` gives, in a window or, without one, from the first transmission to the last.
-    /// `None` where nothing was sent.
+    /// The ladder of a flow, in a window or, without one, from the first transmission to the last.
+    /// `read` returns the series of a probe. `None` if nothing was sent.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Any error of `read`.
     pub fn of(
         flow: &str,
         window: Option<(f64, f64)>,
@@ -188,7 +189,7 @@ impl Ladder {
     }
 }
 
-/// Marks of two kinds in the order of time, each with whether it is of the second.
+/// Merges two lists of marks by time. The flag is set for marks of the second list.
 fn either(first: Marks, second: Marks) -> Vec<(f64, u64, bool)> {
     let first = first.into_iter().map(|(at, number)| (at, number, false));
     let second = second.into_iter().map(|(at, number)| (at, number, true));
@@ -208,7 +209,7 @@ impl Maker<'_> {
         Ok(Some(ladder))
     }
 
-    /// The values that cwnd took in the window.
+    /// Values of cwnd in the window.
     fn cwnd(&self, flow: &str, window: (f64, f64)) -> Result<Vec<(f64, String)>, SeriesError> {
         let Some(series) = self.series(flow, self.spec.member, "cwnd")? else {
             return Ok(Vec::new());
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_segment_that_arrives_only_after_its_retransmission_was_lost_before() {
-        // 0 -> arrives; 1 -> lost; 2 -> arrives; 1 again -> arrives; 3 -> still on its way
+        // 0 arrives; 1 is lost; 2 arrives; the retransmission of 1 arrives; 3 is still in flight
         let sent = [
             (1.0, 0, false),
             (1.1, 1, false),
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_needless_retransmission_does_not_make_the_first_lost() {
-        // 0 -> arrives; 1 -> arrives late; 1 again, just before, for nothing
+        // 0 arrives; 1 arrives late; a spurious retransmission of 1 is sent just before that
         let sent = [(0.5, 0, false), (1.0, 1, false), (1.2, 1, true)];
         let received = vec![(0.75, 0), (1.3, 1)];
         let fates: Vec<Fate> = follow(&sent, &received)

@@ -1,4 +1,4 @@
-//! A plot as data: axes with their ticks, and layers of points.
+//! Plot as data: axes with ticks, and layers of points.
 
 use std::ops::Range;
 
@@ -7,55 +7,56 @@ use plotters::coord::types::RangedCoordf64;
 
 use crate::compare::digits;
 
-/// Curves in a plane.
+/// Curves in a coordinate system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// The horizontal axis.
+    /// Horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn, the first below.
+    /// Layers in drawing order, from back to front.
     pub layers: Vec<Layer>,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its text, unit included.
+    /// Label with unit.
     pub label: String,
-    /// Its lower end.
+    /// Lower end.
     pub low: f64,
-    /// Its upper end, above `low`.
+    /// Upper end, greater than `low`.
     pub high: f64,
-    /// Where its ticks stand, and their texts.
+    /// Positions and labels of the ticks.
     pub ticks: Vec<(f64, String)>,
-    /// Its values are all above 0, and it begins above 0, too: differences look larger than they are.
+    /// All values are positive and the axis starts above 0, so that differences look larger than
+    /// they are.
     pub cut: bool,
-    /// Equal ratios are equally long; `low` is above 0 then.
+    /// The axis is logarithmic; `low` is positive in this case.
     pub log: bool,
 }
 
-/// Points of one kind.
+/// Points drawn in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Its name in the legend; empty where it has no line there.
+    /// Name in the legend; empty if the layer is not listed there.
     pub label: String,
-    /// The curve it belongs to, counted from 0: it gives colour and marker.
+    /// Index of the curve, counted from 0, which determines colour and marker.
     pub curve: usize,
-    /// The dash of its line: 0 for none.
+    /// Dash pattern of the line; 0 is solid.
     pub dash: usize,
-    /// How it is drawn.
+    /// Drawing style.
     pub mark: Mark,
-    /// The points, in rising order of x for lines.
+    /// Points, in ascending order of x for lines.
     pub points: Vec<PlotPoint>,
 }
 
-/// How the points of a layer are drawn.
+/// Drawing style of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A line through them.
+    /// A line through the points.
     Line,
-    /// Each stands until the next.
+    /// A staircase: each value is held until the next point.
     Step,
     /// Dots.
     Dots,
@@ -63,26 +64,26 @@ pub enum Mark {
     Crosses,
     /// Discs.
     Discs,
-    /// A line through markers with their spans.
+    /// A line through markers with intervals.
     Means,
-    /// Markers with their spans, where what stands along x has no order.
+    /// Markers with intervals, for x values without an order.
     SeparateMeans,
-    /// Bars from 0 with their spans.
+    /// Bars from 0 with intervals.
     Bars,
-    /// Faint dots: single runs.
+    /// Faint dots for single runs.
     Runs,
-    /// Faint bars over the spans: where one more run lies.
+    /// Faint bars over the intervals, for the prediction of one more run.
     OneMore,
-    /// An area over the spans.
+    /// An area over the intervals.
     Band,
-    /// A thin faint line: one of several runs.
+    /// A thin faint line for one of several runs.
     Single,
-    /// Hollow diamonds: what was printed.
+    /// Hollow diamonds for printed values.
     Printed,
 }
 
 impl Mark {
-    /// Whether it lies behind the others and says how far runs stray.
+    /// Whether the layer is drawn in the background to show the variation of the runs.
     pub fn is_spread(self) -> bool {
         matches!(self, Mark::Runs | Mark::OneMore | Mark::Band | Mark::Single)
     }
@@ -91,11 +92,11 @@ impl Mark {
 /// A point of a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlotPoint {
-    /// Along x.
+    /// Position along x.
     pub x: f64,
-    /// Along y.
+    /// Position along y.
     pub y: f64,
-    /// The lower and the upper end of its interval.
+    /// Lower and upper end of its interval.
     pub span: Option<(f64, f64)>,
 }
 
@@ -105,7 +106,7 @@ impl PlotPoint {
         Self { x, y, span: None }
     }
 
-    /// The least and the greatest y that it covers.
+    /// Minimum and maximum y of the point and its interval.
     pub fn reach(&self) -> [f64; 2] {
         let (low, high) = self.span.unwrap_or((self.y, self.y));
         [low.min(self.y), high.max(self.y)]
@@ -113,7 +114,7 @@ impl PlotPoint {
 }
 
 impl Layer {
-    /// The corners of its line: where each value stands until the next, those of a staircase.
+    /// Corners of the line; for held values, those of a staircase.
     pub fn corners(&self) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::with_capacity(2 * self.points.len());
         for point in &self.points {
@@ -128,7 +129,7 @@ impl Layer {
 }
 
 impl Axis {
-    /// An axis from `low` to `high` with no more than `most` ticks at round numbers.
+    /// An axis from `low` to `high` with up to `most` ticks at round numbers.
     pub fn between(label: String, low: f64, high: f64, most: usize) -> Axis {
         let (low, high) = match high > low {
             true => (low, high),
@@ -146,7 +147,8 @@ impl Axis {
         }
     }
 
-    /// An axis around some values, from 0 where they are not far above it, with room at the ends.
+    /// An axis that contains the values with a margin. It starts at 0 unless the values are far
+    /// above it.
     pub fn around(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
             (low.min(v), high.max(v))
@@ -167,8 +169,8 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis around some values, with ticks at 1, 2 and 5 times the powers of ten, or these powers alone; a linear one where a value is not
-    /// above 0.
+    /// A logarithmic axis that contains the values, with ticks at 1, 2 and 5 times powers of ten,
+    /// or only at these powers. The axis is linear if a value is not positive.
     pub fn logarithmic(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let values: Vec<f64> = values.collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -178,7 +180,8 @@ impl Axis {
         }
         let margin = (high / low).powf(0.06);
         let (low, high) = (low / margin, high * margin);
-        // By the text of a number no logarithm of the platform decides.
+        // Derived from the decimal text, because the logarithm of the platform should not affect
+        // the result.
         let power = |value: f64| -> i32 {
             let text = format!("{value:e}");
             text.split_once('e')
@@ -207,10 +210,10 @@ impl Axis {
         }
     }
 
-    /// Where a value lies, 0 at the lower end and 1 at the upper.
+    /// Relative position of a value: 0 at the lower end, 1 at the upper.
     pub fn part(&self, value: f64) -> f64 {
         let along = |value: f64| match self.log {
-            // What is not above 0 lies below all that is shown.
+            // A value that is not positive is below the displayed range.
             true => value.max(self.low).ln(),
             false => value,
         };
@@ -218,14 +221,15 @@ impl Axis {
         (along(value) - low) / (along(self.high) - low)
     }
 
-    /// Whether its ticks are names, which have no order, rather than numbers.
+    /// Whether the tick labels are names without an order instead of numbers.
     pub fn has_names(&self) -> bool {
         self.ticks
             .iter()
             .any(|(_, text)| text.parse::<f64>().is_err())
     }
 
-    /// The axis with the texts of those ticks alone that do not run into the one before, on a length of so many characters.
+    /// The axis with only those tick labels that do not overlap the previous one, on a length of
+    /// `length` characters.
     #[must_use]
     pub fn thinned(mut self, length: f64) -> Axis {
         let middles: Vec<f64> = self.ticks.iter().map(|(at, _)| self.part(*at)).collect();
@@ -242,7 +246,7 @@ impl Axis {
     }
 }
 
-/// The drawing library's view of it.
+/// Adapter for the drawing library.
 impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
@@ -316,7 +320,7 @@ mod tests {
             ticks: ticks.to_vec(),
             ..Axis::between(String::new(), 0.0, 60.0, 5)
         };
-        // A character for each unit: 1 reaches to 1.5, 2 begins there.
+        // One character per unit: 1 extends to 1.5, 2 begins there.
         assert_eq!(
             texts(&axis.clone().thinned(60.0)),
             ["1", "", "5", "10", "60"]
@@ -346,7 +350,7 @@ mod tests {
         );
         let wide = axis(&[1.0, 1000.0]);
         assert!(wide.log && wide.low < 1.0 && wide.high > 1000.0);
-        // An interval that reaches below 0 ends at the edge.
+        // An interval that extends below 0 ends at the edge.
         assert_eq!(wide.part(-4.0), 0.0);
         assert!(!axis(&[0.0, 60.0]).log);
     }

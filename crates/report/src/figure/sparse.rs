@@ -1,16 +1,20 @@
-//! Curves of more points than anybody sees: a second on real sockets has hundreds of thousands, which no browser opens.
+//! Downsampling of curves with more points than are visible. One second on real sockets gives
+//! hundreds of thousands of points, which no browser can display.
 
 use std::collections::BTreeSet;
 
 use super::plot::{Mark, PlotPoint};
 
-/// Points up to which a curve is drawn as it is. More are thinned out, so that it looks the same.
+/// Maximum number of points of a curve that is drawn unchanged. Longer curves are downsampled
+/// without a visible difference.
 const MOST: usize = 50_000;
-/// Columns of a figure, and rows: several in each point of a screen, and about one in each of a dot's radii.
+/// Number of columns for lines, and of columns and rows for dots: several per screen pixel, and
+/// about one per dot radius.
 const COLUMNS: usize = 2_000;
 const CELLS: (usize, usize) = (600, 400);
 
-/// The points that are seen. Of a line, the first, the least, the greatest and the last in each column; of dots, one in each cell.
+/// The visible points. For a line, these are the first, least, greatest and last point of each
+/// column; for dots, one point per cell.
 pub(super) fn sparse(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
     if points.len() <= MOST {
         return points;
@@ -48,7 +52,7 @@ fn of_dots(points: &[PlotPoint]) -> Vec<PlotPoint> {
     points.iter().filter(is_new).copied().collect()
 }
 
-/// In which of so many equal parts of its range a value lies.
+/// Index of the part in which a value lies, if its range is split into `parts` equal parts.
 fn places(values: impl Iterator<Item = f64>, parts: usize) -> impl Fn(f64) -> usize {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))

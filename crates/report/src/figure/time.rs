@@ -1,4 +1,4 @@
-//! Plots of probes over time: one run as it was, or the middle of several.
+//! Plots of probes over time: one run as recorded, or the median of several.
 
 use anabranch_scenario::output::{Curve, Scale, Style};
 use anabranch_scenario::records::{Series, SeriesError, SeriesSample};
@@ -11,17 +11,18 @@ use super::sparse::sparse;
 use crate::statistics::quantile;
 use crate::unit;
 
-/// Instants at which several runs are looked at, where they were not sampled at the same ones.
+/// Number of times at which several runs are evaluated, if they were not sampled at the same times.
 const INSTANTS: usize = 240;
 
-/// Curves up to which a figure also shows one run of each: more lie too thick on one another.
+/// Maximum number of curves for which single runs are drawn too. With more curves the lines would
+/// overlap too much.
 const WITH_SINGLE_RUNS: usize = 3;
 
-/// The share of the runs below the band, and above it.
+/// Share of the runs below the band, and above it.
 const OUTSIDE: f64 = 0.1;
 
 impl Maker<'_> {
-    /// Probes over time, and how it was made.
+    /// Curves of probes over time, and a description of how they were made.
     pub(super) fn time(&self) -> Result<(Option<Plot>, String), SeriesError> {
         let mut drawn = Drawn::default();
         let mut most = 0;
@@ -76,7 +77,7 @@ impl Maker<'_> {
         Axis::between(label.unwrap_or_else(|| "time (s)".to_owned()), low, high, 9)
     }
 
-    /// A curve of steps that the spec gives, to the end of the window or of the run.
+    /// A step function that the spec defines, up to the end of the window or of the run.
     fn given(&self, curve: &Curve) -> Vec<Series> {
         let sample = |(from, rate): &(_, anabranch_scenario::quantity::Rate)| {
             let from: &anabranch_scenario::quantity::Span = from;
@@ -97,7 +98,7 @@ impl Maker<'_> {
         }]
     }
 
-    /// Draws a curve: the members of each run, one run after the other.
+    /// Draws the curve of each run, member by member.
     fn time_curve(&self, curve: &Curve, index: usize, runs: &[Vec<Series>], drawn: &mut Drawn) {
         let Some(first) = runs.iter().flatten().next() else {
             return;
@@ -150,7 +151,8 @@ impl Maker<'_> {
         self.printed_over_time(curve, index, shown, drawn);
     }
 
-    /// The dash of a curve's line: none for the first, and for each other one of its own. What the spec wants dashed is.
+    /// Dash pattern of a curve: solid for the first, and a different pattern for each other. Curves
+    /// that the spec wants dashed are always dashed.
     fn dash(&self, index: usize) -> usize {
         let style = |at: usize| self.spec.curves.get(at).map(|curve| curve.style);
         let before = (0..index).filter(|at| style(*at) == style(index)).count();
@@ -188,7 +190,7 @@ impl Maker<'_> {
         drawn.push(label, index, Mark::Printed, points.filter(inside).collect());
     }
 
-    /// The median of several series at each instant, and the band that holds the middle of them.
+    /// Median of several series at each time, and the band that contains the middle share of them.
     fn middle(&self, all: &[Vec<PlotPoint>], held: bool) -> Vec<PlotPoint> {
         let times = |points: &[PlotPoint]| points.iter().map(|it| it.x).collect::<Vec<f64>>();
         let longest = all.iter().max_by_key(|points| points.len());
@@ -210,7 +212,8 @@ impl Maker<'_> {
             };
             let mut values: Vec<f64> = all.iter().filter_map(value).collect();
             values.sort_by(f64::total_cmp);
-            // Where more have not begun than the band leaves out on one side, the middle would move as they begin.
+            // If more series are missing at the start than the band excludes on one side, the
+            // median would shift as they begin.
             let enough = (all.len() - values.len()) as f64 <= OUTSIDE * all.len() as f64;
             let span = (
                 quantile(&values, OUTSIDE)?,
@@ -226,7 +229,8 @@ impl Maker<'_> {
         instants.into_iter().filter_map(at).collect()
     }
 
-    /// The samples inside the window; a held value is carried in from before it and on to its end.
+    /// Samples inside the window. A held value is carried in from before the window and extended to
+    /// its end.
     pub(super) fn cut(&self, series: &Series, divisor: f64, held: bool) -> Vec<PlotPoint> {
         let (from, to) = self.window().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let begin = series.samples.partition_point(|sample| sample.time < from);
@@ -247,7 +251,7 @@ impl Maker<'_> {
     }
 }
 
-/// The points of a line as its corners.
+/// Converts the points of a held line into corners.
 fn staircase(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
     let line = Layer {
         label: String::new(),

@@ -1,4 +1,4 @@
-//! The first screen of the page: each claim in a line, the figure that shows them, and printed values beside ours.
+//! Top of the page: the claims, the figure that shows them, and printed values next to ours.
 
 use maud::{Markup, html};
 
@@ -10,11 +10,12 @@ use crate::outputs::Outputs;
 use crate::table::{Line, Table};
 use crate::unit;
 
-/// Printed values on the first screen.
+/// Maximum number of printed values at the top.
 const LINES: usize = 8;
 
-/// The figure of the first screen: that of the place that the first claim is from, or of the first table with printed values, or the first that was
-/// drawn. Of several, one that shows printed values goes before the others.
+/// The leading figure: one from the place in the paper of the first claim, or of the first table
+/// with printed values, or the first that was drawn. Among several, one with printed values is
+/// preferred.
 pub(super) fn leading<'o>(outputs: &'o Outputs<'_>) -> Option<&'o Figure> {
     let drawn = || outputs.figures.iter().filter(|it| it.content.is_some());
     let at = |place: Option<&String>| {
@@ -41,18 +42,18 @@ fn shows_printed(figure: &Figure) -> bool {
     }
 }
 
-/// The tables with printed values.
+/// Tables with printed values.
 fn judged<'o>(outputs: &'o Outputs<'_>) -> impl Iterator<Item = &'o Table> {
     let has = |table: &&Table| table.lines.iter().any(|line| line.judgement.is_some());
     outputs.tables.iter().filter(has)
 }
 
-/// Whether there is anything to say there.
+/// Whether this section has any content.
 pub(super) fn is_there(outputs: &Outputs<'_>) -> bool {
     !outputs.claims.is_empty() || judged(outputs).next().is_some() || leading(outputs).is_some()
 }
 
-/// The section; `figure` is the drawing of the leading one.
+/// The section; `figure` is the drawing of the leading figure.
 pub(super) fn section(outputs: &Outputs<'_>, figure: Option<&Markup>) -> Markup {
     html! {
         section.answer id="answer" {
@@ -82,7 +83,8 @@ fn claims(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// Printed values beside ours: those of the table that goes with the leading figure, or of the first.
+/// Printed values next to ours, from the table that belongs to the leading figure, or from the
+/// first table.
 fn printed(outputs: &Outputs<'_>) -> Markup {
     let place = leading(outputs).and_then(|it| it.place.as_ref());
     let same = judged(outputs).find(|table| place.is_some() && table.place.as_ref() == place);
@@ -129,7 +131,7 @@ fn printed(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// What a line is about, in few words.
+/// Short name of a line.
 fn name(line: &Line) -> String {
     let metric = unit::axis_label(&unit::readable(&line.metric), &line.unit);
     let of = match line.series.as_str() {

@@ -1,17 +1,17 @@
-//! How to make the same runs again, from the results directory.
+//! Instructions for repeating the runs from the results directory.
 
 use anabranch_scenario::Experiment;
 
 use crate::outputs::Outputs;
 
-/// How many replications were asked for.
+/// Requested number of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
-    /// Those of the spec.
+    /// As in the spec.
     All,
-    /// Few, for a first look.
+    /// A few, for a quick look.
     Quick,
-    /// So many for each experiment.
+    /// This number for each experiment.
     Count(u32),
 }
 
@@ -32,8 +32,9 @@ fn asked(outputs: &Outputs<'_>) -> Asked {
     }
 }
 
-/// The command that makes the same runs: of a paper that the program finds by its name, or of the spec in the results directory, beside
-/// which the files that it names are kept. A spec that names kinds of a program needs that program.
+/// The command that repeats the runs. It names the paper if the program finds it by its name, and
+/// otherwise the spec in the results directory, which also contains the files that the spec refers
+/// to. A spec with kinds of another program requires that program.
 pub(super) fn command(outputs: &Outputs<'_>) -> String {
     let manifest = &outputs.results.manifest;
     if !manifest.added.is_empty() {
@@ -68,7 +69,7 @@ pub(super) fn command(outputs: &Outputs<'_>) -> String {
     command
 }
 
-/// The call of the Python package that makes the same runs, where the classes of the kinds are.
+/// The Python call that repeats the runs, for specs with kinds defined in Python.
 fn call(outputs: &Outputs<'_>) -> String {
     let manifest = &outputs.results.manifest;
     let mut call = format!("anabranch.run(\"spec.toml\", seed={}", manifest.seed);
@@ -103,7 +104,7 @@ fn call(outputs: &Outputs<'_>) -> String {
     format!("{call}) in Python, in the program that defines {kinds}")
 }
 
-/// A text as Python writes it.
+/// The text as a Python literal.
 fn literal(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -117,7 +118,7 @@ fn literal(text: &str) -> String {
     quoted + "\""
 }
 
-/// A word for a shell.
+/// The word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

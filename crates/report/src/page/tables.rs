@@ -1,4 +1,5 @@
-//! The tables of the page: in the shape of a paper's where their lines make a matrix, as a list where they do not.
+//! Tables of the page, arranged like those of a paper if their lines form a matrix, and as a list
+//! otherwise.
 
 use anabranch_scenario::counted;
 use maud::{Markup, html};
@@ -9,13 +10,14 @@ use crate::table::{Line, Table, readable};
 use crate::tally::Column;
 use crate::unit;
 
-/// A table of more lines than this is folded under a line that sums it up.
+/// Maximum number of lines of a table that is displayed unfolded. Longer tables are folded under a
+/// summary line.
 const FOLDED: usize = 40;
 
-/// The most columns of a matrix.
+/// Maximum number of columns of a matrix.
 const WIDE: usize = 6;
 
-/// A table with its head and its files.
+/// A table with its heading and its files.
 pub(super) fn section(table: &Table) -> Markup {
     html! {
         section id={ "table-" (table.id) } {
@@ -48,18 +50,19 @@ fn body(table: &Table) -> Markup {
     }
 }
 
-/// Lines in rows and columns.
+/// The lines of a table as rows and columns.
 struct Matrix<'t> {
-    /// What its rows are.
+    /// Meaning of the rows.
     corner: String,
-    /// What stands above each column, and the joint probability below.
+    /// Heading of each column, and its joint probability.
     columns: Vec<(String, Option<f64>)>,
     rows: Vec<(String, Vec<Option<&'t Line>>)>,
 }
 
 impl<'t> Matrix<'t> {
-    /// The matrix of a table: x down and quantities across, or quantities down and x across, or, for a single quantity over two
-    /// sweeps, the last sweep across. `None` for a table that is none.
+    /// The matrix of a table: x in rows and quantities in columns, or the reverse, or, for a single
+    /// quantity over two sweeps, the last sweep in columns. `None` if the lines do not form a
+    /// matrix.
     fn of(table: &'t Table) -> Option<Matrix<'t>> {
         let quantities: Vec<Column<'_>> = table.columns().collect();
         let first = quantities.first()?.lines;
@@ -78,7 +81,7 @@ impl<'t> Matrix<'t> {
         }
     }
 
-    /// x down, quantities across.
+    /// x in rows, quantities in columns.
     fn down(quantities: &[Column<'t>]) -> Matrix<'t> {
         let first = quantities[0].lines;
         let rows = first.iter().enumerate().map(|(at, line)| {
@@ -95,7 +98,7 @@ impl<'t> Matrix<'t> {
         }
     }
 
-    /// Quantities down, x across.
+    /// Quantities in rows, x in columns.
     fn across(quantities: &[Column<'t>]) -> Matrix<'t> {
         let first = quantities[0].lines;
         let row = |it: &Column<'t>| {
@@ -113,12 +116,12 @@ impl<'t> Matrix<'t> {
         }
     }
 
-    /// One quantity: all sweeps but the last down, the last across.
+    /// One quantity: the last sweep in columns, all others in rows.
     fn of_sweeps(quantity: &Column<'t>) -> Option<Matrix<'t>> {
         let split = |line: &'t Line| {
             let (name, last_name) = line.x_name.rsplit_once(", ")?;
             let (x, last) = line.x.rsplit_once(", ")?;
-            // A value with a comma of its own cannot be told from two values.
+            // A value that contains a comma cannot be distinguished from two values.
             (name.matches(", ").count() == x.matches(", ").count()).then(|| {
                 (
                     unit::coordinates(name, x),
@@ -155,7 +158,7 @@ impl<'t> Matrix<'t> {
         (matrix.columns.len() <= WIDE).then_some(matrix)
     }
 
-    /// What stands before the name of a row where the head of the table cannot be seen.
+    /// Prefix of row names for views in which the heading of the table is not visible.
     fn prefix(&self) -> Option<&str> {
         let numbers = self
             .rows
@@ -198,7 +201,7 @@ impl<'t> Matrix<'t> {
     }
 }
 
-/// A joint probability: `p = 0.2`, `p < 0.001`.
+/// Formats a joint probability: `p = 0.2`, `p < 0.001`.
 fn joint(p: f64) -> String {
     match probability(p) {
         small if small.starts_with('<') => format!("p {small}"),
@@ -206,7 +209,7 @@ fn joint(p: f64) -> String {
     }
 }
 
-/// A quantity's name: what it is about, metric and unit.
+/// Name of a quantity: subject, metric and unit.
 fn name(column: &Column<'_>) -> String {
     let Some(first) = column.lines.first() else {
         return String::new();
@@ -259,7 +262,7 @@ fn verdict(judgement: &Judgement) -> Markup {
     html! { span.verdict.(class_of(judgement.verdict)) { (judgement.verdict.text()) } }
 }
 
-/// The lines of a table one below the other, grouped by series and metric as they come.
+/// The lines of a table from top to bottom, grouped by series and metric in their order.
 fn list(table: &Table) -> Markup {
     let columns = Columns::of(table);
     let width = 3 + 3 * usize::from(columns.published) + 2 * columns.beside.len();
@@ -329,13 +332,13 @@ fn line(line: &Line, columns: &Columns) -> Markup {
     }
 }
 
-/// Which columns a table needs, and how its lines are headed.
+/// Columns that a table needs, and the style of its line headings.
 pub(crate) struct Columns {
     /// Printed values and verdicts.
     pub published: bool,
-    /// The independent programs whose means stand beside.
+    /// Independent programs that have their means displayed.
     pub beside: Vec<String>,
-    /// Lines that share series and metric stand together under a heading of their own.
+    /// Lines with the same series and metric are grouped under a heading.
     pub grouped: bool,
 }
 
@@ -351,7 +354,7 @@ impl Columns {
         }
     }
 
-    /// What stands at the head of a line: x under a heading, all its names without one.
+    /// Heading of a line: only its x if it is grouped, and all its names otherwise.
     pub fn head(&self, line: &Line) -> String {
         let x = match line.x_name.as_str() {
             "" => String::new(),
@@ -369,7 +372,7 @@ impl Columns {
     }
 }
 
-/// What a folded table says of itself.
+/// Summary of a folded table.
 fn summary(table: &Table) -> String {
     let total = table.lines.len();
     let mut text = counted(total, "line");
@@ -395,7 +398,7 @@ fn with_half(mean: f64, half: Option<f64>) -> Markup {
     }
 }
 
-/// A difference with its sign, three digits.
+/// Formats a difference with its sign and three digits.
 fn signed(difference: f64) -> String {
     let text = digits(difference, 3);
     if difference > 0.0 {

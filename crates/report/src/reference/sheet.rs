@@ -1,18 +1,18 @@
-//! A CSV file as rows with their places, so that a wrong cell can be named.
+//! A CSV file as rows with positions, so that errors can point to a cell.
 
 use anabranch_scenario::nearest::nearest;
 
-/// A file of numbers that cannot be read: where, what was found, what is allowed.
+/// Error in a file of numbers: its position, the text found, and the values allowed.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error("{file}:{line}:{column}: {what}")]
 pub struct ReferenceError {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// The line, counted from 1.
+    /// Line, counted from 1.
     pub line: u64,
-    /// The character in the line, counted from 1.
+    /// Character in the line, counted from 1.
     pub column: u64,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -34,28 +34,29 @@ impl Column {
     }
 }
 
-/// A line of a file, its cells in the order of the columns asked for; those of columns that it lacks are empty.
+/// A line of a file with its cells in the order of the declared columns. Cells of missing columns
+/// are empty.
 pub(super) struct Row {
-    /// Its line in the file, counted from 1.
+    /// Line in the file, counted from 1.
     pub line: u64,
     cells: Vec<String>,
 }
 
 impl Row {
-    /// Its cells.
+    /// Contents of the cells.
     pub fn fields<const N: usize>(&self) -> [String; N] {
         std::array::from_fn(|at| self.cells.get(at).cloned().unwrap_or_default())
     }
 }
 
-/// A file whose columns are known.
+/// A file with a known set of columns.
 pub(super) struct Sheet<'a> {
     file: &'a str,
     text: &'a str,
     columns: &'a [Column],
-    /// Where each column stands in the file.
+    /// Index of each column in the file.
     places: Vec<Option<usize>>,
-    /// Its lines after the first.
+    /// Lines after the heading.
     pub rows: Vec<Row>,
 }
 
@@ -64,7 +65,8 @@ fn names(columns: &[Column], wanted: impl Fn(&Column) -> bool) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The character at which a cell of a line begins, counted from 1, as far as its line alone tells.
+/// Position of the first character of a cell in its line, counted from 1, determined from that line
+/// alone.
 fn column_of(text: &str, line: u64, cell: usize) -> u64 {
     let source = text.lines().nth(line as usize - 1).unwrap_or_default();
     let (mut quoted, mut left) = (false, cell);
@@ -132,9 +134,9 @@ impl<'a> Sheet<'a> {
         Ok(sheet)
     }
 
-    /// Where each column stands in the first line.
+    /// Index of each column in the heading.
     fn place(&self, heading: &csv::StringRecord) -> Result<Vec<Option<usize>>, ReferenceError> {
-        // An editor may have put a byte order mark before the first name.
+        // An editor may have inserted a byte order mark before the first name.
         let heading: Vec<&str> = heading
             .iter()
             .map(|name| name.trim_start_matches('\u{feff}').trim())
@@ -171,21 +173,21 @@ impl<'a> Sheet<'a> {
         sheet_error(self.file, line, column, what)
     }
 
-    /// A cell that holds something else than what is allowed.
+    /// Error for a cell with an invalid value.
     pub fn wrong_cell(&self, row: &Row, column: usize, allowed: &str) -> ReferenceError {
         let (name, found) = (self.columns[column].name, &row.cells[column]);
         let what = format!("column `{name}`: found {found:?}; allowed: {allowed}");
         self.wrong(row.line, self.places[column], what)
     }
 
-    /// A number.
+    /// Parses a number.
     pub fn number(&self, row: &Row, column: usize) -> Result<f64, ReferenceError> {
         let number = row.cells[column].parse::<f64>().ok();
         let number = number.filter(|number| number.is_finite());
         number.ok_or_else(|| self.wrong_cell(row, column, "a number, such as 12.5"))
     }
 
-    /// One of some words; the first where the cell is empty.
+    /// Parses one of several words. An empty cell stands for the first.
     pub fn one_of<T: Copy>(
         &self,
         row: &Row,
@@ -203,7 +205,7 @@ impl<'a> Sheet<'a> {
         })
     }
 
-    /// Half the width of an interval.
+    /// Parses the half width of an interval.
     pub fn half_width(&self, row: &Row, column: usize) -> Result<f64, ReferenceError> {
         let number = self.number(row, column).ok();
         let number = number.filter(|number| *number >= 0.0);
@@ -211,7 +213,7 @@ impl<'a> Sheet<'a> {
         number.ok_or_else(|| self.wrong_cell(row, column, allowed))
     }
 
-    /// How far a value may be off: a number in its unit, or a share of it.
+    /// Parses a tolerance: a number in the unit of the value, or a share of the value.
     pub fn tolerance(&self, row: &Row, column: usize, value: f64) -> Result<f64, ReferenceError> {
         let cell = row.cells[column].as_str();
         let number = match cell.strip_suffix('%') {
@@ -227,7 +229,7 @@ impl<'a> Sheet<'a> {
         number.ok_or_else(|| self.wrong_cell(row, column, allowed))
     }
 
-    /// A number of replications.
+    /// Parses a number of replications.
     pub fn count(&self, row: &Row, column: usize) -> Result<u32, ReferenceError> {
         let number = row.cells[column].parse().ok();
         let number = number.filter(|number| *number > 0);

@@ -110,7 +110,7 @@ fn scores_are_those_of_the_t_distribution() {
         mean: 10.0,
         deviation: 2.0,
     };
-    // One more run: s sqrt(1.05) = 2.04939. The end of the 95 % band is 1.96 of a normal variable.
+    // One more run: s sqrt(1.05) = 2.04939. The end of the 95 % band has the normal score 1.96.
     let end = 10.0 + 2.093_024 * 2.049_39;
     close(normal_score(&runs, end, 0.0).unwrap(), 1.959_96, 1e-3);
     close(
@@ -181,9 +181,10 @@ fn a_column_is_unlikely_when_all_lean_to_one_side_or_stray() {
     let p = |scores: &[f64]| joint_probability(scores).unwrap();
     // One score: two-sided normal.
     close(p(&[1.959_96]), 0.05, 1e-4);
-    // Four times 1.5: sum 6 / 2 = 3, two-sided 0.0027, doubled 0.0054; squares 9 on 4 degrees: 0.061.
+    // Four times 1.5: sum 6 / 2 = 3, two-sided 0.0027, doubled 0.0054; squares 9 on 4 degrees of
+    // freedom: 0.061.
     close(p(&[1.5; 4]), 0.0054, 1e-4);
-    // The same to both sides: only the squares speak, 0.0611 doubled.
+    // The same to both sides: only the squares contribute, 0.0611 doubled.
     close(p(&[1.5, -1.5, 1.5, -1.5]), 0.1222, 1e-3);
     close(p(&[0.1, -0.2, 0.1]), 1.0, 1e-9);
     assert_eq!(joint_probability(&[]), None);

@@ -1,13 +1,15 @@
-//! Which measured value a printed one goes with, and why it finds none: a name or an x in the file that no point has.
+//! Matching of published values with measured ones, and the reason if a value matches nothing: a
+//! name or an x in the file that no point has.
 
 use anabranch_scenario::nearest::nearest;
 
 use crate::reference::Published;
 
-/// Values that are named before the rest is only counted.
+/// Maximum number of values that are listed; further ones are only counted.
 const NAMED: usize = 8;
 
-/// Why nothing stands at the x of a printed value, where a row has values at these names and x. `None`: the row has none at all.
+/// Reason why no point has the x of a published value, given the names and x values of a row.
+/// `None` if the row has no values at all.
 pub(super) fn reason(printed: &Published, axes: &[(String, String)]) -> Option<String> {
     let (x_name, _) = axes.first()?;
     let line = printed.line;
@@ -55,7 +57,8 @@ pub(super) fn reason(printed: &Published, axes: &[(String, String)]) -> Option<S
     ))
 }
 
-/// Whether something was printed for an x. Of several sweeps the names and the values may stand in any order: `loss, policy` and `0.01, same`.
+/// Whether a value was published for this x. Names and values of several sweeps may be in any
+/// order: `loss, policy` and `0.01, same`.
 pub(super) fn is_at(printed: &Published, x_name: &str, x: &str) -> bool {
     if printed.x_name == x_name {
         return super::same_x(&printed.x, x) || same_all(&printed.x, x);
@@ -76,7 +79,7 @@ pub(super) fn is_at(printed: &Published, x_name: &str, x: &str) -> bool {
             .all(|(one, other)| one.0 == other.0 && super::same_x(&one.1, &other.1))
 }
 
-/// Whether two lists of x are the same, each with its counterpart.
+/// Whether two lists of x values are permutations of each other.
 fn same_all(left: &str, right: &str) -> bool {
     let [left, right] = [left, right].map(|it| it.split(',').map(str::trim).collect::<Vec<_>>());
     left.len() > 1
@@ -87,7 +90,7 @@ fn same_all(left: &str, right: &str) -> bool {
             .all(|(left, right)| super::same_x(left, right))
 }
 
-/// The names of sweeps in an order that does not depend on how they are written.
+/// Sorted names of sweeps, so that lists in different orders compare equal.
 fn sorted(names: &str) -> Vec<&str> {
     let mut names: Vec<&str> = names.split(',').map(str::trim).collect();
     names.sort_unstable();
@@ -140,7 +143,7 @@ mod tests {
             twice.starts_with("line 2: a line before it has a value at loss 0.010"),
             "{twice}"
         );
-        // Nothing was run.
+        // No runs exist.
         assert_eq!(told("los", "0.01", &[]), None);
     }
 

@@ -1,4 +1,4 @@
-//! Tables of one run: the values that a probe takes one after the other, and when something happened.
+//! Tables of a single run: consecutive values of a probe, and times of events.
 
 use anabranch_scenario::output::Row;
 use anabranch_scenario::records::SeriesError;
@@ -10,18 +10,18 @@ use crate::compare::Rule;
 use crate::reference::Published;
 use crate::unit;
 
-/// The metric of the time between two steps.
+/// Metric for the time between two steps.
 const ELAPSED: &str = "elapsed";
 
-/// A value and when it was taken, seconds.
+/// A value and its time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) time: f64,
     pub(super) value: f64,
 }
 
-/// The distinct values that a series takes from its first decrease on, that of the decrease first. Of several samples
-/// at one instant the last counts.
+/// Distinct consecutive values of a series, starting with its first decrease. The last of several
+/// samples at one time counts.
 pub(super) fn steps_from_decrease(series: &Series) -> Vec<Step> {
     let mut settled: Vec<Step> = Vec::new();
     for sample in &series.samples {
@@ -45,17 +45,18 @@ pub(super) fn steps_from_decrease(series: &Series) -> Vec<Step> {
     }
 }
 
-/// The probe's number for a segment counted from 1, and whether a larger number will do too.
+/// Value of the probe for a segment counted from 1, and whether a larger value counts as well.
 fn number_of(probe: &str, segment: u64) -> (f64, bool) {
     match probe {
-        // Acknowledgements carry the first number not covered, counted from 0: that is the last one covered from 1.
+        // The number of an acknowledgement is the first one not covered, counted from 0, which
+        // equals the last one covered, counted from 1.
         "cumulative_ack" => (segment as f64, true),
         "duplicate_ack" => (segment as f64, false),
         _ => (segment as f64 - 1.0, false),
     }
 }
 
-/// When a row's event happened, seconds.
+/// Time of the event of a row, seconds.
 pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
     let wanted = row.segment.map(|segment| number_of(&series.probe, segment));
     let occurrence = row.occurrence.unwrap_or(1).max(1) as usize;
@@ -71,13 +72,13 @@ pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
         .map(|sample| sample.time)
 }
 
-/// The value that stands after a time: the last one recorded up to then.
+/// The last value recorded up to a time.
 fn value_at(series: &Series, at: f64) -> Option<f64> {
     let until = series.samples.iter().take_while(|sample| sample.time <= at);
     until.last().map(|sample| sample.value)
 }
 
-/// What the lines of a step are called.
+/// Names of the lines of a step.
 #[derive(Clone, Copy)]
 struct Named<'a> {
     series: &'a str,
@@ -86,7 +87,7 @@ struct Named<'a> {
 }
 
 impl Maker<'_> {
-    /// The first recorded series that a row speaks of, of the first replication.
+    /// The first recorded series for a row, of the first replication.
     fn series(&self, row: &Row, probe: &str) -> Result<Option<Series>, SeriesError> {
         let query = SeriesQuery {
             experiment: self.experiment,
@@ -142,7 +143,7 @@ impl Maker<'_> {
         Ok(lines)
     }
 
-    /// The line of the time from the first step to one after it.
+    /// Line for the time from the first step to step `last`.
     fn elapsed_line(&self, series: &str, steps: &[Step], last: u32) -> Line {
         let to = steps.get((last as usize).saturating_sub(1));
         let elapsed = steps.first().zip(to).map(|(from, to)| to.time - from.time);
@@ -157,8 +158,8 @@ impl Maker<'_> {
         line.judged(published, Rule::Within(0.0))
     }
 
-    /// The two lines of a step: its value and its time. They stand under the printed time where there is one, so that
-    /// they are found by what was printed, and under the number of the step otherwise.
+    /// The two lines of a step: its value and its time. Their x is the published time if there is
+    /// one, so that they match the published values, and otherwise the number of the step.
     fn step_lines(
         &self,
         row: &Row,
@@ -244,7 +245,7 @@ impl Maker<'_> {
     }
 }
 
-/// The point that a row about one run stands for in a condition of an independent program.
+/// Point that a row about one run represents in a condition of an independent program.
 fn single_point(x: &str) -> Point {
     vec![("x".to_owned(), Value::Text(x.to_owned()))]
 }
