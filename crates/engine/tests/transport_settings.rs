@@ -75,7 +75,7 @@ fn a_switch_may_stand_among_the_keys_or_in_its_table() {
 #[test]
 fn timers_may_be_off_and_need_their_units() {
     let config = sctp("", r#"protocol = "sctp", heartbeat_interval = "off""#, &[]);
-    assert_eq!(config.hb_interval, None);
+    assert_eq!(config.heartbeat_interval, None);
     for (value, words) in [
         ("\"of\"", "did you mean `off`"),
         ("\"30\"", "a time with its unit"),

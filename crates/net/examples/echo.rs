@@ -4,10 +4,10 @@
 
 use std::net::IpAddr;
 
-use anabranch_net::{Association, Carrier, Config, Endpoint, Lost, Peer, SendOptions};
+use anabranch_net::{Association, AssociationError, Carrier, Config, Endpoint, Peer, SendOptions};
 
 /// Sends every message back as it came.
-async fn echo(association: Association) -> Result<(), Lost> {
+async fn echo(association: Association) -> Result<(), AssociationError> {
     while let Some(message) = association.recv().await? {
         let options = SendOptions::default()
             .with_ppid(message.ppid)

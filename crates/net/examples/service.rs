@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, Carrier, Config, ConnectError, Endpoint, Lost, Peer, SendOptions,
+    Association, AssociationError, Carrier, Config, ConnectError, Endpoint, Peer, SendOptions,
 };
 
 /// Sends every message back as it came.
-async fn echo(association: Association) -> Result<(), Lost> {
+async fn echo(association: Association) -> Result<(), AssociationError> {
     while let Some(message) = association.recv().await? {
         let options = SendOptions::default().with_ppid(message.ppid);
         let sent = association.send(message.stream, message.bytes, options);

@@ -1,10 +1,10 @@
 //! An association as its user holds it.
 
 mod authentication;
+mod negotiated;
 mod reconfig;
-mod sending;
+mod send;
 mod settings;
-mod speaks;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,11 +18,11 @@ use anabranch_sctp::{
 };
 use bytes::Bytes;
 
-use crate::error::{AddressError, Lost};
+use crate::deferred_wakeups::Signals;
+use crate::endpoint_state::{EndpointShared, EndpointState, Phase};
+use crate::error::{AddressError, AssociationError};
 use crate::event::AssociationEvent;
-use crate::later::Signals;
 use crate::message::{Message, MessagePart};
-use crate::shared::{Phase, Shared, State};
 use crate::status::Status;
 use crate::waiters::Place;
 
@@ -32,7 +32,7 @@ use crate::waiters::Place;
 /// When the last handle is dropped the association is shut down: what was sent still arrives if the peer takes it within
 /// [`Config::linger`](crate::Config::linger), what comes is thrown away. [`Association::shutdown`] waits as long as it takes.
 pub struct Association {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointShared>,
     signals: Arc<Signals>,
     id: AssociationId,
     /// It is not up yet, and nobody knows of it but a future that may be dropped.
@@ -40,7 +40,11 @@ pub struct Association {
 }
 
 impl Association {
-    pub(crate) fn held(shared: Arc<Shared>, signals: Arc<Signals>, id: AssociationId) -> Self {
+    pub(crate) fn held(
+        shared: Arc<EndpointShared>,
+        signals: Arc<Signals>,
+        id: AssociationId,
+    ) -> Self {
         Self {
             shared,
             signals,
@@ -49,7 +53,11 @@ impl Association {
         }
     }
 
-    pub(crate) fn attempt(shared: Arc<Shared>, signals: Arc<Signals>, id: AssociationId) -> Self {
+    pub(crate) fn attempt(
+        shared: Arc<EndpointShared>,
+        signals: Arc<Signals>,
+        id: AssociationId,
+    ) -> Self {
         Self {
             shared,
             signals,
@@ -81,7 +89,7 @@ impl Association {
     ///
     /// # Errors
     /// The association ended otherwise, after what had arrived was read.
-    pub async fn recv(&self) -> Result<Option<Message>, Lost> {
+    pub async fn recv(&self) -> Result<Option<Message>, AssociationError> {
         // Outside the lock: pieces may have to be put together.
         Ok(self.next_read(Self::poll_message).await?.map(Message::from))
     }
@@ -112,7 +120,11 @@ impl Association {
     ///
     /// # Errors
     /// As [`Association::recv`].
-    pub async fn recv_many(&self, into: &mut Vec<Message>, most: usize) -> Result<usize, Lost> {
+    pub async fn recv_many(
+        &self,
+        into: &mut Vec<Message>,
+        most: usize,
+    ) -> Result<usize, AssociationError> {
         if most == 0 {
             return Ok(0);
         }
@@ -156,7 +168,7 @@ impl Association {
     ///
     /// # Errors
     /// The association ended otherwise, after what had arrived was read: a message whose end has not come will not.
-    pub async fn recv_part(&self) -> Result<Option<MessagePart>, Lost> {
+    pub async fn recv_part(&self) -> Result<Option<MessagePart>, AssociationError> {
         self.next_read(Self::poll_part).await
     }
 
@@ -173,7 +185,7 @@ impl Association {
     ///
     /// # Errors
     /// As [`Association::recv_part`].
-    pub async fn recv_part_on(&self, stream: u16) -> Result<Option<MessagePart>, Lost> {
+    pub async fn recv_part_on(&self, stream: u16) -> Result<Option<MessagePart>, AssociationError> {
         self.next_read(|it, state| it.poll_part_on(state, stream))
             .await
     }
@@ -195,7 +207,7 @@ impl Association {
         notified.as_mut().enable();
         {
             let mut guard = self.shared.lock();
-            let state: &mut State = &mut guard;
+            let state: &mut EndpointState = &mut guard;
             if state.stopped || !state.entries.contains_key(&self.id) {
                 return;
             }
@@ -205,7 +217,10 @@ impl Association {
     }
 
     /// Waits until `poll` has something to say.
-    async fn next_read<T>(&self, mut poll: impl FnMut(&Self, &mut State) -> Option<T>) -> T {
+    async fn next_read<T>(
+        &self,
+        mut poll: impl FnMut(&Self, &mut EndpointState) -> Option<T>,
+    ) -> T {
         let mut reader = Reader {
             association: self,
             place: None,
@@ -233,11 +248,17 @@ impl Association {
         .await
     }
 
-    fn poll_message(&self, state: &mut State) -> Option<Result<Option<ReceivedMessage>, Lost>> {
+    fn poll_message(
+        &self,
+        state: &mut EndpointState,
+    ) -> Option<Result<Option<ReceivedMessage>, AssociationError>> {
         self.poll_read(state, Protocol::poll_message)
     }
 
-    fn poll_part(&self, state: &mut State) -> Option<Result<Option<MessagePart>, Lost>> {
+    fn poll_part(
+        &self,
+        state: &mut EndpointState,
+    ) -> Option<Result<Option<MessagePart>, AssociationError>> {
         self.poll_read(state, |it| {
             let part = it.poll_part()?;
             Some(MessagePart::new(part, it.cumulative_tsn()))
@@ -246,9 +267,9 @@ impl Association {
 
     fn poll_part_on(
         &self,
-        state: &mut State,
+        state: &mut EndpointState,
         stream: u16,
-    ) -> Option<Result<Option<MessagePart>, Lost>> {
+    ) -> Option<Result<Option<MessagePart>, AssociationError>> {
         self.poll_read(state, |it| {
             let part = it.poll_part_on(stream)?;
             Some(MessagePart::new(part, it.cumulative_tsn()))
@@ -258,9 +279,9 @@ impl Association {
     /// What the protocol has to read, or that nothing more will come.
     fn poll_read<T>(
         &self,
-        state: &mut State,
+        state: &mut EndpointState,
         read: impl FnOnce(&mut Protocol) -> Option<T>,
-    ) -> Option<Result<Option<T>, Lost>> {
+    ) -> Option<Result<Option<T>, AssociationError>> {
         let received = match state.endpoint.association_mut(self.id) {
             Some(association) => {
                 let received = read(association);
@@ -277,7 +298,7 @@ impl Association {
         }
         match state.entries.get(&self.id).map(|entry| &entry.phase) {
             Some(Phase::Closed(CloseReason::Shutdown)) | None => Some(Ok(None)),
-            Some(Phase::Closed(reason)) => Some(Err(Lost(reason.clone()))),
+            Some(Phase::Closed(reason)) => Some(Err(AssociationError(reason.clone()))),
             Some(_) => None,
         }
     }
@@ -333,11 +354,11 @@ impl Association {
     ///
     /// # Errors
     /// The association ended otherwise: what was sent last may not have arrived.
-    pub async fn shutdown(&self) -> Result<(), Lost> {
-        self.begin_shutdown();
+    pub async fn shutdown(&self) -> Result<(), AssociationError> {
+        self.start_shutdown();
         match self.closed().await {
             CloseReason::Shutdown => Ok(()),
-            reason => Err(Lost(reason)),
+            reason => Err(AssociationError(reason)),
         }
     }
 
@@ -348,20 +369,20 @@ impl Association {
     ///
     /// # Errors
     /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] where the time was over.
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<(), Lost> {
-        self.begin_shutdown_within(limit);
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<(), AssociationError> {
+        self.start_shutdown_within(limit);
         self.shutdown().await
     }
 
     /// Begins to close gracefully, and waits for nothing.
-    pub fn begin_shutdown(&self) {
+    pub fn start_shutdown(&self) {
         let now = self.shared.now();
         self.shared.lock().shut_down(self.id, now, None);
     }
 
     /// Begins to close gracefully, as [`Association::shutdown_within`] does, and waits for nothing. Of several limits the one
     /// that ends first counts.
-    pub fn begin_shutdown_within(&self, limit: Duration) {
+    pub fn start_shutdown_within(&self, limit: Duration) {
         let now = self.shared.now();
         self.shared.lock().shut_down(self.id, now, Some(limit));
     }
@@ -406,10 +427,10 @@ impl Association {
     }
 
     /// Waits until it is up.
-    pub(crate) async fn established(&self) -> Result<(), Lost> {
+    pub(crate) async fn established(&self) -> Result<(), AssociationError> {
         let phase = self.next_phase(Some(Phase::Opening)).await;
         match phase {
-            Some(Phase::Closed(reason)) => Err(Lost(reason)),
+            Some(Phase::Closed(reason)) => Err(AssociationError(reason)),
             _ => Ok(()),
         }
     }
@@ -478,7 +499,7 @@ impl Association {
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<(), AddressError> {
         for change in changes {
             if let AddressChange::Add(address) | AddressChange::AddSource(address) = *change {
-                let opened = self.shared.ground.open_for(address);
+                let opened = self.shared.driver_shared.open_for(address);
                 opened.map_err(|error| AddressError::Socket(Arc::new(error)))?;
             }
         }

@@ -9,16 +9,16 @@ use std::task::{Context, Poll, Waker};
 
 use anabranch_transport::Nanos;
 
-use crate::alarm::Alarm;
-use crate::failures::Doing;
-use crate::ground::Ground;
-use crate::group::{Seat, Taken};
-use crate::inbox::Inbox;
+use crate::driver_shared::DriverShared;
+use crate::driver_timer::DriverTimer;
+use crate::endpoint_driver::{EndpointDriver, RunOutcome};
+use crate::endpoint_set::EndpointSet;
 use crate::io::Io;
-use crate::members::Members;
-use crate::port::{Port, Round};
-use crate::rest::Rests;
-use crate::turns::{Budget, Turns};
+use crate::receive_buffers::ReceiveBuffers;
+use crate::receive_queue::{Budget, FairReceiveQueue};
+use crate::shard_group::{ReceivedMail, ShardHandle};
+use crate::socket_backoff::SocketBackoff;
+use crate::socket_errors::SocketOperation;
 
 /// Rounds of receiving and sending before other tasks have their turn.
 const MOST_ROUNDS: usize = 16;
@@ -32,27 +32,27 @@ const MOST_BYTES: usize = 1 << 20;
 const MAX_NEWS: usize = 32;
 const MOST_ICMP: usize = 1_500;
 
-/// Endpoints that were bound and that the driver has not taken yet. They come by [`Ground::join`] and go by [`Ground::take_new`], under its lock.
+/// Endpoints that were bound and that the driver has not taken yet. They come by [`DriverShared::join`] and go by [`DriverShared::take_new`], under its lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Joining(Arc<Mutex<Vec<Port>>>);
+pub(crate) struct Joining(Arc<Mutex<Vec<EndpointDriver>>>);
 
 impl Joining {
-    pub fn push(&self, port: Port) {
-        self.lock().push(port);
+    pub fn push(&self, endpoint: EndpointDriver) {
+        self.lock().push(endpoint);
     }
 
-    fn take(&self) -> Vec<Port> {
+    fn take(&self) -> Vec<EndpointDriver> {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Port>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<EndpointDriver>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Owns the sockets, and drives the protocol of every endpoint on them.
 pub(crate) struct Driver {
-    ground: Arc<Ground>,
+    driver_shared: Arc<DriverShared>,
     joining: Joining,
     /// Who wakes it by that, wakes this task.
     waker: Option<Waker>,
@@ -61,18 +61,18 @@ pub(crate) struct Driver {
 
 /// What is its own.
 struct Work {
-    members: Members,
-    inbox: Inbox,
-    turns: Turns,
+    endpoints: EndpointSet,
+    receive_buffers: ReceiveBuffers,
+    receive_queue: FairReceiveQueue,
     /// What others of its group received for it.
-    mail: Taken,
+    mail: ReceivedMail,
     /// Sockets that give errors.
-    rests: Rests,
+    backoff: SocketBackoff,
     /// Since when the sockets take nothing of what is to be sent, and how many calls they had done before; `None`: they do.
     stuck: Option<(Nanos, u64)>,
     /// How long that is borne: T5-shutdown-guard of the endpoints, within which each association that closes has ended (RFC 9260 §9.2).
     patience: Nanos,
-    alarm: Alarm,
+    driver_timer: DriverTimer,
 }
 
 /// What a round of all ports came to.
@@ -85,19 +85,21 @@ struct Whole {
 }
 
 impl Driver {
-    pub fn new(ground: Arc<Ground>, joining: Joining) -> Self {
+    pub fn new(driver_shared: Arc<DriverShared>, joining: Joining) -> Self {
         let work = Work {
-            members: Members::default(),
-            inbox: Inbox::new(),
-            turns: Turns::that_show(ground.seat.as_ref().map(Seat::shown)),
-            mail: Taken::default(),
-            rests: Rests::default(),
+            endpoints: EndpointSet::default(),
+            receive_buffers: ReceiveBuffers::new(),
+            receive_queue: FairReceiveQueue::that_show(
+                driver_shared.shard_handle.as_ref().map(ShardHandle::shown),
+            ),
+            mail: ReceivedMail::default(),
+            backoff: SocketBackoff::default(),
             stuck: None,
             patience: 0,
-            alarm: Alarm::new(&ground.clock),
+            driver_timer: DriverTimer::new(&driver_shared.clock),
         };
         Self {
-            ground,
+            driver_shared,
             joining,
             waker: None,
             work,
@@ -107,11 +109,17 @@ impl Driver {
 
 impl Work {
     /// Takes the endpoints and the sockets that are new.
-    fn take_new(&mut self, ground: &Ground, joining: &Joining, waker: &Waker, io: &mut Io) {
-        let (joining, opened) = ground.take_new(waker, || joining.take());
-        for port in joining {
-            self.patience = self.patience.max(port.guard());
-            self.members.add(port);
+    fn take_new(
+        &mut self,
+        driver_shared: &DriverShared,
+        joining: &Joining,
+        waker: &Waker,
+        io: &mut Io,
+    ) {
+        let (joining, opened) = driver_shared.take_new(waker, || joining.take());
+        for endpoint in joining {
+            self.patience = self.patience.max(endpoint.guard());
+            self.endpoints.add(endpoint);
         }
         for socket in opened {
             io.sockets.add(socket);
@@ -119,53 +127,58 @@ impl Work {
     }
 
     /// Receives from each socket, as far as a round goes. Whether more may be there: where not, each socket wakes this task when something comes.
-    fn receive(&mut self, ground: &Ground, cx: &mut Context<'_>, io: &mut Io) -> bool {
-        let seat = ground.seat.as_ref();
-        let mut more = seat.is_some_and(|seat| seat.take(&mut self.mail, &mut self.turns));
+    fn receive(&mut self, driver_shared: &DriverShared, cx: &mut Context<'_>, io: &mut Io) -> bool {
+        let shard_handle = driver_shared.shard_handle.as_ref();
+        let mut more = shard_handle
+            .is_some_and(|shard_handle| shard_handle.take(&mut self.mail, &mut self.receive_queue));
         for (number, socket) in io.sockets.iter().enumerate() {
-            if !self.rests.are_none() && self.rests.rests(number, ground.clock.now()) {
+            if !self.backoff.are_none()
+                && self.backoff.is_waiting(number, driver_shared.clock.now())
+            {
                 continue;
             }
             let mut bytes = 0;
             let mut empty = false;
             for _ in 0..MOST_CALLS {
-                if !self.turns.has_room() {
+                if !self.receive_queue.has_room() {
                     break;
                 }
-                let put = |arrival| match seat {
-                    None => self.turns.push(arrival),
-                    Some(seat) => io.handed |= seat.sort(arrival, &mut self.turns),
+                let put = |arrival| match shard_handle {
+                    None => self.receive_queue.push(arrival),
+                    Some(shard_handle) => {
+                        io.handed |= shard_handle.sort(arrival, &mut self.receive_queue)
+                    }
                 };
-                match self.inbox.poll_receive(cx, socket, put) {
+                match self.receive_buffers.poll_receive(cx, socket, put) {
                     Poll::Ready(Ok(came)) => {
                         io.receive_calls += 1;
                         io.broken += came.broken;
                         bytes += came.bytes;
-                        self.rests.worked(number);
+                        self.backoff.worked(number);
                     }
                     // One that a former packet drew (ICMP), reported now, or one that will come again and again; nothing was received.
                     Poll::Ready(Err(error)) => {
                         io.receive_errors += 1;
-                        io.failures.count(Doing::Receiving, &error);
-                        if self.rests.failed(number, ground.clock.now()) {
+                        io.failures.count(SocketOperation::Receiving, &error);
+                        if self.backoff.failed(number, driver_shared.clock.now()) {
                             empty = true;
                             break;
                         }
                     }
                     Poll::Pending => {
-                        self.rests.worked(number);
+                        self.backoff.worked(number);
                         empty = true;
                         break;
                     }
                 }
-                self.turns.drop_too_many();
+                self.receive_queue.drop_too_many();
                 if bytes >= MOST_BYTES {
                     break;
                 }
             }
             more |= !empty;
         }
-        io.dropped = self.turns.dropped() + self.mail.dropped;
+        io.dropped = self.receive_queue.dropped() + self.mail.dropped;
         io.handed_over = self.mail.came;
         more
     }
@@ -174,7 +187,7 @@ impl Work {
     fn take_reported(&mut self, io: &Io) -> bool {
         let mut came = false;
         for socket in io.sockets.iter() {
-            came |= socket.take_reported(MAX_NEWS, |message| self.members.handle_icmp(message));
+            came |= socket.take_reported(MAX_NEWS, |message| self.endpoints.handle_icmp(message));
         }
         came
     }
@@ -193,7 +206,7 @@ impl Work {
                 };
                 came = true;
                 if let Some(message) = message {
-                    self.members.handle_icmp(&message);
+                    self.endpoints.handle_icmp(&message);
                 }
             }
         }
@@ -202,35 +215,35 @@ impl Work {
 
     /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due. What one left to do waits behind
     /// the others, so that none that sends much leaves them no room.
-    fn run_protocol(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) -> Whole {
+    fn run_protocol(&mut self, driver_shared: &DriverShared, waker: &Waker, io: &mut Io) -> Whole {
         let mut budget = Budget::of_a_round();
-        self.turns.begin_round();
-        if let Some(port) = self.members.only() {
+        self.receive_queue.begin_round();
+        if let Some(endpoint) = self.endpoints.only() {
             // It takes all there is: nothing is left to ask for whom.
-            let round = port.run(waker, &mut self.turns, &mut budget, |_| true, io);
+            let round = endpoint.run(waker, &mut self.receive_queue, &mut budget, |_| true, io);
             let whole = Whole {
-                settled: self.turns.is_empty() && round.settled,
-                drained: self.turns.is_empty() && round.drained,
+                settled: self.receive_queue.is_empty() && round.settled,
+                drained: self.receive_queue.is_empty() && round.drained,
                 timeout: round.timeout,
             };
             if round.over {
-                self.members.end_only();
-                self.forget_ended(ground);
+                self.endpoints.end_only();
+                self.forget_ended(driver_shared);
             }
             return whole;
         }
-        self.members.gather(ground.clock.now(), waker);
+        self.endpoints.gather(driver_shared.clock.now(), waker);
         // Those that are left to do more are for the next round.
-        let mut waiting = self.members.waiting();
+        let mut waiting = self.endpoints.waiting();
         let mut drained = true;
         while drained {
-            let packet = self.turns.peek().filter(|_| !budget.is_spent());
-            let next = match packet.filter(|_| !self.members.is_empty()) {
-                Some(packet) => self.members.owners().of(packet),
+            let packet = self.receive_queue.peek().filter(|_| !budget.is_spent());
+            let next = match packet.filter(|_| !self.endpoints.is_empty()) {
+                Some(packet) => self.endpoints.port_map().of(packet),
                 None if waiting == 0 => break,
                 None => {
                     waiting -= 1;
-                    let Some(next) = self.members.next() else {
+                    let Some(next) = self.endpoints.next() else {
                         break;
                     };
                     next
@@ -238,55 +251,59 @@ impl Work {
             };
             drained = self.run_one(next, &mut budget, io).drained;
         }
-        if self.members.is_empty() {
-            self.turns.clear();
+        if self.endpoints.is_empty() {
+            self.receive_queue.clear();
         }
-        let is_empty = self.turns.is_empty();
+        let is_empty = self.receive_queue.is_empty();
         let whole = Whole {
-            settled: drained && is_empty && self.members.waiting() == 0,
+            settled: drained && is_empty && self.endpoints.waiting() == 0,
             drained: drained && is_empty,
-            timeout: self.members.timeout(),
+            timeout: self.endpoints.timeout(),
         };
-        self.forget_ended(ground);
+        self.forget_ended(driver_shared);
         whole
     }
 
     /// Runs one of several ports.
-    fn run_one(&mut self, number: usize, budget: &mut Budget, io: &mut Io) -> Round {
-        let Self { members, turns, .. } = self;
-        members.run(number, |port, waker, owners| {
-            let mine = |packet: (IpAddr, &[u8])| owners.of(packet) == number;
-            port.run(waker, turns, budget, mine, io)
+    fn run_one(&mut self, number: usize, budget: &mut Budget, io: &mut Io) -> RunOutcome {
+        let Self {
+            endpoints,
+            receive_queue,
+            ..
+        } = self;
+        endpoints.run(number, |endpoint, waker, port_map| {
+            let mine = |packet: (IpAddr, &[u8])| port_map.of(packet) == number;
+            endpoint.run(waker, receive_queue, budget, mine, io)
         })
     }
 
     /// While the sockets have no room, and as much is gathered as may wait: lets every port do what is due, and sleep. What that has to send
     /// stays with the protocol; nothing is taken that arrives.
     #[cold]
-    fn run_timers(&mut self, ground: &Ground, waker: &Waker, io: &mut Io) -> Whole {
+    fn run_timers(&mut self, driver_shared: &DriverShared, waker: &Waker, io: &mut Io) -> Whole {
         let timeout;
         let mut budget = Budget::nothing();
-        if let Some(port) = self.members.only() {
-            let round = port.run(waker, &mut self.turns, &mut budget, |_| false, io);
-            timeout = port.let_sleep(waker);
+        if let Some(endpoint) = self.endpoints.only() {
+            let round = endpoint.run(waker, &mut self.receive_queue, &mut budget, |_| false, io);
+            timeout = endpoint.park(waker);
             if round.over {
-                self.members.end_only();
+                self.endpoints.end_only();
             }
         } else {
-            self.members.gather(ground.clock.now(), waker);
-            for _ in 0..self.members.waiting() {
-                let Some(next) = self.members.next() else {
+            self.endpoints.gather(driver_shared.clock.now(), waker);
+            for _ in 0..self.endpoints.waiting() {
+                let Some(next) = self.endpoints.next() else {
                     break;
                 };
-                let turns = &mut self.turns;
-                (self.members).run(next, |port, waker, _| {
-                    port.run(waker, turns, &mut budget, |_| false, io)
+                let receive_queue = &mut self.receive_queue;
+                (self.endpoints).run(next, |endpoint, waker, _| {
+                    endpoint.run(waker, receive_queue, &mut budget, |_| false, io)
                 });
-                self.members.let_sleep(next);
+                self.endpoints.park(next);
             }
-            timeout = self.members.timeout();
+            timeout = self.endpoints.timeout();
         }
-        self.forget_ended(ground);
+        self.forget_ended(driver_shared);
         Whole {
             settled: true,
             drained: true,
@@ -295,36 +312,46 @@ impl Work {
     }
 
     /// Lets go of ports that nobody holds and where nothing is open.
-    fn forget_ended(&mut self, ground: &Ground) {
-        for port in self.members.remove_over() {
-            ground.release(port.claim());
-            drop(port);
+    fn forget_ended(&mut self, driver_shared: &DriverShared) {
+        for endpoint in self.endpoints.remove_over() {
+            driver_shared.release(endpoint.reservation());
+            drop(endpoint);
         }
     }
 
     /// Sets the alarm; whether it rang already. `waits`: something is to be sent that the sockets do not take.
-    fn poll_alarm(&mut self, ground: &Ground, timeout: Option<Nanos>, waits: bool) -> bool {
-        let timeout = match self.rests.are_none() && self.stuck.is_none() {
+    fn poll_timer(
+        &mut self,
+        driver_shared: &DriverShared,
+        timeout: Option<Nanos>,
+        waits: bool,
+    ) -> bool {
+        let timeout = match self.backoff.are_none() && self.stuck.is_none() {
             true => timeout,
             false => {
                 let stuck = self.stuck.filter(|_| waits);
                 let gives_up = stuck.map(|(since, _)| since.saturating_add(self.patience));
-                let rests = self.rests.next();
-                [timeout, rests, gives_up].into_iter().flatten().min()
+                let backoff = self.backoff.next();
+                [timeout, backoff, gives_up].into_iter().flatten().min()
             }
         };
-        self.alarm.poll(&ground.clock, timeout)
+        self.driver_timer.poll(&driver_shared.clock, timeout)
     }
 
     /// Sends what was gathered, as far as the sockets take it.
-    fn poll_flush(&mut self, ground: &Ground, cx: &mut Context<'_>, io: &mut Io) -> Poll<()> {
+    fn poll_flush(
+        &mut self,
+        driver_shared: &DriverShared,
+        cx: &mut Context<'_>,
+        io: &mut Io,
+    ) -> Poll<()> {
         let mut flushed = io.poll_flush(cx);
-        if flushed.is_pending() && self.gives_up(ground.clock.now(), io.sent.calls) {
-            io.outbox.throw_away(&mut io.sent);
+        if flushed.is_pending() && self.gives_up(driver_shared.clock.now(), io.sent.calls) {
+            io.transmit_queue.throw_away(&mut io.sent);
             flushed = Poll::Ready(());
         }
         if flushed.is_ready() {
-            self.members.flushed();
+            self.endpoints.flushed();
             // What was thrown away is no sign of room.
             if self.stuck.is_some_and(|(_, calls)| calls != io.sent.calls) {
                 self.stuck = None;
@@ -352,8 +379,8 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let polled = self.run(cx);
-        if let Some(seat) = &self.ground.seat {
-            seat.wake_others();
+        if let Some(shard_handle) = &self.driver_shared.shard_handle {
+            shard_handle.wake_others();
         }
         polled
     }
@@ -362,7 +389,7 @@ impl Future for Driver {
 impl Driver {
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self {
-            ground,
+            driver_shared,
             joining,
             waker,
             work: this,
@@ -370,30 +397,33 @@ impl Driver {
         let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
         if !is_known {
             // What is cloned or dropped may run anything: not while the sockets are held.
-            drop(this.alarm.wakes(cx.waker().clone()));
-            this.members.wakes(cx.waker().clone());
-            drop((ground.seat.as_ref()).and_then(|seat| seat.wakes(cx.waker().clone())));
+            drop(this.driver_timer.wakes(cx.waker().clone()));
+            this.endpoints.wakes(cx.waker().clone());
+            drop(
+                (driver_shared.shard_handle.as_ref())
+                    .and_then(|shard_handle| shard_handle.wakes(cx.waker().clone())),
+            );
             *waker = Some(cx.waker().clone());
         }
-        let mut held = ground.io();
+        let mut held = driver_shared.io();
         let io = &mut *held;
-        if ground.has_news() || !is_known {
-            this.take_new(ground, joining, cx.waker(), io);
+        if driver_shared.has_news() || !is_known {
+            this.take_new(driver_shared, joining, cx.waker(), io);
         }
         for _ in 0..MOST_ROUNDS {
-            let mut blocked = this.poll_flush(ground, cx, io).is_pending();
+            let mut blocked = this.poll_flush(driver_shared, cx, io).is_pending();
             let (more, round) = if blocked && io.is_full() {
                 // What arrives waits in the system's bounded buffers.
-                (false, this.run_timers(ground, cx.waker(), io))
+                (false, this.run_timers(driver_shared, cx.waker(), io))
             } else {
                 // Only a socket that has nothing left wakes this task when something comes.
-                let mut more = this.receive(ground, cx, io);
+                let mut more = this.receive(driver_shared, cx, io);
                 more |= this.receive_icmp(cx, io);
-                (more, this.run_protocol(ground, cx.waker(), io))
+                (more, this.run_protocol(driver_shared, cx.waker(), io))
             };
             // The socket that is blocked wakes this task when it has room.
-            blocked = blocked || this.poll_flush(ground, cx, io).is_pending();
-            if !blocked && this.members.is_empty() && ground.close_unless_held() {
+            blocked = blocked || this.poll_flush(driver_shared, cx, io).is_pending();
+            if !blocked && this.endpoints.is_empty() && driver_shared.close_unless_held() {
                 return Poll::Ready(());
             }
             if std::mem::take(&mut io.handed) {
@@ -403,7 +433,7 @@ impl Driver {
             // A call that sent may have told of it.
             let more = more | this.take_reported(io);
             let settled = round.settled || (blocked && round.drained);
-            if settled && !more && !this.poll_alarm(ground, round.timeout, blocked) {
+            if settled && !more && !this.poll_timer(driver_shared, round.timeout, blocked) {
                 return Poll::Pending;
             }
         }
@@ -415,10 +445,13 @@ impl Driver {
 impl Drop for Driver {
     /// The runtime goes down, or nothing is left to do: nobody may join any more.
     fn drop(&mut self) {
-        self.ground.stop();
-        self.ground.seat.as_ref().inspect(|seat| seat.close());
+        self.driver_shared.stop();
+        self.driver_shared
+            .shard_handle
+            .as_ref()
+            .inspect(|shard_handle| shard_handle.close());
         // Their end tells those who wait.
         drop(self.joining.take());
-        self.ground.io().sockets.close();
+        self.driver_shared.io().sockets.close();
     }
 }

@@ -4,7 +4,7 @@ mod addresses;
 mod backlog;
 mod incoming;
 
-pub use backlog::BacklogPlace;
+pub use backlog::BacklogPermit;
 pub use incoming::Incoming;
 
 use std::future::Future;
@@ -21,14 +21,14 @@ use bytes::Bytes;
 
 use crate::association::Association;
 use crate::config::{Carrier, Config};
-use crate::error::{BindError, ConnectError, Lost};
-use crate::later::Later;
+use crate::deferred_wakeups::DeferredWakeups;
+use crate::endpoint_driver::EndpointDriver;
+use crate::endpoint_state::{AssociationEntry, EndpointShared, EndpointState, Phase};
+use crate::error::{AssociationError, BindError, ConnectError};
 use crate::observer::Observer;
 use crate::peer::Peer;
-use crate::port::Port;
 use crate::random::secret;
 use crate::runtime::{Runtime, within};
-use crate::shared::{Entry, Phase, Shared, State};
 use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
 
@@ -38,7 +38,7 @@ use crate::status::EndpointStatistics;
 /// that are held live on. Associations that nobody holds have [`Config::linger`] to close.
 #[derive(Debug)]
 pub struct Endpoint {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointShared>,
     port: u16,
     /// The application decides who is accepted.
     decides: bool,
@@ -94,31 +94,31 @@ impl Endpoint {
         config: Config,
         observer: Option<Box<dyn Observer>>,
     ) -> Result<Self, BindError> {
-        let ground = sockets.ground();
+        let driver_shared = sockets.driver_shared();
         let addresses = match config.addresses.is_empty() {
-            true => ground.addresses.clone(),
+            true => driver_shared.addresses.clone(),
             false => config.addresses.clone(),
         };
         let config = Config {
-            carrier: ground.carrier,
+            carrier: driver_shared.carrier,
             addresses,
             ..config
         };
         config.check()?;
-        ground.check(&config.addresses)?;
+        driver_shared.check(&config.addresses)?;
         let secret = secret()?;
-        let claim = ground.reserve(config.port, &config.addresses)?;
-        let port = claim.port;
+        let reservation = driver_shared.reserve(config.port, &config.addresses)?;
+        let port = reservation.port;
         let linger = config.linger;
         let decides = config.undecided > 0;
         let max_message_size = config.max_message_size;
         let (backlog, accepts) = (config.backlog, config.accept);
         let mut endpoint =
-            protocol(config, port, secret).inspect_err(|_| ground.release(&claim))?;
-        if let Some(seat) = &ground.seat {
-            endpoint.join(seat.siblings(), seat.number());
+            protocol(config, port, secret).inspect_err(|_| driver_shared.release(&reservation))?;
+        if let Some(shard_handle) = &driver_shared.shard_handle {
+            endpoint.join(shard_handle.siblings(), shard_handle.number());
         }
-        let mut state = State {
+        let mut state = EndpointState {
             backlog,
             accepts,
             endpoint,
@@ -131,7 +131,7 @@ impl Endpoint {
             driver: None,
             driver_sleeps: false,
             driver_comes: None,
-            later: Later::default(),
+            deferred: DeferredWakeups::default(),
             handles: 1,
             stopped: false,
             observer,
@@ -139,14 +139,14 @@ impl Endpoint {
             statistics: EndpointStatistics::default(),
         };
         state.listen();
-        let shared = Arc::new(Shared::new(
+        let shared = Arc::new(EndpointShared::new(
             state,
-            Arc::clone(ground),
-            claim,
+            Arc::clone(driver_shared),
+            reservation,
             max_message_size,
             tracing::info_span!("endpoint", port),
         ));
-        match sockets.join(Port::new(Arc::clone(&shared))) {
+        match sockets.join(EndpointDriver::new(Arc::clone(&shared))) {
             true => {
                 tracing::info!(parent: &shared.span, local = ?shared.local, "endpoint bound");
                 Ok(Self {
@@ -211,7 +211,7 @@ impl Endpoint {
         let up = within(&**self.runtime(), limit, attempt.established()).await;
         if up.is_none() {
             let state = attempt.status().map_or(StateName::Closed, |it| it.state);
-            return Err(Lost(CloseReason::unanswered(state)).into());
+            return Err(AssociationError(CloseReason::unanswered(state)).into());
         }
         Self::finish(attempt).await
     }
@@ -245,7 +245,7 @@ impl Endpoint {
     ) -> Result<Association, ConnectError> {
         let mut state = self.shared.lock();
         if state.stopped {
-            return Err(Lost(CloseReason::AbortedHere).into());
+            return Err(AssociationError(CloseReason::AbortedHere).into());
         }
         for &address in &peer.addresses {
             let mut local = self.shared.local.iter();
@@ -261,7 +261,7 @@ impl Endpoint {
             Some(race) => (state.endpoint).connect_racing(now, to, port, udp_port, race)?,
             None => (state.endpoint).connect_over_udp(now, to, port, udp_port)?,
         };
-        let entry = Entry::new(Phase::Opening, 1, self.shared.span_of(id));
+        let entry = AssociationEntry::new(Phase::Opening, 1, self.shared.span_of(id));
         let signals = Arc::clone(&entry.signals);
         state.entries.insert(id, entry);
         state.watch(id);
@@ -280,7 +280,7 @@ impl Endpoint {
     }
 
     /// Lets peers begin no more associations, and ends those that wait to be accepted.
-    pub fn turn_away(&self) {
+    pub fn refuse(&self) {
         let mut state = self.shared.lock();
         state.accepts = false;
         state.listen();
@@ -294,7 +294,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The endpoint does not accept ([`Config::accept`]), or its task is gone.
-    pub async fn accept(&self) -> Result<Association, Lost> {
+    pub async fn accept(&self) -> Result<Association, AssociationError> {
         if self.decides {
             return self.accept_all().await;
         }
@@ -304,8 +304,8 @@ impl Endpoint {
     /// Waits until `take` has something to give.
     async fn acceptable<T>(
         &self,
-        take: impl Fn(&Self) -> Result<Option<T>, Lost>,
-    ) -> Result<T, Lost> {
+        take: impl Fn(&Self) -> Result<Option<T>, AssociationError>,
+    ) -> Result<T, AssociationError> {
         loop {
             if let Some(taken) = take(self)? {
                 return Ok(taken);
@@ -316,11 +316,11 @@ impl Endpoint {
     }
 
     /// `keeps`: it keeps its place in the backlog.
-    fn try_accept(&self, keeps: bool) -> Result<Option<Association>, Lost> {
+    fn try_accept(&self, keeps: bool) -> Result<Option<Association>, AssociationError> {
         let mut state = self.shared.lock();
         if state.stopped || !state.accepts {
-            state.later.tell_acceptable();
-            return Err(Lost(CloseReason::AbortedHere));
+            state.deferred.tell_acceptable();
+            return Err(AssociationError(CloseReason::AbortedHere));
         }
         let Some(id) = state.waiting.pop_front() else {
             return Ok(None);
@@ -333,7 +333,7 @@ impl Endpoint {
             Arc::clone(&entry.signals)
         });
         if more {
-            state.later.tell_acceptable();
+            state.deferred.tell_acceptable();
         }
         Ok(signals.map(|signals| Association::held(Arc::clone(&self.shared), signals, id)))
     }
@@ -345,13 +345,13 @@ impl Endpoint {
         self.close_all(None).await;
     }
 
-    /// Lets an endpoint go out of service: it accepts no more ([`Endpoint::turn_away`]), and the associations that are up go on until
+    /// Lets an endpoint go out of service: it accepts no more ([`Endpoint::refuse`]), and the associations that are up go on until
     /// their users or peers end them. Gives `true` when none of them is open any more, and `false` when `patience` is over before: then
     /// [`Endpoint::close_within`] shuts down those that are left. Associations that this side begins meanwhile do not count.
     ///
     /// Cancel-safe: if the future is dropped, the endpoint still accepts no more.
     pub async fn drain(&self, patience: Duration) -> bool {
-        self.turn_away();
+        self.refuse();
         self.shared.acceptable.notify_one();
         let ids: Vec<AssociationId> = self.shared.lock().entries.keys().copied().collect();
         let all_ended = async {
@@ -434,9 +434,9 @@ impl Endpoint {
     /// Counters. What the sockets are busy with at this moment may not be counted yet.
     pub fn statistics(&self) -> EndpointStatistics {
         // While the driver is at the sockets they are not waited for: it publishes their counters itself, with its next run.
-        let io = self.shared.ground.idle_io();
+        let io = self.shared.driver_shared.idle_io();
         let mut guard = self.shared.lock();
-        let state: &mut State = &mut guard;
+        let state: &mut EndpointState = &mut guard;
         if let Some(io) = io {
             io.publish(state.foreign, &mut state.statistics);
             io.publish_failures(&mut state.statistics);
@@ -463,7 +463,7 @@ impl Endpoint {
 }
 
 /// Associations that nobody took will be taken by nobody.
-fn drop_waiting(state: &mut State, now: u64) {
+fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.orphan(id, now);
     }
@@ -563,7 +563,7 @@ mod tests {
         for _ in 0..2 {
             let mut state = endpoint.shared.lock();
             let before = Arc::strong_count(&counted);
-            state.let_sleep(&waker, &mut own, None);
+            state.park(&waker, &mut own, None);
             assert_eq!(Arc::strong_count(&counted), before);
             let known = state.driver.as_ref();
             assert!(own.is_none() && known.is_some_and(|it| it.will_wake(&waker)));

@@ -80,20 +80,20 @@ pub enum ConnectError {
     },
     /// The attempt failed.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Association(#[from] AssociationError),
 }
 
 impl ConnectError {
     /// As [`CloseReason::is_port_collision`]: an endpoint with another SCTP port can connect.
     pub fn is_port_collision(&self) -> bool {
-        matches!(self, Self::Lost(Lost(reason)) if reason.is_port_collision())
+        matches!(self, Self::Association(AssociationError(reason)) if reason.is_port_collision())
     }
 }
 
 /// Why an association ended otherwise than by a graceful shutdown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the association ended: {}", words(.0))]
-pub struct Lost(
+pub struct AssociationError(
     /// The protocol's own reason.
     pub CloseReason,
 );
@@ -173,7 +173,7 @@ pub enum SinkError {
     NotReady,
     /// The association ended while the sink was being closed: what was sent last may not have arrived.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Association(#[from] AssociationError),
 }
 
 /// Why [`Incoming::accept`](crate::Incoming::accept) failed.

@@ -2,18 +2,18 @@
 
 use std::task::{Context, Poll};
 
-use crate::failures::Failures;
-use crate::outbox::{Outbox, Sent};
 use crate::socket::Sockets;
+use crate::socket_errors::SocketErrors;
 use crate::status::EndpointStatistics;
+use crate::transmit_queue::{SendCounters, TransmitQueue};
 
 /// The sending side, and what is counted of both.
 #[derive(Debug)]
 pub(crate) struct Io {
     pub sockets: Sockets,
-    pub outbox: Outbox,
-    pub sent: Sent,
-    pub failures: Failures,
+    pub transmit_queue: TransmitQueue,
+    pub sent: SendCounters,
+    pub failures: SocketErrors,
     pub receive_calls: u64,
     pub receive_errors: u64,
     /// Datagrams that hold no whole packet.
@@ -31,9 +31,9 @@ impl Io {
     pub fn new(sockets: Sockets) -> Self {
         Self {
             sockets,
-            outbox: Outbox::default(),
-            sent: Sent::default(),
-            failures: Failures::default(),
+            transmit_queue: TransmitQueue::default(),
+            sent: SendCounters::default(),
+            failures: SocketErrors::default(),
             receive_calls: 0,
             receive_errors: 0,
             broken: 0,
@@ -60,21 +60,21 @@ impl Io {
 
     /// Whether so much waits that no more is gathered.
     pub fn is_full(&self) -> bool {
-        Outbox::is_full(self.outbox.bytes.len())
+        TransmitQueue::is_full(self.transmit_queue.bytes.len())
     }
 
     /// Sends what was gathered, as far as the sockets take it. Ready when nothing waits any more.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.outbox.is_empty() {
+        if self.transmit_queue.is_empty() {
             return Poll::Ready(());
         }
         let counts = (&mut self.sent, &mut self.failures);
-        self.outbox.poll_flush(cx, &self.sockets, counts)
+        self.transmit_queue.poll_flush(cx, &self.sockets, counts)
     }
 
     /// The same in another task than the driver's, as far as the sockets take it at once. Whether nothing waits any more.
     pub fn try_flush(&mut self) -> bool {
         let counts = (&mut self.sent, &mut self.failures);
-        self.outbox.try_flush(&self.sockets, counts)
+        self.transmit_queue.try_flush(&self.sockets, counts)
     }
 }

@@ -77,41 +77,41 @@
 //! says what did: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
 #![forbid(unsafe_code)]
 
-mod alarm;
 mod association;
-mod claim;
 mod clock;
 mod config;
+mod deferred_wakeups;
 mod driver;
+mod driver_shared;
+mod driver_timer;
 mod endpoint;
+mod endpoint_driver;
+mod endpoint_set;
+mod endpoint_state;
 mod error;
 mod event;
 mod events;
-mod failures;
-mod ground;
-mod group;
-mod inbox;
+mod happy_eyeballs;
 mod io;
-mod later;
-mod members;
 mod message;
-mod names;
 mod observer;
-mod outbox;
 mod peer;
-mod port;
+mod port_reservation;
 mod random;
 mod receipt;
+mod receive_buffers;
+mod receive_queue;
 mod redirect;
-mod rest;
 mod runtime;
 mod shard;
-mod shared;
+mod shard_group;
 mod shared_sockets;
 mod socket;
+mod socket_backoff;
+mod socket_errors;
 mod status;
 mod streams;
-mod turns;
+mod transmit_queue;
 mod waiters;
 
 pub use anabranch_sctp::{
@@ -122,27 +122,28 @@ pub use anabranch_sctp::{
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};
-pub use endpoint::{BacklogPlace, Endpoint, Incoming};
+pub use endpoint::{BacklogPermit, Endpoint, Incoming};
 pub use error::{
-    AcceptError, AddressError, BindError, ConnectError, Lost, SendError, SinkError, TrySendError,
+    AcceptError, AddressError, AssociationError, BindError, ConnectError, SendError, SinkError,
+    TrySendError,
 };
 pub use event::AssociationEvent;
-pub use failures::{Doing, SocketError};
+pub use happy_eyeballs::{HappyEyeballsTiming, NamedPeer, Resolve, ResolverStream, SystemResolver};
 pub use message::{Message, MessagePart};
-pub use names::{Answers, NamedPeer, Resolve, SystemResolver, Timing};
-pub use observer::{Direction, Observer, Seen};
+pub use observer::{Direction, ObservedPacket, Observer};
 pub use peer::Peer;
 pub use random::dynamic_port;
-pub use receipt::{Receipt, Undelivered};
+pub use receipt::{DeliveryError, Receipt};
 #[cfg(feature = "smol")]
 pub use runtime::SmolRuntime;
 #[cfg(feature = "tokio")]
 pub use runtime::TokioRuntime;
-pub use runtime::{AsyncSocket, Left, Readiness, Runtime, Timer};
+pub use runtime::{AsyncSocket, Readiness, ReadinessHint, Runtime, Timer};
 #[cfg(all(feature = "thread", target_os = "linux"))]
-pub use runtime::{Spawned, SpawnedLost, ThreadRuntime, ThreadSpawner};
+pub use runtime::{JoinError, JoinHandle, ThreadRuntime, ThreadSpawner};
 pub use shard::Shard;
 pub use shared_sockets::SharedSockets;
 pub use socket::{Packet, PacketSocket, Received};
+pub use socket_errors::{SocketError, SocketOperation};
 pub use status::{EndpointStatistics, PathStatus, Status};
 pub use streams::{ByteStream, MessageSink, Messages};

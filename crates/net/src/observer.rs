@@ -17,7 +17,7 @@ pub enum Direction {
 /// A packet that passed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Seen<'a> {
+pub struct ObservedPacket<'a> {
     /// When, nanoseconds since the endpoint's sockets were bound.
     pub at: Nanos,
     /// Which way.
@@ -37,7 +37,7 @@ pub struct Seen<'a> {
 /// Whoever watches an endpoint. It is called from the endpoint's task, under the endpoint's lock: it must not block, nor call the endpoint.
 pub trait Observer: Send {
     /// A packet was sent (handed to a socket) or received, whatever became of it. One that a shard has received for another is seen there.
-    fn packet(&mut self, seen: &Seen<'_>) {
+    fn packet(&mut self, seen: &ObservedPacket<'_>) {
         let _ = seen;
     }
 

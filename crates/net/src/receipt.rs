@@ -9,7 +9,7 @@ use anabranch_sctp::{AbandonPolicy, CloseReason, Delivery};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::error::Lost;
+use crate::error::AssociationError;
 
 /// What became of one message ([`Association::send_for_receipt`](crate::Association::send_for_receipt)): ready when the peer has acknowledged
 /// all of it, or when it is certain that it will not.
@@ -28,7 +28,7 @@ pub struct Receipt(oneshot::Receiver<Answer>);
 /// Why a message was not acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Undelivered {
+pub enum DeliveryError {
     /// It was given up by the policy that it was sent with (RFC 3758, RFC 7496). If all of it was sent, it may have reached the peer all
     /// the same.
     #[error("the message was given up ({0:?})")]
@@ -41,17 +41,17 @@ pub enum Undelivered {
     Restarted,
     /// The association ended before the peer had acknowledged the message, which may have reached it.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Association(#[from] AssociationError),
 }
 
-type Answer = Result<(), Undelivered>;
+type Answer = Result<(), DeliveryError>;
 
 impl Future for Receipt {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         // Whoever would answer is gone only together with the endpoint.
-        let gone = |_| Err(Lost(CloseReason::AbortedHere).into());
+        let gone = |_| Err(AssociationError(CloseReason::AbortedHere).into());
         Pin::new(&mut self.0)
             .poll(cx)
             .map(|answer| answer.unwrap_or_else(gone))
@@ -100,15 +100,15 @@ impl Receipts {
         let receipt = self.open.remove(&number)?;
         let answer = match delivery {
             Delivery::Acknowledged => Ok(()),
-            Delivery::Abandoned(policy) => Err(Undelivered::Abandoned(policy)),
+            Delivery::Abandoned(policy) => Err(DeliveryError::Abandoned(policy)),
             // Of the others nothing was sent.
-            _ => Err(Undelivered::Unsent),
+            _ => Err(DeliveryError::Unsent),
         };
         Some(Answered(receipt, answer))
     }
 
     /// No message that waits will be acknowledged.
-    pub fn answer_all(&mut self, why: &Undelivered) -> impl Iterator<Item = Answered> {
+    pub fn answer_all(&mut self, why: &DeliveryError) -> impl Iterator<Item = Answered> {
         let open = std::mem::take(&mut self.open).into_values();
         let answer: Answer = Err(why.clone());
         open.map(move |receipt| Answered(receipt, answer.clone()))

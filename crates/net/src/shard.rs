@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::config::{Carrier, Config};
 use crate::endpoint::Endpoint;
 use crate::error::BindError;
-use crate::group::Seat;
 use crate::random::dynamic_port;
 use crate::runtime::Runtime;
+use crate::shard_group::ShardHandle;
 use crate::shared_sockets::SharedSockets;
 use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
 
@@ -62,7 +62,7 @@ pub struct Shard {
     carries: Carries,
     local: Vec<SocketAddr>,
     /// None: it is alone.
-    seat: Option<Seat>,
+    shard_handle: Option<ShardHandle>,
 }
 
 /// What it has packets from.
@@ -118,25 +118,29 @@ impl Shard {
     }
 
     fn with_seats(config: &Config, all: Vec<Carries>) -> Vec<Self> {
-        let mut seats = Seat::all(all.len() as u32);
+        let mut seats = ShardHandle::all(all.len() as u32);
         // One alone has nobody to hand anything to.
         let several = seats.len() > 1;
-        let seats = seats.drain(..).map(|seat| several.then_some(seat));
-        let shard = |(carries, seat): (Carries, Option<Seat>)| Self {
+        let seats = seats
+            .drain(..)
+            .map(|shard_handle| several.then_some(shard_handle));
+        let shard = |(carries, shard_handle): (Carries, Option<ShardHandle>)| Self {
             config: config.clone(),
             local: match &carries {
                 Carries::Bound(bound) => bound.iter().map(Bound::local).collect(),
                 Carries::Given(given) => given.iter().map(|it| it.local_addr()).collect(),
             },
             carries,
-            seat,
+            shard_handle,
         };
         all.into_iter().zip(seats).map(shard).collect()
     }
 
     /// Which of the group it is, counted from 0.
     pub fn number(&self) -> usize {
-        self.seat.as_ref().map_or(0, |seat| seat.number() as usize)
+        self.shard_handle
+            .as_ref()
+            .map_or(0, |shard_handle| shard_handle.number() as usize)
     }
 
     /// The SCTP port.
@@ -167,16 +171,16 @@ impl Shard {
         let Self {
             config,
             carries,
-            seat,
+            shard_handle,
             ..
         } = self;
         match carries {
             Carries::Bound(bound) => {
                 let watched =
                     |runtime: &Arc<dyn Runtime>| Sockets::watched(bound, &config, &**runtime);
-                SharedSockets::among(&config, seat, watched)
+                SharedSockets::among(&config, shard_handle, watched)
             }
-            Carries::Given(given) => SharedSockets::given_among(&config, seat, given),
+            Carries::Given(given) => SharedSockets::given_among(&config, shard_handle, given),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::driver::{Driver, Joining};
+use crate::driver_shared::DriverShared;
+use crate::endpoint_driver::EndpointDriver;
 use crate::error::BindError;
-use crate::ground::Ground;
-use crate::group::Seat;
-use crate::port::Port;
 use crate::runtime::{self, Runtime};
+use crate::shard_group::ShardHandle;
 use crate::socket::{PacketSocket, Sockets};
 
 /// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP ports of a host
@@ -31,7 +31,7 @@ use crate::socket::{PacketSocket, Sockets};
 /// ```
 #[derive(Debug)]
 pub struct SharedSockets {
-    ground: Arc<Ground>,
+    driver_shared: Arc<DriverShared>,
     joining: Joining,
 }
 
@@ -48,22 +48,30 @@ impl SharedSockets {
     /// As [`SharedSockets::open`], on sockets that `open` gives, and with others beside them where there is a seat.
     pub(crate) fn among(
         config: &Config,
-        seat: Option<Seat>,
+        shard_handle: Option<ShardHandle>,
         open: impl FnOnce(&Arc<dyn Runtime>) -> Result<Sockets, BindError>,
     ) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
         let sockets = open(&runtime)?;
-        Ok(Self::start(Ground::new(config, runtime, sockets), seat))
+        Ok(Self::start(
+            DriverShared::new(config, runtime, sockets),
+            shard_handle,
+        ))
     }
 
     /// As [`SharedSockets::on_packets`], with others beside them where there is a seat.
     pub(crate) fn given_among(
         config: &Config,
-        seat: Option<Seat>,
+        shard_handle: Option<ShardHandle>,
         sockets: Vec<Box<dyn PacketSocket>>,
     ) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
-        Self::start_given(runtime, config, seat, Sockets::given(sockets, config))
+        Self::start_given(
+            runtime,
+            config,
+            shard_handle,
+            Sockets::given(sockets, config),
+        )
     }
 
     /// As [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its own, inherited, or passed by another process.
@@ -100,7 +108,7 @@ impl SharedSockets {
     fn start_given(
         runtime: Arc<dyn Runtime>,
         config: &Config,
-        seat: Option<Seat>,
+        shard_handle: Option<ShardHandle>,
         sockets: Sockets,
     ) -> Result<Self, BindError> {
         let local = sockets.locals();
@@ -115,34 +123,40 @@ impl SharedSockets {
         }
         let config = config.clone().with(|it| it.addresses = addresses);
         config.check_sockets()?;
-        Ok(Self::start(Ground::given(&config, runtime, sockets), seat))
+        Ok(Self::start(
+            DriverShared::given(&config, runtime, sockets),
+            shard_handle,
+        ))
     }
 
-    fn start(ground: Ground, seat: Option<Seat>) -> Self {
-        let ground = Arc::new(ground.among(seat));
+    fn start(driver_shared: DriverShared, shard_handle: Option<ShardHandle>) -> Self {
+        let driver_shared = Arc::new(driver_shared.among(shard_handle));
         let joining = Joining::default();
-        let driver = Driver::new(Arc::clone(&ground), joining.clone());
-        ground.clock.runtime().spawn(Box::pin(driver));
-        Self { ground, joining }
+        let driver = Driver::new(Arc::clone(&driver_shared), joining.clone());
+        driver_shared.clock.runtime().spawn(Box::pin(driver));
+        Self {
+            driver_shared,
+            joining,
+        }
     }
 
     /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
-        &self.ground.local
+        &self.driver_shared.local
     }
 
     /// The UDP port; 0 over raw IP.
     pub fn udp_port(&self) -> u16 {
-        self.ground.local.first().map_or(0, SocketAddr::port)
+        self.driver_shared.local.first().map_or(0, SocketAddr::port)
     }
 
-    pub(crate) fn ground(&self) -> &Arc<Ground> {
-        &self.ground
+    pub(crate) fn driver_shared(&self) -> &Arc<DriverShared> {
+        &self.driver_shared
     }
 
     /// Gives an endpoint to the driver; `false` if that is gone.
-    pub(crate) fn join(&self, port: Port) -> bool {
-        self.ground.join(|| self.joining.push(port))
+    pub(crate) fn join(&self, port: EndpointDriver) -> bool {
+        self.driver_shared.join(|| self.joining.push(port))
     }
 }
 
@@ -157,9 +171,9 @@ fn runtime_of(
 
 impl Clone for SharedSockets {
     fn clone(&self) -> Self {
-        self.ground.add_handle();
+        self.driver_shared.add_handle();
         Self {
-            ground: Arc::clone(&self.ground),
+            driver_shared: Arc::clone(&self.driver_shared),
             joining: self.joining.clone(),
         }
     }
@@ -167,7 +181,7 @@ impl Clone for SharedSockets {
 
 impl Drop for SharedSockets {
     fn drop(&mut self) {
-        self.ground.drop_handle();
+        self.driver_shared.drop_handle();
     }
 }
 

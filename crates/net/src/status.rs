@@ -7,7 +7,7 @@ use anabranch_sctp::stats::AssociationStatistics;
 use anabranch_sctp::{Association, Discards, PathState, StateName};
 use anabranch_transport::Nanos;
 
-use crate::failures::SocketError;
+use crate::socket_errors::SocketError;
 
 /// What RFC 6458 §8.2.1 has as `struct sctp_status`, without its prefix `sstat_`; and counters since the beginning.
 #[derive(Clone, Debug, PartialEq)]

@@ -137,7 +137,7 @@ fn a_large_message_is_left_to_the_driver() {
 struct Count(Arc<AtomicUsize>);
 
 impl Observer for Count {
-    fn packet(&mut self, _: &anabranch_net::Seen<'_>) {
+    fn packet(&mut self, _: &anabranch_net::ObservedPacket<'_>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -186,7 +186,7 @@ async fn relay(socket: UdpSocket, to: SocketAddr, lost: Arc<AtomicUsize>) {
 fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
     alone(async {
         let config = on_loopback(Config::default()).with(|it| {
-            it.sctp.hb_interval = None;
+            it.sctp.heartbeat_interval = None;
             it.sctp.delayed_sack = false;
             (it.sctp.rto_min, it.sctp.rto_max) = (20_000_000, 20_000_000);
             // A busy machine may be late for many of these timers in turn, and nothing is given up.

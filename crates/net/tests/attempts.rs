@@ -4,7 +4,9 @@ use crate::common;
 
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, Config, ConnectError, Endpoint, Lost, Peer};
+use anabranch_net::{
+    Association, AssociationError, CloseReason, Config, ConnectError, Endpoint, Peer,
+};
 use common::{HANGS, LOOPBACK, bounded, without_timers};
 
 /// Tries with more patience each time, from `first` on, until the association gets as far as it can: on a busy machine the peer may be slow to
@@ -19,7 +21,7 @@ where
             .await
             .map(drop)
             .expect_err("no COOKIE ACK");
-        if error != ConnectError::Lost(Lost(CloseReason::NoAnswer)) {
+        if error != ConnectError::Association(AssociationError(CloseReason::NoAnswer)) {
             return error;
         }
         patience *= 2;
@@ -73,10 +75,12 @@ fn an_attempt_tells_how_far_it_came() {
         let within = |port, limit| patient.connect_within(at(port), limit);
         let in_vain = |port, rto| async move { quick(rto).connect(at(port)).await };
         let (limit, rto) = (Duration::from_millis(300), Duration::from_millis(20));
-        let unanswered = Err(ConnectError::Lost(Lost(CloseReason::NoAnswer)));
+        let unanswered = Err(ConnectError::Association(AssociationError(
+            CloseReason::NoAnswer,
+        )));
         assert_eq!(within(silent_port, limit).await.map(drop), unanswered);
         assert_eq!(in_vain(silent_port, rto).await.map(drop), unanswered);
-        let unheard = ConnectError::Lost(Lost(CloseReason::NoCookieAck));
+        let unheard = ConnectError::Association(AssociationError(CloseReason::NoCookieAck));
         let slow = as_far_as_it_goes(limit, |limit| within(deaf, limit)).await;
         assert_eq!(slow, unheard);
         let slow = as_far_as_it_goes(rto, |rto| in_vain(deaf, rto)).await;

@@ -71,7 +71,7 @@ impl Crowd {
         let air = Arc::<Mutex<Air>>::default();
         let config = Config::server(PORT).with(|it| {
             it.backlog = backlog;
-            it.sctp.hb_interval = None;
+            it.sctp.heartbeat_interval = None;
         });
         let socket = Box::new(End(Arc::clone(&air))) as Box<dyn PacketSocket>;
         let sockets = SharedSockets::on_packets(&config, vec![socket]).expect("a socket");
@@ -81,7 +81,7 @@ impl Crowd {
             seed[..8].copy_from_slice(&number.to_le_bytes());
             let config = anabranch_sctp::Config::default().with(|it| {
                 it.addresses = vec![address(number)];
-                it.hb_interval = None;
+                it.heartbeat_interval = None;
             });
             Protocol::new(config, PORT, seed).expect("settings")
         };
@@ -170,7 +170,7 @@ async fn no_more_wait_than_the_backlog() {
     crowd.exchange(10..15).await;
     assert_eq!(crowd.are_up(), 4);
     // One that keeps its place makes no room before that is given up.
-    let (second, place) = crowd.server.accept_with_place().await.expect("it waits");
+    let (second, place) = crowd.server.accept_with_permit().await.expect("it waits");
     crowd.call(15);
     crowd.exchange(15..16).await;
     assert_eq!(crowd.are_up(), 4);

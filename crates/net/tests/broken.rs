@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, CloseReason, Config, Doing, Endpoint, Lost, Packet, PacketSocket, Received,
-    SendOptions, SharedSockets,
+    Association, AssociationError, CloseReason, Config, Endpoint, Packet, PacketSocket, Received,
+    SendOptions, SharedSockets, SocketOperation,
 };
 use common::lane::{Lane, ends};
 use common::pattern;
@@ -135,7 +135,7 @@ async fn sleep_millis(millis: u64) {
 /// An hour of virtual time in which the socket fails costs some thousand calls; when it works again, so does the association.
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
-    let config = Config::default().with(|it| it.sctp.hb_interval = None);
+    let config = Config::default().with(|it| it.sctp.heartbeat_interval = None);
     let pair = pair(config).await;
     let before = pair.mood.calls();
     pair.mood.receives_fail.store(true, Ordering::SeqCst);
@@ -149,7 +149,10 @@ async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
     let [reason] = &statistics.socket_errors[..] else {
         panic!("{statistics}");
     };
-    assert_eq!((reason.doing, reason.code), (Doing::Receiving, Some(BAD)));
+    assert_eq!(
+        (reason.doing, reason.code),
+        (SocketOperation::Receiving, Some(BAD))
+    );
     assert_eq!(reason.count, statistics.receive_errors);
     pair.mood.receives_fail.store(false, Ordering::SeqCst);
     let message = pair.held.recv().await.expect("up").expect("open");
@@ -180,7 +183,7 @@ async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     assert_eq!(reasons.len(), 1, "{statistics}");
     assert_eq!(
         (reasons[0].doing, reasons[0].code),
-        (Doing::Sending, Some(DOWN))
+        (SocketOperation::Sending, Some(DOWN))
     );
     pair.mood.sends_fail.store(false, Ordering::SeqCst);
     for seed in 0..20 {
@@ -219,7 +222,10 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
         let began = Instant::now();
         let limit = Duration::from_secs(2);
         let ended = timeout(Duration::from_secs(600), pair.held.shutdown_within(limit)).await;
-        assert_eq!(ended, Ok(Err(Lost(CloseReason::ShutdownTimeout))));
+        assert_eq!(
+            ended,
+            Ok(Err(AssociationError(CloseReason::ShutdownTimeout)))
+        );
         let took = began.elapsed();
         assert!(took < Duration::from_secs(4), "{took:?}");
         let calls = pair.mood.calls();

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anabranch_net::sctp::{self, Event};
 use anabranch_net::{
-    Association, Carrier, CloseReason, Config, Endpoint, Lost, Peer, SendOptions, TrySendError,
+    Association, AssociationError, Carrier, CloseReason, Config, Endpoint, Peer, SendOptions,
+    TrySendError,
 };
 use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -73,7 +74,7 @@ fn a_shutdown_of_a_silent_peer_ends_when_the_caller_says() {
         let sent = association.send(0, "never acknowledged", SendOptions::default());
         sent.await.expect("up");
         let ended = association.shutdown_within(SOON).await;
-        assert_eq!(ended, Err(Lost(CloseReason::ShutdownTimeout)));
+        assert_eq!(ended, Err(AssociationError(CloseReason::ShutdownTimeout)));
         assert_eq!(association.closed().await, CloseReason::ShutdownTimeout);
         thread.join().expect("the peer is told by an ABORT");
     });
@@ -85,7 +86,7 @@ fn a_bound_outlives_the_future_and_the_earliest_counts() {
         let client = Endpoint::bind(without_timers(settings())).expect("loopback");
         let (peer, thread) = silent_after_the_handshake();
         let association = client.connect(peer).await.expect("it answers");
-        association.begin_shutdown_within(Duration::from_secs(3_600));
+        association.start_shutdown_within(Duration::from_secs(3_600));
         {
             let mut waiting = Box::pin(association.shutdown_within(SOON));
             tokio::select! {
@@ -94,7 +95,7 @@ fn a_bound_outlives_the_future_and_the_earliest_counts() {
                 () = std::future::ready(()) => {}
             }
         }
-        association.begin_shutdown_within(Duration::MAX);
+        association.start_shutdown_within(Duration::MAX);
         assert_eq!(association.closed().await, CloseReason::ShutdownTimeout);
         thread.join().expect("the peer is told by an ABORT");
     });

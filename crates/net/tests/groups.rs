@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, Carrier, Config, Direction, Endpoint, Observer, Peer, Seen, SendOptions, Shard,
-    SharedSockets, ThreadRuntime, ThreadSpawner,
+    Association, Carrier, Config, Direction, Endpoint, ObservedPacket, Observer, Peer, SendOptions,
+    Shard, SharedSockets, ThreadRuntime, ThreadSpawner,
 };
 use common::switch::{Switch, client, client_with, shards};
 use common::{Draws, LOOPBACK, bounded, pattern, without_timers};
@@ -40,7 +40,7 @@ fn one_shard_shares_its_port_with_nobody() {
 struct Counting(Arc<AtomicU64>);
 
 impl Observer for Counting {
-    fn packet(&mut self, seen: &Seen<'_>) {
+    fn packet(&mut self, seen: &ObservedPacket<'_>) {
         let came = seen.direction == Direction::In;
         self.0.fetch_add(u64::from(came), Ordering::Relaxed);
     }

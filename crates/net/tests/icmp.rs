@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Sender, channel};
 
 use anabranch_net::{
-    BindError, Carrier, CloseReason, Config, ConnectError, Direction, Endpoint, Lost, Observer,
-    Peer, Seen,
+    AssociationError, BindError, Carrier, CloseReason, Config, ConnectError, Direction, Endpoint,
+    ObservedPacket, Observer, Peer,
 };
 use common::{LOOPBACK, bounded};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 struct Watch(Sender<Vec<u8>>);
 
 impl Observer for Watch {
-    fn packet(&mut self, seen: &Seen<'_>) {
+    fn packet(&mut self, seen: &ObservedPacket<'_>) {
         if seen.direction == Direction::Out {
             // Nobody listens any more once the test has what it needs.
             let _ = self.0.send(seen.packet.to_vec());
@@ -83,7 +83,9 @@ fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
         let result = attempt.await.expect("ends");
         let ended = matches!(
             result,
-            Err(ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable)))
+            Err(ConnectError::Association(AssociationError(
+                CloseReason::ProtocolUnreachable
+            )))
         );
         assert!(ended, "{:?}", result.err());
     });
@@ -138,7 +140,8 @@ fn an_association_ends_when_the_peers_port_is_closed() {
         };
         assert_eq!(reason, CloseReason::ProtocolUnreachable);
         let refused = client.connect(peer()).await.expect_err("nobody is there");
-        let unreachable = ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable));
+        let unreachable =
+            ConnectError::Association(AssociationError(CloseReason::ProtocolUnreachable));
         assert_eq!(refused, unreachable);
     });
 }

@@ -3,7 +3,8 @@
 use crate::common;
 
 use anabranch_net::{
-    Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer, Refusal, SendOptions,
+    AssociationError, Carrier, CloseReason, Config, ConnectError, Endpoint, Peer, Refusal,
+    SendOptions,
 };
 use common::{LOOPBACK, bounded, without_timers};
 
@@ -54,7 +55,9 @@ fn a_peer_waits_for_the_decision_and_is_accepted() {
 fn a_peer_is_refused_with_what_the_application_says() {
     bounded(async {
         let server = deciding(4);
-        let aborted = |cause| ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause }));
+        let aborted = |cause| {
+            ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { cause }))
+        };
         for (refusal, expected) in [
             (Some(Refusal::Reason("not today".into())), aborted(Some(12))),
             (Some(Refusal::OutOfResource), aborted(Some(4))),
@@ -119,10 +122,10 @@ fn an_endpoint_that_turns_peers_away_refuses_those_that_wait() {
         let peer = peer_of(&server);
         let connecting = tokio::spawn(async move { client.connect(peer).await });
         let incoming = server.incoming().await.expect("one came");
-        server.turn_away();
+        server.refuse();
         let error = connecting.await.expect("no panic").expect_err("refused");
-        let lost = Lost(CloseReason::AbortedByPeer { cause: None });
-        assert_eq!(error, ConnectError::Lost(lost));
+        let lost = AssociationError(CloseReason::AbortedByPeer { cause: None });
+        assert_eq!(error, ConnectError::Association(lost));
         incoming.accept().expect_err("it was refused");
         server.incoming().await.expect_err("no more");
     });

@@ -5,8 +5,8 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError, Direction, Endpoint,
-    Lost, Observer, Peer, Seen, SendError, SendOptions, TrySendError,
+    AssociationError, AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError,
+    Direction, Endpoint, ObservedPacket, Observer, Peer, SendError, SendOptions, TrySendError,
 };
 use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
@@ -184,7 +184,7 @@ fn errors_of_a_send_say_what_is_allowed() {
                 most: 1_000
             })
         );
-        client.begin_shutdown();
+        client.start_shutdown();
         assert_eq!(send(0, 10).await, Err(SendError::Closing));
     });
 }
@@ -204,7 +204,7 @@ fn an_abort_reaches_the_peer_after_what_had_arrived() {
         client.abort("enough");
         assert_eq!(client.closed().await, CloseReason::AbortedHere);
         let reason = CloseReason::AbortedByPeer { cause: Some(12) };
-        assert_eq!(server.recv().await, Err(Lost(reason)));
+        assert_eq!(server.recv().await, Err(AssociationError(reason)));
     });
 }
 
@@ -236,7 +236,10 @@ fn nobody_at_home_and_nobody_accepting() {
         let peer = Peer::from((LOOPBACK, quiet.port())).over_udp(quiet.udp_port());
         let refused = client.connect(peer).await.map(drop);
         let aborted = CloseReason::AbortedByPeer { cause: None };
-        assert_eq!(refused, Err(ConnectError::Lost(Lost(aborted))));
+        assert_eq!(
+            refused,
+            Err(ConnectError::Association(AssociationError(aborted)))
+        );
         assert!(quiet.accept().await.is_err());
         // Nobody answers at all: the port is somebody's who says nothing.
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
@@ -250,7 +253,9 @@ fn nobody_at_home_and_nobody_accepting() {
         let unanswered = client.connect(peer).await.map(drop);
         assert_eq!(
             unanswered,
-            Err(ConnectError::Lost(Lost(CloseReason::NoAnswer)))
+            Err(ConnectError::Association(AssociationError(
+                CloseReason::NoAnswer
+            )))
         );
     });
 }
@@ -484,9 +489,9 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         let sent = client.send(3, pattern(1, 200_000), options);
         sent.await.expect("room");
         let reason = CloseReason::MessageTooLong { most: 100_000 };
-        assert_eq!(server.recv().await, Err(Lost(reason)));
+        assert_eq!(server.recv().await, Err(AssociationError(reason)));
         let aborted = CloseReason::AbortedByPeer { cause: Some(4) };
-        assert_eq!(client.recv().await, Err(Lost(aborted)));
+        assert_eq!(client.recv().await, Err(AssociationError(aborted)));
     });
 }
 
@@ -519,7 +524,7 @@ fn the_path_mtu_is_found() {
 struct Fields(std::sync::Arc<std::sync::Mutex<std::collections::BTreeMap<(bool, Ecn), u64>>>);
 
 impl Observer for Fields {
-    fn packet(&mut self, seen: &Seen<'_>) {
+    fn packet(&mut self, seen: &ObservedPacket<'_>) {
         let out = seen.direction == Direction::Out;
         let mut counts = self.0.lock().expect("no panic");
         *counts.entry((out, seen.ecn)).or_default() += 1;

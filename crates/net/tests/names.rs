@@ -7,7 +7,8 @@ use std::io;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    Answers, Carrier, Config, ConnectError, Endpoint, NamedPeer, Resolve, SendOptions, Timing,
+    Carrier, Config, ConnectError, Endpoint, HappyEyeballsTiming, NamedPeer, Resolve,
+    ResolverStream, SendOptions,
 };
 use common::{LOOPBACK, bounded, without_timers};
 use futures_util::stream;
@@ -16,7 +17,7 @@ use futures_util::stream;
 struct Book(Vec<IpAddr>);
 
 impl Resolve for Book {
-    fn resolve(&self, name: &str) -> Answers {
+    fn resolve(&self, name: &str) -> ResolverStream {
         let answer = match name {
             "service.example" => Ok(self.0.clone()),
             _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
@@ -45,7 +46,8 @@ fn a_name_leads_to_the_address_that_answers() {
         let book = Book(vec![[127, 0, 0, 99].into(), LOOPBACK]);
         let peer = NamedPeer::from(("service.example", server.port()));
         let peer = peer.over_udp(server.udp_port());
-        let connecting = client.connect_by_name_with(peer.clone(), &book, Timing::default());
+        let connecting =
+            client.connect_by_name_with(peer.clone(), &book, HappyEyeballsTiming::default());
         let held = connecting.await.expect("one answers");
         let served = server.accept().await.expect("it came");
         let sent = held.send(0, "found", SendOptions::default());
@@ -58,12 +60,12 @@ fn a_name_leads_to_the_address_that_answers() {
         client.wait_idle().await;
 
         let nobody = NamedPeer::from(("nobody.example", 7)).over_udp(9);
-        let failed = client.connect_by_name_with(nobody, &book, Timing::default());
+        let failed = client.connect_by_name_with(nobody, &book, HappyEyeballsTiming::default());
         let error = failed.await.expect_err("no such name");
         let text = "cannot resolve nobody.example: no such name";
         assert_eq!(error.to_string(), text);
         let far = Book(vec!["2001:db8::1".parse().expect("an address")]);
-        let failed = client.connect_by_name_with(peer, &far, Timing::default());
+        let failed = client.connect_by_name_with(peer, &far, HappyEyeballsTiming::default());
         let error = failed.await.expect_err("another family");
         assert!(matches!(error, ConnectError::Name { .. }), "{error}");
     });
@@ -79,7 +81,8 @@ fn both_addresses_may_be_one_hosts() {
         let client = Endpoint::bind(settings(vec![[127, 0, 0, 13].into()])).expect("loopback");
         let peer = NamedPeer::from(("service.example", server.port()));
         let peer = peer.over_udp(server.udp_port());
-        let at_once = Timing::default().with(|it| it.attempt_delay = std::time::Duration::ZERO);
+        let at_once =
+            HappyEyeballsTiming::default().with(|it| it.attempt_delay = std::time::Duration::ZERO);
         let book = Book(homes.clone());
         for _ in 0..5 {
             let connecting = client.connect_by_name_with(peer.clone(), &book, at_once);

@@ -2,7 +2,9 @@
 
 use crate::common;
 
-use anabranch_net::{AbandonPolicy, CloseReason, Config, Lost, SendOptions, Undelivered};
+use anabranch_net::{
+    AbandonPolicy, AssociationError, CloseReason, Config, DeliveryError, SendOptions,
+};
 use common::{bounded, pair, pattern, without_timers};
 
 const PLAIN: SendOptions = SendOptions::new();
@@ -53,9 +55,9 @@ fn a_receipt_tells_why_a_message_was_not_acknowledged() {
             tokio::task::yield_now().await;
         }
         assert_eq!(client.withdraw_unsent(), 1);
-        assert_eq!(unsent.expect("room").await, Err(Undelivered::Unsent));
+        assert_eq!(unsent.expect("room").await, Err(DeliveryError::Unsent));
         client.abort("done");
-        let lost = Undelivered::Lost(Lost(CloseReason::AbortedHere));
+        let lost = DeliveryError::Association(AssociationError(CloseReason::AbortedHere));
         assert_eq!(begun.expect("room").await, Err(lost));
         assert!(client.send_for_receipt(0, "late", PLAIN).await.is_err());
     });
@@ -80,7 +82,7 @@ fn a_receipt_tells_that_a_message_was_given_up() {
         let minor = client.try_send_for_receipt(0, pattern(1, 15_000), of_priority(9));
         let major = client.try_send(0, pattern(2, 15_000), of_priority(1));
         assert_eq!(major, Ok(()));
-        let given_up = Undelivered::Abandoned(AbandonPolicy::Priority);
+        let given_up = DeliveryError::Abandoned(AbandonPolicy::Priority);
         assert_eq!(minor.expect("room").await, Err(given_up));
         drop(begun);
     });

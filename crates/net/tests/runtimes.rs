@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_net::{
-    Carrier, CloseReason, Config, Endpoint, Lost, Peer, Runtime, SendOptions, SharedSockets,
-    SmolRuntime, ThreadRuntime, TokioRuntime,
+    AssociationError, Carrier, CloseReason, Config, Endpoint, Peer, Runtime, SendOptions,
+    SharedSockets, SmolRuntime, ThreadRuntime, TokioRuntime,
 };
 use common::{HANGS, LOOPBACK, bounded, pattern};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
@@ -118,7 +118,7 @@ async fn timers(config: Config) {
     });
     let impatient = Endpoint::bind(quick).expect("loopback");
     let failed = impatient.connect(nobody).await.expect_err("nobody answers");
-    assert_eq!(failed, Lost(CloseReason::NoAnswer).into());
+    assert_eq!(failed, AssociationError(CloseReason::NoAnswer).into());
     let association = client.connect(peer).await.expect("it listens");
     let accepted = server.accept().await.expect("it came");
     assert!(!server.drain(Duration::from_millis(20)).await);

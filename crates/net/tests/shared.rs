@@ -5,8 +5,8 @@ use crate::common;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_net::{
-    AddressError, Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint,
-    Lost, Peer, SendOptions, SharedSockets,
+    AddressError, Association, AssociationError, BindError, Carrier, CloseReason, Config,
+    ConnectError, Endpoint, Peer, SendOptions, SharedSockets,
 };
 use anabranch_sctp::ZeroChecksum;
 use common::{LOOPBACK, bounded, pattern};
@@ -31,7 +31,7 @@ async fn refused(client: &Endpoint, peer: Peer) {
     let aborted = CloseReason::AbortedByPeer { cause: None };
     assert_eq!(
         client.connect(peer).await.map(drop),
-        Err(ConnectError::Lost(Lost(aborted)))
+        Err(ConnectError::Association(AssociationError(aborted)))
     );
 }
 
@@ -285,7 +285,12 @@ fn each_of_many_endpoints_keeps_its_own_timers() {
         }
         for attempt in attempts {
             let ended = attempt.await.expect("no panic");
-            assert_eq!(ended, Err(ConnectError::Lost(Lost(CloseReason::NoAnswer))));
+            assert_eq!(
+                ended,
+                Err(ConnectError::Association(AssociationError(
+                    CloseReason::NoAnswer
+                )))
+            );
         }
     });
 }

@@ -115,7 +115,7 @@ settings! {
         /// RTO.Max: upper bound of the retransmission timeout.
         rto_max: Nanos = 60 * SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C7";
         /// HB.interval: time between HEARTBEATs on an idle path, beside its RTO. Off: no HEARTBEAT on idle paths.
-        hb_interval as heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
+        heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §8.3";
         /// Path.Max.Retrans: a path with more consecutive errors than this becomes inactive.
         path_max_retrans: u32 = 5, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.2";

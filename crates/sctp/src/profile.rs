@@ -100,7 +100,7 @@ with_rsctp! {
     /// again and costs one more RTO. Off: an answered HEARTBEAT clears the errors. ns-2.35: off.
     answer_after_timeout_clears_errors: bool, "RFC 7829 §3.2 (10)";
     /// Initial cwnd.
-    initial_cwnd as initial_window: InitialCwnd, "RFC 9260 §7.2.1";
+    initial_window: InitialCwnd, "RFC 9260 §7.2.1";
     /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive window.
     initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion = "bbr" | "bbr1";
     /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later: 4.
@@ -256,7 +256,7 @@ impl Profile {
             retransmission_path: RetransmissionPath::AlternateOnTimeout,
             ambiguous_answer_clears_errors: false,
             answer_after_timeout_clears_errors: false,
-            initial_cwnd: InitialCwnd::Rfc9260,
+            initial_window: InitialCwnd::Rfc9260,
             initial_ssthresh: Amount::Bytes(1 << 30),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
@@ -319,7 +319,7 @@ impl Profile {
             growth_needs_cumulative_advance: true,
             idle_decay_sets_ssthresh: false,
             sack_immediately: false,
-            initial_cwnd: InitialCwnd::Rfc4960,
+            initial_window: InitialCwnd::Rfc4960,
             unfilled_credit: UnfilledCredit::Keep,
             window_unit: WindowUnit::Mtu,
             cwnd_counts: Counts::PaddedChunk,
@@ -337,7 +337,7 @@ impl Profile {
             missing_reports: 4,
             fast_recovery: FastRecovery::None,
             htna: Htna::Off,
-            initial_cwnd: InitialCwnd::Units(2),
+            initial_window: InitialCwnd::Units(2),
             initial_ssthresh: Amount::Bytes(65_536),
             ssthresh_floor: 2,
             window_unit: WindowUnit::Pmdcs,
@@ -367,7 +367,7 @@ impl Profile {
             cumulative_restarts_t3: true,
             retransmission_path: RetransmissionPath::Alternate,
             ambiguous_answer_clears_errors: true,
-            initial_cwnd: InitialCwnd::Rfc4960,
+            initial_window: InitialCwnd::Rfc4960,
             initial_ssthresh: Amount::Bytes(65_536),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,

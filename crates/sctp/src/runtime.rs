@@ -108,7 +108,7 @@ impl PathSettings {
     /// `config` with these instead, so that all later paths have them.
     pub(crate) fn put_in(self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();
-        config.hb_interval = self.heartbeat_interval;
+        config.heartbeat_interval = self.heartbeat_interval;
         (config.rto_min, config.rto_max) = (self.rto_min, self.rto_max);
         config.path_max_retrans = self.path_max_retrans;
         config.pf_max_retrans = self.pf_max_retrans;

@@ -54,7 +54,7 @@ fn config(random: &mut Random, host: usize) -> Config {
         it.association_max_retrans = 1_000;
         it.max_init_retransmits = 100;
         it.path_max_retrans = below(random, 5);
-        it.hb_interval = (below(random, 4) > 0).then_some(2 * SECOND);
+        it.heartbeat_interval = (below(random, 4) > 0).then_some(2 * SECOND);
         it.rto_max = 5 * SECOND;
         it.interleaving = below(random, 3) == 0;
         it.reconfiguration = below(random, 2) == 0;

@@ -266,7 +266,7 @@ fn everything_arrives_once_over_three_paths_that_lose() {
 #[test]
 fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     let config = bulk().with(|it| {
-        (it.cmt, it.hb_interval) = (true, Some(SECOND));
+        (it.cmt, it.heartbeat_interval) = (true, Some(SECOND));
         it.profile.potentially_failed = true;
     });
     let (mut world, a, z) = world(&config, &[EQUAL; 2], 1);

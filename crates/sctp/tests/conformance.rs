@@ -236,7 +236,7 @@ fn potentially_failed() -> Config {
 /// RFC 7829 §3.2 (5): where path heartbeats are off, a potentially failed path gets none either.
 #[test]
 fn a_potentially_failed_path_gets_no_heartbeat_where_they_are_off() {
-    let mut world = two_homes(&potentially_failed().with(|it| it.hb_interval = None));
+    let mut world = two_homes(&potentially_failed().with(|it| it.heartbeat_interval = None));
     let (a, _) = both_up(&mut world);
     world.fate = dies(0);
     world.send(A, a, 0, "lost on its way");
@@ -373,10 +373,10 @@ fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
         it.association_max_retrans = 3;
         it.path_max_retrans = 3;
         it.rto_max = 10 * SECOND;
-        it.hb_interval = None;
+        it.heartbeat_interval = None;
         it.profile.t2_restarts_with_data_only = true;
     });
-    let lively = Config::default().with(|it| it.hb_interval = Some(SECOND));
+    let lively = Config::default().with(|it| it.heartbeat_interval = Some(SECOND));
     let mut world = World::with_configs(impatient, lively);
     let (a, _) = world.established();
     world.fate = Box::new(|shot| {

@@ -147,7 +147,7 @@ fn fill(crowd: &mut Crowd, id: AssociationId) {
 
 fn settings(config: &mut Config) {
     config.send_buffer = 16 << 10;
-    config.hb_interval = None;
+    config.heartbeat_interval = None;
 }
 
 /// Who has room is told, once, and to find that out takes as many steps whoever else waits.

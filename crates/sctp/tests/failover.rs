@@ -280,7 +280,7 @@ fn the_primary_gives_its_office_away_or_gets_its_data_back() {
         let config = Config::default().with(|it| {
             it.profile = profile("rfc9260", &[("potentially_failed", "true")]);
             it.primary_switch_max_retrans = psmr;
-            it.hb_interval = Some(2 * SECOND);
+            it.heartbeat_interval = Some(2 * SECOND);
         });
         let mut world = two_homes(&config);
         let (a, z) = established(&mut world);
@@ -339,7 +339,7 @@ fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
 fn an_inactive_path_is_probed_as_the_profile_says() {
     let run = |name: &str| {
         let config = Config::new(profile(name, &[])).with(|it| {
-            it.hb_interval = Some(10 * SECOND);
+            it.heartbeat_interval = Some(10 * SECOND);
             it.rto_max = 8 * SECOND;
             it.path_max_retrans = 1;
         });
@@ -380,7 +380,7 @@ fn what_counts_for_the_association_is_the_profiles_choice() {
                     ("failed_path_probing", "at_once"),
                 ],
             );
-            it.hb_interval = Some(2 * SECOND);
+            it.heartbeat_interval = Some(2 * SECOND);
             it.rto_max = 2 * SECOND;
             it.path_max_retrans = 100;
             it.association_max_retrans = 5;
@@ -413,7 +413,7 @@ fn addresses_are_verified_a_few_at_a_time() {
     for (most, expected) in [("1", vec![0, 1_000, 2_000]), ("2", vec![0, 0, 1_000])] {
         let config = Config::default().with(|it| {
             it.profile = profile("rfc9260", &[("hb_max_burst", most)]);
-            it.hb_interval = None;
+            it.heartbeat_interval = None;
         });
         let mut world = World::with_configs(with_homes(A, 1, &config), with_homes(Z, 4, &config));
         let a = world.connect();
@@ -433,7 +433,7 @@ fn addresses_are_verified_a_few_at_a_time() {
 /// was probed longest ago is next, and waits no longer than its own timeout.
 #[test]
 fn addresses_that_do_not_answer_keep_no_other_from_being_verified() {
-    let config = Config::default().with(|it| it.hb_interval = None);
+    let config = Config::default().with(|it| it.heartbeat_interval = None);
     let mut world = World::with_configs(with_homes(A, 1, &config), with_homes(Z, 4, &config));
     let dead = |shot: &Shot| shot.path.remote == address(Z, 1) || shot.path.remote == address(Z, 2);
     world.fate = Box::new(move |shot| match dead(shot) {

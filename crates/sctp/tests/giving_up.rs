@@ -121,7 +121,7 @@ fn a_peer_that_fell_silent_fails_path_and_association() {
 #[test]
 fn an_idle_association_fails_by_heartbeat() {
     let config = Config::default().with(|it| {
-        it.hb_interval = Some(5 * SECOND);
+        it.heartbeat_interval = Some(5 * SECOND);
         it.path_max_retrans = 1;
         it.association_max_retrans = 2;
     });
@@ -139,7 +139,7 @@ fn an_idle_association_fails_by_heartbeat() {
 #[test]
 fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
     let config = Config::default().with(|it| {
-        it.hb_interval = Some(2 * SECOND);
+        it.heartbeat_interval = Some(2 * SECOND);
         it.path_max_retrans = 1;
     });
     let mut world = World::new(config);

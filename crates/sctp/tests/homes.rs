@@ -50,7 +50,7 @@ fn config(random: &mut Random) -> Config {
         it.primary_switch_max_retrans =
             (below(random, 3) == 0).then(|| path_max_retrans + below(random, 6));
         it.receive_buffer = [65_536, 8_000, 3_000][below(random, 3) as usize];
-        it.hb_interval = (below(random, 4) > 0).then_some(2 * SECOND);
+        it.heartbeat_interval = (below(random, 4) > 0).then_some(2 * SECOND);
         it.rto_max = 5 * SECOND;
         it.delayed_sack = below(random, 4) > 0;
     })

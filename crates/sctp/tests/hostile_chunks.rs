@@ -243,7 +243,7 @@ fn heartbeat_acks_that_answer_nothing() {
 
 #[test]
 fn a_heartbeat_ack_counts_once() {
-    let config = Config::default().with(|it| it.hb_interval = Some(SECOND));
+    let config = Config::default().with(|it| it.heartbeat_interval = Some(SECOND));
     let mut world = World::new(config);
     world.established();
     world.run_for(4 * SECOND);

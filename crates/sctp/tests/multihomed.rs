@@ -185,7 +185,7 @@ fn the_primary_dies_in_mid_transfer_and_comes_back() {
     for name in ["rfc9260", "rfc4960", "rfc2960"] {
         let config = Config::new(Profile::by_name(name).unwrap()).with(|it| {
             it.path_max_retrans = 2;
-            it.hb_interval = Some(5 * SECOND);
+            it.heartbeat_interval = Some(5 * SECOND);
             it.rto_max = 4 * SECOND;
         });
         let mut world = two_homes(config);
@@ -241,7 +241,7 @@ fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
 #[test]
 fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
     let config = Config::default().with(|it| {
-        it.hb_interval = Some(2 * SECOND);
+        it.heartbeat_interval = Some(2 * SECOND);
         it.path_max_retrans = 3;
         it.association_max_retrans = 3;
         it.rto_max = 2 * SECOND;
@@ -278,7 +278,7 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
 #[test]
 fn association_max_retrans_counts_over_all_paths() {
     let config = Config::default().with(|it| {
-        it.hb_interval = None;
+        it.heartbeat_interval = None;
         it.path_max_retrans = 5;
         it.association_max_retrans = 4;
         it.rto_max = 2 * SECOND;
@@ -301,7 +301,7 @@ fn association_max_retrans_counts_over_all_paths() {
 fn a_shutdown_takes_the_path_that_works() {
     let config = Config::default().with(|it| {
         it.path_max_retrans = 0;
-        it.hb_interval = None;
+        it.heartbeat_interval = None;
     });
     let mut world = two_homes(config);
     let (a, z) = world.established();

@@ -33,9 +33,9 @@ impl Play {
             it.rto_min = 100 * MILLISECOND;
             it.association_max_retrans = 12;
             it.path_max_retrans = 12;
-            it.hb_interval = (below(&mut random, 2) == 0).then_some(20 * MILLISECOND);
+            it.heartbeat_interval = (below(&mut random, 2) == 0).then_some(20 * MILLISECOND);
             // Or so many HEARTBEATs would keep a lost SHUTDOWN from being repeated.
-            it.profile.t2_restarts_with_data_only = it.hb_interval.is_some();
+            it.profile.t2_restarts_with_data_only = it.heartbeat_interval.is_some();
         });
         let mut world = World::new(config);
         world.narrate = false;

@@ -421,7 +421,7 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
             let mut world = World::new(Config::default().with(|it| {
                 it.association_max_retrans = 2;
                 it.path_max_retrans = 2;
-                it.hb_interval = None;
+                it.heartbeat_interval = None;
             }));
             world.delay = 200 * MILLISECOND;
             let a = world.connect();

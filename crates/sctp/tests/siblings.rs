@@ -31,7 +31,7 @@ fn config(addresses: Vec<IpAddr>) -> Config {
     Config::default().with(|it| {
         it.addresses = addresses;
         it.delayed_sack = false;
-        it.hb_interval = None;
+        it.heartbeat_interval = None;
     })
 }
 

@@ -131,7 +131,7 @@ macro_rules! spelled {
 /// check each by its name.
 ///
 /// A line is what it does and why as a doc comment, then `field: type = default, kind, "clause";`. Where a spec has another
-/// name for it, that name follows: `hb_interval as heartbeat_interval: ...`. Fields that no spec can set stand in a block
+/// name for it, that name follows: `outbound_streams as streams: ...`. Fields that no spec can set stand in a block
 /// `beside`, as `field: type = default;`.
 ///
 /// A setting that has an effect only with another says so behind the clause: `needs rack`, or with one of several, and with some

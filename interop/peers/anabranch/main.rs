@@ -9,8 +9,8 @@ use anabranch_interop::extension::Extension;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
 use anabranch_net::sctp::{Authentication, ChunkTypes};
 use anabranch_net::{
-    AddressChange, AddressChangeOutcome, Association, AssociationEvent, Carrier, Config, Endpoint,
-    Lost, Peer, ReconfigOutcome, SendOptions, StreamDirection,
+    AddressChange, AddressChangeOutcome, Association, AssociationError, AssociationEvent, Carrier,
+    Config, Endpoint, Peer, ReconfigOutcome, SendOptions, StreamDirection,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -84,7 +84,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
     }
     if holds(arguments)? && arguments.extension()? == Extension::None {
         // A path that goes down when everything is acknowledged is found down too, and soon.
-        config.sctp.hb_interval = Some(500_000_000);
+        config.sctp.heartbeat_interval = Some(500_000_000);
     }
     Ok(config)
 }
@@ -322,7 +322,7 @@ const TOGETHER: usize = 64;
 #[allow(clippy::disallowed_methods)] // a speed has a clock
 async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Result<(), String> {
     let association = associate(arguments, endpoint).await?;
-    let lost = |error: Lost| error.to_string();
+    let lost = |error: AssociationError| error.to_string();
     if arguments.connects {
         let message = Bytes::from(vec![0; size]);
         let mut messages = VecDeque::new();
@@ -389,7 +389,7 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
             && let Some(sender) = sender.take()
         {
             sender.await.map_err(|error| error.to_string())??;
-            association.begin_shutdown();
+            association.start_shutdown();
         }
         let received = association.recv().await;
         let after = |error: &dyn std::fmt::Display| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, Lost, SendOptions};
+use anabranch_net::{Association, AssociationError, CloseReason, SendOptions};
 use bytes::BytesMut;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
@@ -94,7 +94,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
         let Some(wait) = wait else { return Ok(()) };
         // Answers may still be on their way; each starts the wait anew.
         while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
-        sender.begin_shutdown();
+        sender.start_shutdown();
         Ok(())
     });
     let stop = sending.abort_handle();
@@ -171,7 +171,7 @@ async fn copy_out(
     loop {
         let message = match association.recv().await {
             Ok(Some(message)) => message,
-            Ok(None) | Err(Lost(CloseReason::Shutdown)) => return Ok(()),
+            Ok(None) | Err(AssociationError(CloseReason::Shutdown)) => return Ok(()),
             Err(lost) => return Err(Failure::Wire(lost.to_string())),
         };
         // One word that something came is enough until it is heard.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, ConnectError, Endpoint, Lost, Peer};
+use anabranch_net::{Association, AssociationError, CloseReason, ConnectError, Endpoint, Peer};
 use tokio::time::Instant;
 
 use super::Bound;
@@ -39,7 +39,7 @@ pub async fn connect(
                     refused: false,
                 })?;
             }
-            Err(ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable)))
+            Err(ConnectError::Association(AssociationError(CloseReason::ProtocolUnreachable)))
                 if begun.elapsed() + AGAIN < limit.min(STARTING) =>
             {
                 tokio::time::sleep(AGAIN).await;
@@ -73,13 +73,13 @@ fn is_a_server_there(endpoint: &Endpoint) -> String {
 
 fn unconnected(endpoint: &Endpoint, host: &str, peer: &Peer, error: &ConnectError) -> Unconnected {
     let hint = match error {
-        ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause: None })) => {
+        ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { cause: None })) => {
             format!(
                 "; nobody accepts associations at SCTP port {} there",
                 peer.port
             )
         }
-        ConnectError::Lost(Lost(CloseReason::NoAnswer)) => {
+        ConnectError::Association(AssociationError(CloseReason::NoAnswer)) => {
             let discards = endpoint.statistics().discards;
             let heard = match discards.total() {
                 0 => String::new(),
@@ -87,12 +87,14 @@ fn unconnected(endpoint: &Endpoint, host: &str, peer: &Peer, error: &ConnectErro
             };
             format!("{heard}{}", is_a_server_there(endpoint))
         }
-        ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable)) => is_a_server_there(endpoint),
+        ConnectError::Association(AssociationError(CloseReason::ProtocolUnreachable)) => {
+            is_a_server_there(endpoint)
+        }
         _ => String::new(),
     };
     let refused = matches!(
         error,
-        ConnectError::Lost(Lost(CloseReason::AbortedByPeer { .. }))
+        ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { .. }))
     );
     Unconnected {
         failure: Failure::Wire(format!("{host}: {error}{hint}")),

@@ -8,7 +8,7 @@ mod work;
 
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, Endpoint, Lost};
+use anabranch_net::{Association, AssociationError, CloseReason, Endpoint};
 use anabranch_settings::counted;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -201,6 +201,6 @@ fn why(end: &End) -> Option<String> {
         // Time was over, and what flew then was given up.
         _ if end.cut && end.progressed => None,
         _ if end.cut => Some("the peer does not answer any more".to_owned()),
-        reason => Some(Lost(reason.clone()).to_string()),
+        reason => Some(AssociationError(reason.clone()).to_string()),
     }
 }

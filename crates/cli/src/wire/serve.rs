@@ -1,6 +1,6 @@
 //! `anabranch serve`: echo, sink, source.
 
-use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
+use anabranch_net::{Association, AssociationError, CloseReason, MessagePart, SendOptions};
 use anabranch_scenario::quantity::Size;
 use anabranch_settings::counted;
 use bytes::Bytes;
@@ -266,7 +266,11 @@ fn text_of(part: &MessagePart) -> Option<Text> {
 }
 
 /// Takes what comes, and tells the client what that was; but sends, if the first message asks for that.
-async fn sink(association: &Association, sends: &Sends, count: &mut Count) -> Result<(), Lost> {
+async fn sink(
+    association: &Association,
+    sends: &Sends,
+    count: &mut Count,
+) -> Result<(), AssociationError> {
     let mut first = true;
     let mut between: Option<[Instant; 2]> = None;
     let mut wanted = None;
@@ -306,7 +310,7 @@ async fn say(association: &Association, text: Text) {
 }
 
 /// Sends every message back on the stream that it came on.
-async fn echo(association: &Association, count: &mut Count) -> Result<(), Lost> {
+async fn echo(association: &Association, count: &mut Count) -> Result<(), AssociationError> {
     // As many as the client asked for, unless it takes fewer itself: then they go round.
     let outwards = association.status().map_or(1, |status| status.outstrms);
     while let Some(message) = association.recv().await? {
@@ -335,7 +339,7 @@ async fn source(
     job: Job,
     at_once: bool,
     count: &mut Count,
-) -> Result<(), Lost> {
+) -> Result<(), AssociationError> {
     let job = if at_once {
         job
     } else {
@@ -352,7 +356,11 @@ async fn source(
 }
 
 /// Sends the job's messages, until the client has enough, and closes.
-async fn send(association: &Association, job: Job, count: &mut Count) -> Result<(), Lost> {
+async fn send(
+    association: &Association,
+    job: Job,
+    count: &mut Count,
+) -> Result<(), AssociationError> {
     let stopped = tokio::select! {
         biased;
         stopped = stop(association) => stopped?,
@@ -382,12 +390,12 @@ async fn send(association: &Association, job: Job, count: &mut Count) -> Result<
         };
         say(association, Text::Sent(sent)).await;
     }
-    association.begin_shutdown();
+    association.start_shutdown();
     // What a client says all the same is not to keep the association open.
     while association.recv_part().await?.is_some() {}
     match association.closed().await {
         CloseReason::Shutdown => Ok(()),
-        reason => Err(Lost(reason)),
+        reason => Err(AssociationError(reason)),
     }
 }
 
@@ -399,7 +407,7 @@ enum Stopped {
 }
 
 /// Waits until the client has enough.
-async fn stop(association: &Association) -> Result<Stopped, Lost> {
+async fn stop(association: &Association) -> Result<Stopped, AssociationError> {
     while let Some(part) = association.recv_part().await? {
         if text_of(&part) == Some(Text::Stop) {
             return Ok(Stopped::Told);

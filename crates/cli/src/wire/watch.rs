@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_engine::live::Observed;
 use anabranch_net::sctp::AssociationId;
-use anabranch_net::{Direction, Observer, Seen};
+use anabranch_net::{Direction, ObservedPacket, Observer};
 use anabranch_scenario::Transport;
 use anabranch_sim::{Frame, PacketFile, Way};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
@@ -170,7 +170,7 @@ fn epoch() -> Nanos {
 }
 
 impl Observer for Watch {
-    fn packet(&mut self, seen: &Seen<'_>) {
+    fn packet(&mut self, seen: &ObservedPacket<'_>) {
         self.sent = self.sent.wrapping_add(1);
         let (id, at) = (self.sent, self.epoch + seen.at);
         let (way, source, destination) = match seen.direction {

@@ -44,11 +44,14 @@ impl Endpoint {
         let now_has = self.addresses();
         let after = afterwards(&now_has, changes)?;
         for address in changes.iter().filter_map(AddressChange::adds) {
-            let opened = self.shared.ground.open_for(address);
+            let opened = self.shared.driver_shared.open_for(address);
             opened.map_err(|error| AddressError::Socket(Arc::new(error)))?;
         }
         if !now_has.is_empty() {
-            let changed = self.shared.ground.change(&self.shared.claim, after.clone());
+            let changed = self
+                .shared
+                .driver_shared
+                .change(&self.shared.reservation, after.clone());
             changed.map_err(|error| AddressError::Socket(Arc::new(error)))?;
         }
         let now = self.shared.now();
@@ -57,21 +60,21 @@ impl Endpoint {
             let first = changes.first().map(AddressChange::address);
             let set = state.endpoint.set_addresses(after);
             if let (Err(_), Some(address)) = (set, first) {
-                self.shared.claim.change(now_has);
+                self.shared.reservation.change(now_has);
                 return Err(AddressChangeError::NotUnicast(address).into());
             }
         }
         let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
-        let mut asked = 0;
+        let mut with_receipt = 0;
         for id in ids {
             if let Some(association) = state.association(id)
                 && association.change_addresses(now, changes).is_ok()
             {
-                asked += 1;
+                with_receipt += 1;
             }
         }
         state.wake_driver();
-        Ok(asked)
+        Ok(with_receipt)
     }
 }
 

@@ -8,16 +8,16 @@ use bytes::Bytes;
 
 use super::Endpoint;
 use crate::association::Association;
-use crate::error::{AcceptError, Lost};
+use crate::endpoint_state::{AssociationEntry, EndpointShared, Phase};
+use crate::error::{AcceptError, AssociationError};
 use crate::peer::Peer;
-use crate::shared::{Entry, Phase, Shared};
 
 /// An association that a peer begins, and that the application accepts, refuses, or redirects: see [`Endpoint::incoming`].
 ///
 /// Whoever drops it refuses the peer, without a reason.
 #[derive(Debug)]
 pub struct Incoming {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointShared>,
     told: sctp::Incoming,
     decided: bool,
 }
@@ -51,19 +51,19 @@ impl Endpoint {
     /// # Errors
     /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is gone. Without `undecided` it waits for ever:
     /// the endpoint accepts all, for [`Endpoint::accept`].
-    pub async fn incoming(&self) -> Result<Incoming, Lost> {
+    pub async fn incoming(&self) -> Result<Incoming, AssociationError> {
         self.acceptable(Self::try_incoming).await
     }
 
-    fn try_incoming(&self) -> Result<Option<Incoming>, Lost> {
+    fn try_incoming(&self) -> Result<Option<Incoming>, AssociationError> {
         let mut state = self.shared.lock();
         if state.stopped || !state.accepts {
-            state.later.tell_acceptable();
-            return Err(Lost(CloseReason::AbortedHere));
+            state.deferred.tell_acceptable();
+            return Err(AssociationError(CloseReason::AbortedHere));
         }
         let told = state.endpoint.poll_incoming();
         if state.endpoint.has_incoming() {
-            state.later.tell_acceptable();
+            state.deferred.tell_acceptable();
         }
         Ok(told.map(|told| Incoming {
             shared: Arc::clone(&self.shared),
@@ -73,13 +73,15 @@ impl Endpoint {
     }
 
     /// The next association, whoever it is from.
-    pub(super) async fn accept_all(&self) -> Result<Association, Lost> {
+    pub(super) async fn accept_all(&self) -> Result<Association, AssociationError> {
         loop {
             match self.incoming().await?.accept() {
                 Ok(association) => return Ok(association),
                 // The next may still be there.
                 Err(AcceptError::Gone) => {}
-                Err(AcceptError::Stopped) => return Err(Lost(CloseReason::AbortedHere)),
+                Err(AcceptError::Stopped) => {
+                    return Err(AssociationError(CloseReason::AbortedHere));
+                }
             }
         }
     }
@@ -133,7 +135,7 @@ impl Incoming {
             .accept_incoming(shared.now(), self.told.number);
         state.wake_driver();
         let id = accepted.map_err(|_| AcceptError::Gone)?;
-        let entry = Entry::new(Phase::Up, 1, shared.span_of(id));
+        let entry = AssociationEntry::new(Phase::Up, 1, shared.span_of(id));
         let signals = Arc::clone(&entry.signals);
         state.entries.insert(id, entry);
         state.watch(id);

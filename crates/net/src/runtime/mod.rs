@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "smol")]
 pub use self::smol::SmolRuntime;
 #[cfg(all(feature = "thread", target_os = "linux"))]
-pub use self::thread::{Spawned, SpawnedLost, ThreadRuntime, ThreadSpawner};
+pub use self::thread::{JoinError, JoinHandle, ThreadRuntime, ThreadSpawner};
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
 
@@ -47,7 +47,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>>;
 
     /// As [`Runtime::timer`], for who keeps it long and seldom sets it: an endpoint's timers share one such.
-    fn alarm(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+    fn driver_timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
         self.timer(at)
     }
 
@@ -82,11 +82,11 @@ pub enum Readiness {
 
 /// What a call on a socket left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum ReadinessHint {
     /// Perhaps it can be made again at once.
-    Perhaps,
+    MayBeReady,
     /// It would block if it were made again now. A runtime may take that as a hint that saves the call, or not look at it.
-    Nothing,
+    NotReady,
 }
 
 /// A socket that a [`Runtime`] watches. One task at a time waits for each [`Readiness`].
@@ -99,7 +99,7 @@ pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
         &self,
         cx: &mut Context<'_>,
         readiness: Readiness,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>>;
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use smol::Async;
 
-use super::{AsyncSocket, Left, Readiness, Runtime, Timer};
+use super::{AsyncSocket, Readiness, ReadinessHint, Runtime, Timer};
 
 /// smol. Tasks run on its global executor, on as many threads as `SMOL_THREADS` says (1 unless it is set), and live as long as the process.
 /// Whoever has an executor of its own writes a [`Runtime`] around that.
@@ -68,7 +68,7 @@ impl AsyncSocket for Async<UdpSocket> {
         &self,
         cx: &mut Context<'_>,
         readiness: Readiness,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         loop {
             // Readiness is told here only to who was told to wait, so that the call comes first.

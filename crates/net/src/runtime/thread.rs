@@ -1,8 +1,8 @@
 //! Endpoints on the thread of the program: it runs the tasks of its sockets, and waits for all that they wait for in one call of the system.
 
+mod epoll;
+mod join_handle;
 mod sockets;
-mod spawned;
-mod system;
 mod tasks;
 mod timers;
 
@@ -23,9 +23,9 @@ use rustix::event::epoll::Event;
 #[cfg(feature = "tokio")]
 use tokio::runtime::{Handle as Tokio, Id};
 
+use self::epoll::{ALARM, BELL, Epoll};
+pub use self::join_handle::{JoinError, JoinHandle, ThreadSpawner};
 use self::sockets::{Slots, Watched};
-pub use self::spawned::{Spawned, SpawnedLost, ThreadSpawner};
-use self::system::{ALARM, BELL, System};
 use self::tasks::{Queue, ROOT, Task, Tasks, Woken};
 use self::timers::{At, Timers};
 use super::{AsyncSocket, Runtime, Timer};
@@ -86,7 +86,7 @@ struct Core {
 /// What any thread may use.
 #[derive(Debug)]
 struct Shared {
-    system: System,
+    system: Epoll,
     queue: Queue,
     timers: Timers,
     sockets: Slots,
@@ -100,7 +100,7 @@ impl ThreadRuntime {
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             shared: Arc::new(Shared {
-                system: System::open()?,
+                system: Epoll::open()?,
                 queue: Queue::default(),
                 timers: Timers::default(),
                 sockets: Slots::default(),

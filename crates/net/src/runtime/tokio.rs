@@ -1,9 +1,9 @@
 //! Endpoints on tokio.
 
-#[cfg(target_os = "linux")]
-mod alarm;
 #[cfg(unix)]
-mod watched;
+mod async_socket;
+#[cfg(target_os = "linux")]
+mod driver_timer;
 
 use std::future::Future;
 use std::io;
@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 
 use super::{AsyncSocket, Runtime, Timer};
 #[cfg(not(unix))]
-use super::{Left, Readiness};
+use super::{Readiness, ReadinessHint};
 
 /// tokio, with its drivers for I/O and time. Its clock is tokio's, too: where a test has paused that before it binds an endpoint, the protocol
 /// lives in virtual time. A timer that was set before the pause goes on by the system's time.
@@ -52,9 +52,9 @@ impl Runtime for TokioRuntime {
     }
 
     #[cfg(target_os = "linux")]
-    fn alarm(&self, at: Instant) -> Pin<Box<dyn Timer>> {
-        match alarm::Alarm::new(self.clone(), at) {
-            Some(alarm) => Box::pin(alarm),
+    fn driver_timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
+        match driver_timer::DriverTimer::new(self.clone(), at) {
+            Some(driver_timer) => Box::pin(driver_timer),
             None => self.timer(at),
         }
     }
@@ -70,7 +70,7 @@ impl Runtime for TokioRuntime {
     fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
         let _here = self.handle.enter();
         #[cfg(unix)]
-        return Ok(Box::new(watched::Watched::new(
+        return Ok(Box::new(async_socket::WatchedSocket::new(
             socket,
             self.handle.clone(),
         )?));
@@ -91,7 +91,7 @@ impl AsyncSocket for tokio::net::UdpSocket {
         &self,
         cx: &mut Context<'_>,
         readiness: Readiness,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         loop {
             let interest = match readiness {
@@ -111,8 +111,8 @@ impl AsyncSocket for tokio::net::UdpSocket {
                 let left = call()?;
                 done = Some(());
                 match left {
-                    Left::Perhaps => Ok(()),
-                    Left::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+                    ReadinessHint::MayBeReady => Ok(()),
+                    ReadinessHint::NotReady => Err(io::ErrorKind::WouldBlock.into()),
                 }
             });
             match called {

@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, recv};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 use super::ip;
-use crate::runtime::{AsyncSocket, Left, Readiness, Runtime};
+use crate::runtime::{AsyncSocket, Readiness, ReadinessHint, Runtime};
 
 /// A socket that gets a copy of every ICMP message to this host.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl IcmpSocket {
         let mut length = 0;
         let mut call = || {
             (_, length) = recv(&self.io, &mut *buffer, RecvFlags::empty())?;
-            Ok(Left::Perhaps)
+            Ok(ReadinessHint::MayBeReady)
         };
         ready!(self.io.poll_io(cx, Readiness::Read, &mut call))?;
         let length = length.min(buffer.len());

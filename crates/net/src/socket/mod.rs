@@ -1,15 +1,15 @@
 //! The sockets of an endpoint: UDP or raw, one for each local address.
 
-mod given;
+#[cfg(target_os = "linux")]
+mod dscp;
 mod icmp;
 mod ip;
-#[cfg(target_os = "linux")]
-mod marked;
+mod os;
+mod packet_socket;
 #[cfg(target_os = "linux")]
 mod reported;
 #[cfg(target_os = "linux")]
-mod steering;
-mod system;
+mod reuseport;
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -22,11 +22,11 @@ use socket2::Socket as RawSocket;
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::runtime::Runtime;
-use given::Given;
-pub use given::{Packet, PacketSocket, Received};
 pub(crate) use icmp::IcmpSocket;
-pub(crate) use system::Bound;
-use system::SystemSocket;
+pub(crate) use os::Bound;
+use os::OsSocket;
+use packet_socket::CallerSocket;
+pub use packet_socket::{Packet, PacketSocket, Received};
 
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
@@ -36,8 +36,8 @@ const PORT_ATTEMPTS: usize = 16;
 /// One socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
-    System(Box<SystemSocket>),
-    Given(Given),
+    System(Box<OsSocket>),
+    Given(CallerSocket),
 }
 
 impl Socket {
@@ -218,7 +218,7 @@ pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>
     }
     #[cfg(target_os = "linux")]
     for socket in &all[0] {
-        steering::steer(socket.socket(), count);
+        reuseport::steer(socket.socket(), count);
     }
     Ok(all)
 }
@@ -287,7 +287,7 @@ impl Sockets {
             let bound = socket.local_addr().ok().and_then(|it| it.as_socket());
             let bound = bound.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
             let (address, port) = (bound.ip(), bound.port());
-            let adopted = SystemSocket::adopt(socket, address, config, runtime);
+            let adopted = OsSocket::adopt(socket, address, config, runtime);
             let adopted = adopted.map_err(|source| BindError::Socket {
                 address,
                 port,
@@ -300,7 +300,10 @@ impl Sockets {
 
     /// What a caller carries packets by.
     pub fn given(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
-        let given = sockets.into_iter().map(Given::new).map(Socket::Given);
+        let given = sockets
+            .into_iter()
+            .map(CallerSocket::new)
+            .map(Socket::Given);
         Self::of(given.collect(), config)
     }
 

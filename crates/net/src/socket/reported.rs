@@ -33,11 +33,11 @@ const OTHERS: usize = 512;
 /// Asks for what the network says of datagrams of this socket, which is bound to an address of that
 /// family. Whether it is granted.
 pub(super) fn ask(socket: &impl AsFd, local: IpAddr) -> bool {
-    let asked = match local {
+    let with_receipt = match local {
         IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4RecvErr, &true),
         IpAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvErr, &true),
     };
-    asked.is_ok()
+    with_receipt.is_ok()
 }
 
 /// Whether an error of a call may be of another datagram than its own, and told once.

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Ending, Room, Waiting};
 use crate::association::Association;
-use crate::error::{Lost, TrySendError};
+use crate::error::{AssociationError, TrySendError};
 use crate::message::MessagePart;
 
 /// Bytes of a write that make one message, at most.
@@ -38,7 +38,7 @@ pub struct ByteStream {
     stream: u16,
     options: SendOptions,
     unread: Bytes,
-    reading: Option<Waiting<Result<Option<MessagePart>, Lost>>>,
+    reading: Option<Waiting<Result<Option<MessagePart>, AssociationError>>>,
     room: Room,
     ending: Ending,
 }

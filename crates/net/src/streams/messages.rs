@@ -8,7 +8,7 @@ use futures_core::Stream;
 
 use super::Waiting;
 use crate::association::Association;
-use crate::error::Lost;
+use crate::error::AssociationError;
 use crate::message::Message;
 
 /// The messages that come, of all streams of the association, as a [`Stream`]: see [`Association::messages`].
@@ -17,7 +17,7 @@ use crate::message::Message;
 /// error, and then the end. Dropping it loses no message.
 pub struct Messages {
     association: Association,
-    waiting: Option<Waiting<Result<Option<Message>, Lost>>>,
+    waiting: Option<Waiting<Result<Option<Message>, AssociationError>>>,
     ended: bool,
 }
 
@@ -45,7 +45,7 @@ impl Association {
 }
 
 impl Stream for Messages {
-    type Item = Result<Message, Lost>;
+    type Item = Result<Message, AssociationError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;

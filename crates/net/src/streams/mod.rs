@@ -16,7 +16,7 @@ pub use self::bytes::ByteStream;
 pub use self::messages::Messages;
 pub use self::sink::MessageSink;
 use crate::association::Association;
-use crate::error::{Lost, SendError};
+use crate::error::{AssociationError, SendError};
 
 /// A future that is kept between polls.
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -42,10 +42,14 @@ impl Room {
 
 /// Waits for the end of a graceful shutdown, kept between polls.
 #[derive(Default)]
-struct Ending(Option<Waiting<Result<(), Lost>>>);
+struct Ending(Option<Waiting<Result<(), AssociationError>>>);
 
 impl Ending {
-    fn poll(&mut self, cx: &mut Context<'_>, association: &Association) -> Poll<Result<(), Lost>> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        association: &Association,
+    ) -> Poll<Result<(), AssociationError>> {
         let waiting = self.0.get_or_insert_with(|| {
             let association = association.clone();
             Box::pin(async move { association.shutdown().await })
@@ -54,9 +58,9 @@ impl Ending {
     }
 }
 
-impl From<Lost> for io::Error {
+impl From<AssociationError> for io::Error {
     /// `ConnectionReset` where the peer aborted, `TimedOut` where it does not answer, `ConnectionAborted` else.
-    fn from(lost: Lost) -> Self {
+    fn from(lost: AssociationError) -> Self {
         let kind = match lost.0 {
             CloseReason::AbortedByPeer { .. } => io::ErrorKind::ConnectionReset,
             CloseReason::NoAnswer

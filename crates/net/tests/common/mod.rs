@@ -36,7 +36,7 @@ pub fn without_timers(mut config: Config) -> Config {
     const HOUR: u64 = 3_600_000_000_000;
     config.sctp.profile.rto_initial.0 = HOUR;
     (config.sctp.rto_min, config.sctp.rto_max) = (HOUR, HOUR);
-    config.sctp.hb_interval = None;
+    config.sctp.heartbeat_interval = None;
     config.sctp.delayed_sack = false;
     config
 }

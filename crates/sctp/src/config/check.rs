@@ -295,7 +295,9 @@ mod tests {
             ("rto_initial", |it| {
                 it.profile.rto_initial = Span(61 * SECOND)
             }),
-            ("heartbeat_interval", |it| it.hb_interval = Some(u64::MAX)),
+            ("heartbeat_interval", |it| {
+                it.heartbeat_interval = Some(u64::MAX)
+            }),
             ("drain_timeout", |it| it.drain_timeout = Some(0)),
             ("valid_cookie_life", |it| it.valid_cookie_life = 0),
             ("streams", |it| it.outbound_streams = 0),
@@ -307,7 +309,7 @@ mod tests {
             ("hb_max_burst", |it| it.profile.hb_max_burst = 0),
             ("missing_reports", |it| it.profile.missing_reports = 0),
             ("initial_window", |it| {
-                it.profile.initial_cwnd = InitialCwnd::Units(0)
+                it.profile.initial_window = InitialCwnd::Units(0)
             }),
             ("rsctp_primary_interval", |it| {
                 it.profile.rsctp_primary_interval.0 = 0

@@ -143,7 +143,7 @@ impl PathEntry {
             state,
             verified: state != PathState::Unconfirmed,
             disowned: false,
-            heartbeat_interval: config.hb_interval.into(),
+            heartbeat_interval: config.heartbeat_interval.into(),
             path_max_retrans: config.path_max_retrans,
             pf_max_retrans: config.pf_max_retrans,
             error_count: 0,

@@ -53,7 +53,7 @@ impl Config {
         let unit = self.window_unit(remote, self.first_mtu(remote));
         SctpParameters {
             unit,
-            initial_cwnd: profile.initial_cwnd.bytes(unit, remote.is_ipv6()),
+            initial_cwnd: profile.initial_window.bytes(unit, remote.is_ipv6()),
             initial_ssthresh: profile.initial_ssthresh.bytes(self.largest_chunk(remote)),
             floor_units: profile.ssthresh_floor,
             slow_start_at_ssthresh: profile.slow_start_at_ssthresh,

@@ -43,7 +43,7 @@ part! {
     flight_counts_marked: bool,
     htna: Htna,
     idle_decay: IdleDecay,
-    initial_cwnd: InitialCwnd,
+    initial_window: InitialCwnd,
     loss_cancels_rtt: bool,
     max_burst: u32,
     max_burst_applies: MaxBurst,

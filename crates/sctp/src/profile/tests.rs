@@ -53,7 +53,7 @@ fn values_read_as_people_write_them() {
         assert_eq!(profile.rto_initial, Span(expected));
     }
     profile.set("initial_window", "10 segments").expect("units");
-    assert_eq!(profile.initial_cwnd, InitialCwnd::Units(10));
+    assert_eq!(profile.initial_window, InitialCwnd::Units(10));
     for (switch, bad) in [
         ("rto_initial", "3"),
         ("initial_window", "10"),

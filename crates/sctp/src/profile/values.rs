@@ -210,7 +210,7 @@ pub enum WhenFull {
 }
 spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 
-/// See [`Profile::initial_cwnd`](super::Profile::initial_cwnd).
+/// See [`Profile::initial_window`](super::Profile::initial_window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialCwnd {

@@ -234,7 +234,7 @@ impl Sender {
     fn initial_window(&self, id: PathId, paths: &Paths) -> u64 {
         let entry = paths.get(id);
         let unit = entry.max_packet as u64;
-        let initial = self.profile.initial_cwnd;
+        let initial = self.profile.initial_window;
         initial.bytes(unit, entry.path.remote.is_ipv6())
     }
 

@@ -163,7 +163,7 @@ impl Rig {
 fn ns2_era() -> Profile {
     let mut profile = Profile::ns2();
     profile.missing_reports = 4;
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(2);
+    profile.initial_window = crate::profile::InitialCwnd::Units(2);
     profile.initial_ssthresh = crate::profile::Amount::Bytes(65_536);
     profile
 }
@@ -253,7 +253,7 @@ fn two_losses_of_one_window() {
     let windows = |fast_recovery: FastRecovery| {
         let mut profile = Profile::rfc2960();
         profile.fast_recovery = fast_recovery;
-        profile.initial_cwnd = crate::profile::InitialCwnd::Units(16);
+        profile.initial_window = crate::profile::InitialCwnd::Units(16);
         let mut rig = Rig::new(&config(profile), 1);
         rig.offer(100, MESSAGE);
         rig.drain();
@@ -324,7 +324,7 @@ fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
 #[test]
 fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_holes() {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.initial_window = crate::profile::InitialCwnd::Units(20);
     profile.max_burst_applies = MaxBurst::Off;
     let mut grown = Rig::new(&config(profile.clone()), 1);
     grown.offer(100, MESSAGE);
@@ -522,7 +522,7 @@ fn sends_that_are_refused() {
 #[test]
 fn idle_time_shrinks_the_window() {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.initial_window = crate::profile::InitialCwnd::Units(20);
     let mut rig = Rig::new(
         &Config {
             scheduler: SchedulerKind::Fcfs,
@@ -548,7 +548,7 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
         let mut profile = Profile::rfc9260();
         profile.fast_retransmit_in_recovery_waits = waits;
         profile.growth_needs_cumulative_advance = true;
-        profile.initial_cwnd = crate::profile::InitialCwnd::Units(40);
+        profile.initial_window = crate::profile::InitialCwnd::Units(40);
         profile.max_burst_applies = MaxBurst::Off;
         let config = config(profile).with(|it| it.pacing = pacing);
         // Nothing was measured yet, so that nothing is paced; the rule follows the setting.

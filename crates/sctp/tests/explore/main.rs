@@ -29,7 +29,7 @@ fn config() -> Config {
         it.path_max_retrans = 1;
         it.association_max_retrans = 3;
         it.delayed_sack = false;
-        it.hb_interval = None;
+        it.heartbeat_interval = None;
     })
 }
 
@@ -120,7 +120,7 @@ fn shutdown() {
 fn failover() {
     explore(&Scenario {
         name: "failover",
-        config: config().with(|it| it.hb_interval = Some(5 * SECOND)),
+        config: config().with(|it| it.heartbeat_interval = Some(5 * SECOND)),
         begin: UP,
         budget: Budget {
             send: [2, 1],

@@ -102,7 +102,11 @@ fn network(address: IpAddr) -> u8 {
 }
 
 fn endpoint(host: usize, config: &Config, life: u8) -> Endpoint {
-    let homes = if config.hb_interval.is_some() { 2 } else { 1 };
+    let homes = if config.heartbeat_interval.is_some() {
+        2
+    } else {
+        1
+    };
     let config = config
         .clone()
         .with(|it| it.addresses = (0..homes).map(|network| address(host, network)).collect());

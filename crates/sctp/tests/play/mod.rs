@@ -202,7 +202,7 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         it.mtu = if choice & 0x20 == 0 { 1_500 } else { 300 };
         it.data_with_cookie_echo = choice & 0x40 != 0;
         it.fill_packets = choice & 0x60 == 0x60;
-        it.hb_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
+        it.heartbeat_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;
         // A play that winds up sends more messages than are worth numbers of two kinds.

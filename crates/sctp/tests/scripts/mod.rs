@@ -34,7 +34,7 @@ fn quick() -> Config {
         it.profile.rto_initial = Span(100 * MILLISECOND);
         it.rto_min = 100 * MILLISECOND;
         it.rto_max = 800 * MILLISECOND;
-        it.hb_interval = None;
+        it.heartbeat_interval = None;
     })
 }
 

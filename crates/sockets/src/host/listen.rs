@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, BacklogPlace, Endpoint};
+use anabranch_net::{Association, BacklogPermit, Endpoint};
 
 use super::link::Link;
 use super::socket::Socket;
@@ -75,7 +75,7 @@ impl Table {
 pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
     loop {
         // A listener that was closed is no reason for a packet, so somebody has to look.
-        let accepted = tokio::time::timeout(LOOK, endpoint.accept_with_place()).await;
+        let accepted = tokio::time::timeout(LOOK, endpoint.accept_with_permit()).await;
         if nobody_listens(&host, place, &endpoint) {
             if let Ok(Ok((association, _))) = accepted {
                 association.abort("");
@@ -100,7 +100,7 @@ fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
     let table = host.table();
     let nobody = table.sockets_at(place).is_empty();
     if nobody {
-        endpoint.turn_away();
+        endpoint.refuse();
     }
     nobody
 }
@@ -109,7 +109,7 @@ fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
 async fn announce(
     host: &Arc<Known>,
     place: u32,
-    (association, backlog): (Association, BacklogPlace),
+    (association, backlog): (Association, BacklogPermit),
 ) {
     let number = host.number();
     let status = association.status();

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anabranch_net::{Association, BacklogPlace, BindError, Config, SharedSockets, dynamic_port};
+use anabranch_net::{Association, BacklogPermit, BindError, Config, SharedSockets, dynamic_port};
 use socket2::{Domain, SockAddr, Socket as Unix, Type};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -85,7 +85,7 @@ struct Coming {
     /// What waited there of it.
     waiting: Vec<(Frame, Vec<u8>)>,
     /// It waits to be accepted.
-    _place: Option<BacklogPlace>,
+    _place: Option<BacklogPermit>,
 }
 
 #[derive(Default)]

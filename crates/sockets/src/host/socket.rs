@@ -397,7 +397,7 @@ pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
 /// The `errno` for an association that could not be made.
 pub fn of_connect(error: &ConnectError) -> i32 {
     match error {
-        ConnectError::Lost(lost) => of_reason(&lost.0, false),
+        ConnectError::Association(lost) => of_reason(&lost.0, false),
         ConnectError::Family(_) => libc::ENETUNREACH,
         _ => libc::EINVAL,
     }

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendError, TrySendError};
+use anabranch_net::{
+    Association, AssociationError, CloseReason, MessagePart, SendError, TrySendError,
+};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -181,7 +183,7 @@ fn leave(host: &Known, socket: &Socket) {
             }
             (linger, Some(association)) => {
                 let within = linger.map(|it| Duration::from_secs(u64::from(it)));
-                association.begin_shutdown_within(within.unwrap_or(host.config.linger));
+                association.start_shutdown_within(within.unwrap_or(host.config.linger));
             }
             (_, None) => link.end(),
         }
@@ -331,7 +333,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
         }
     }
     if frame.flags & frame::EOF != 0 {
-        association.begin_shutdown();
+        association.start_shutdown();
         link.advance();
     }
 }
@@ -361,7 +363,11 @@ async fn inwards(link: Arc<Link>, association: Association) {
 
 /// Gives the program what the association tells and receives: an event before the messages that came after it, and some behind those that came
 /// before it ([`Told`]).
-async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<(), Option<Lost>> {
+async fn pass_on(
+    link: &Link,
+    association: &Association,
+    port: u16,
+) -> Result<(), Option<AssociationError>> {
     let mut told = Told::new(link, port);
     let outcome = loop {
         let unfinished = told.unfinished;
@@ -409,7 +415,7 @@ async fn pass_on(link: &Link, association: &Association, port: u16) -> Result<()
 }
 
 /// Takes what comes for a program that reads no more, until the association has ended: the peer could not end it while its messages find no room.
-async fn throw_away(association: &Association) -> Result<(), Option<Lost>> {
+async fn throw_away(association: &Association) -> Result<(), Option<AssociationError>> {
     loop {
         match association.recv_part().await {
             Ok(Some(_)) => (),
@@ -444,7 +450,7 @@ async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infal
 async fn conclude(
     link: &Arc<Link>,
     association: &Association,
-    ended: Result<(), Option<Lost>>,
+    ended: Result<(), Option<AssociationError>>,
     streams: [u16; 2],
 ) {
     let last = match &ended {
@@ -454,7 +460,7 @@ async fn conclude(
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
                 // Its other causes are told by their number alone.
-                (Some(Lost(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
+                (Some(AssociationError(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
                     notification::aborted(cause, &reason, streams, link.number)
                 }
                 _ => notification::change(Change::Lost, cause, streams, link.number),

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use rustix::event::epoll::EventFlags;
 
 use super::Shared;
-use crate::runtime::{AsyncSocket, Left, Readiness};
+use crate::runtime::{AsyncSocket, Readiness, ReadinessHint};
 
 /// Sockets by number.
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ impl Watched {
     fn poll_read(
         &self,
         cx: &mut Context<'_>,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         let slot = &self.slot;
         loop {
@@ -152,7 +152,7 @@ impl Watched {
             let called = call();
             // What left nothing saves the call that would say so. What has been told of since counts.
             match called {
-                Ok(Left::Nothing) => slot.emptied.store(told, Ordering::Relaxed),
+                Ok(ReadinessHint::NotReady) => slot.emptied.store(told, Ordering::Relaxed),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
                     slot.emptied.store(told, Ordering::Relaxed);
                     continue;
@@ -166,7 +166,7 @@ impl Watched {
     fn poll_write(
         &self,
         cx: &mut Context<'_>,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -210,7 +210,7 @@ impl AsyncSocket for Watched {
         &self,
         cx: &mut Context<'_>,
         readiness: Readiness,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         match readiness {
             Readiness::Read => self.poll_read(cx, call),

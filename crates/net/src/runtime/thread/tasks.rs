@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::Shared;
-use super::system::System;
+use super::epoll::Epoll;
 
 /// The number of what `block_on` was given. The tasks follow.
 pub(super) const ROOT: usize = 0;
@@ -46,7 +46,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, system: &System, number: usize) {
+    fn push(&self, system: &Epoll, number: usize) {
         let mut state = self.lock();
         if !state.over {
             state.ready.push_back(number);
@@ -55,7 +55,7 @@ impl Queue {
         self.ring_if_asleep(system);
     }
 
-    pub fn spawn(&self, system: &System, task: Task) {
+    pub fn spawn(&self, system: &Epoll, task: Task) {
         let mut state = self.lock();
         if state.over {
             drop(state);
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     /// The lock orders this after what the thread wrote there, or the thread's look after what was put in.
-    fn ring_if_asleep(&self, system: &System) {
+    fn ring_if_asleep(&self, system: &Epoll) {
         if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
             system.ring();
         }

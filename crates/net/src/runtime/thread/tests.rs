@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::epoll::EventFlags;
 
 use super::*;
-use crate::runtime::{Left, Readiness};
+use crate::runtime::{Readiness, ReadinessHint};
 
 fn runtime() -> ThreadRuntime {
     ThreadRuntime::new().expect("descriptors")
@@ -319,7 +319,7 @@ fn what_comes_is_told_once() {
         let mut receive = || {
             calls += 1;
             own.recv(&mut buffer)?;
-            Ok(Left::Nothing)
+            Ok(ReadinessHint::NotReady)
         };
         let received = poll_fn(|cx| watched.poll_io(cx, Readiness::Read, &mut receive));
         runtime.block_on(received).expect("it comes");
@@ -348,7 +348,7 @@ fn room_is_told() {
         calls += 1;
         match calls {
             1 => Err(io::ErrorKind::WouldBlock.into()),
-            2 => Ok(Left::Perhaps),
+            2 => Ok(ReadinessHint::MayBeReady),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     };
@@ -403,7 +403,7 @@ fn who_looks_before_sleeping_hears_the_same() {
             let mut length = 0;
             let mut call = || {
                 length = socket.recv(&mut buffer)?;
-                Ok(Left::Perhaps)
+                Ok(ReadinessHint::MayBeReady)
             };
             let polled = watched.poll_io(cx, Readiness::Read, &mut call);
             polled.map(|result| result.map(|()| length))

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::Shared;
-use super::system::System;
+use super::epoll::Epoll;
 use crate::runtime::Timer;
 
 /// Those that somebody waits for.
@@ -25,7 +25,7 @@ struct Due {
     /// The number of the next.
     next: u64,
     /// When the system's alarm rings. It is not set anew where the timer that it was set for ends later, or not at all: it rings in vain then.
-    alarm: Option<Instant>,
+    driver_timer: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -43,12 +43,15 @@ fn now() -> Instant {
 }
 
 impl Due {
-    fn insert(&mut self, at: Instant, waiter: Waiter, system: &System) -> Place {
+    fn insert(&mut self, at: Instant, waiter: Waiter, system: &Epoll) -> Place {
         self.next += 1;
         let place = (at, self.next);
         self.waiting.insert(place, waiter);
-        if self.alarm.is_none_or(|alarm| at < alarm) {
-            self.alarm = Some(at);
+        if self
+            .driver_timer
+            .is_none_or(|driver_timer| at < driver_timer)
+        {
+            self.driver_timer = Some(at);
             system.set_alarm(at.saturating_duration_since(now()));
         }
         place
@@ -61,10 +64,10 @@ impl Timers {
     }
 
     /// The alarm rang: wakes those whose time has come, and sets it for the next. `rung` is empty before and after.
-    pub fn ring(&self, system: &System, rung: &mut Vec<Waker>) {
+    pub fn ring(&self, system: &Epoll, rung: &mut Vec<Waker>) {
         let now = now();
         let mut due = self.lock();
-        due.alarm = None;
+        due.driver_timer = None;
         while let Some(first) = due.waiting.first_entry()
             && first.key().0 <= now
         {
@@ -74,7 +77,7 @@ impl Timers {
         }
         let next = due.waiting.first_key_value().map(|(place, _)| place.0);
         if let Some(next) = next {
-            due.alarm = Some(next);
+            due.driver_timer = Some(next);
             system.set_alarm(next.saturating_duration_since(now));
         }
         drop(due);

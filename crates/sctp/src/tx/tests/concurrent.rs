@@ -65,7 +65,7 @@ fn data_that_overtakes_on_another_path_is_no_missing_report() {
 #[test]
 fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
     let mut rig = two_paths(&concurrent(|it| {
-        it.profile.initial_cwnd = InitialCwnd::Units(20);
+        it.profile.initial_window = InitialCwnd::Units(20);
         it.cmt_delayed_ack = false;
     }));
     rig.drain();
@@ -214,7 +214,7 @@ fn flags_tell_three_packets_at_most() {
 fn no_path_takes_more_than_its_share_of_a_buffer() {
     let rig = |split| {
         let mut rig = two_paths(&concurrent(|it| {
-            it.profile.initial_cwnd = InitialCwnd::Units(40);
+            it.profile.initial_window = InitialCwnd::Units(40);
             it.cmt_buffer_split = split;
         }));
         rig.sender.cmt.as_mut().expect("on").send_buffer = 8 * SEGMENT;

@@ -4,7 +4,7 @@ use super::*;
 
 fn rig(set: impl FnOnce(&mut Config)) -> Rig {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(10);
+    profile.initial_window = crate::profile::InitialCwnd::Units(10);
     profile.max_burst_applies = MaxBurst::Off;
     let mut config = config(profile);
     config.frto = true;
@@ -195,7 +195,7 @@ fn to_another_address_a_timeout_is_not_looked_into() {
     for policy in [RetransmissionPath::Same, RetransmissionPath::Alternate] {
         let mut profile = Profile::rfc9260();
         profile.retransmission_path = policy;
-        profile.initial_cwnd = crate::profile::InitialCwnd::Units(10);
+        profile.initial_window = crate::profile::InitialCwnd::Units(10);
         let config = config(profile).with(|it| it.frto = true);
         let mut rig = Rig::new(&config, 1);
         rig.paths

@@ -11,7 +11,7 @@ fn rig(units: u32) -> Rig {
 
 fn with_rack(units: u32) -> Config {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(units.into());
+    profile.initial_window = crate::profile::InitialCwnd::Units(units.into());
     profile.growth_needs_cumulative_advance = true;
     profile.max_burst_applies = MaxBurst::Off;
     Config {

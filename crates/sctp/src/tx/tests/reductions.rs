@@ -4,7 +4,7 @@ use super::*;
 
 fn rig(set: impl FnOnce(&mut Config)) -> Rig {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.initial_window = crate::profile::InitialCwnd::Units(20);
     profile.growth_needs_cumulative_advance = true;
     profile.max_burst_applies = MaxBurst::Off;
     let mut config = config(profile);

@@ -13,7 +13,7 @@ fn t3(rig: &mut Rig) {
 #[test]
 fn a_timeout_ends_fast_recovery() {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = InitialCwnd::Units(20);
+    profile.initial_window = InitialCwnd::Units(20);
     profile.max_burst_applies = MaxBurst::Off;
     profile.growth_needs_cumulative_advance = true;
     let mut rig = Rig::new(&config(profile), 1);
@@ -72,7 +72,7 @@ fn a_probe_goes_again_once_it_is_a_round_trip_old_and_fits() {
 #[test]
 fn each_idle_rto_halves_the_window_once() {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = InitialCwnd::Units(64);
+    profile.initial_window = InitialCwnd::Units(64);
     let mut rig = Rig::new(&config(profile), 1);
     rig.offer(1, MESSAGE);
     rig.drain();

@@ -58,7 +58,7 @@ fn a_closed_window_is_probed_at_once_in_rfc_2960() {
 #[test]
 fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.initial_window = crate::profile::InitialCwnd::Units(20);
     let mut rig = Rig::new(&config(profile.clone()), 1);
     rig.offer(100, MESSAGE);
     assert_eq!(rig.drain(), [0, 1, 2, 3]);
@@ -82,7 +82,7 @@ fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
 #[test]
 fn max_burst_is_for_every_two_packets_acknowledged() {
     let mut profile = Profile::rfc9260();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(200);
+    profile.initial_window = crate::profile::InitialCwnd::Units(200);
     let mut rig = Rig::new(&config(profile), 1);
     rig.sender.set_peer(1 << 30, 10);
     rig.offer(500, MESSAGE);
@@ -127,7 +127,7 @@ fn max_burst_is_for_every_two_packets_acknowledged() {
 #[test]
 fn ns2_limits_the_burst_after_a_fast_retransmit() {
     let mut profile = ns2_era();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.initial_window = crate::profile::InitialCwnd::Units(20);
     let mut rig = Rig::new(&config(profile), 1);
     rig.offer(100, MESSAGE);
     assert_eq!(rig.drain().len(), 20);
@@ -149,7 +149,7 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
 #[test]
 fn ns2_counts_a_retransmission_before_which_more_was_marked() {
     let mut profile = ns2_era();
-    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.initial_window = crate::profile::InitialCwnd::Units(20);
     let mut rig = Rig::new(&config(profile), 1);
     rig.offer(100, MESSAGE);
     assert_eq!(rig.drain().len(), 20);

@@ -18,7 +18,7 @@ fn steps<T>(act: impl FnOnce() -> T) -> u64 {
 /// A sender whose window never closes, with so many chunks of one byte in flight.
 fn flying(profile: Profile, chunks: u32) -> Rig {
     let profile = Profile {
-        initial_cwnd: crate::profile::InitialCwnd::Units(1000),
+        initial_window: crate::profile::InitialCwnd::Units(1000),
         max_burst_applies: MaxBurst::Off,
         ..profile
     };
@@ -178,7 +178,7 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
 #[test]
 fn chunks_that_change_their_path_are_not_searched_for() {
     let profile = Profile {
-        initial_cwnd: crate::profile::InitialCwnd::Units(1000),
+        initial_window: crate::profile::InitialCwnd::Units(1000),
         max_burst_applies: MaxBurst::Off,
         ..Profile::rfc9260()
     };

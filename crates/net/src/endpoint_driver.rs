@@ -11,18 +11,18 @@ use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::checksum;
 use bytes::{Bytes, BytesMut};
 
-use crate::claim::Claim;
 use crate::config::Carrier;
+use crate::deferred_wakeups::{PHASE, WRITERS};
+use crate::endpoint_state::{AssociationEntry, EndpointShared, EndpointState, Phase};
 use crate::event::{log, translate};
-use crate::inbox::Arrival;
 use crate::io::Io;
-use crate::later::{PHASE, WRITERS};
-use crate::observer::{Direction, Seen};
-use crate::outbox::{Outbox, Runs, Sent};
-use crate::receipt::Undelivered;
-use crate::shared::{Entry, Phase, Shared, State};
+use crate::observer::{Direction, ObservedPacket};
+use crate::port_reservation::PortReservation;
+use crate::receipt::DeliveryError;
+use crate::receive_buffers::Arrival;
+use crate::receive_queue::{Budget, FairReceiveQueue, QueuedPacket};
 use crate::socket::Sockets;
-use crate::turns::{Budget, Turn, Turns};
+use crate::transmit_queue::{GsoBatches, SendCounters, TransmitQueue};
 
 /// Packets of one call that the protocol takes before it is asked what they cause, where so many came by that call, or more are left of
 /// it. Two: an acknowledgement is due for at least every second packet (RFC 9260 §6.2), and a window grows by the SACK (§7.2.1). With
@@ -36,14 +36,14 @@ const PATIENCE: Nanos = SECOND;
 
 /// An endpoint's side of the driver.
 #[derive(Debug)]
-pub(crate) struct Port {
-    shared: Arc<Shared>,
-    own: Own,
+pub(crate) struct EndpointDriver {
+    shared: Arc<EndpointShared>,
+    own: DriverLocal,
 }
 
 /// What it keeps beside what its handles share.
 #[derive(Debug)]
-struct Own {
+struct DriverLocal {
     /// Associations that have ended, to be told once their last packets are with the sockets: whoever waits for the end may
     /// end the process, and the packets with it.
     ended: Vec<(AssociationId, CloseReason)>,
@@ -67,7 +67,7 @@ struct Own {
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Round {
+pub(crate) struct RunOutcome {
     /// The protocol has nothing to do before its next timeout.
     pub settled: bool,
     /// Everything there was to send is gathered.
@@ -77,9 +77,9 @@ pub(crate) struct Round {
     pub over: bool,
 }
 
-impl Port {
-    pub fn new(shared: Arc<Shared>) -> Self {
-        let own = Own {
+impl EndpointDriver {
+    pub fn new(shared: Arc<EndpointShared>) -> Self {
+        let own = DriverLocal {
             ended: Vec::new(),
             drained: true,
             flushed: true,
@@ -94,8 +94,8 @@ impl Port {
     }
 
     /// What it has of the sockets.
-    pub fn claim(&self) -> &Arc<Claim> {
-        &self.shared.claim
+    pub fn reservation(&self) -> &Arc<PortReservation> {
+        &self.shared.reservation
     }
 
     /// T5-shutdown-guard: how long the end of an association may take at most.
@@ -119,11 +119,11 @@ impl Port {
     pub fn run(
         &mut self,
         waker: &Waker,
-        turns: &mut Turns,
+        receive_queue: &mut FairReceiveQueue,
         budget: &mut Budget,
         mine: impl Fn((IpAddr, &[u8])) -> bool,
         io: &mut Io,
-    ) -> Round {
+    ) -> RunOutcome {
         let Self { shared, own } = self;
         own.know(waker);
         let mut guard = shared.lock();
@@ -133,26 +133,32 @@ impl Port {
         if !own.ended.is_empty() && (flushed || own.has_waited(now)) {
             own.tell_ends(state);
         }
-        own.handle_arrivals((shared, state), now, (&mut *turns, budget), mine, io);
-        turns.release_block();
+        own.handle_arrivals(
+            (shared, state),
+            now,
+            (&mut *receive_queue, budget),
+            mine,
+            io,
+        );
+        receive_queue.release_block();
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
         }
         let mut settled = drain_transmits(state, now, io);
         own.drained = settled;
-        if own.drain_events(shared, state, turns, now) {
+        if own.drain_events(shared, state, receive_queue, now) {
             own.drained = drain_transmits(state, now, io);
         }
         for (id, from) in own.newcomers.drain(..) {
-            learn(state, turns, id, from);
+            learn(state, receive_queue, id, from);
         }
         if state.endpoint.has_incoming() {
-            state.later.tell_acceptable();
+            state.deferred.tell_acceptable();
         }
         drain_samples(state);
         settled &= own.drained && own.ended.is_empty();
         if !(own.leaving.is_empty() && state.dropped.is_empty()) {
-            own.forget_leaving(state, turns);
+            own.forget_leaving(state, receive_queue);
         }
         tell_writers(state);
         own.publish(shared, state, io);
@@ -160,9 +166,9 @@ impl Port {
         let timeout = own.next(state);
         // Whoever waits for the flush of the last packets may change something meanwhile.
         if own.drained {
-            state.let_sleep(waker, &mut own.waker, timeout);
+            state.park(waker, &mut own.waker, timeout);
         }
-        Round {
+        RunOutcome {
             settled,
             drained: own.drained,
             timeout,
@@ -171,17 +177,17 @@ impl Port {
     }
 
     /// The driver waits for room to send, and comes when there is some, when it is woken, or when this port's next timer ends.
-    pub fn let_sleep(&mut self, waker: &Waker) -> Option<Nanos> {
+    pub fn park(&mut self, waker: &Waker) -> Option<Nanos> {
         let Self { shared, own } = self;
         own.know(waker);
         let mut state = shared.lock();
         let timeout = own.next(&state);
-        state.let_sleep(waker, &mut own.waker, timeout);
+        state.park(waker, &mut own.waker, timeout);
         timeout
     }
 }
 
-impl Own {
+impl DriverLocal {
     /// Has one like `waker` at hand. It is cloned here, and another dropped, where nothing is locked that anybody waits for.
     fn know(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
@@ -191,17 +197,19 @@ impl Own {
 
     fn handle_arrivals(
         &mut self,
-        (shared, state): (&Shared, &mut State),
+        (shared, state): (&EndpointShared, &mut EndpointState),
         now: Nanos,
-        (turns, budget): (&mut Turns, &mut Budget),
+        (receive_queue, budget): (&mut FairReceiveQueue, &mut Budget),
         mine: impl Fn((IpAddr, &[u8])) -> bool,
         io: &mut Io,
     ) {
         let (mut together, mut long) = (0, false);
-        while turns.peek().is_some_and(&mine) && !budget.is_spent() {
-            let Some(turn) = turns.pop() else { return };
+        while receive_queue.peek().is_some_and(&mine) && !budget.is_spent() {
+            let Some(turn) = receive_queue.pop() else {
+                return;
+            };
             budget.spend(turn.packet.len());
-            let Turn {
+            let QueuedPacket {
                 local,
                 from,
                 ecn,
@@ -215,7 +223,7 @@ impl Own {
                 state.foreign += 1;
                 continue;
             }
-            let (path, came) = (Path::new(local, from.ip()), (turns.block(), packet));
+            let (path, came) = (Path::new(local, from.ip()), (receive_queue.block(), packet));
             let endpoint = &mut state.endpoint;
             let taken = endpoint.handle_within(now, path, from.port(), ecn, came.clone());
             if !taken
@@ -246,7 +254,7 @@ impl Own {
     }
 
     /// When something is due next.
-    fn next(&self, state: &State) -> Option<Nanos> {
+    fn next(&self, state: &EndpointState) -> Option<Nanos> {
         let timeout = state.endpoint.poll_timeout();
         if self.ended.is_empty() {
             return timeout;
@@ -263,9 +271,9 @@ impl Own {
     /// Tells what happened. Whether that may have set off something to send.
     fn drain_events(
         &mut self,
-        shared: &Shared,
-        state: &mut State,
-        turns: &mut Turns,
+        shared: &EndpointShared,
+        state: &mut EndpointState,
+        receive_queue: &mut FairReceiveQueue,
         now: Nanos,
     ) -> bool {
         let mut set_off = false;
@@ -275,7 +283,7 @@ impl Own {
                 set_off = true;
             }
             if matches!(event, Event::Established { .. }) {
-                learn_primary(state, turns, id);
+                learn_primary(state, receive_queue, id);
             }
             let entry = state.entries.get_mut(&id);
             if let Event::Closed(reason) = event {
@@ -295,11 +303,11 @@ impl Own {
                 Event::Established { .. } => {
                     tracing::info!(parent: &entry.span, "association up");
                     entry.phase = Phase::Up;
-                    state.later.notify(&entry.signals, PHASE);
+                    state.deferred.notify(&entry.signals, PHASE);
                 }
                 Event::Readable => {
                     let held = entry.handles > 0 || state.waiting.contains(&id);
-                    state.later.wake_readers(&entry.signals);
+                    state.deferred.wake_readers(&entry.signals);
                     if !held {
                         state.orphan(id, now);
                         set_off = true;
@@ -307,18 +315,18 @@ impl Own {
                 }
                 Event::Receipt { number, delivery } => {
                     let answered = entry.receipts.answer(number, delivery);
-                    state.later.answer(answered);
+                    state.deferred.answer(answered);
                 }
                 other => {
                     if matches!(other, Event::Restarted { .. }) {
-                        let answered = entry.receipts.answer_all(&Undelivered::Restarted);
-                        state.later.answer(answered);
+                        let answered = entry.receipts.answer_all(&DeliveryError::Restarted);
+                        state.deferred.answer(answered);
                     }
                     if let Some(told) = translate(other) {
                         log(&entry.span, &told);
                         let association = state.endpoint.association(id);
                         let cumulative = association.map_or(0, Association::cumulative_tsn);
-                        entry.tell(told, cumulative, &mut state.later);
+                        entry.tell(told, cumulative, &mut state.deferred);
                     }
                 }
             }
@@ -326,7 +334,7 @@ impl Own {
         set_off
     }
 
-    fn tell_ends(&mut self, state: &mut State) {
+    fn tell_ends(&mut self, state: &mut EndpointState) {
         for (id, reason) in self.ended.drain(..) {
             state.end(id, reason);
             let unheld = state.entries.get(&id).is_some_and(|it| it.handles == 0);
@@ -337,9 +345,9 @@ impl Own {
     }
 
     /// Forgets associations that are closed and that nobody holds, once their last packet is gathered.
-    fn forget_leaving(&mut self, state: &mut State, turns: &mut Turns) {
+    fn forget_leaving(&mut self, state: &mut EndpointState, receive_queue: &mut FairReceiveQueue) {
         let closed_unheld =
-            |state: &State, id: &AssociationId| {
+            |state: &EndpointState, id: &AssociationId| {
                 state.entries.get(id).is_some_and(|entry| {
                     entry.handles == 0 && matches!(entry.phase, Phase::Closed(_))
                 }) && !state.waiting.contains(id)
@@ -354,19 +362,19 @@ impl Own {
         self.leaving.retain(|&id| {
             let gone = state.endpoint.association(id).is_none() || state.endpoint.release(id);
             if gone && let Some(entry) = state.entries.remove(&id) {
-                entry.senders.iter().for_each(|it| turns.forget(it));
+                entry.senders.iter().for_each(|it| receive_queue.forget(it));
                 if !entry.receipts.is_empty() {
-                    state.later.drop_receipts(entry.receipts);
+                    state.deferred.drop_receipts(entry.receipts);
                 }
             }
             !gone
         });
         if entries > 0 && state.entries.is_empty() {
-            state.later.tell_idle();
+            state.deferred.tell_idle();
         }
     }
 
-    fn publish(&mut self, shared: &Shared, state: &mut State, io: &Io) {
+    fn publish(&mut self, shared: &EndpointShared, state: &mut EndpointState, io: &Io) {
         let statistics = &mut state.statistics;
         io.publish(state.foreign, statistics);
         if io.failures.all() != self.failures {
@@ -379,7 +387,7 @@ impl Own {
     }
 
     /// Logs what the protocol threw away since the last time.
-    fn tell_discards(&mut self, shared: &Shared, state: &State) {
+    fn tell_discards(&mut self, shared: &EndpointShared, state: &EndpointState) {
         let discards = state.endpoint.discards();
         for (reason, count) in discards.iter() {
             let more = count - self.told.of(reason);
@@ -394,36 +402,36 @@ impl Own {
     }
 }
 
-impl Drop for Port {
+impl Drop for EndpointDriver {
     /// The runtime goes down, or nothing is left to do: whoever waits is told.
     fn drop(&mut self) {
         let Self { shared, own } = self;
         let mut guard = shared.lock();
-        let state: &mut State = &mut guard;
+        let state: &mut EndpointState = &mut guard;
         own.tell_ends(state);
         state.stopped = true;
         state.endpoint.leave_siblings();
         for entry in state.entries.values_mut() {
             match &entry.phase {
-                Phase::Closed(_) => state.later.wake_all(&entry.signals),
-                _ => entry.end(CloseReason::AbortedHere, &mut state.later),
+                Phase::Closed(_) => state.deferred.wake_all(&entry.signals),
+                _ => entry.end(CloseReason::AbortedHere, &mut state.deferred),
             }
         }
-        state.later.tell_acceptable();
-        state.later.tell_idle();
+        state.deferred.tell_acceptable();
+        state.deferred.tell_idle();
     }
 }
 
 /// Counts a packet that came, and shows it to the observer.
 fn see(
-    state: &mut State,
+    state: &mut EndpointState,
     now: Nanos,
     (block, packet): (&Bytes, Range<usize>),
     (local, from, ecn): (IpAddr, SocketAddr, Ecn),
 ) {
     state.statistics.packets_received += 1;
     if let Some(observer) = &mut state.observer {
-        observer.packet(&Seen {
+        observer.packet(&ObservedPacket {
             at: now,
             direction: Direction::In,
             local,
@@ -439,13 +447,13 @@ fn see(
 /// an INIT.
 #[cold]
 fn hand_over(
-    shared: &Shared,
+    shared: &EndpointShared,
     to: u32,
     (block, packet): (&Bytes, Range<usize>),
     (local, from, ecn): (IpAddr, SocketAddr, Ecn),
     io: &mut Io,
 ) -> bool {
-    let Some(seat) = &shared.ground.seat else {
+    let Some(shard_handle) = &shared.driver_shared.shard_handle else {
         return false;
     };
     let arrival = Arrival {
@@ -456,14 +464,14 @@ fn hand_over(
         packets: block.slice(packet),
         taken: 0,
     };
-    let handed = seat.hand(to, arrival).is_ok();
+    let handed = shard_handle.hand(to, arrival).is_ok();
     io.handed |= handed;
     handed
 }
 
 /// An association that a peer began.
-fn welcome(shared: &Shared, state: &mut State, id: AssociationId, now: Nanos) {
-    let entry = Entry::new(Phase::Up, 0, shared.span_of(id));
+fn welcome(shared: &EndpointShared, state: &mut EndpointState, id: AssociationId, now: Nanos) {
+    let entry = AssociationEntry::new(Phase::Up, 0, shared.span_of(id));
     tracing::debug!(parent: &entry.span, "a peer began an association");
     state.entries.insert(id, entry);
     state.watch(id);
@@ -473,13 +481,13 @@ fn welcome(shared: &Shared, state: &mut State, id: AssociationId, now: Nanos) {
     }
     state.waiting.push_back(id);
     state.listen();
-    state.later.tell_acceptable();
+    state.deferred.tell_acceptable();
 }
 
 /// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
-fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
-    let Outbox { bytes, runs } = &mut io.outbox;
-    if Outbox::is_full(bytes.len()) {
+fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
+    let TransmitQueue { bytes, runs } = &mut io.transmit_queue;
+    if TransmitQueue::is_full(bytes.len()) {
         return false;
     }
     let mut full = false;
@@ -492,7 +500,7 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
                 if std::mem::take(&mut outgoing.unsummed) {
                     checksum::fill(&mut bytes[packet.clone()]);
                 }
-                observer.packet(&Seen {
+                observer.packet(&ObservedPacket {
                     at: now,
                     direction: Direction::Out,
                     local: outgoing.transmit.path.local,
@@ -503,7 +511,7 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
                 });
             }
             gather(&outgoing, bytes, runs, &io.sockets, &mut io.sent);
-            full = Outbox::is_full(bytes.len());
+            full = TransmitQueue::is_full(bytes.len());
             if full {
                 ControlFlow::Break(())
             } else {
@@ -517,9 +525,9 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
 fn gather(
     outgoing: &Outgoing,
     bytes: &mut BytesMut,
-    runs: &mut Runs,
+    runs: &mut GsoBatches,
     sockets: &Sockets,
-    sent: &mut Sent,
+    sent: &mut SendCounters,
 ) {
     if !runs.push(bytes, sockets, outgoing) {
         sent.errors += 1;
@@ -528,20 +536,25 @@ fn gather(
 
 /// Gathers what one association has to send, which has just been given a message in the caller's task. Whether the driver may sleep on: all is
 /// gathered, nothing is to be told, and the driver looks at the endpoint before its next timeout anyway.
-pub(crate) fn gather_one(state: &mut State, id: AssociationId, now: Nanos, io: &mut Io) -> bool {
-    let Outbox { bytes, runs } = &mut io.outbox;
+pub(crate) fn gather_one(
+    state: &mut EndpointState,
+    id: AssociationId,
+    now: Nanos,
+    io: &mut Io,
+) -> bool {
+    let TransmitQueue { bytes, runs } = &mut io.transmit_queue;
     let (endpoint, sockets, sent) = (&mut state.endpoint, &io.sockets, &mut io.sent);
     let settled = endpoint.poll_all_of(id, now, bytes, |outgoing, bytes| {
         gather(&outgoing, bytes, runs, sockets, sent);
-        match Outbox::is_full(bytes.len()) {
+        match TransmitQueue::is_full(bytes.len()) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    settled == Some(true) && !state.oversleeps()
+    settled == Some(true) && !state.must_wake()
 }
 
-fn drain_samples(state: &mut State) {
+fn drain_samples(state: &mut EndpointState) {
     let Some(observer) = &mut state.observer else {
         return;
     };
@@ -562,10 +575,10 @@ fn drain_samples(state: &mut State) {
 }
 
 /// Tells those who waited for room to send, once there is much of it: not at every packet.
-fn tell_writers(state: &mut State) {
+fn tell_writers(state: &mut EndpointState) {
     while let Some(id) = state.endpoint.poll_room() {
         if let Some(entry) = state.entries.get(&id) {
-            state.later.notify(&entry.signals, WRITERS);
+            state.deferred.notify(&entry.signals, WRITERS);
         }
     }
 }
@@ -575,7 +588,12 @@ const MOST_SENDERS: usize = 16;
 
 /// The sender is no stranger while this association lives, nor while another does that has learned of it. An association without an entry has
 /// ended, or was never told.
-fn learn(state: &mut State, turns: &mut Turns, id: AssociationId, from: SocketAddr) {
+fn learn(
+    state: &mut EndpointState,
+    receive_queue: &mut FairReceiveQueue,
+    id: AssociationId,
+    from: SocketAddr,
+) {
     let Some(entry) = state.entries.get_mut(&id) else {
         return;
     };
@@ -583,20 +601,24 @@ fn learn(state: &mut State, turns: &mut Turns, id: AssociationId, from: SocketAd
         return;
     }
     if entry.senders.len() == MOST_SENDERS {
-        turns.forget(&entry.senders.remove(0));
+        receive_queue.forget(&entry.senders.remove(0));
     }
     entry.senders.push(from);
-    turns.learn(from);
+    receive_queue.learn(from);
 }
 
 /// An association is up. Where its peer sends from is known to be the peer's, and counts, also where it was known before by another.
-fn learn_primary(state: &mut State, turns: &mut Turns, id: AssociationId) {
+fn learn_primary(
+    state: &mut EndpointState,
+    receive_queue: &mut FairReceiveQueue,
+    id: AssociationId,
+) {
     let paths = state.endpoint.association(id).map(|it| it.paths());
     let primary = paths.map(|paths| {
         let primary = paths.get(paths.primary());
         SocketAddr::new(primary.path().remote, primary.udp_port())
     });
     if let Some(primary) = primary {
-        learn(state, turns, id, primary);
+        learn(state, receive_queue, id, primary);
     }
 }

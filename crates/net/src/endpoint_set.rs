@@ -13,27 +13,27 @@ use anabranch_sctp::Icmp;
 use anabranch_transport::Nanos;
 use slab::Slab;
 
-use crate::claim::Claim;
-use crate::port::{Port, Round};
+use crate::endpoint_driver::{EndpointDriver, RunOutcome};
+use crate::port_reservation::PortReservation;
 
 /// One endpoint.
-struct Member {
-    port: Port,
+struct EndpointSlot {
+    driver: EndpointDriver,
     /// Wakes the driver for this one.
     waker: Waker,
-    /// It is in `Members::queue`.
+    /// It is in `EndpointSet::queue`.
     queued: bool,
-    /// It is in `Members::ran`.
+    /// It is in `EndpointSet::ran`.
     ran: bool,
-    /// Its entry in `Members::timers`: its next timer ends then, or later.
+    /// Its entry in `EndpointSet::timers`: its next timer ends then, or later.
     timeout: Option<Nanos>,
 }
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct Members {
-    all: Slab<Member>,
-    owners: Owners,
+pub(crate) struct EndpointSet {
+    all: Slab<EndpointSlot>,
+    port_map: PortMap,
     /// Those to be run, each once, in this order.
     queue: VecDeque<usize>,
     /// When each is run at the latest.
@@ -42,21 +42,21 @@ pub(crate) struct Members {
     ran: Vec<usize>,
     /// Run, with nobody who holds them and nothing open.
     over: Vec<usize>,
-    calls: Arc<Calls>,
+    calls: Arc<WakeQueue>,
     /// Those that were woken; empty between two calls.
     called: Vec<usize>,
 }
 
 /// Which of them a packet is for.
 #[derive(Default)]
-pub(crate) struct Owners {
+pub(crate) struct PortMap {
     /// By SCTP port, mostly one each.
-    by_port: BTreeMap<u16, Vec<(usize, Arc<Claim>)>>,
+    by_port: BTreeMap<u16, Vec<(usize, Arc<PortReservation>)>>,
     /// The one with the smallest number.
     first: usize,
 }
 
-impl Owners {
+impl PortMap {
     /// By the destination port of the packet (RFC 9260 §3.1), and of several with that port by the address that it came to. What is for none
     /// of them, or no packet at all, is left to the first: it counts, and answers, as the protocol says.
     pub fn of(&self, (local, packet): (IpAddr, &[u8])) -> usize {
@@ -69,24 +69,26 @@ impl Owners {
             // Most ports have one endpoint, which takes packets to any address.
             Some([(one, _)]) => *one,
             Some(several @ [(first, _), ..]) => {
-                let has = several.iter().find(|(_, claim)| claim.has(local));
+                let has = several
+                    .iter()
+                    .find(|(_, reservation)| reservation.has(local));
                 has.map_or(*first, |(number, _)| *number)
             }
         }
     }
 }
 
-impl Members {
+impl EndpointSet {
     /// Takes one, which is to be run.
-    pub fn add(&mut self, port: Port) {
-        let claim = Arc::clone(port.claim());
+    pub fn add(&mut self, driver: EndpointDriver) {
+        let reservation = Arc::clone(driver.reservation());
         let slot = self.all.vacant_entry();
         let number = slot.key();
-        let there = self.owners.by_port.entry(claim.port).or_default();
-        there.push((number, claim));
-        slot.insert(Member {
-            port,
-            waker: Waker::from(Arc::new(Call {
+        let there = self.port_map.by_port.entry(reservation.port).or_default();
+        there.push((number, reservation));
+        slot.insert(EndpointSlot {
+            driver,
+            waker: Waker::from(Arc::new(EndpointWaker {
                 number,
                 calls: Arc::clone(&self.calls),
             })),
@@ -94,9 +96,9 @@ impl Members {
             ran: false,
             timeout: None,
         });
-        self.owners.first = self.owners.first.min(number);
+        self.port_map.first = self.port_map.first.min(number);
         match self.all.len() {
-            1 => self.owners.first = number,
+            1 => self.port_map.first = number,
             // The other was alone: it wakes the driver for itself, and no list has its timer.
             2 => self.queue_all(),
             _ => self.queue(number),
@@ -108,9 +110,12 @@ impl Members {
     }
 
     /// The one that is alone.
-    pub fn only(&mut self) -> Option<&mut Port> {
+    pub fn only(&mut self) -> Option<&mut EndpointDriver> {
         match self.all.len() {
-            1 => self.all.get_mut(self.owners.first).map(|it| &mut it.port),
+            1 => self
+                .all
+                .get_mut(self.port_map.first)
+                .map(|it| &mut it.driver),
             _ => None,
         }
     }
@@ -143,8 +148,8 @@ impl Members {
         loop {
             let number = self.queue.pop_front()?;
             // Its number may be another's by now.
-            if let Some(member) = self.all.get_mut(number)
-                && std::mem::take(&mut member.queued)
+            if let Some(slot) = self.all.get_mut(number)
+                && std::mem::take(&mut slot.queued)
             {
                 return Some(number);
             }
@@ -152,34 +157,34 @@ impl Members {
     }
 
     /// Which of them a packet is for.
-    pub fn owners(&self) -> &Owners {
-        &self.owners
+    pub fn port_map(&self) -> &PortMap {
+        &self.port_map
     }
 
     /// Runs one by `run`, which is given what wakes the driver for it, and whose packets are whose.
     pub fn run(
         &mut self,
         number: usize,
-        run: impl FnOnce(&mut Port, &Waker, &Owners) -> Round,
-    ) -> Round {
-        let member = &mut self.all[number];
-        let round = run(&mut member.port, &member.waker, &self.owners);
-        if !std::mem::replace(&mut member.ran, true) {
+        run: impl FnOnce(&mut EndpointDriver, &Waker, &PortMap) -> RunOutcome,
+    ) -> RunOutcome {
+        let slot = &mut self.all[number];
+        let outcome = run(&mut slot.driver, &slot.waker, &self.port_map);
+        if !std::mem::replace(&mut slot.ran, true) {
             self.ran.push(number);
         }
-        if round.over {
+        if outcome.over {
             self.over.push(number);
-        } else if !round.settled {
+        } else if !outcome.settled {
             self.queue(number);
         }
-        self.set_timer(number, round.timeout);
-        round
+        self.set_timer(number, outcome.timeout);
+        outcome
     }
 
     /// Lets one sleep that is not asked for what it has to send.
-    pub fn let_sleep(&mut self, number: usize) {
-        let member = &mut self.all[number];
-        let timeout = member.port.let_sleep(&member.waker);
+    pub fn park(&mut self, number: usize) {
+        let slot = &mut self.all[number];
+        let timeout = slot.driver.park(&slot.waker);
         self.set_timer(number, timeout);
     }
 
@@ -190,13 +195,13 @@ impl Members {
 
     /// The sockets have taken all that was gathered.
     pub fn flushed(&mut self) {
-        if let Some(port) = self.only() {
-            return port.flushed();
+        if let Some(driver) = self.only() {
+            return driver.flushed();
         }
         for number in self.ran.drain(..) {
-            if let Some(member) = self.all.get_mut(number) {
-                member.ran = false;
-                member.port.flushed();
+            if let Some(slot) = self.all.get_mut(number) {
+                slot.ran = false;
+                slot.driver.flushed();
             }
         }
     }
@@ -205,35 +210,35 @@ impl Members {
     pub fn handle_icmp(&mut self, icmp: &Icmp<'_>) {
         let there = icmp
             .source_port()
-            .and_then(|it| self.owners.by_port.get(&it));
+            .and_then(|it| self.port_map.by_port.get(&it));
         let there = there.into_iter().flatten();
         let numbers: Vec<usize> = there.map(|(number, _)| *number).collect();
         for number in numbers {
-            self.all[number].port.handle_icmp(icmp);
+            self.all[number].driver.handle_icmp(icmp);
             self.queue(number);
         }
     }
 
     /// The one that is alone is over.
     pub fn end_only(&mut self) {
-        self.over.push(self.owners.first);
+        self.over.push(self.port_map.first);
     }
 
     /// Those that are over.
-    pub fn remove_over(&mut self) -> Vec<Port> {
+    pub fn remove_over(&mut self) -> Vec<EndpointDriver> {
         let mut gone = Vec::new();
         while let Some(number) = self.over.pop() {
             self.forget_timer(number);
-            if let Some(Member { port, .. }) = self.all.try_remove(number) {
-                self.disown(port.claim().port, number);
-                gone.push(port);
+            if let Some(EndpointSlot { driver, .. }) = self.all.try_remove(number) {
+                self.disown(driver.reservation().port, number);
+                gone.push(driver);
             }
         }
         gone
     }
 
     fn disown(&mut self, port: u16, number: usize) {
-        let Owners { by_port, first } = &mut self.owners;
+        let PortMap { by_port, first } = &mut self.port_map;
         if let Some(there) = by_port.get_mut(&port) {
             there.retain(|it| it.0 != number);
             if there.is_empty() {
@@ -246,8 +251,8 @@ impl Members {
     }
 
     fn queue(&mut self, number: usize) {
-        if let Some(member) = self.all.get_mut(number)
-            && !std::mem::replace(&mut member.queued, true)
+        if let Some(slot) = self.all.get_mut(number)
+            && !std::mem::replace(&mut slot.queued, true)
         {
             self.queue.push_back(number);
         }
@@ -260,11 +265,11 @@ impl Members {
 
     /// Lets one be run at `timeout`, or sooner: to move its timer at each packet costs more than a run in vain.
     fn set_timer(&mut self, number: usize, timeout: Option<Nanos>) {
-        let (Some(member), Some(timeout)) = (self.all.get_mut(number), timeout) else {
+        let (Some(slot), Some(timeout)) = (self.all.get_mut(number), timeout) else {
             return;
         };
-        if member.timeout.is_none_or(|before| timeout < before) {
-            if let Some(before) = member.timeout.replace(timeout) {
+        if slot.timeout.is_none_or(|before| timeout < before) {
+            if let Some(before) = slot.timeout.replace(timeout) {
                 self.timers.remove(&(before, number));
             }
             self.timers.insert((timeout, number));
@@ -272,8 +277,8 @@ impl Members {
     }
 
     fn forget_timer(&mut self, number: usize) {
-        let member = self.all.get_mut(number);
-        if let Some(at) = member.and_then(|it| it.timeout.take()) {
+        let slot = self.all.get_mut(number);
+        if let Some(at) = slot.and_then(|it| it.timeout.take()) {
             self.timers.remove(&(at, number));
         }
     }
@@ -281,17 +286,17 @@ impl Members {
 
 /// Those that were woken, and the task that runs them.
 #[derive(Default)]
-struct Calls(Mutex<Called>);
+struct WakeQueue(Mutex<WakeQueueState>);
 
 #[derive(Default)]
-struct Called {
+struct WakeQueueState {
     numbers: Vec<usize>,
     /// Taken by the first that is woken. A waker may run anything when it is cloned, woken or dropped, and so is not while this is locked.
     task: Option<Waker>,
 }
 
-impl Calls {
-    fn lock(&self) -> MutexGuard<'_, Called> {
+impl WakeQueue {
+    fn lock(&self) -> MutexGuard<'_, WakeQueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -312,12 +317,12 @@ impl Calls {
 }
 
 /// What wakes the driver for one of them. An endpoint wakes it once, and then not before it was run.
-struct Call {
+struct EndpointWaker {
     number: usize,
-    calls: Arc<Calls>,
+    calls: Arc<WakeQueue>,
 }
 
-impl Wake for Call {
+impl Wake for EndpointWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

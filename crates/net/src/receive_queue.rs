@@ -10,7 +10,7 @@
 //! §8.5.1 A), and one of their packets is handled after each turn of a peer. While no peer has anything waiting, all that is
 //! handled is theirs.
 
-mod known;
+mod known_peers;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -19,9 +19,9 @@ use std::ops::Range;
 use anabranch_transport::Ecn;
 use bytes::Bytes;
 
-use crate::inbox::Arrival;
-use known::Known;
-pub(crate) use known::Shown;
+use crate::receive_buffers::Arrival;
+use known_peers::KnownPeers;
+pub(crate) use known_peers::SharedKnownPeers;
 
 /// Packets of one sender that are handled before the next sender has its turn.
 const TURN_PACKETS: usize = 32;
@@ -83,16 +83,16 @@ impl Budget {
 
 /// A packet whose turn it is.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct QueuedPacket {
     /// Our address.
     pub local: IpAddr,
     /// The sender's, and its UDP port (0 for raw IP).
     pub from: SocketAddr,
     /// ECN field of its IP header.
     pub ecn: Ecn,
-    /// Where common header and chunks lie in [`Turns::block`].
+    /// Where common header and chunks lie in [`FairReceiveQueue::block`].
     pub packet: Range<usize>,
-    /// It waited among the strangers' packets. If an association takes it, its sender is none: [`Turns::learn`].
+    /// It waited among the strangers' packets. If an association takes it, its sender is none: [`FairReceiveQueue::learn`].
     pub stranger: bool,
     /// Packets that came by the same call and are next, if nothing ends the turn before.
     pub behind: usize,
@@ -108,7 +108,7 @@ struct Sender {
 
 /// What waits of all senders.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct FairReceiveQueue {
     /// Each with something waiting. The first has its turn.
     senders: VecDeque<Sender>,
     /// What the last packet came with, or nothing.
@@ -119,9 +119,9 @@ pub(crate) struct Turns {
     bytes: usize,
     dropped: u64,
     spare: Vec<VecDeque<Arrival>>,
-    known: Known,
+    known: KnownPeers,
     /// Who sees `known` beside this; mostly nobody.
-    shown: Option<Shown>,
+    shown: Option<SharedKnownPeers>,
     strangers: VecDeque<Arrival>,
     /// What they count, beside `bytes`.
     stranger_bytes: usize,
@@ -132,9 +132,9 @@ pub(crate) struct Turns {
     had_peers: bool,
 }
 
-impl Turns {
+impl FairReceiveQueue {
     /// Such that show whom they know.
-    pub fn that_show(shown: Option<Shown>) -> Self {
+    pub fn that_show(shown: Option<SharedKnownPeers>) -> Self {
         Self {
             shown,
             ..Self::default()
@@ -185,7 +185,7 @@ impl Turns {
         }
     }
 
-    /// Takes what was received. After what came by one call follows [`Turns::drop_too_many`].
+    /// Takes what was received. After what came by one call follows [`FairReceiveQueue::drop_too_many`].
     pub fn push(&mut self, arrival: Arrival) {
         self.push_as(arrival, None);
     }
@@ -299,7 +299,7 @@ impl Turns {
         self.stranger_is_next = true;
     }
 
-    /// The packet that [`Turns::pop`] gives next, and our address that it came to.
+    /// The packet that [`FairReceiveQueue::pop`] gives next, and our address that it came to.
     pub fn peek(&self) -> Option<(IpAddr, &[u8])> {
         let arrival = match self.next_is_a_strangers()? {
             true => self.strangers.front(),
@@ -308,7 +308,7 @@ impl Turns {
         Some((arrival.local, &arrival.left()[..first_of(arrival)]))
     }
 
-    /// What holds the packet that [`Turns::pop`] gave last.
+    /// What holds the packet that [`FairReceiveQueue::pop`] gave last.
     pub fn block(&self) -> &Bytes {
         &self.block
     }
@@ -319,7 +319,7 @@ impl Turns {
     }
 
     /// The packet whose turn it is; `None` also where what waits is for the next round.
-    pub fn pop(&mut self) -> Option<Turn> {
+    pub fn pop(&mut self) -> Option<QueuedPacket> {
         if self.next_is_a_strangers()? {
             return self.pop_stranger();
         }
@@ -349,7 +349,7 @@ impl Turns {
         Some(turn)
     }
 
-    fn pop_stranger(&mut self) -> Option<Turn> {
+    fn pop_stranger(&mut self) -> Option<QueuedPacket> {
         self.stranger_is_next = false;
         self.strangers_handled += 1;
         let arrival = self.strangers.front_mut()?;
@@ -382,7 +382,7 @@ fn is_init(packets: &[u8]) -> bool {
 }
 
 /// Takes the first packet out of an arrival. `block` becomes what it lies in: all packets of a call share one reference to that.
-fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> Turn {
+fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> QueuedPacket {
     let packet = arrival.taken..arrival.taken + first_of(arrival);
     if packet.end == arrival.packets.len() {
         arrival.taken = 0;
@@ -393,7 +393,7 @@ fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> Turn 
             *block = arrival.packets.clone();
         }
     }
-    Turn {
+    QueuedPacket {
         local: arrival.local,
         from: arrival.from,
         ecn: arrival.ecn,

@@ -21,24 +21,24 @@ const ZERO: Timespec = Timespec {
 
 /// Descriptors of the runtime's own.
 #[derive(Debug)]
-pub(super) struct System {
+pub(super) struct Epoll {
     epoll: OwnedFd,
     /// Rung by other threads.
     bell: OwnedFd,
     /// Rings at the next timer. So the wait has no limit of its own, which the system would have to set up at every packet.
-    alarm: OwnedFd,
+    driver_timer: OwnedFd,
 }
 
-impl System {
+impl Epoll {
     pub fn open() -> io::Result<Self> {
         let system = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            alarm: timer_fd::open()?,
+            driver_timer: timer_fd::open()?,
         };
         // Told once each time that they ring (`ET`): nobody has to read them.
         let flags = EventFlags::IN | EventFlags::ET;
-        for (number, fd) in [(BELL, &system.bell), (ALARM, &system.alarm)] {
+        for (number, fd) in [(BELL, &system.bell), (ALARM, &system.driver_timer)] {
             epoll::add(&system.epoll, fd, EventData::new_u64(number), flags)?;
         }
         Ok(system)
@@ -52,7 +52,7 @@ impl System {
 
     /// Lets the alarm ring after that time, and not when it would have.
     pub fn set_alarm(&self, after: Duration) {
-        timer_fd::set(&self.alarm, after);
+        timer_fd::set(&self.driver_timer, after);
     }
 
     /// Puts into `events` what has come; waits until something has where it `sleeps`.

@@ -8,10 +8,10 @@ use anabranch_transport::Nanos;
 use bytes::Bytes;
 
 use super::Association;
+use crate::endpoint_driver::gather_one;
+use crate::endpoint_state::{EndpointState, StateGuard};
 use crate::error::{SendError, TrySendError};
-use crate::port::gather_one;
 use crate::receipt::{Receipt, Receipts};
-use crate::shared::{Guard, State};
 
 /// Bytes of the largest message that is sent in the caller's task: what takes longer to put into packets than to wake the driver is the
 /// driver's, beside which the caller may go on.
@@ -22,7 +22,7 @@ const MOST_UNDER_LOCK: usize = 128;
 const BYTES_UNDER_LOCK: usize = 64 * 1024;
 
 /// A message to be queued.
-struct Given<'a> {
+struct PendingMessage<'a> {
     now: Nanos,
     stream: Option<u16>,
     bytes: Bytes,
@@ -30,10 +30,13 @@ struct Given<'a> {
 }
 
 /// Queues a message, and gives what its sender gets. Each way is a piece of its own with all that calls it.
-trait Queue<T>: Fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal> + Copy {}
+trait Queue<T>:
+    Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Refusal> + Copy
+{
+}
 
-impl<T, F: Fn(&mut Protocol, &mut Receipts, Given<'_>) -> Result<T, Refusal> + Copy> Queue<T>
-    for F
+impl<T, F: Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Refusal> + Copy>
+    Queue<T> for F
 {
 }
 
@@ -51,7 +54,7 @@ impl From<SendError> for Unsent {
 }
 
 /// Where messages are given to an association, under the lock of its endpoint.
-struct Desk<'a> {
+struct SendContext<'a> {
     association: &'a mut Protocol,
     receipts: &'a mut Receipts,
     /// Twice that all its messages may hold until they are acknowledged, bytes.
@@ -62,7 +65,7 @@ struct Desk<'a> {
     queued: bool,
 }
 
-impl Desk<'_> {
+impl SendContext<'_> {
     /// Queues the message, which is taken if it is.
     fn put<T>(
         &mut self,
@@ -81,7 +84,7 @@ impl Desk<'_> {
             true => None,
             false => bytes.clone(),
         };
-        let message = Given {
+        let message = PendingMessage {
             now: self.now,
             stream,
             bytes: bytes.take().unwrap_or_default(),
@@ -113,12 +116,12 @@ pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -
 
 /// Without a receipt.
 #[inline]
-fn not_asked(
+fn without_receipt(
     association: &mut Protocol,
     _: &mut Receipts,
-    message: Given<'_>,
+    message: PendingMessage<'_>,
 ) -> Result<(), Refusal> {
-    let Given {
+    let PendingMessage {
         now,
         stream,
         bytes,
@@ -128,12 +131,12 @@ fn not_asked(
 }
 
 /// With a receipt.
-fn asked(
+fn with_receipt(
     association: &mut Protocol,
     receipts: &mut Receipts,
-    message: Given<'_>,
+    message: PendingMessage<'_>,
 ) -> Result<Receipt, Refusal> {
-    let Given {
+    let PendingMessage {
         now,
         stream,
         bytes,
@@ -160,7 +163,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options, not_asked)
+        self.send_on(Some(stream), bytes.into(), options, without_receipt)
             .await
     }
 
@@ -174,7 +177,8 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(None, bytes.into(), options, not_asked).await
+        self.send_on(None, bytes.into(), options, without_receipt)
+            .await
     }
 
     /// As [`Association::send`]; the peer is asked to acknowledge the message at once (the I bit, RFC 9260 §6.1), for which it
@@ -189,7 +193,7 @@ impl Association {
         options: SendOptions,
     ) -> Result<(), SendError> {
         let options = options.with_immediate(true);
-        self.send_on(Some(stream), bytes.into(), options, not_asked)
+        self.send_on(Some(stream), bytes.into(), options, without_receipt)
             .await
     }
 
@@ -223,7 +227,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        self.send_on(Some(stream), bytes.into(), options, asked)
+        self.send_on(Some(stream), bytes.into(), options, with_receipt)
             .await
     }
 
@@ -325,7 +329,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), &options, not_asked)
+        self.try_send_on(Some(stream), bytes.into(), &options, without_receipt)
     }
 
     /// As [`Association::send_for_receipt`], if there is room for the message now.
@@ -338,7 +342,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), &options, asked)
+        self.try_send_on(Some(stream), bytes.into(), &options, with_receipt)
     }
 
     fn try_send_on<T>(
@@ -353,7 +357,9 @@ impl Association {
             return Err(SendError::TooLarge { size, most }.into());
         }
         let mut bytes = Some(bytes);
-        let queued = self.at_the_desk(options, |desk| desk.put(stream, &mut bytes, options, queue));
+        let queued = self.with_send_context(options, |context| {
+            context.put(stream, &mut bytes, options, queue)
+        });
         queued.map_err(|unsent| match unsent {
             Unsent::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
             Unsent::Error(error) => error.into(),
@@ -368,7 +374,7 @@ impl Association {
         options: &SendOptions,
     ) -> Result<(), Unsent> {
         let most = self.shared.max_message_size;
-        self.at_the_desk(options, |desk| {
+        self.with_send_context(options, |context| {
             let mut room = BYTES_UNDER_LOCK;
             for _ in 0..MOST_UNDER_LOCK {
                 let Some(bytes) = messages.pop_front() else {
@@ -379,7 +385,7 @@ impl Association {
                 let mut bytes = Some(bytes);
                 let queued = match size > most {
                     true => Err(SendError::TooLarge { size, most }.into()),
-                    false => desk.put(Some(stream), &mut bytes, options, not_asked),
+                    false => context.put(Some(stream), &mut bytes, options, without_receipt),
                 };
                 if queued.is_err() {
                     if let Some(refused) = bytes {
@@ -396,13 +402,13 @@ impl Association {
     }
 
     /// Lets `put` queue messages that are sent so under the lock; what was queued goes at once where that is small and nothing is before it.
-    fn at_the_desk<T>(
+    fn with_send_context<T>(
         &self,
         options: &SendOptions,
-        put: impl FnOnce(&mut Desk<'_>) -> Result<T, Unsent>,
+        put: impl FnOnce(&mut SendContext<'_>) -> Result<T, Unsent>,
     ) -> Result<T, Unsent> {
         let mut guard = self.shared.lock();
-        let state: &mut State = &mut guard;
+        let state: &mut EndpointState = &mut guard;
         if state.stopped {
             return Err(SendError::Closing.into());
         }
@@ -419,15 +425,15 @@ impl Association {
             true => self.shared.now(),
             false => 0,
         };
-        let mut desk = Desk {
+        let mut context = SendContext {
             association,
             receipts: &mut entry.receipts,
             send_buffer,
             now,
             queued: false,
         };
-        let done = put(&mut desk);
-        let queued = desk.queued;
+        let done = put(&mut context);
+        let queued = context.queued;
         let little = association.buffered() <= MOST_AT_ONCE;
         if let Err(Unsent::Full(size)) = done {
             state.ask_for_room(self.id, size);
@@ -442,10 +448,10 @@ impl Association {
 
     /// Sends what was just queued in the task of the caller, which costs less than to wake the driver for it. That is woken where it has to
     /// do more: to send what the socket does not take, to set its timer, to tell what happened.
-    fn send_at_once(&self, mut guard: Guard<'_>, now: Nanos) {
-        let state: &mut State = &mut guard;
+    fn send_at_once(&self, mut guard: StateGuard<'_>, now: Nanos) {
+        let state: &mut EndpointState = &mut guard;
         let may = state.driver_sleeps && state.observer.is_none();
-        let Some(mut io) = may.then(|| self.shared.ground.try_io()).flatten() else {
+        let Some(mut io) = may.then(|| self.shared.driver_shared.try_io()).flatten() else {
             return state.wake_driver();
         };
         if !gather_one(state, self.id, now, &mut io) {

@@ -13,13 +13,13 @@ use rustix::{io::Errno, net::SendFlags};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 #[cfg(target_os = "linux")]
-use super::marked;
+use super::dscp;
 #[cfg(target_os = "linux")]
 use super::reported::{self, Reported};
 use super::{SCTP, Socket, in_zone, ip};
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
-use crate::runtime::{AsSystemSocket, AsyncSocket, Left, Readiness, Runtime};
+use crate::runtime::{AsSystemSocket, AsyncSocket, Readiness, ReadinessHint, Runtime};
 
 /// How often a call is made again that told of other datagrams.
 const MAX_REPORTED: usize = 4;
@@ -28,7 +28,7 @@ const MAX_UNSURE: u32 = 64;
 
 /// One socket of the system's.
 #[derive(Debug)]
-pub(crate) struct SystemSocket {
+pub(crate) struct OsSocket {
     /// Raw ones too: the calls are the same.
     io: Box<dyn AsyncSocket>,
     state: UdpSocketState,
@@ -144,14 +144,14 @@ impl Bound {
     /// What the system or the runtime says.
     pub fn watched(self, config: &Config, runtime: &dyn Runtime) -> Result<Socket, BindError> {
         let (address, port) = (self.address, self.port);
-        let opened = SystemSocket::adopt(self.socket, address, config, runtime);
+        let opened = OsSocket::adopt(self.socket, address, config, runtime);
         let opened = opened.map_err(|source| BindError::Socket {
             address,
             port,
             source,
         })?;
         without_destinations(&opened.io, address);
-        Ok(Socket::System(Box::new(SystemSocket {
+        Ok(Socket::System(Box::new(OsSocket {
             own: true,
             #[cfg(target_os = "linux")]
             reports: !opened.raw && reported::ask(&opened.io, address),
@@ -179,7 +179,7 @@ fn share(socket: &RawSocket) -> io::Result<()> {
     }
 }
 
-impl SystemSocket {
+impl OsSocket {
     /// Takes a socket that is bound to `address`.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl SystemSocket {
     /// # Errors
     /// What the system says; the packets are lost then.
     pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
-        let mut call = || self.try_send(transmit).map(|()| Left::Perhaps);
+        let mut call = || self.try_send(transmit).map(|()| ReadinessHint::MayBeReady);
         self.io.poll_io(cx, Readiness::Write, &mut call)
     }
 
@@ -287,7 +287,7 @@ impl SystemSocket {
     fn send_once(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.dscp != 0 {
-            match marked::send(&self.io, transmit, self.dscp) {
+            match dscp::send(&self.io, transmit, self.dscp) {
                 // What an interface without GSO answers: `quinn_udp` learns so that there is none, and packets go one by one.
                 Err(error)
                     if transmit.segment_size.is_some()
@@ -365,16 +365,16 @@ impl SystemSocket {
 
     /// What a call left that had `buffers` to fill and filled `count`. Less than all: it found no more, or an error that waited. The latter may be of a
     /// socket that is the caller's (connected), and of one that had such errors lately.
-    fn left_by(&self, count: usize, buffers: usize) -> Left {
+    fn left_by(&self, count: usize, buffers: usize) -> ReadinessHint {
         if !self.own || count >= buffers.min(BATCH_SIZE) {
-            return Left::Perhaps;
+            return ReadinessHint::MayBeReady;
         }
         match self.unsure.load(Ordering::Relaxed) {
-            0 => Left::Nothing,
+            0 => ReadinessHint::NotReady,
             left => {
                 // One task receives, so that no other counts meanwhile.
                 self.unsure.store(left - 1, Ordering::Relaxed);
-                Left::Perhaps
+                ReadinessHint::MayBeReady
             }
         }
     }
@@ -434,7 +434,7 @@ mod tests {
 
     use super::*;
 
-    fn open(address: IpAddr) -> SystemSocket {
+    fn open(address: IpAddr) -> OsSocket {
         let config = Config::default();
         let runtime = crate::runtime::current().expect("tokio");
         let bound = Bound::open(address, 0, &config, false).expect("loopback");
@@ -450,11 +450,14 @@ mod tests {
         let config = Config::default();
         let runtime = crate::runtime::current().expect("tokio");
         let own = open(Ipv4Addr::LOCALHOST.into());
-        assert_eq!(own.left_by(3, 4), Left::Nothing);
-        assert_eq!(own.left_by(4, 4), Left::Perhaps);
+        assert_eq!(own.left_by(3, 4), ReadinessHint::NotReady);
+        assert_eq!(own.left_by(4, 4), ReadinessHint::MayBeReady);
         let given = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
-        let given = SystemSocket::adopt(given.into(), own.local, &config, &*runtime);
-        assert_eq!(given.expect("loopback").left_by(3, 4), Left::Perhaps);
+        let given = OsSocket::adopt(given.into(), own.local, &config, &*runtime);
+        assert_eq!(
+            given.expect("loopback").left_by(3, 4),
+            ReadinessHint::MayBeReady
+        );
     }
 
     /// What arrives is the same whether a packet went with control messages or without, and whether the receiver is told of its address or

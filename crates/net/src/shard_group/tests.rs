@@ -33,19 +33,19 @@ fn arrival(from: u8, tags: &[u32]) -> Arrival {
 }
 
 /// What waits, in its order: each packet's tag and filling.
-fn all_of(turns: &mut Turns) -> Vec<(u32, u8)> {
+fn all_of(receive_queue: &mut FairReceiveQueue) -> Vec<(u32, u8)> {
     let mut all = Vec::new();
     loop {
-        turns.begin_round();
+        receive_queue.begin_round();
         let before = all.len();
-        while let Some(turn) = turns.pop() {
+        while let Some(turn) = receive_queue.pop() {
             assert_eq!(turn.ecn, Ecn::Ect0);
-            let packet = &turns.block()[turn.packet];
+            let packet = &receive_queue.block()[turn.packet];
             assert_eq!(packet.len(), SIZE);
             all.push((number(&packet[TAG]), packet[SIZE - 1]));
         }
         if all.len() == before {
-            assert!(turns.is_empty());
+            assert!(receive_queue.is_empty());
             return all;
         }
     }
@@ -62,13 +62,13 @@ impl Wake for Counted {
 
 #[test]
 fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
-    let seats = Seat::all(3);
+    let seats = ShardHandle::all(3);
     let wakes: Vec<Arc<Counted>> = (0..3).map(|_| Arc::default()).collect();
-    for (seat, counted) in seats.iter().zip(&wakes) {
-        assert!(seat.wakes(Arc::clone(counted).into()).is_none());
+    for (shard_handle, counted) in seats.iter().zip(&wakes) {
+        assert!(shard_handle.wakes(Arc::clone(counted).into()).is_none());
     }
     let woken = || [0, 1, 2].map(|at: usize| wakes[at].0.load(Ordering::Relaxed));
-    let mut own = Turns::default();
+    let mut own = FairReceiveQueue::default();
     // The second has received it. An INIT stays where it came.
     let tags = [1, 4, 3, 2, 0, 7, 5, 5, 6, 1];
     assert!(seats[1].sort(arrival(9, &tags), &mut own));
@@ -77,13 +77,16 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
     seats[1].wake_others();
     seats[1].wake_others();
     assert_eq!(woken(), [1, 0, 1]);
-    for (seat, expected) in [
+    for (shard_handle, expected) in [
         (0, [(3, 2), (6, 8)].as_slice()),
         (2, &[(2, 3), (5, 6), (5, 7)]),
     ] {
-        let (mut taken, mut turns) = (Taken::default(), Turns::default());
-        assert!(!seats[seat].take(&mut taken, &mut turns), "nothing is left");
-        assert_eq!(all_of(&mut turns), expected);
+        let (mut taken, mut receive_queue) = (ReceivedMail::default(), FairReceiveQueue::default());
+        assert!(
+            !seats[shard_handle].take(&mut taken, &mut receive_queue),
+            "nothing is left"
+        );
+        assert_eq!(all_of(&mut receive_queue), expected);
         assert_eq!((taken.came, taken.dropped), (expected.len() as u64, 0));
     }
     assert!(!seats[1].sort(arrival(9, &[1, 4, 7]), &mut own));
@@ -98,33 +101,36 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
 /// Strangers' packets have a bound of their own, and so have all; and what one sends too much is lost to that one.
 #[test]
 fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
-    let seats = Seat::all(2);
-    let mut turns = Turns::default();
+    let seats = ShardHandle::all(2);
+    let mut receive_queue = FairReceiveQueue::default();
     // Client 8 is a peer of the first, which shows that.
-    let mut own = Turns::that_show(Some(seats[0].shown()));
+    let mut own = FairReceiveQueue::that_show(Some(seats[0].shown()));
     own.learn(arrival(8, &[]).from);
     for _ in 0..200 {
         // Strangers of any address, and the peer among them.
         for stranger in 100..200 {
             let even = [2; 20];
-            assert!(seats[1].sort(arrival(stranger, &even), &mut turns));
+            assert!(seats[1].sort(arrival(stranger, &even), &mut receive_queue));
         }
         // So is whoever sends from the peer's address by other UDP ports: the peer itself, or one behind the same NAT.
         for port in 1_000..1_400 {
             let mut other = arrival(8, &[6]);
             other.from.set_port(port);
-            assert!(seats[1].sort(other, &mut turns));
+            assert!(seats[1].sort(other, &mut receive_queue));
         }
-        assert!(seats[1].sort(arrival(8, &[4]), &mut turns));
+        assert!(seats[1].sort(arrival(8, &[4]), &mut receive_queue));
     }
-    assert!(turns.is_empty());
-    let (mut taken, mut turns) = (Taken::default(), Turns::default());
-    seats[0].take(&mut taken, &mut turns);
+    assert!(receive_queue.is_empty());
+    let (mut taken, mut receive_queue) = (ReceivedMail::default(), FairReceiveQueue::default());
+    seats[0].take(&mut taken, &mut receive_queue);
     let all = 200 * (100 * 20 + 400 + 1);
     assert_eq!(taken.came, all);
     assert!(taken.dropped > all / 2, "{}", taken.dropped);
-    let came = all_of(&mut turns);
-    assert_eq!(came.len() as u64 + taken.dropped + turns.dropped(), all);
+    let came = all_of(&mut receive_queue);
+    assert_eq!(
+        came.len() as u64 + taken.dropped + receive_queue.dropped(),
+        all
+    );
     let of_peer = came.iter().filter(|it| it.0 == 4).count();
     assert_eq!(of_peer, 200, "none of the peer's is lost");
     // Once its associations are gone it is a stranger, whose packets find no room.
@@ -133,18 +139,18 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
         assert!(seats[1].sort(arrival(9, &[2; 20]), &mut own));
     }
     assert!(seats[1].sort(arrival(8, &[4; 20]), &mut own));
-    seats[0].take(&mut taken, &mut turns);
-    assert!(all_of(&mut turns).iter().all(|it| it.0 == 2));
+    seats[0].take(&mut taken, &mut receive_queue);
+    assert!(all_of(&mut receive_queue).iter().all(|it| it.0 == 2));
 }
 
 #[test]
 fn what_is_for_one_that_is_gone_stays_where_it_came() {
-    let mut seats = Seat::all(2);
-    let mut turns = Turns::default();
-    assert!(seats[1].sort(arrival(9, &[2]), &mut turns));
+    let mut seats = ShardHandle::all(2);
+    let mut receive_queue = FairReceiveQueue::default();
+    assert!(seats[1].sort(arrival(9, &[2]), &mut receive_queue));
     drop(seats.remove(0));
-    assert!(!seats[0].sort(arrival(9, &[2, 3, 4]), &mut turns));
-    assert_eq!(all_of(&mut turns), [(2, 0), (3, 1), (4, 2)]);
+    assert!(!seats[0].sort(arrival(9, &[2, 3, 4]), &mut receive_queue));
+    assert_eq!(all_of(&mut receive_queue), [(2, 0), (3, 1), (4, 2)]);
     assert!(seats[0].hand(0, arrival(9, &[2])).is_err());
     assert!(seats[0].hand(2, arrival(9, &[2])).is_err(), "nobody");
 }

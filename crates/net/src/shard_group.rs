@@ -1,7 +1,7 @@
 //! Drivers that are one to the network: each has sockets of its own at the same addresses and UDP port, and associations of its own.
 //!
 //! The system gives a packet to one of the sockets. Where it is another driver's, as its verification tag tells, it is put into that one's
-//! mail. The mail is bounded and fair as [`Turns`] are, since anybody may fill it.
+//! mail. The mail is bounded and fair as [`FairReceiveQueue`] are, since anybody may fill it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use std::task::Waker;
 
 use anabranch_sctp::Siblings;
 
-use crate::inbox::Arrival;
-use crate::turns::{Shown, Turns};
+use crate::receive_buffers::Arrival;
+use crate::receive_queue::{FairReceiveQueue, SharedKnownPeers};
 
 /// Where the verification tag stands in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
 
 /// All of them.
 #[derive(Debug)]
-struct Group {
+struct ShardGroup {
     siblings: Siblings,
-    boxes: Vec<MailBox>,
+    boxes: Vec<Mailbox>,
 }
 
 /// What others have received for one of them.
 #[derive(Debug, Default)]
-struct MailBox {
-    mail: Mutex<Mail>,
+struct Mailbox {
+    mail: Mutex<MailboxState>,
     /// Who is no stranger to the driver.
-    known: Shown,
+    known: SharedKnownPeers,
     /// There is some. Changed under the lock.
     has_some: AtomicBool,
     /// The driver is to be woken, by whoever comes to it first: not while anything is locked, since a waker may run anything.
@@ -36,8 +36,8 @@ struct MailBox {
 }
 
 #[derive(Debug, Default)]
-struct Mail {
-    turns: Turns,
+struct MailboxState {
+    receive_queue: FairReceiveQueue,
     /// Packets that came so far, and those of them that found no room.
     came: u64,
     dropped: u64,
@@ -47,30 +47,30 @@ struct Mail {
 
 /// One driver's place in its group. It is given up when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    group: Arc<Group>,
+pub(crate) struct ShardHandle {
+    group: Arc<ShardGroup>,
     number: u32,
 }
 
 /// What a driver has of its mail.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
-    turns: Turns,
+pub(crate) struct ReceivedMail {
+    receive_queue: FairReceiveQueue,
     pub came: u64,
     pub dropped: u64,
 }
 
-impl Seat {
+impl ShardHandle {
     /// The places of a group of so many.
     pub fn all(count: u32) -> Vec<Self> {
         let siblings = Siblings::new(count);
-        let boxes = (0..count).map(|_| MailBox::default()).collect();
-        let group = Arc::new(Group { siblings, boxes });
-        let seat = |number| Self {
+        let boxes = (0..count).map(|_| Mailbox::default()).collect();
+        let group = Arc::new(ShardGroup { siblings, boxes });
+        let shard_handle = |number| Self {
             group: Arc::clone(&group),
             number,
         };
-        (0..count).map(seat).collect()
+        (0..count).map(shard_handle).collect()
     }
 
     /// Which it is, counted from 0.
@@ -84,11 +84,11 @@ impl Seat {
     }
 
     /// Where the driver shows who is no stranger to it.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> SharedKnownPeers {
         self.own().known.clone()
     }
 
-    fn own(&self) -> &MailBox {
+    fn own(&self) -> &Mailbox {
         &self.group.boxes[self.number as usize]
     }
 
@@ -99,16 +99,16 @@ impl Seat {
 
     /// Takes the packets that are the driver's own out of what one of its sockets received, and puts those of others into their mail. Whether
     /// there were such.
-    pub fn sort(&self, mut arrival: Arrival, turns: &mut Turns) -> bool {
+    pub fn sort(&self, mut arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let mut handed = false;
         while let Some(end) = self.end_of_first(&arrival) {
             let first = Arrival {
                 packets: arrival.packets.split_to(end),
                 ..arrival
             };
-            handed |= self.give(first, turns);
+            handed |= self.give(first, receive_queue);
         }
-        handed | self.give(arrival, turns)
+        handed | self.give(arrival, receive_queue)
     }
 
     /// Where the packets of the first one's owner end; `None`: they are all of one.
@@ -130,23 +130,23 @@ impl Seat {
     }
 
     /// Packets of one owner's. Whether that is another.
-    fn give(&self, arrival: Arrival, turns: &mut Turns) -> bool {
+    fn give(&self, arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let owner = self.owner(arrival.left());
         if owner == self.number {
-            turns.push(arrival);
+            receive_queue.push(arrival);
             return false;
         }
         match self.hand(owner, arrival) {
             Ok(()) => true,
             // Its associations are gone: the packets are out of the blue.
             Err(arrival) => {
-                turns.push(arrival);
+                receive_queue.push(arrival);
                 false
             }
         }
     }
 
-    /// Puts packets into the mail of another; gives them back where that is gone. Afterwards [`Seat::wake_others`], where nothing is locked.
+    /// Puts packets into the mail of another; gives them back where that is gone. Afterwards [`ShardHandle::wake_others`], where nothing is locked.
     pub fn hand(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
         let Some(to_box) = self.group.boxes.get(to as usize) else {
             return Err(arrival);
@@ -158,9 +158,9 @@ impl Seat {
             return Err(arrival);
         }
         mail.came += count;
-        if mail.turns.has_room() {
-            mail.turns.push_of(arrival, is_peer);
-            mail.turns.drop_too_many();
+        if mail.receive_queue.has_room() {
+            mail.receive_queue.push_of(arrival, is_peer);
+            mail.receive_queue.drop_too_many();
         } else {
             mail.dropped += count;
         }
@@ -184,42 +184,42 @@ impl Seat {
         }
     }
 
-    /// Takes the mail, as far as `turns` has room. Whether some is left.
-    pub fn take(&self, taken: &mut Taken, turns: &mut Turns) -> bool {
+    /// Takes the mail, as far as `receive_queue` has room. Whether some is left.
+    pub fn take(&self, taken: &mut ReceivedMail, receive_queue: &mut FairReceiveQueue) -> bool {
         let own = self.own();
-        if taken.turns.is_empty() && own.has_some.load(Ordering::Relaxed) {
+        if taken.receive_queue.is_empty() && own.has_some.load(Ordering::Relaxed) {
             let mut mail = own.lock();
             own.has_some.store(false, Ordering::Relaxed);
-            std::mem::swap(&mut mail.turns, &mut taken.turns);
+            std::mem::swap(&mut mail.receive_queue, &mut taken.receive_queue);
             taken.came = mail.came;
-            mail.dropped += taken.turns.take_dropped();
+            mail.dropped += taken.receive_queue.take_dropped();
             taken.dropped = mail.dropped;
         }
-        if !taken.turns.is_empty() {
-            taken.turns.move_to(turns);
+        if !taken.receive_queue.is_empty() {
+            taken.receive_queue.move_to(receive_queue);
         }
-        !taken.turns.is_empty() || own.has_some.load(Ordering::Relaxed)
+        !taken.receive_queue.is_empty() || own.has_some.load(Ordering::Relaxed)
     }
 
     /// The driver is gone: what comes is for nobody.
     pub fn close(&self) {
         let mut mail = self.own().lock();
         mail.closed = true;
-        mail.turns = Turns::default();
+        mail.receive_queue = FairReceiveQueue::default();
         drop(mail);
         let waker = self.own().waker().take();
         drop(waker);
     }
 }
 
-impl Drop for Seat {
+impl Drop for ShardHandle {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl MailBox {
-    fn lock(&self) -> MutexGuard<'_, Mail> {
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

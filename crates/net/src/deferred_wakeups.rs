@@ -41,18 +41,18 @@ impl Signals {
 
 /// Who is to be woken, and what is to be dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Later {
+pub(crate) struct DeferredWakeups {
     /// There is anything.
     pub any: bool,
     driver: Option<Waker>,
     /// Mostly one waits for what comes: it needs no allocation.
     reader: Option<Waker>,
-    seldom: Option<Box<Seldom>>,
+    rare: Option<Box<RareWakeups>>,
 }
 
 /// What is seldom among it.
 #[derive(Debug, Default)]
-struct Seldom {
+struct RareWakeups {
     /// What woke the driver before.
     former: Option<Waker>,
     acceptable: bool,
@@ -63,14 +63,14 @@ struct Seldom {
     unanswered: Vec<Receipts>,
 }
 
-impl Later {
+impl DeferredWakeups {
     /// Wakes those who read from an association.
     #[inline]
     pub fn wake_readers(&mut self, signals: &Signals) {
         let (first, more) = signals.readers.end_round();
         if !more.is_empty() || self.reader.is_some() {
             let more = more.into_iter().map(|(_, waker)| waker);
-            self.seldom().readers.extend(first.into_iter().chain(more));
+            self.rare().readers.extend(first.into_iter().chain(more));
         } else if first.is_some() {
             (self.any, self.reader) = (true, first);
         }
@@ -78,7 +78,7 @@ impl Later {
 
     /// Wakes other users of an association.
     pub fn notify(&mut self, signals: &Arc<Signals>, whom: u8) {
-        self.seldom().others.push((Arc::clone(signals), whom));
+        self.rare().others.push((Arc::clone(signals), whom));
     }
 
     /// Wakes all who wait for anything.
@@ -88,9 +88,9 @@ impl Later {
     }
 
     #[cold]
-    fn seldom(&mut self) -> &mut Seldom {
+    fn rare(&mut self) -> &mut RareWakeups {
         self.any = true;
-        self.seldom.get_or_insert_default()
+        self.rare.get_or_insert_default()
     }
 
     /// Wakes the driver.
@@ -100,27 +100,27 @@ impl Later {
 
     /// Drops what would have woken it.
     pub fn drop_waker(&mut self, waker: Waker) {
-        self.seldom().former = Some(waker);
+        self.rare().former = Some(waker);
     }
 
     /// An association waits to be accepted, or none will.
     pub fn tell_acceptable(&mut self) {
-        self.seldom().acceptable = true;
+        self.rare().acceptable = true;
     }
 
     /// The last association has ended.
     pub fn tell_idle(&mut self) {
-        self.seldom().idle = true;
+        self.rare().idle = true;
     }
 
     /// Tells what became of messages.
     pub fn answer(&mut self, receipts: impl IntoIterator<Item = Answered>) {
-        self.seldom().receipts.extend(receipts);
+        self.rare().receipts.extend(receipts);
     }
 
     /// Drops receipts, which tells who waits for them.
     pub fn drop_receipts(&mut self, receipts: Receipts) {
-        self.seldom().unanswered.push(receipts);
+        self.rare().unanswered.push(receipts);
     }
 
     /// Does it all, without the lock. `acceptable`, `idle`: who waits for an association to accept, and for the end of the last.
@@ -132,13 +132,13 @@ impl Later {
         if let Some(reader) = self.reader {
             reader.wake();
         }
-        if let Some(seldom) = self.seldom {
-            (*seldom).run(acceptable, idle);
+        if let Some(rare) = self.rare {
+            (*rare).run(acceptable, idle);
         }
     }
 }
 
-impl Seldom {
+impl RareWakeups {
     #[cold]
     fn run(self, acceptable: &Notify, idle: &Notify) {
         self.readers.into_iter().for_each(Waker::wake);

@@ -11,8 +11,8 @@ use anabranch_wire::checksum;
 use bytes::BytesMut;
 use quinn_udp::EcnCodepoint;
 
-use crate::failures::{Doing, Failures};
 use crate::socket::{Socket, Sockets};
+use crate::socket_errors::{SocketErrors, SocketOperation};
 use crate::status::EndpointStatistics;
 
 /// Bytes gathered before they are sent.
@@ -22,7 +22,7 @@ const MOST_RUN: usize = 65_000;
 
 /// A run of packets of one size, the last of which may be shorter.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct GsoBatch {
     /// Where its packets go, as the protocol says it.
     path: Path,
     udp_port: u16,
@@ -44,7 +44,7 @@ struct Run {
     has_zero: bool,
 }
 
-impl Run {
+impl GsoBatch {
     /// Whether such a packet may be its next. `has_zero`: it goes without a checksum.
     fn takes(&self, outgoing: &Outgoing, has_zero: bool, most_segments: usize) -> bool {
         let Transmit {
@@ -67,13 +67,13 @@ impl Run {
 
 /// What sending came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct SendCounters {
     pub packets: u64,
     pub calls: u64,
     pub errors: u64,
 }
 
-impl Sent {
+impl SendCounters {
     /// Puts the counts where an endpoint shows them.
     pub fn publish(&self, statistics: &mut EndpointStatistics) {
         statistics.packets_sent = self.packets;
@@ -84,18 +84,18 @@ impl Sent {
 
 /// Packets that wait for their sockets.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct TransmitQueue {
     /// All packets, one after the other; the protocol appends to it.
     pub bytes: BytesMut,
     /// What of them goes where.
-    pub runs: Runs,
+    pub runs: GsoBatches,
 }
 
-/// Which bytes of an [`Outbox`] go where.
+/// Which bytes of an [`TransmitQueue`] go where.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(VecDeque<Run>);
+pub(crate) struct GsoBatches(VecDeque<GsoBatch>);
 
-impl Runs {
+impl GsoBatches {
     /// The last bytes of `bytes` are the packet `outgoing`. `false`: no socket leads where it goes.
     pub fn push(&mut self, bytes: &mut BytesMut, sockets: &Sockets, outgoing: &Outgoing) -> bool {
         let &Outgoing {
@@ -128,7 +128,7 @@ impl Runs {
             bytes.truncate(start);
             return false;
         };
-        self.0.push_back(Run {
+        self.0.push_back(GsoBatch {
             path,
             udp_port,
             socket,
@@ -148,7 +148,7 @@ impl Runs {
     }
 }
 
-impl Outbox {
+impl TransmitQueue {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.runs.0.is_empty()
@@ -164,7 +164,7 @@ impl Outbox {
         &mut self,
         cx: &mut Context<'_>,
         sockets: &Sockets,
-        counts: (&mut Sent, &mut Failures),
+        counts: (&mut SendCounters, &mut SocketErrors),
     ) -> Poll<()> {
         self.flush_by(sockets, counts, |socket, transmit| {
             socket.poll_send(cx, transmit)
@@ -172,21 +172,25 @@ impl Outbox {
     }
 
     /// Gives up all that waits: it is lost, as by a network.
-    pub fn throw_away(&mut self, sent: &mut Sent) {
+    pub fn throw_away(&mut self, sent: &mut SendCounters) {
         sent.errors += self.runs.0.iter().map(|it| it.packets as u64).sum::<u64>();
         self.runs.0.clear();
         self.bytes.clear();
     }
 
     /// Sends what the sockets take at once. Whether nothing waits any more: nobody is told when they take the rest.
-    pub fn try_flush(&mut self, sockets: &Sockets, counts: (&mut Sent, &mut Failures)) -> bool {
+    pub fn try_flush(
+        &mut self,
+        sockets: &Sockets,
+        counts: (&mut SendCounters, &mut SocketErrors),
+    ) -> bool {
         self.flush_by(sockets, counts, Socket::try_send).is_ready()
     }
 
     fn flush_by(
         &mut self,
         sockets: &Sockets,
-        (sent, failures): (&mut Sent, &mut Failures),
+        (sent, failures): (&mut SendCounters, &mut SocketErrors),
         mut send: impl FnMut(&Socket, &quinn_udp::Transmit<'_>) -> Poll<io::Result<()>>,
     ) -> Poll<()> {
         while let Some(run) = self.runs.0.front_mut() {
@@ -227,7 +231,7 @@ impl Outbox {
                 Err(error) => {
                     debug_assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
                     sent.errors += packets as u64;
-                    failures.count(Doing::Sending, &error);
+                    failures.count(SocketOperation::Sending, &error);
                 }
             }
             run.start += len;
@@ -246,9 +250,9 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn run(unsummed: bool, has_zero: bool) -> Run {
+    fn run(unsummed: bool, has_zero: bool) -> GsoBatch {
         let remote = IpAddr::from([192, 0, 2, 2]);
-        Run {
+        GsoBatch {
             path: Path::new([192, 0, 2, 1].into(), remote),
             udp_port: 9_899,
             socket: 0,
@@ -284,7 +288,7 @@ mod tests {
             outgoing.udp_port,
             outgoing.transmit.len,
         ) = (alike.path, alike.udp_port, 1_000);
-        let takes = |run: Run, unsummed, has_zero| {
+        let takes = |run: GsoBatch, unsummed, has_zero| {
             let mut outgoing = outgoing;
             outgoing.unsummed = unsummed;
             run.takes(&outgoing, has_zero, 64)

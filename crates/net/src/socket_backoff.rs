@@ -14,7 +14,7 @@ const FIRST: Nanos = MILLISECOND;
 const LONGEST: Nanos = SECOND;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Rest {
+struct Backoff {
     in_row: u32,
     /// It is not asked before.
     until: Nanos,
@@ -22,12 +22,12 @@ struct Rest {
 
 /// The sockets that rest, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Rests {
+pub(crate) struct SocketBackoff {
     /// None: all of them work.
-    of: Vec<Rest>,
+    of: Vec<Backoff>,
 }
 
-impl Rests {
+impl SocketBackoff {
     /// Whether all work, so that nothing is to be asked.
     #[inline]
     pub fn are_none(&self) -> bool {
@@ -35,22 +35,22 @@ impl Rests {
     }
 
     /// Whether the socket of that number is not to be asked yet.
-    pub fn rests(&self, number: usize, now: Nanos) -> bool {
+    pub fn is_waiting(&self, number: usize, now: Nanos) -> bool {
         self.of.get(number).is_some_and(|it| now < it.until)
     }
 
     /// It gave an error. Whether it rests now.
     pub fn failed(&mut self, number: usize, now: Nanos) -> bool {
         if self.of.len() <= number {
-            self.of.resize(number + 1, Rest::default());
+            self.of.resize(number + 1, Backoff::default());
         }
-        let rest = &mut self.of[number];
-        rest.in_row = rest.in_row.saturating_add(1);
-        let Some(times) = rest.in_row.checked_sub(MOST_IN_ROW) else {
+        let backoff = &mut self.of[number];
+        backoff.in_row = backoff.in_row.saturating_add(1);
+        let Some(times) = backoff.in_row.checked_sub(MOST_IN_ROW) else {
             return false;
         };
         let factor = 1_u64.checked_shl(times).unwrap_or(u64::MAX);
-        rest.until = now + FIRST.saturating_mul(factor).min(LONGEST);
+        backoff.until = now + FIRST.saturating_mul(factor).min(LONGEST);
         true
     }
 
@@ -64,8 +64,8 @@ impl Rests {
 
     #[cold]
     fn forget(&mut self, number: usize) {
-        if let Some(rest) = self.of.get_mut(number) {
-            *rest = Rest::default();
+        if let Some(backoff) = self.of.get_mut(number) {
+            *backoff = Backoff::default();
         }
         if self.of.iter().all(|it| it.in_row == 0) {
             self.of.clear();
@@ -85,24 +85,24 @@ mod tests {
 
     #[test]
     fn rests_are_longer_each_time_up_to_a_second_and_end_with_a_packet() {
-        let mut rests = Rests::default();
-        assert!((1..MOST_IN_ROW).all(|_| !rests.failed(1, 7)));
-        assert_eq!(rests.next(), None);
+        let mut backoff = SocketBackoff::default();
+        assert!((1..MOST_IN_ROW).all(|_| !backoff.failed(1, 7)));
+        assert_eq!(backoff.next(), None);
         let mut now = 7;
         for millis in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 1_000] {
-            assert!(rests.failed(1, now));
+            assert!(backoff.failed(1, now));
             let until = now + millis * MILLISECOND;
-            assert_eq!(rests.next(), Some(until));
-            assert!(rests.rests(1, until - 1) && !rests.rests(1, until));
-            assert!(!rests.rests(0, now) && !rests.rests(2, now));
+            assert_eq!(backoff.next(), Some(until));
+            assert!(backoff.is_waiting(1, until - 1) && !backoff.is_waiting(1, until));
+            assert!(!backoff.is_waiting(0, now) && !backoff.is_waiting(2, now));
             now = until;
         }
-        rests.worked(0);
-        assert!(!rests.are_none());
-        (0..100).for_each(|_| _ = rests.failed(1, now));
-        assert_eq!(rests.next(), Some(now + LONGEST));
-        rests.worked(1);
-        assert!(rests.are_none() && rests.next().is_none());
-        assert!(!rests.failed(1, now), "its count begins anew");
+        backoff.worked(0);
+        assert!(!backoff.are_none());
+        (0..100).for_each(|_| _ = backoff.failed(1, now));
+        assert_eq!(backoff.next(), Some(now + LONGEST));
+        backoff.worked(1);
+        assert!(backoff.are_none() && backoff.next().is_none());
+        assert!(!backoff.failed(1, now), "its count begins anew");
     }
 }

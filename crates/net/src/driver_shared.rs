@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
-use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
-use crate::group::Seat;
 use crate::io::Io;
+use crate::port_reservation::PortReservation;
 use crate::random::dynamic_port;
 use crate::runtime::Runtime;
+use crate::shard_group::ShardHandle;
 use crate::socket::{Socket, Sockets};
 
 /// What the handles and the driver of some sockets share.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct DriverShared {
     pub clock: Clock,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
@@ -29,35 +29,35 @@ pub(crate) struct Ground {
     /// What sockets are opened by.
     config: Config,
     /// The driver's place among others that have sockets at the same port; mostly there are none.
-    pub seat: Option<Seat>,
+    pub shard_handle: Option<ShardHandle>,
     /// The sockets are the caller's: none is opened beside them.
     given: bool,
     /// The sockets, which the driver holds while it runs. Whoever holds this may wait for the state of an endpoint; nobody who holds that
     /// waits for this.
     io: Mutex<Io>,
-    state: Mutex<GroundState>,
+    state: Mutex<DriverSharedState>,
     /// The driver is to look at `state`. Changed under its lock.
     news: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct GroundState {
+struct DriverSharedState {
     /// Endpoints that were handed to the driver and that it has not taken yet.
     joining: usize,
     /// Sockets for addresses that came later, which the driver has not taken yet, and their addresses.
     opened: Vec<Socket>,
-    later: Vec<IpAddr>,
+    deferred: Vec<IpAddr>,
     /// Addresses that a socket is being opened for.
     opening: Vec<IpAddr>,
     /// SCTP ports in use, with those who have them.
-    taken: BTreeMap<u16, Vec<Arc<Claim>>>,
+    taken: BTreeMap<u16, Vec<Arc<PortReservation>>>,
     handles: usize,
     driver: Option<Waker>,
     /// The driver is gone.
     stopped: bool,
 }
 
-impl Ground {
+impl DriverShared {
     /// The state of sockets that were opened as `config` says, with one handle.
     pub fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
@@ -66,18 +66,18 @@ impl Ground {
             carrier: config.carrier,
             addresses: config.addresses.clone(),
             config: config.clone(),
-            seat: None,
+            shard_handle: None,
             given: false,
             io: Mutex::new(Io::new(sockets)),
-            state: Mutex::new(GroundState {
+            state: Mutex::new(DriverSharedState {
                 handles: 1,
-                ..GroundState::default()
+                ..DriverSharedState::default()
             }),
             news: AtomicBool::new(true),
         }
     }
 
-    /// As [`Ground::new`], for sockets of the caller's.
+    /// As [`DriverShared::new`], for sockets of the caller's.
     pub fn given(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             given: true,
@@ -86,16 +86,19 @@ impl Ground {
     }
 
     /// The same, of one driver among others where there is a seat.
-    pub fn among(self, seat: Option<Seat>) -> Self {
-        Self { seat, ..self }
+    pub fn among(self, shard_handle: Option<ShardHandle>) -> Self {
+        Self {
+            shard_handle,
+            ..self
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, GroundState> {
+    fn lock(&self) -> MutexGuard<'_, DriverSharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the driver look at what has changed. It is woken without the lock, since a waker may run anything.
-    fn wake_driver(&self, mut state: MutexGuard<'_, GroundState>) {
+    fn wake_driver(&self, mut state: MutexGuard<'_, DriverSharedState>) {
         self.news.store(true, Ordering::Relaxed);
         let driver = state.driver.take();
         drop(state);
@@ -120,7 +123,7 @@ impl Ground {
     /// them.
     pub fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
         let io = self.idle_io()?;
-        (io.outbox.is_empty() && io.sockets.are_the_systems()).then_some(io)
+        (io.transmit_queue.is_empty() && io.sockets.are_the_systems()).then_some(io)
     }
 
     /// One more handle.
@@ -138,7 +141,11 @@ impl Ground {
     }
 
     /// Takes `port` for an endpoint, or any that nobody has where it is 0, at these addresses (none: all).
-    pub fn reserve(&self, port: u16, addresses: &[IpAddr]) -> Result<Arc<Claim>, BindError> {
+    pub fn reserve(
+        &self,
+        port: u16,
+        addresses: &[IpAddr],
+    ) -> Result<Arc<PortReservation>, BindError> {
         let mut state = self.lock();
         let port = match port {
             0 => dynamic_port(|port| !state.taken.contains_key(&port))?
@@ -149,23 +156,27 @@ impl Ground {
         if there.iter().any(|it| it.overlaps(addresses)) {
             return Err(BindError::PortTaken(port));
         }
-        let claim = Arc::new(Claim::new(port, addresses));
-        there.push(Arc::clone(&claim));
-        Ok(claim)
+        let reservation = Arc::new(PortReservation::new(port, addresses));
+        there.push(Arc::clone(&reservation));
+        Ok(reservation)
     }
 
     /// An endpoint has these addresses from now on.
-    pub fn change(&self, claim: &Arc<Claim>, addresses: Vec<IpAddr>) -> Result<(), BindError> {
+    pub fn change(
+        &self,
+        reservation: &Arc<PortReservation>,
+        addresses: Vec<IpAddr>,
+    ) -> Result<(), BindError> {
         let state = self.lock();
-        let there = state.taken.get(&claim.port);
+        let there = state.taken.get(&reservation.port);
         let mut others = there
             .into_iter()
             .flatten()
-            .filter(|it| !Arc::ptr_eq(it, claim));
+            .filter(|it| !Arc::ptr_eq(it, reservation));
         if others.any(|it| it.overlaps(&addresses)) {
-            return Err(BindError::PortTaken(claim.port));
+            return Err(BindError::PortTaken(reservation.port));
         }
-        claim.change(addresses);
+        reservation.change(addresses);
         Ok(())
     }
 
@@ -187,12 +198,12 @@ impl Ground {
     }
 
     /// Nobody uses that port at these addresses any more.
-    pub fn release(&self, claim: &Arc<Claim>) {
+    pub fn release(&self, reservation: &Arc<PortReservation>) {
         let mut state = self.lock();
-        if let Some(there) = state.taken.get_mut(&claim.port) {
-            there.retain(|it| !Arc::ptr_eq(it, claim));
+        if let Some(there) = state.taken.get_mut(&reservation.port) {
+            there.retain(|it| !Arc::ptr_eq(it, reservation));
             if there.is_empty() {
-                state.taken.remove(&claim.port);
+                state.taken.remove(&reservation.port);
             }
         }
     }
@@ -219,13 +230,13 @@ impl Ground {
         if self.begins_to_open(address)? {
             let port = self.local.first().map_or(0, SocketAddr::port);
             let opened = {
-                let shares = self.seat.is_some();
+                let shares = self.shard_handle.is_some();
                 Socket::open(address, port, &self.config, shares, &**self.clock.runtime())
             };
             let mut state = self.lock();
             state.opening.retain(|it| *it != address);
             state.opened.push(opened?);
-            state.later.push(address);
+            state.deferred.push(address);
             self.wake_driver(state);
         }
         Ok(())
@@ -235,7 +246,7 @@ impl Ground {
     fn begins_to_open(&self, address: IpAddr) -> Result<bool, BindError> {
         let mut state = self.lock();
         let all = self.addresses.is_empty();
-        if all || self.addresses.contains(&address) || state.later.contains(&address) {
+        if all || self.addresses.contains(&address) || state.deferred.contains(&address) {
             return Ok(false);
         }
         if self.given {
@@ -252,7 +263,7 @@ impl Ground {
         Ok(true)
     }
 
-    /// Whether [`Ground::take_new`] would give anything. Whoever comes later than this look wakes the driver.
+    /// Whether [`DriverShared::take_new`] would give anything. Whoever comes later than this look wakes the driver.
     pub fn has_news(&self) -> bool {
         self.news.load(Ordering::Relaxed)
     }

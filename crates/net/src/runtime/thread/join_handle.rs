@@ -14,12 +14,12 @@ use super::{CURRENT, Shared, ThreadRuntime};
 /// A future that runs on a [`ThreadRuntime`] by itself ([`ThreadRuntime::spawn`]). Whoever awaits this gets its result; where this is dropped,
 /// the future runs all the same.
 #[must_use = "a result that nobody wants is dropped by `drop`"]
-pub struct Spawned<T>(oneshot::Receiver<T>);
+pub struct JoinHandle<T>(oneshot::Receiver<T>);
 
 /// A future that was spawned ended without a result: it panicked, or its runtime was dropped before it was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the future panicked, or its runtime was dropped")]
-pub struct SpawnedLost;
+pub struct JoinError;
 
 /// Spawns on a [`ThreadRuntime`], from any thread: what a future has that does not have the runtime itself. Clones are of the same runtime.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl ThreadRuntime {
     /// ```
     ///
     /// A panic of the future goes through `block_on`, as one of any task here.
-    pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -75,7 +75,7 @@ impl ThreadSpawner {
     }
 
     /// As [`ThreadRuntime::spawn`]. Where the runtime is gone, the future is dropped at once.
-    pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -84,7 +84,7 @@ impl ThreadSpawner {
     }
 }
 
-fn spawn<F>(shared: &Shared, future: F) -> Spawned<F::Output>
+fn spawn<F>(shared: &Shared, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -95,21 +95,21 @@ where
         let _ = tell.send(future.await);
     };
     shared.queue.spawn(&shared.system, Box::pin(task));
-    Spawned(told)
+    JoinHandle(told)
 }
 
-impl<T> Future for Spawned<T> {
-    type Output = Result<T, SpawnedLost>;
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let told = Pin::new(&mut self.0).poll(cx);
-        told.map(|result| result.map_err(|_| SpawnedLost))
+        told.map(|result| result.map_err(|_| JoinError))
     }
 }
 
-impl<T> fmt::Debug for Spawned<T> {
+impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spawned").finish_non_exhaustive()
+        f.debug_struct("JoinHandle").finish_non_exhaustive()
     }
 }
 
@@ -158,13 +158,13 @@ mod tests {
         let blocks = || runtime.block_on(std::future::pending::<()>());
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(blocks)).expect_err("it panics");
         let lost: Result<(), _> = runtime.block_on(panics);
-        assert_eq!(lost, Err(SpawnedLost));
+        assert_eq!(lost, Err(JoinError));
         let never = spawner.spawn(std::future::pending::<()>());
         runtime.block_on(async {});
         drop(runtime);
         let late = spawner.spawn(async {});
         let other = ThreadRuntime::new().expect("descriptors");
-        assert_eq!(other.block_on(never), Err(SpawnedLost));
-        assert_eq!(other.block_on(late), Err(SpawnedLost));
+        assert_eq!(other.block_on(never), Err(JoinError));
+        assert_eq!(other.block_on(late), Err(JoinError));
     }
 }

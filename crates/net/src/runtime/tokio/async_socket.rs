@@ -13,10 +13,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
-use crate::runtime::{AsyncSocket, Left, Readiness};
+use crate::runtime::{AsyncSocket, Readiness, ReadinessHint};
 
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedSocket {
     socket: AsyncFd<UdpSocket>,
     /// The same socket, while it takes no more.
     full: Mutex<Option<AsyncFd<OwnedFd>>>,
@@ -35,7 +35,7 @@ pub(super) fn watch<T: AsRawFd + Into<OwnedFd>>(
     AsyncFd::with_interest(socket, interest)
 }
 
-impl Watched {
+impl WatchedSocket {
     /// Watches `socket`, on the runtime that this is called on, which is that of `handle`.
     ///
     /// # Errors
@@ -51,14 +51,14 @@ impl Watched {
     fn poll_read(
         &self,
         cx: &mut Context<'_>,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.socket.poll_read_ready(cx))?;
             let called = call();
             // What left nothing saves the call that would say so. Not cleared is what has come since `ready`.
             match called {
-                Ok(Left::Nothing) => ready.clear_ready(),
+                Ok(ReadinessHint::NotReady) => ready.clear_ready(),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
                     ready.clear_ready();
                     continue;
@@ -72,7 +72,7 @@ impl Watched {
     fn poll_write(
         &self,
         cx: &mut Context<'_>,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -96,18 +96,18 @@ impl Watched {
     }
 }
 
-impl AsFd for Watched {
+impl AsFd for WatchedSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl AsyncSocket for Watched {
+impl AsyncSocket for WatchedSocket {
     fn poll_io(
         &self,
         cx: &mut Context<'_>,
         readiness: Readiness,
-        call: &mut dyn FnMut() -> io::Result<Left>,
+        call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         match readiness {
             Readiness::Read => self.poll_read(cx, call),
@@ -125,16 +125,16 @@ mod tests {
 
     use super::*;
 
-    fn watched() -> Watched {
+    fn watched() -> WatchedSocket {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         socket.set_nonblocking(true).expect("a socket");
-        Watched::new(socket, Handle::current()).expect("a runtime")
+        WatchedSocket::new(socket, Handle::current()).expect("a runtime")
     }
 
     /// What `epoll` is asked to tell of the socket: the masks of all descriptors that it watches it by.
     #[cfg(target_os = "linux")]
-    fn asked_for(watched: &Watched) -> Vec<u32> {
-        let numbers = |watched: &Watched| {
+    fn asked_for(watched: &WatchedSocket) -> Vec<u32> {
+        let numbers = |watched: &WatchedSocket| {
             let full = watched.full.lock().expect("no panic");
             let own = watched.socket.as_raw_fd();
             [Some(own), full.as_ref().map(AsRawFd::as_raw_fd)]
@@ -177,21 +177,24 @@ mod tests {
         assert_eq!(masks[0] & OUT, 0);
         // The socket takes more, in truth: the task is woken as soon as the system is asked.
         let mut calls = 0;
-        let mut asked = Vec::new();
+        let mut with_receipt = Vec::new();
         let sent = poll_fn(|cx| {
             let polled = watched.poll_io(cx, Readiness::Write, &mut || {
                 calls += 1;
                 match calls {
                     1 => Err(io::ErrorKind::WouldBlock.into()),
-                    _ => Ok(Left::Perhaps),
+                    _ => Ok(ReadinessHint::MayBeReady),
                 }
             });
-            asked.push(asked_for(&watched));
+            with_receipt.push(asked_for(&watched));
             polled
         });
         sent.await.expect("it is sent in the end");
         assert_eq!(calls, 2);
-        assert!(asked[0].iter().any(|mask| mask & OUT != 0), "{asked:x?}");
+        assert!(
+            with_receipt[0].iter().any(|mask| mask & OUT != 0),
+            "{with_receipt:x?}"
+        );
         let after = asked_for(&watched);
         assert!(after.len() == 1 && after[0] & OUT == 0, "{after:x?}");
     }
@@ -222,7 +225,7 @@ mod tests {
             let received = poll_fn(|cx| {
                 watched.poll_io(cx, Readiness::Read, &mut || {
                     own.recv(&mut buffer)?;
-                    Ok(Left::Nothing)
+                    Ok(ReadinessHint::NotReady)
                 })
             });
             received.await.expect("it comes");

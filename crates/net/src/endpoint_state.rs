@@ -12,27 +12,27 @@ use anabranch_transport::{Nanos, Transport};
 use tokio::sync::Notify;
 use tracing::Span;
 
-use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::config::Carrier;
-use crate::error::Lost;
+use crate::deferred_wakeups::{DeferredWakeups, EVENT, Signals};
+use crate::driver_shared::DriverShared;
+use crate::error::AssociationError;
 use crate::event::AssociationEvent;
 use crate::events::Events;
-use crate::ground::Ground;
-use crate::later::{EVENT, Later, Signals};
 use crate::observer::Observer;
-use crate::receipt::{Receipts, Undelivered};
+use crate::port_reservation::PortReservation;
+use crate::receipt::{DeliveryError, Receipts};
 use crate::status::EndpointStatistics;
 
 /// An endpoint's state and what cannot change of it.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    state: Mutex<State>,
+pub(crate) struct EndpointShared {
+    state: Mutex<EndpointState>,
     pub clock: Clock,
     /// The sockets.
-    pub ground: Arc<Ground>,
+    pub driver_shared: Arc<DriverShared>,
     /// What it has of them.
-    pub claim: Arc<Claim>,
+    pub reservation: Arc<PortReservation>,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
     /// How packets travel.
@@ -47,9 +47,9 @@ pub(crate) struct Shared {
 }
 
 /// What changes.
-pub(crate) struct State {
+pub(crate) struct EndpointState {
     pub endpoint: Endpoint,
-    pub entries: BTreeMap<AssociationId, Entry>,
+    pub entries: BTreeMap<AssociationId, AssociationEntry>,
     /// Associations that peers began and nobody took yet, oldest first.
     pub waiting: VecDeque<AssociationId>,
     /// The most of them, with those that were accepted and keep their place.
@@ -67,7 +67,7 @@ pub(crate) struct State {
     /// When the driver looks at this endpoint at the latest, if it sleeps; `None`: when it is woken.
     pub driver_comes: Option<Nanos>,
     /// What waits until the lock is free.
-    pub later: Later,
+    pub deferred: DeferredWakeups,
     /// Handles of the endpoint itself.
     pub handles: usize,
     /// Peers may begin associations.
@@ -80,7 +80,7 @@ pub(crate) struct State {
     pub statistics: EndpointStatistics,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for EndpointState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State")
             .field("entries", &self.entries)
@@ -100,18 +100,18 @@ pub(crate) enum Phase {
 
 /// An association as its users see it.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct AssociationEntry {
     pub signals: Arc<Signals>,
     pub phase: Phase,
     pub events: Events,
     pub handles: usize,
-    /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`Turns`](crate::turns::Turns).
+    /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
     pub senders: Vec<SocketAddr>,
     pub receipts: Receipts,
     pub span: Span,
 }
 
-impl Entry {
+impl AssociationEntry {
     pub fn new(phase: Phase, handles: usize, span: Span) -> Self {
         Self {
             signals: Arc::default(),
@@ -125,36 +125,41 @@ impl Entry {
     }
 
     /// The association is over.
-    pub fn end(&mut self, reason: CloseReason, later: &mut Later) {
-        let lost = Undelivered::Lost(Lost(reason.clone()));
+    pub fn end(&mut self, reason: CloseReason, deferred: &mut DeferredWakeups) {
+        let lost = DeliveryError::Association(AssociationError(reason.clone()));
         if !self.receipts.is_empty() {
-            later.answer(self.receipts.answer_all(&lost));
+            deferred.answer(self.receipts.answer_all(&lost));
         }
         self.phase = Phase::Closed(reason);
-        later.wake_all(&self.signals);
+        deferred.wake_all(&self.signals);
     }
 
-    pub fn tell(&mut self, event: AssociationEvent, cumulative_tsn: u32, later: &mut Later) {
+    pub fn tell(
+        &mut self,
+        event: AssociationEvent,
+        cumulative_tsn: u32,
+        deferred: &mut DeferredWakeups,
+    ) {
         self.events.push(event, cumulative_tsn);
-        later.notify(&self.signals, EVENT);
+        deferred.notify(&self.signals, EVENT);
     }
 }
 
-impl Shared {
+impl EndpointShared {
     pub fn new(
-        state: State,
-        ground: Arc<Ground>,
-        claim: Arc<Claim>,
+        state: EndpointState,
+        driver_shared: Arc<DriverShared>,
+        reservation: Arc<PortReservation>,
         max_message_size: usize,
         span: Span,
     ) -> Self {
         Self {
             state: Mutex::new(state),
-            clock: ground.clock.clone(),
-            local: ground.local.clone(),
-            carrier: ground.carrier,
-            ground,
-            claim,
+            clock: driver_shared.clock.clone(),
+            local: driver_shared.local.clone(),
+            carrier: driver_shared.carrier,
+            driver_shared,
+            reservation,
             max_message_size,
             span,
             acceptable: Notify::new(),
@@ -164,9 +169,9 @@ impl Shared {
 
     /// The state. A panic of another holder leaves it as whole as any network error would.
     #[inline]
-    pub fn lock(&self) -> Guard<'_> {
+    pub fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Guard::new(self, state)
+        StateGuard::new(self, state)
     }
 
     /// What is logged of an association is within it.
@@ -179,30 +184,30 @@ impl Shared {
     }
 }
 
-impl State {
+impl EndpointState {
     /// Lets the driver look at what has changed.
     pub fn wake_driver(&mut self) {
         if std::mem::take(&mut self.driver_sleeps)
             && let Some(driver) = self.driver.take()
         {
-            self.later.wake_driver(driver);
+            self.deferred.wake_driver(driver);
         }
     }
 
     /// The driver sleeps until `waker` wakes it, or until `timeout`.
     /// `own`: one like it, which is taken where it is needed. A waker may run anything when it is cloned, and so is not while this is locked.
-    pub fn let_sleep(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
+    pub fn park(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
             && let Some(former) = std::mem::replace(&mut self.driver, own.take())
         {
-            self.later.drop_waker(former);
+            self.deferred.drop_waker(former);
         }
         self.driver_sleeps = true;
         self.driver_comes = timeout;
     }
 
     /// Whether something is due before the driver comes.
-    pub fn oversleeps(&self) -> bool {
+    pub fn must_wake(&self) -> bool {
         let due = self.endpoint.poll_timeout();
         due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
@@ -244,7 +249,7 @@ impl State {
     /// Notes that the association ended.
     pub fn end(&mut self, id: AssociationId, reason: CloseReason) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.end(reason, &mut self.later);
+            entry.end(reason, &mut self.deferred);
         }
     }
 
@@ -281,15 +286,15 @@ impl State {
 
 /// The state of an endpoint under its lock. What is left for later is done when the lock is free.
 #[derive(Debug)]
-pub(crate) struct Guard<'a> {
+pub(crate) struct StateGuard<'a> {
     /// There until it is dropped.
-    state: Option<MutexGuard<'a, State>>,
-    shared: &'a Shared,
+    state: Option<MutexGuard<'a, EndpointState>>,
+    shared: &'a EndpointShared,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> StateGuard<'a> {
     #[inline]
-    fn new(shared: &'a Shared, state: MutexGuard<'a, State>) -> Self {
+    fn new(shared: &'a EndpointShared, state: MutexGuard<'a, EndpointState>) -> Self {
         Self {
             state: Some(state),
             shared,
@@ -297,29 +302,29 @@ impl<'a> Guard<'a> {
     }
 
     #[cold]
-    fn run_later(&mut self) {
+    fn run_deferred(&mut self) {
         if let Some(mut state) = self.state.take() {
-            let later = std::mem::take(&mut state.later);
+            let deferred = std::mem::take(&mut state.deferred);
             drop(state);
-            later.run(&self.shared.acceptable, &self.shared.idle);
+            deferred.run(&self.shared.acceptable, &self.shared.idle);
         }
     }
 }
 
-impl Drop for Guard<'_> {
+impl Drop for StateGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.later.any {
-            self.run_later();
+        if self.deferred.any {
+            self.run_deferred();
         }
     }
 }
 
-impl Deref for Guard<'_> {
-    type Target = State;
+impl Deref for StateGuard<'_> {
+    type Target = EndpointState;
 
     #[inline]
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &EndpointState {
         match &self.state {
             Some(state) => state,
             None => unreachable!("it is there until it is dropped"),
@@ -327,9 +332,9 @@ impl Deref for Guard<'_> {
     }
 }
 
-impl DerefMut for Guard<'_> {
+impl DerefMut for StateGuard<'_> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut EndpointState {
         match &mut self.state {
             Some(state) => state,
             None => unreachable!("it is there until it is dropped"),

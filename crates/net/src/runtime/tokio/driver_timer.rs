@@ -14,12 +14,12 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Sleep;
 
 use super::TokioRuntime;
-use super::watched::watch;
+use super::async_socket::watch;
 use crate::runtime::{Runtime, Timer, timer_fd};
 
 /// Ready when its time has come.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(super) struct DriverTimer {
     fd: AsyncFd<OwnedFd>,
     at: Instant,
     /// Its time has come.
@@ -41,20 +41,20 @@ fn now(runtime: &TokioRuntime) -> (Instant, bool) {
     (now, !(before..=now).contains(&tokio))
 }
 
-impl Alarm {
+impl DriverTimer {
     /// `None`: the system has no descriptor for it.
     pub fn new(runtime: TokioRuntime, at: Instant) -> Option<Self> {
         let _here = runtime.handle.enter();
         let fd = watch(timer_fd::open().ok()?, Interest::READABLE).ok()?;
-        let mut alarm = Self {
+        let mut driver_timer = Self {
             fd,
             at,
             rang: false,
             runtime: runtime.clone(),
             virtually: None,
         };
-        alarm.set_to(at);
-        Some(alarm)
+        driver_timer.set_to(at);
+        Some(driver_timer)
     }
 
     fn set_to(&mut self, at: Instant) {
@@ -72,7 +72,7 @@ impl Alarm {
     }
 }
 
-impl Future for Alarm {
+impl Future for DriverTimer {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -98,7 +98,7 @@ impl Future for Alarm {
     }
 }
 
-impl Timer for Alarm {
+impl Timer for DriverTimer {
     fn reset(self: Pin<&mut Self>, at: Instant) {
         self.get_mut().set_to(at);
     }
@@ -110,9 +110,9 @@ mod tests {
 
     use super::*;
 
-    fn alarm(at: Instant) -> Alarm {
+    fn driver_timer(at: Instant) -> DriverTimer {
         let runtime = TokioRuntime::current().expect("a runtime");
-        Alarm::new(runtime, at).expect("a descriptor")
+        DriverTimer::new(runtime, at).expect("a descriptor")
     }
 
     fn system() -> Instant {
@@ -120,43 +120,43 @@ mod tests {
     }
 
     /// Whether it has rung, to whoever asks now.
-    async fn has_rung(alarm: &mut Alarm) -> bool {
-        poll_fn(|cx| Poll::Ready(Pin::new(&mut *alarm).poll(cx).is_ready())).await
+    async fn has_rung(driver_timer: &mut DriverTimer) -> bool {
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut *driver_timer).poll(cx).is_ready())).await
     }
 
     #[tokio::test]
     async fn it_rings_at_its_time_and_until_it_is_set_anew() {
         let begin = system();
         let (soon, late) = (Duration::from_millis(20), Duration::from_secs(3_600));
-        let mut alarm = alarm(begin + late);
-        assert!(!has_rung(&mut alarm).await);
+        let mut driver_timer = driver_timer(begin + late);
+        assert!(!has_rung(&mut driver_timer).await);
         for round in 1..=3 {
             let at = begin + soon * round;
-            Pin::new(&mut alarm).reset(at);
-            Pin::new(&mut alarm).await;
+            Pin::new(&mut driver_timer).reset(at);
+            Pin::new(&mut driver_timer).await;
             assert!(system() >= at, "round {round}");
-            assert!(has_rung(&mut alarm).await);
-            assert!(alarm.virtually.is_none());
+            assert!(has_rung(&mut driver_timer).await);
+            assert!(driver_timer.virtually.is_none());
         }
-        Pin::new(&mut alarm).reset(begin + late);
-        assert!(!has_rung(&mut alarm).await);
+        Pin::new(&mut driver_timer).reset(begin + late);
+        assert!(!has_rung(&mut driver_timer).await);
         // What is over already rings, too.
-        Pin::new(&mut alarm).reset(begin);
-        Pin::new(&mut alarm).await;
+        Pin::new(&mut driver_timer).reset(begin);
+        Pin::new(&mut driver_timer).await;
     }
 
     /// It rang, nobody looked, and it was set for later: that ring is not for the later time.
     #[tokio::test]
     async fn a_ring_for_another_time_does_not_count() {
         let begin = system();
-        let mut alarm = alarm(begin);
-        Pin::new(&mut alarm).await;
-        Pin::new(&mut alarm).reset(begin);
+        let mut driver_timer = driver_timer(begin);
+        Pin::new(&mut driver_timer).await;
+        Pin::new(&mut driver_timer).reset(begin);
         // tokio learns of it, and the alarm does not.
-        drop(alarm.fd.readable().await.expect("it rings"));
+        drop(driver_timer.fd.readable().await.expect("it rings"));
         let at = begin + Duration::from_millis(50);
-        Pin::new(&mut alarm).reset(at);
-        Pin::new(&mut alarm).await;
+        Pin::new(&mut driver_timer).reset(at);
+        Pin::new(&mut driver_timer).await;
         assert!(system() >= at);
     }
 
@@ -164,9 +164,9 @@ mod tests {
     #[tokio::test]
     async fn what_rings_early_is_set_again() {
         let at = system() + Duration::from_millis(40);
-        let mut alarm = alarm(at);
-        timer_fd::set(&alarm.fd, Duration::from_nanos(1));
-        Pin::new(&mut alarm).await;
+        let mut driver_timer = driver_timer(at);
+        timer_fd::set(&driver_timer.fd, Duration::from_nanos(1));
+        Pin::new(&mut driver_timer).await;
         assert!(system() >= at);
     }
 
@@ -174,18 +174,18 @@ mod tests {
     async fn where_time_is_a_tests_tokios_timer_serves() {
         let begin = TokioRuntime::current().expect("a runtime").now();
         let year = Duration::from_secs(365 * 86_400);
-        let mut alarm = alarm(begin + year);
-        assert!(!has_rung(&mut alarm).await);
-        Pin::new(&mut alarm).await;
+        let mut driver_timer = driver_timer(begin + year);
+        assert!(!has_rung(&mut driver_timer).await);
+        Pin::new(&mut driver_timer).await;
         let took = TokioRuntime::current().expect("a runtime").now() - begin;
         assert!(took >= year && took < year + Duration::from_secs(1));
         // Set for two times, the later counts.
-        Pin::new(&mut alarm).reset(begin + year * 2);
-        assert!(!has_rung(&mut alarm).await);
+        Pin::new(&mut driver_timer).reset(begin + year * 2);
+        assert!(!has_rung(&mut driver_timer).await);
         tokio::time::resume();
         let at = system() + Duration::from_millis(20);
-        Pin::new(&mut alarm).reset(at);
+        Pin::new(&mut driver_timer).reset(at);
         // Time that is not paused any more may differ from the system's still: whichever timer serves rings.
-        Pin::new(&mut alarm).await;
+        Pin::new(&mut driver_timer).await;
     }
 }

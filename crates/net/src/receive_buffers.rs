@@ -55,7 +55,7 @@ impl Arrival {
 
 /// What a call came to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Came {
+pub(crate) struct ReceivedBatch {
     /// Bytes of packets.
     pub bytes: usize,
     /// Datagrams thrown away since they are no whole packets.
@@ -64,7 +64,7 @@ pub(crate) struct Came {
 
 /// Receives, and keeps the buffers.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct ReceiveBuffers {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
     /// The last call filled all its buffers, or more than few: the next one has many.
@@ -76,7 +76,7 @@ pub(crate) struct Inbox {
     lent: VecDeque<Bytes>,
 }
 
-impl Inbox {
+impl ReceiveBuffers {
     pub fn new() -> Self {
         Self {
             buffers: (0..FEW).map(|_| BytesMut::zeroed(BUFFER)).collect(),
@@ -94,14 +94,14 @@ impl Inbox {
         cx: &mut Context<'_>,
         socket: &Socket,
         mut put: impl FnMut(Arrival),
-    ) -> Poll<io::Result<Came>> {
+    ) -> Poll<io::Result<ReceivedBatch>> {
         let received = match self.busy {
             true => self.fill::<BATCH>(cx, socket),
             false => self.fill::<FEW>(cx, socket),
         };
         let count = ready!(received)?;
         self.expect(count);
-        let mut came = Came::default();
+        let mut came = ReceivedBatch::default();
         for index in 0..count {
             let meta = self.meta[index];
             let received = &self.buffers[index][..meta.len];

@@ -22,22 +22,22 @@ fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
 }
 
 /// Of peers, that is: an association has taken packets of these senders before.
-fn push(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
+fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     for arrival in arrivals {
-        turns.learn(arrival.from);
-        turns.push(arrival);
+        receive_queue.learn(arrival.from);
+        receive_queue.push(arrival);
     }
-    turns.drop_too_many();
+    receive_queue.drop_too_many();
 }
 
 /// Of senders that nobody knows.
-fn push_strange(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
-    arrivals.into_iter().for_each(|it| turns.push(it));
-    turns.drop_too_many();
+fn push_strange(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
+    arrivals.into_iter().for_each(|it| receive_queue.push(it));
+    receive_queue.drop_too_many();
 }
 
-fn number(turns: &Turns, turn: &Turn) -> u32 {
-    let packet = &turns.block()[turn.packet.clone()];
+fn number(receive_queue: &FairReceiveQueue, turn: &QueuedPacket) -> u32 {
+    let packet = &receive_queue.block()[turn.packet.clone()];
     u32::from_be_bytes(*packet.first_chunk().expect("four bytes"))
 }
 
@@ -45,13 +45,13 @@ fn number(turns: &Turns, turn: &Turn) -> u32 {
 #[test]
 fn a_flood_of_one_peer_delays_another_by_a_turn_at_most() {
     for size in [16, 1_500, 60_000] {
-        let mut turns = Turns::default();
+        let mut receive_queue = FairReceiveQueue::default();
         push(
-            &mut turns,
+            &mut receive_queue,
             (0..60).map(|_| arrival(1, 0, 1 + 65_000 / size as u32, size)),
         );
-        push(&mut turns, [arrival(2, 7, 1, 100)]);
-        let before = std::iter::from_fn(|| turns.pop()).position(|it| it.from == peer(2));
+        push(&mut receive_queue, [arrival(2, 7, 1, 100)]);
+        let before = std::iter::from_fn(|| receive_queue.pop()).position(|it| it.from == peer(2));
         let before = before.expect("it comes");
         assert!(before <= TURN_PACKETS, "{before} packets of {size} bytes");
         assert!(
@@ -63,30 +63,33 @@ fn a_flood_of_one_peer_delays_another_by_a_turn_at_most() {
 
 #[test]
 fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
-    let mut turns = Turns::default();
+    let mut receive_queue = FairReceiveQueue::default();
     for call in 0..10 {
         push(
-            &mut turns,
+            &mut receive_queue,
             (1..=3).map(|from| arrival(from, call * 40, 40, 200)),
         );
     }
     let mut next = [0; 4];
-    while let Some(turn) = turns.pop() {
+    while let Some(turn) = receive_queue.pop() {
         let from = usize::from(turn.from.port());
-        assert_eq!(number(&turns, &turn), next[from]);
+        assert_eq!(number(&receive_queue, &turn), next[from]);
         next[from] += 1;
     }
-    assert_eq!((next, turns.dropped()), ([0, 400, 400, 400], 0));
-    assert_eq!(turns.bytes, 0);
+    assert_eq!((next, receive_queue.dropped()), ([0, 400, 400, 400], 0));
+    assert_eq!(receive_queue.bytes, 0);
 }
 
 /// A packet tells how many of its call are next, as far as its turn goes: nothing that is not next is waited for.
 #[test]
 fn a_packet_tells_what_is_next_of_its_call() {
-    let mut turns = Turns::default();
-    push(&mut turns, [arrival(1, 0, 40, 200), arrival(1, 40, 2, 200)]);
-    push(&mut turns, [arrival(2, 0, 1, 200)]);
-    let behind: Vec<(u16, usize)> = std::iter::from_fn(|| turns.pop())
+    let mut receive_queue = FairReceiveQueue::default();
+    push(
+        &mut receive_queue,
+        [arrival(1, 0, 40, 200), arrival(1, 40, 2, 200)],
+    );
+    push(&mut receive_queue, [arrival(2, 0, 1, 200)]);
+    let behind: Vec<(u16, usize)> = std::iter::from_fn(|| receive_queue.pop())
         .map(|it| (it.from.port(), it.behind))
         .collect();
     // 32 packets are a turn.
@@ -99,23 +102,31 @@ fn a_packet_tells_what_is_next_of_its_call() {
 /// What waits is bounded, and it is the flood that pays.
 #[test]
 fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
-    let mut turns = Turns::default();
+    let mut receive_queue = FairReceiveQueue::default();
     let mut quiet = 0;
     for call in 0..1_000 {
-        push(&mut turns, [arrival(1, call * 40, 40, 1_500)]);
+        push(&mut receive_queue, [arrival(1, call * 40, 40, 1_500)]);
         if call % 10 == 0 {
-            push(&mut turns, [arrival(2, quiet, 1, 1_000)]);
+            push(&mut receive_queue, [arrival(2, quiet, 1, 1_000)]);
             quiet += 1;
         }
-        assert!(turns.bytes <= MAX_WAITING, "{} bytes", turns.bytes);
+        assert!(
+            receive_queue.bytes <= MAX_WAITING,
+            "{} bytes",
+            receive_queue.bytes
+        );
     }
-    assert!(turns.dropped() > 30_000, "{}", turns.dropped());
+    assert!(
+        receive_queue.dropped() > 30_000,
+        "{}",
+        receive_queue.dropped()
+    );
     let mut came = [0u64; 3];
     let mut heard = Vec::new();
-    while let Some(turn) = turns.pop() {
+    while let Some(turn) = receive_queue.pop() {
         came[usize::from(turn.from.port())] += 1;
         if turn.from == peer(2) {
-            heard.push(number(&turns, &turn));
+            heard.push(number(&receive_queue, &turn));
         }
     }
     assert_eq!(
@@ -123,8 +134,8 @@ fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
         (0..quiet).collect::<Vec<_>>(),
         "the other lost nothing"
     );
-    assert_eq!(came[1] + turns.dropped(), 40_000);
-    assert_eq!(turns.bytes, 0);
+    assert_eq!(came[1] + receive_queue.dropped(), 40_000);
+    assert_eq!(receive_queue.bytes, 0);
 }
 
 /// Packets of 16 bytes cost as much work as large ones.
@@ -144,28 +155,36 @@ fn a_round_ends_after_so_many_packets_or_bytes() {
 /// The sockets keep what comes of yet more senders: to look for one among those that wait stays cheap.
 #[test]
 fn so_many_senders_wait_and_no_more_are_received() {
-    let mut turns = Turns::default();
+    let mut receive_queue = FairReceiveQueue::default();
     let mut calls = 0;
-    while turns.has_room() {
+    while receive_queue.has_room() {
         push(
-            &mut turns,
+            &mut receive_queue,
             (0..32).map(|it| arrival(calls * 32 + it, 0, 1, 16)),
         );
         calls += 1;
     }
-    assert_eq!((turns.senders.len(), turns.dropped()), (MAX_SENDERS, 0));
-    turns.pop();
-    assert!(turns.has_room());
+    assert_eq!(
+        (receive_queue.senders.len(), receive_queue.dropped()),
+        (MAX_SENDERS, 0)
+    );
+    receive_queue.pop();
+    assert!(receive_queue.has_room());
 }
 
 #[test]
 fn what_is_forgotten_does_not_count() {
-    let mut turns = Turns::default();
-    push(&mut turns, [arrival(1, 0, 40, 1_500), arrival(2, 0, 1, 16)]);
-    turns.pop();
-    turns.clear();
-    assert!(turns.is_empty() && turns.pop().is_none() && turns.peek().is_none());
-    assert_eq!(turns.bytes, 0);
+    let mut receive_queue = FairReceiveQueue::default();
+    push(
+        &mut receive_queue,
+        [arrival(1, 0, 40, 1_500), arrival(2, 0, 1, 16)],
+    );
+    receive_queue.pop();
+    receive_queue.clear();
+    assert!(
+        receive_queue.is_empty() && receive_queue.pop().is_none() && receive_queue.peek().is_none()
+    );
+    assert_eq!(receive_queue.bytes, 0);
 }
 
 /// A packet with verification tag 0, as an INIT has it.
@@ -179,17 +198,17 @@ fn init(from: u16) -> Arrival {
 #[test]
 fn strangers_have_one_packet_after_a_turn_of_a_peer() {
     for strange in [|from| arrival(from, 0, 1, 100), init as fn(u16) -> Arrival] {
-        let mut turns = Turns::default();
-        push_strange(&mut turns, (1_000..2_000).map(strange));
+        let mut receive_queue = FairReceiveQueue::default();
+        push_strange(&mut receive_queue, (1_000..2_000).map(strange));
         push(
-            &mut turns,
+            &mut receive_queue,
             [arrival(1, 0, 320, 100), arrival(2, 0, 320, 100)],
         );
         let mut since = 0;
         let mut strangers = 0;
-        turns.begin_round();
-        while !turns.senders.is_empty() {
-            let turn = turns.pop().expect("packets of peers");
+        receive_queue.begin_round();
+        while !receive_queue.senders.is_empty() {
+            let turn = receive_queue.pop().expect("packets of peers");
             assert_eq!(turn.stranger, turn.from.port() >= 1_000);
             if turn.stranger {
                 assert!(
@@ -203,10 +222,14 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
         }
         assert_eq!(strangers, 2 * 320 / TURN_PACKETS - 1);
         // The last turn is over: one more, and then the round is, since its peers may have sent more.
-        assert!(turns.pop().is_some_and(|it| it.stranger));
-        assert!(turns.peek().is_none() && turns.pop().is_none() && !turns.is_empty());
-        turns.begin_round();
-        let rest = std::iter::from_fn(|| turns.pop()).count();
+        assert!(receive_queue.pop().is_some_and(|it| it.stranger));
+        assert!(
+            receive_queue.peek().is_none()
+                && receive_queue.pop().is_none()
+                && !receive_queue.is_empty()
+        );
+        receive_queue.begin_round();
+        let rest = std::iter::from_fn(|| receive_queue.pop()).count();
         assert_eq!(rest, ROUND_STRANGERS);
     }
 }
@@ -214,10 +237,10 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
 /// A known peer's INIT waits with the strangers': its address may be anybody's invention.
 #[test]
 fn an_init_waits_among_strangers_whoever_sent_it() {
-    let mut turns = Turns::default();
-    push(&mut turns, [arrival(1, 0, 1, 100), init(1)]);
-    turns.begin_round();
-    let taken: Vec<bool> = std::iter::from_fn(|| turns.pop())
+    let mut receive_queue = FairReceiveQueue::default();
+    push(&mut receive_queue, [arrival(1, 0, 1, 100), init(1)]);
+    receive_queue.begin_round();
+    let taken: Vec<bool> = std::iter::from_fn(|| receive_queue.pop())
         .map(|it| it.stranger)
         .collect();
     assert_eq!(taken, [false, true]);
@@ -225,25 +248,29 @@ fn an_init_waits_among_strangers_whoever_sent_it() {
 
 #[test]
 fn a_stranger_is_a_peer_once_an_association_took_its_packet() {
-    let mut turns = Turns::default();
-    push_strange(&mut turns, [arrival(1, 0, 1, 100)]);
-    turns.begin_round();
-    let first = turns.pop().expect("it comes");
+    let mut receive_queue = FairReceiveQueue::default();
+    push_strange(&mut receive_queue, [arrival(1, 0, 1, 100)]);
+    receive_queue.begin_round();
+    let first = receive_queue.pop().expect("it comes");
     assert!(first.stranger);
-    turns.learn(first.from);
-    push_strange(&mut turns, [arrival(1, 1, 1, 100)]);
-    assert!(turns.pop().is_some_and(|it| !it.stranger));
+    receive_queue.learn(first.from);
+    push_strange(&mut receive_queue, [arrival(1, 1, 1, 100)]);
+    assert!(receive_queue.pop().is_some_and(|it| !it.stranger));
 }
 
 /// What waits of strangers is bounded, and does not take the room of peers.
 #[test]
 fn a_flood_of_strangers_is_dropped_beyond_its_bound() {
-    let mut turns = Turns::default();
-    push_strange(&mut turns, (0..60_000).map(init));
-    assert!(turns.stranger_bytes <= MAX_STRANGERS && turns.bytes == 0 && turns.has_room());
-    let waiting = turns.strangers.len() as u64;
+    let mut receive_queue = FairReceiveQueue::default();
+    push_strange(&mut receive_queue, (0..60_000).map(init));
+    assert!(
+        receive_queue.stranger_bytes <= MAX_STRANGERS
+            && receive_queue.bytes == 0
+            && receive_queue.has_room()
+    );
+    let waiting = receive_queue.strangers.len() as u64;
     assert_eq!(waiting, (MAX_STRANGERS / (32 + OVERHEAD)) as u64);
-    assert_eq!(turns.dropped(), 60_000 - waiting);
-    turns.clear();
-    assert!(turns.is_empty() && turns.stranger_bytes == 0);
+    assert_eq!(receive_queue.dropped(), 60_000 - waiting);
+    receive_queue.clear();
+    assert!(receive_queue.is_empty() && receive_queue.stranger_bytes == 0);
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many associations know of each. What lives is never forgotten, and what has ended is not remembered, so that this is as large as the
 /// associations are many.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<SocketAddr, u32>);
+pub(super) struct KnownPeers(BTreeMap<SocketAddr, u32>);
 
-impl Known {
+impl KnownPeers {
     pub fn contains(&self, sender: &SocketAddr) -> bool {
         self.0.contains_key(sender)
     }
@@ -32,10 +32,10 @@ impl Known {
 
 /// The same, for those who receive what is for others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown(Arc<Mutex<Known>>);
+pub(crate) struct SharedKnownPeers(Arc<Mutex<KnownPeers>>);
 
-impl Shown {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+impl SharedKnownPeers {
+    fn lock(&self) -> MutexGuard<'_, KnownPeers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_sender_is_known_while_one_association_knows_of_it() {
-        let mut known = Known::default();
+        let mut known = KnownPeers::default();
         let sender = |number: u32| SocketAddr::from((number.to_be_bytes(), 9_899));
         (0..70_000).for_each(|number| known.insert(sender(number)));
         assert!((0..70_000).all(|number| known.contains(&sender(number))));

@@ -1,7 +1,7 @@
 //! Connecting by name, with the addresses tried as RFC 8305 (Happy Eyeballs) says.
 
-mod order;
-mod race;
+mod address_selection;
+mod attempts;
 
 use std::future::Future;
 use std::io;
@@ -18,16 +18,16 @@ use crate::endpoint::Endpoint;
 use crate::error::ConnectError;
 use crate::peer::Peer;
 use crate::runtime::{self, Runtime, Timer};
-use race::{Race, Step};
+use attempts::{Race, Step};
 
 /// Answers of a resolver, as they come: each has addresses of one family or of both.
-pub type Answers = Pin<Box<dyn Stream<Item = io::Result<Vec<IpAddr>>> + Send>>;
+pub type ResolverStream = Pin<Box<dyn Stream<Item = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Whoever finds the addresses of a name.
 pub trait Resolve: Send + Sync {
     /// Begins to look a name up. RFC 8305 §3 wants AAAA and A asked for at once, and each answer given when it is there. An error does not
     /// end the attempt: the other answer may still come.
-    fn resolve(&self, name: &str) -> Answers;
+    fn resolve(&self, name: &str) -> ResolverStream;
 }
 
 /// The system's resolver: `getaddrinfo`, on the current runtime's threads for what blocks. It gives one answer, with both families.
@@ -35,7 +35,7 @@ pub trait Resolve: Send + Sync {
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve(&self, name: &str) -> Answers {
+    fn resolve(&self, name: &str) -> ResolverStream {
         match runtime::current() {
             Some(runtime) => look_up(&*runtime, name),
             None => Once::of(std::future::ready(Err(no_answer()))),
@@ -44,7 +44,7 @@ impl Resolve for SystemResolver {
 }
 
 /// Asks the system for the addresses of a name.
-fn look_up(runtime: &dyn Runtime, name: &str) -> Answers {
+fn look_up(runtime: &dyn Runtime, name: &str) -> ResolverStream {
     let name = name.to_owned();
     let (tell, answer) = oneshot::channel();
     runtime.spawn_blocking(Box::new(move || {
@@ -74,7 +74,7 @@ fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
 struct OnRuntime<'a>(&'a dyn Runtime);
 
 impl Resolve for OnRuntime<'_> {
-    fn resolve(&self, name: &str) -> Answers {
+    fn resolve(&self, name: &str) -> ResolverStream {
         look_up(self.0, name)
     }
 }
@@ -85,7 +85,9 @@ type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 struct Once(Option<Answer>);
 
 impl Once {
-    fn of(answer: impl Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static) -> Answers {
+    fn of(
+        answer: impl Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
+    ) -> ResolverStream {
         Box::pin(Self(Some(Box::pin(answer))))
     }
 }
@@ -106,7 +108,7 @@ impl Stream for Once {
 /// The delays of RFC 8305 §8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Timing {
+pub struct HappyEyeballsTiming {
     /// How long IPv4 addresses wait for IPv6 ones to be found; 50 ms.
     pub resolution_delay: Duration,
     /// How long after an attempt the next one begins; 250 ms. RFC 8305 §5 wants 100 ms to 2 s; below 10 ms a name with many addresses
@@ -114,10 +116,10 @@ pub struct Timing {
     pub attempt_delay: Duration,
 }
 
-/// See [`Timing::attempt_delay`].
+/// See [`HappyEyeballsTiming::attempt_delay`].
 const LEAST_DELAY: Duration = Duration::from_millis(10);
 
-impl Default for Timing {
+impl Default for HappyEyeballsTiming {
     fn default() -> Self {
         Self {
             resolution_delay: Duration::from_millis(50),
@@ -126,7 +128,7 @@ impl Default for Timing {
     }
 }
 
-impl Timing {
+impl HappyEyeballsTiming {
     /// The same, with what `change` changes.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
@@ -186,7 +188,7 @@ impl Endpoint {
         peer: impl Into<NamedPeer>,
     ) -> Result<Association, ConnectError> {
         let resolver = OnRuntime(&**self.runtime());
-        self.connect_by_name_with(peer, &resolver, Timing::default())
+        self.connect_by_name_with(peer, &resolver, HappyEyeballsTiming::default())
             .await
     }
 
@@ -205,7 +207,7 @@ impl Endpoint {
         &self,
         peer: impl Into<NamedPeer>,
         resolver: &dyn Resolve,
-        timing: Timing,
+        timing: HappyEyeballsTiming,
     ) -> Result<Association, ConnectError> {
         let peer = peer.into();
         let local = self.local_addresses();
@@ -219,7 +221,7 @@ impl Endpoint {
             Ok(address) => Once::of(std::future::ready(Ok(vec![address]))),
             Err(_) => resolver.resolve(&peer.name),
         };
-        let sort = |all: &mut [IpAddr]| order::sort(all, |to| source_for(local, to));
+        let sort = |all: &mut [IpAddr]| address_selection::sort(all, |to| source_for(local, to));
         let runtime = &**self.runtime();
         let (won, why) = run(runtime, answers, timing, usable, sort, attempt).await;
         won.unwrap_or_else(|| {
@@ -251,8 +253,8 @@ fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
 /// Runs the race. Gives what the winner or else the last attempt came to, and what the resolver complained of.
 async fn run<T, E, F>(
     runtime: &dyn Runtime,
-    mut answers: Answers,
-    timing: Timing,
+    mut answers: ResolverStream,
+    timing: HappyEyeballsTiming,
     usable: impl Fn(IpAddr) -> bool,
     sort: impl Fn(&mut [IpAddr]),
     attempt: impl Fn(IpAddr) -> F,

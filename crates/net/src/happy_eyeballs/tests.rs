@@ -69,7 +69,7 @@ async fn raced(
     let (won, _) = run(
         &*runtime,
         answers,
-        Timing::default(),
+        HappyEyeballsTiming::default(),
         |_| true,
         sort,
         attempt,

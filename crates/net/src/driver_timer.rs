@@ -15,13 +15,13 @@ use crate::clock::Clock;
 use crate::runtime::Timer;
 
 /// What the runtime's timer wakes: it notes so, and wakes the driver's task.
-struct Bell {
+struct TimerWaker {
     rang: AtomicBool,
     /// Counted, so that neither a wake nor a drop of it happens under the lock: both may run anything.
     task: Mutex<Arc<Waker>>,
 }
 
-impl Wake for Bell {
+impl Wake for TimerWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -34,16 +34,16 @@ impl Wake for Bell {
 }
 
 /// The one timer of a driver.
-pub(crate) struct Alarm {
+pub(crate) struct DriverTimer {
     timer: Pin<Box<dyn Timer>>,
-    bell: Arc<Bell>,
+    bell: Arc<TimerWaker>,
     /// The bell, as the timer wants it.
     waker: Waker,
     /// When `timer` ends; `None`: nobody looks at it.
     at: Option<Nanos>,
 }
 
-impl fmt::Debug for Alarm {
+impl fmt::Debug for DriverTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Alarm")
             .field("at", &self.at)
@@ -51,15 +51,15 @@ impl fmt::Debug for Alarm {
     }
 }
 
-impl Alarm {
+impl DriverTimer {
     /// One that is not set.
     pub fn new(clock: &Clock) -> Self {
-        let bell = Arc::new(Bell {
+        let bell = Arc::new(TimerWaker {
             rang: AtomicBool::new(false),
             task: Mutex::new(Arc::new(Waker::noop().clone())),
         });
         Self {
-            timer: clock.runtime().alarm(clock.instant(0)),
+            timer: clock.runtime().driver_timer(clock.instant(0)),
             waker: Waker::from(Arc::clone(&bell)),
             bell,
             at: None,
@@ -184,59 +184,62 @@ mod tests {
         }
     }
 
-    fn alarm() -> (Arc<Told>, Clock, Alarm) {
+    fn driver_timer() -> (Arc<Told>, Clock, DriverTimer) {
         let told = Arc::new(Told::default());
         let clock = Clock::start(Arc::new(OneTimer(Arc::clone(&told))));
-        let alarm = Alarm::new(&clock);
-        (told, clock, alarm)
+        let driver_timer = DriverTimer::new(&clock);
+        (told, clock, driver_timer)
     }
 
     const LATE: Nanos = 3_600_000_000_000;
 
     #[test]
     fn the_timer_is_asked_only_when_it_was_set_or_woke() {
-        let (told, clock, mut alarm) = alarm();
+        let (told, clock, mut driver_timer) = driver_timer();
         let task = Arc::new(Task::default());
-        drop(alarm.wakes(Waker::from(Arc::clone(&task))));
-        assert!(!alarm.poll(&clock, Some(LATE)));
+        drop(driver_timer.wakes(Waker::from(Arc::clone(&task))));
+        assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts(), (1, 1));
         // The same time, and later ones: nothing is asked.
-        assert!((0..100).all(|it| !alarm.poll(&clock, Some(LATE + it))));
+        assert!((0..100).all(|it| !driver_timer.poll(&clock, Some(LATE + it))));
         assert_eq!(told.counts(), (1, 1));
         // Sooner: it is set.
-        assert!(!alarm.poll(&clock, Some(LATE - 1)));
+        assert!(!driver_timer.poll(&clock, Some(LATE - 1)));
         assert_eq!(told.counts(), (2, 2));
         // In vain: it is asked once, and waits on.
         told.ring(false);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
-        assert!(!alarm.poll(&clock, Some(LATE - 1)) && !alarm.poll(&clock, Some(LATE - 1)));
+        assert!(
+            !driver_timer.poll(&clock, Some(LATE - 1))
+                && !driver_timer.poll(&clock, Some(LATE - 1))
+        );
         assert_eq!(told.counts(), (2, 3));
         // Its time has come; the next is set anew.
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 2);
-        assert!(alarm.poll(&clock, Some(LATE)));
-        assert!(!alarm.poll(&clock, Some(LATE)));
+        assert!(driver_timer.poll(&clock, Some(LATE)));
+        assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts(), (3, 5));
     }
 
     #[test]
     fn a_ring_while_nothing_was_due_is_seen_later_and_the_new_task_is_woken() {
-        let (told, clock, mut alarm) = alarm();
-        assert!(!alarm.poll(&clock, Some(LATE)));
-        assert!(!alarm.poll(&clock, None));
+        let (told, clock, mut driver_timer) = driver_timer();
+        assert!(!driver_timer.poll(&clock, Some(LATE)));
+        assert!(!driver_timer.poll(&clock, None));
         let task = Arc::new(Task::default());
-        drop(alarm.wakes(Waker::from(Arc::clone(&task))));
+        drop(driver_timer.wakes(Waker::from(Arc::clone(&task))));
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
         // It is due for nobody, and set anew for the next who is.
-        assert!(!alarm.poll(&clock, None));
-        assert!(!alarm.poll(&clock, Some(LATE)));
+        assert!(!driver_timer.poll(&clock, None));
+        assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts().0, 2);
     }
 
     /// Whether the bell was free when the task was woken.
     #[derive(Default)]
-    struct Looks(Mutex<Option<Arc<Bell>>>, AtomicBool);
+    struct Looks(Mutex<Option<Arc<TimerWaker>>>, AtomicBool);
 
     impl Wake for Looks {
         fn wake(self: Arc<Self>) {
@@ -249,7 +252,7 @@ mod tests {
     #[test]
     fn the_task_is_woken_without_the_lock() {
         let looks = Arc::new(Looks::default());
-        let bell = Arc::new(Bell {
+        let bell = Arc::new(TimerWaker {
             rang: AtomicBool::new(false),
             task: Mutex::new(Arc::new(Waker::from(Arc::clone(&looks)))),
         });

@@ -5,14 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A port, and the addresses that it is taken at. Of several with one port each has addresses of its own.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PortReservation {
     /// The SCTP port.
     pub port: u16,
     /// None: all.
     addresses: Mutex<Vec<IpAddr>>,
 }
 
-impl Claim {
+impl PortReservation {
     pub fn new(port: u16, addresses: &[IpAddr]) -> Self {
         Self {
             port,

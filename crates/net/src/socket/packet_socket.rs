@@ -81,12 +81,12 @@ pub trait PacketSocket: Send + 'static {
 }
 
 /// A caller's, of which one task at a time makes use.
-pub(crate) struct Given {
+pub(crate) struct CallerSocket {
     socket: Mutex<Box<dyn PacketSocket>>,
     local: SocketAddr,
 }
 
-impl Given {
+impl CallerSocket {
     pub fn new(socket: Box<dyn PacketSocket>) -> Self {
         Self {
             local: socket.local_addr(),
@@ -134,7 +134,7 @@ impl Given {
     }
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for CallerSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Given")
             .field("local", &self.local)

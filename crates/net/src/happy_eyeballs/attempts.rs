@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::Timing;
-use super::order::interleave;
+use super::HappyEyeballsTiming;
+use super::address_selection::interleave;
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Step {
 /// The attempts at one name.
 #[derive(Debug)]
 pub(super) struct Race {
-    timing: Timing,
+    timing: HappyEyeballsTiming,
     /// Not tried yet, as they were sorted last.
     untried: Vec<IpAddr>,
     tried: Vec<IpAddr>,
@@ -34,7 +34,7 @@ pub(super) struct Race {
 }
 
 impl Race {
-    pub fn new(timing: Timing) -> Self {
+    pub fn new(timing: HappyEyeballsTiming) -> Self {
         Self {
             timing,
             untried: Vec::new(),
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn attempts_begin_250_ms_apart_or_when_one_failed() {
         let all = addresses(&["::1", "::2", "10.0.0.1"]);
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         assert_eq!(race.next(ms(0)), Step::Wait(None));
         race.answer(ms(5), &all, |_| {});
         race.resolved();
@@ -147,18 +147,18 @@ mod tests {
     #[test]
     fn ipv4_waits_50_ms_for_ipv6_and_not_the_other_way_round() {
         let [v4, v6] = [addresses(&["10.0.0.1"]), addresses(&["::1"])];
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         race.answer(ms(10), &v4, |_| {});
         assert_eq!(race.next(ms(10)), Step::Wait(Some(ms(60))));
         assert_eq!(race.next(ms(60)), Step::Begin(v4[0]));
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         race.answer(ms(10), &v4, |_| {});
         race.answer(ms(30), &v6, |all| all.sort_by_key(IpAddr::is_ipv4));
         assert_eq!(race.next(ms(30)), Step::Begin(v6[0]));
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         race.answer(ms(10), &v6, |_| {});
         assert_eq!(race.next(ms(10)), Step::Begin(v6[0]), "nothing to wait for");
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         race.answer(ms(10), &v4, |_| {});
         race.resolved();
         assert_eq!(race.next(ms(10)), Step::Begin(v4[0]), "nobody to wait for");
@@ -169,7 +169,7 @@ mod tests {
     fn late_answers_join_the_race() {
         let first = addresses(&["::1", "::2"]);
         let late = addresses(&["10.0.0.1", "::1", "::2"]);
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         race.answer(ms(0), &first, |_| {});
         assert_eq!(race.next(ms(0)), Step::Begin(first[0]));
         race.answer(ms(100), &late, |_| {});
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_name_without_addresses_is_over_once_it_is_resolved() {
-        let mut race = Race::new(Timing::default());
+        let mut race = Race::new(HappyEyeballsTiming::default());
         assert_eq!(race.next(ms(0)), Step::Wait(None));
         race.resolved();
         assert_eq!(race.next(ms(9)), Step::Over);

@@ -9,7 +9,7 @@ const MOST_REASONS: usize = 16;
 /// What a socket was to do when it gave an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Doing {
+pub enum SocketOperation {
     /// Sending: the packets are lost.
     Sending,
     /// Receiving: nothing was lost by it.
@@ -21,7 +21,7 @@ pub enum Doing {
 #[non_exhaustive]
 pub struct SocketError {
     /// What they were to do.
-    pub doing: Doing,
+    pub doing: SocketOperation,
     /// The kind of the error; `Other` also for all beyond 16 reasons.
     pub kind: io::ErrorKind,
     /// The system's number (`errno`), where the error is the system's.
@@ -34,8 +34,8 @@ impl fmt::Display for SocketError {
     /// `receiving: Bad file descriptor (os error 9) 12`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = match self.doing {
-            Doing::Sending => "sending",
-            Doing::Receiving => "receiving",
+            SocketOperation::Sending => "sending",
+            SocketOperation::Receiving => "receiving",
         };
         match self.code {
             Some(code) => write!(f, "{doing}: {} ", io::Error::from_raw_os_error(code))?,
@@ -47,15 +47,15 @@ impl fmt::Display for SocketError {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Failures {
+pub(crate) struct SocketErrors {
     reasons: Vec<SocketError>,
     all: u64,
 }
 
-impl Failures {
+impl SocketErrors {
     /// Counts one. A reason that is new is logged.
     #[cold]
-    pub fn count(&mut self, doing: Doing, error: &io::Error) {
+    pub fn count(&mut self, doing: SocketOperation, error: &io::Error) {
         self.all += 1;
         let (kind, code) = (error.kind(), error.raw_os_error());
         let full = self.reasons.len() >= MOST_REASONS;
@@ -98,17 +98,23 @@ mod tests {
 
     #[test]
     fn errors_are_counted_by_reason_and_reasons_are_bounded() {
-        let mut failures = Failures::default();
+        let mut failures = SocketErrors::default();
         let bad = io::Error::from_raw_os_error(9);
-        failures.count(Doing::Receiving, &bad);
-        failures.count(Doing::Receiving, &bad);
-        failures.count(Doing::Sending, &bad);
-        failures.count(Doing::Sending, &io::ErrorKind::PermissionDenied.into());
+        failures.count(SocketOperation::Receiving, &bad);
+        failures.count(SocketOperation::Receiving, &bad);
+        failures.count(SocketOperation::Sending, &bad);
+        failures.count(
+            SocketOperation::Sending,
+            &io::ErrorKind::PermissionDenied.into(),
+        );
         let shown: Vec<String> = failures.reasons().iter().map(ToString::to_string).collect();
         assert!(shown[0].starts_with("receiving: ") && shown[0].ends_with(" 2"));
         assert_eq!(shown[2], "sending: permission denied 1");
         for code in 100..200 {
-            failures.count(Doing::Sending, &io::Error::from_raw_os_error(code));
+            failures.count(
+                SocketOperation::Sending,
+                &io::Error::from_raw_os_error(code),
+            );
         }
         assert_eq!(failures.reasons().len(), MOST_REASONS);
         let counted = failures.reasons().iter().map(|it| it.count);
