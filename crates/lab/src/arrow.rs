@@ -1,4 +1,4 @@
-//! Runs as Arrow record batches in memory, for programs that go on with them.
+//! Runs as Arrow record batches in memory, for further processing by programs.
 
 use std::iter;
 use std::mem;
@@ -14,16 +14,18 @@ use crate::columns::Axes;
 use crate::measures::{self, Measures};
 use crate::series;
 
-/// Samples of a batch; memory beside the batches does not follow the length of a run.
+/// Maximum number of samples in a batch, so that builder memory does not depend on the length of a
+/// run.
 const BATCH: usize = 1 << 16;
 
-/// Keeps the runs of one experiment as record batches: samples in the order of time, measures as in
-/// `measures/<experiment>.parquet`. All batches of a kind have one schema, with a typed column for each sweep.
+/// Collects the runs of one experiment as record batches: samples ordered by time, measures as in
+/// `measures/<experiment>.parquet`. All batches of a kind have the same schema, with a typed column
+/// for each sweep.
 #[derive(Clone, Debug)]
 pub struct Batches {
-    /// The samples.
+    /// Batches of samples.
     pub samples: Vec<RecordBatch>,
-    /// The measures, a batch for each run.
+    /// Batches of measures, one for each run.
     pub measures: Vec<RecordBatch>,
     axes: Axes,
     measure_axes: Axes,
@@ -35,7 +37,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Batches for runs at these points.
+    /// Empty batches for runs at these points.
     pub fn new<'p>(points: impl Iterator<Item = &'p Point> + Clone) -> Self {
         Self {
             samples: Vec::new(),
@@ -50,12 +52,12 @@ impl Batches {
         }
     }
 
-    /// What all batches of samples look like.
+    /// Schema of all sample batches.
     pub fn schema(&self) -> SchemaRef {
         series::schema(&self.axes)
     }
 
-    /// Makes a batch of the samples that wait.
+    /// Turns the pending samples into a batch.
     fn flush(&mut self) -> Result<(), ArrowError> {
         let open = mem::take(&mut self.open);
         let count = open.len();

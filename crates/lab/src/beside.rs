@@ -1,4 +1,4 @@
-//! The files that a spec names, such as traces, found beside it.
+//! Files that a spec refers to, such as traces.
 
 use std::path::Path;
 
@@ -7,8 +7,9 @@ use anabranch_engine::files::Files;
 use crate::folder::Folder;
 use crate::rows;
 
-/// The files that a spec in this folder may name: by paths below it, or, where the folder is on the disk, absolute ones. A Parquet
-/// file (`.parquet`) is read as the lines of its rows, under a line of its columns' names.
+/// Access to the files that a spec in this folder may name: relative paths below the folder and, if
+/// the folder is on disk, absolute paths. A Parquet file (`.parquet`) is read as lines of text,
+/// with the column names in the first line.
 pub fn files(folder: &Folder) -> Files {
     let folder = folder.clone();
     Files::new(move |name| {
@@ -65,7 +66,7 @@ mod tests {
         assert!(files.text("none.parquet").is_err());
     }
 
-    /// 300 MB of a hundred thousand equal rows are some thousand bytes of Parquet.
+    /// 300 MB of a hundred thousand identical rows take only a few thousand bytes as Parquet.
     #[test]
     fn a_small_file_does_not_stand_for_more_than_a_large_one_may_have() {
         let text = "1".repeat(3_000);
@@ -83,7 +84,7 @@ mod tests {
         assert!(error.contains("more than 256 MiB"), "{error}");
     }
 
-    /// Reading ends, though this file does not.
+    /// Reading must stop even though this file does not end.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_without_end_is_refused() {

@@ -1,8 +1,9 @@
-//! What this program was built from.
+//! Build information of this program.
 
-/// Version of the package.
+/// Package version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Commit it was built from, twelve digits, where that is known.
+/// Commit of the build, twelve digits, if known.
 pub const COMMIT: Option<&str> = option_env!("ANABRANCH_BUILT_FROM");
-/// Fingerprint of the code that results depend on: programs with the same one give the same results.
+/// Fingerprint of the code that affects results. Programs with the same fingerprint give the same
+/// results.
 pub const CODE: &str = env!("ANABRANCH_CODE");

@@ -1,4 +1,4 @@
-//! Runs that are heard of elsewhere while they go on: by another thread, or by whoever draws them.
+//! Progress of runs as messages for another thread, for example to draw a run while it is computed.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -6,34 +6,34 @@ use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::value::Point;
 
-/// What a run tells.
+/// Message about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
-    /// It begins.
+    /// The run begins.
     Begun {
-        /// The experiment's id.
+        /// Id of the experiment.
         experiment: String,
-        /// The point of its sweeps.
+        /// Point of its sweeps.
         point: Point,
         /// Replication, counted from 0.
         replication: u32,
-        /// Its series, which samples name by their place here.
+        /// Series of the run. Samples refer to them by index.
         keys: Vec<SeriesKey>,
     },
-    /// More samples, in the order of time.
+    /// Further samples, ordered by time.
     Samples(Vec<(u32, SeriesSample)>),
-    /// It is over.
+    /// The run has ended.
     Ended(Box<RunRecord>),
 }
 
-/// Sends what a run gives through a channel. Where nobody listens any more, the run ends with an error.
+/// Sink that sends messages through a channel. If the receiver is gone, the run ends with an error.
 #[derive(Clone, Debug)]
 pub struct Channel {
     sender: SyncSender<Told>,
 }
 
 impl Channel {
-    /// A channel in which up to `room` messages wait; then the run waits for its listener.
+    /// A channel with space for `room` messages. If it is full, the run waits for the receiver.
     pub fn new(room: usize) -> (Self, Receiver<Told>) {
         let (sender, receiver) = sync_channel(room);
         (Self { sender }, receiver)

@@ -1,5 +1,5 @@
-//! Columns of tidy results: one typed column for each sweep, with one name and one type in measures
-//! and in samples, so that these can be joined.
+//! Columns of tidy results. Each sweep has one typed column, with the same name and type in
+//! measures and samples, so that the two can be joined.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use anabranch_scenario::value::{Point, Value};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow_schema::{DataType, Field, Metadata};
 
-/// What the metadata of a column with a unit calls it.
+/// Metadata key for the unit of a column.
 pub const UNIT: &str = "unit";
 
-/// The columns of measures and of samples, those of the sweeps aside. No column of a sweep is
-/// called so, in either.
+/// Columns of measures and samples other than those of sweeps. No column of a sweep should have one
+/// of these names.
 pub const OTHERS: [&str; 11] = [
     "experiment",
     "replication",
@@ -28,20 +28,20 @@ pub const OTHERS: [&str; 11] = [
     "time_s",
 ];
 
-/// The column of one sweep.
+/// Column of one sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     sweep: String,
     column: String,
     kind: Kind,
-    /// Its values as they are written, each once, in the order of the points; none where the column
-    /// holds them as they are.
+    /// Distinct values as written in the spec, in the order of the points. Empty if the column
+    /// stores them unchanged.
     written: Vec<Value>,
 }
 
 impl Axis {
-    /// Name of the column: the sweep's, with `x_` before it where a column of every file has that
-    /// name.
+    /// Name of the column: that of the sweep, prefixed with `x_` if every file has a column with
+    /// that name.
     pub fn column(&self) -> &str {
         &self.column
     }
@@ -51,20 +51,20 @@ impl Axis {
         &self.sweep
     }
 
-    /// The values of the sweep as they are written, each once; none where the column holds them as
-    /// they are.
+    /// Distinct values of the sweep as written; empty if the column stores them unchanged.
     pub fn written(&self) -> &[Value] {
         &self.written
     }
 
-    /// Whether a column called so could be taken for this one, or for that of its unit.
+    /// Whether a column with this name could be confused with this one, or with the one for its
+    /// unit.
     fn is_like(&self, column: &str) -> bool {
         let unit_of = |one: &str, other: &str| one.strip_suffix("_unit") == Some(other);
         self.column == column || unit_of(&self.column, column) || unit_of(column, &self.column)
     }
 
-    /// Quantities of which two are one number are text: a column of numbers would not tell their
-    /// points apart.
+    /// Stores quantities as text if two of them are the same number, because a numeric column would
+    /// not distinguish their points.
     fn settle(&mut self) {
         if let Kind::Quantity(_) = self.kind {
             let numbers = self.written.iter().filter_map(|x| self.number(x));
@@ -80,7 +80,7 @@ impl Axis {
         }
     }
 
-    /// The unit of the column's numbers, if they are quantities.
+    /// Unit of the numbers in the column, if they are quantities.
     pub fn unit(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Quantity(family) => Some(family.unit),
@@ -88,8 +88,8 @@ impl Axis {
         }
     }
 
-    /// A value of the sweep as a number of the column's unit; `None` where the column holds no
-    /// numbers.
+    /// A value of the sweep as a number in the unit of the column; `None` if the column is not
+    /// numeric.
     pub fn number(&self, x: &Value) -> Option<f64> {
         match (self.kind, x) {
             (Kind::Integer | Kind::Number, x) => x.as_f64(),
@@ -98,7 +98,7 @@ impl Axis {
         }
     }
 
-    /// How it stands in a CSV file.
+    /// Representation in a CSV file.
     pub fn text(&self, x: &Value) -> String {
         match (self.kind, self.number(x)) {
             (Kind::Quantity(_), Some(number)) => number.to_string(),
@@ -111,7 +111,7 @@ impl Axis {
         found.next().map(|(_, x)| x)
     }
 
-    /// The column's description.
+    /// Arrow field of the column.
     pub fn field(&self) -> Field {
         let kind = match self.kind {
             Kind::Integer => DataType::Int64,
@@ -123,7 +123,7 @@ impl Axis {
         Field::new(&self.column, kind, true).with_metadata(Metadata::from_iter(unit))
     }
 
-    /// The column at these points.
+    /// The column for these points.
     fn array<'p>(&self, points: impl Iterator<Item = &'p Point>) -> ArrayRef {
         let x = points.map(|point| self.of(point));
         match self.kind {
@@ -143,12 +143,12 @@ impl Axis {
     }
 }
 
-/// The columns of the sweeps of an experiment, in their order.
+/// Columns of the sweeps of an experiment, in the order of the sweeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes(Vec<Axis>);
 
 impl Axes {
-    /// The columns that these points need, beside others of these names.
+    /// Columns for these points, in a file that also has the columns `others`.
     pub fn of<'p>(points: impl IntoIterator<Item = &'p Point>, others: &[&str]) -> Self {
         let mut axes: Vec<Axis> = Vec::new();
         let mut seen: BTreeSet<(usize, String)> = BTreeSet::new();
@@ -186,12 +186,12 @@ impl Axes {
         Axes(axes)
     }
 
-    /// Each of them.
+    /// Iterates over the columns.
     pub fn iter(&self) -> impl Iterator<Item = &Axis> {
         self.0.iter()
     }
 
-    /// Each of them with its value at a point.
+    /// Iterates over the columns with their values at a point.
     pub fn at<'p>(
         &'p self,
         point: &'p Point,
@@ -199,12 +199,12 @@ impl Axes {
         self.iter().map(|axis| (axis, axis.of(point)))
     }
 
-    /// Their descriptions.
+    /// Arrow fields of the columns.
     pub fn fields(&self) -> impl Iterator<Item = Field> {
         self.iter().map(Axis::field)
     }
 
-    /// The columns at these points.
+    /// The columns for these points.
     pub fn arrays<'p>(
         &self,
         points: impl Iterator<Item = &'p Point> + Clone,
@@ -225,7 +225,7 @@ mod tests {
         Axes::of(&points, &["replication"]).0.remove(0)
     }
 
-    /// The same in measures and in samples, and never the name of two columns.
+    /// Names are the same in measures and samples, and no two columns share a name.
     #[test]
     fn no_two_columns_have_one_name() {
         let names = |sweeps: &[&str]| -> Vec<String> {
@@ -284,7 +284,7 @@ mod tests {
                 Some("B"),
             ),
             (vec![text("10 packets")], DataType::Float64, Some("packets")),
-            // Nothing is made of what has no unit in common.
+            // Values without a common unit are stored as text.
             (vec![text("10 packets"), text("5 ms")], DataType::Utf8, None),
             (vec![Value::Integer(0), text("5 ms")], DataType::Utf8, None),
             (vec![text("sctp"), text("tcp")], DataType::Utf8, None),

@@ -1,4 +1,4 @@
-//! Where a spec and the files beside it stand: a folder on the disk, or one that the program carries.
+//! Location of a spec and its files: a folder on disk, or one embedded in the program.
 
 use std::fmt;
 use std::fs::File;
@@ -9,29 +9,29 @@ use anabranch_scenario::records::Manifest;
 use anabranch_scenario::tree::Node;
 use include_dir::Dir;
 
-/// The folder of a results directory in which the files of `[reference]` are kept, each as `<key>.csv`.
+/// Folder of a results directory for copies of the `[reference]` files, each as `<key>.csv`.
 pub(crate) const REFERENCE: &str = "reference";
 
-/// Bytes of a file. A spec of somebody else's may name one that never ends.
+/// Maximum file size in bytes. A spec from another user may name a file that never ends.
 pub const MAX_FILE: u64 = 256 << 20;
 
 /// A folder of text files.
 #[derive(Clone, Debug)]
 pub enum Folder {
-    /// On the disk.
+    /// A folder on disk.
     Disk(PathBuf),
-    /// Carried by the program; files have their paths below this.
+    /// A folder embedded in the program; file paths are relative to it.
     Carried(&'static Dir<'static>),
 }
 
 impl Folder {
-    /// The folder in which a file stands.
+    /// The folder that contains a file.
     pub fn of(file: &Path) -> Self {
         let parent = file.parent().filter(|parent| *parent != Path::new(""));
         Folder::Disk(parent.unwrap_or(Path::new(".")).to_owned())
     }
 
-    /// The path of a file in it, for messages.
+    /// Path of a file in the folder, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
             // "./mine.csv" says no more than "mine.csv".
@@ -41,10 +41,10 @@ impl Folder {
         }
     }
 
-    /// What a file in it holds.
+    /// Contents of a file in the folder.
     ///
     /// # Errors
-    /// What the file system said.
+    /// Any error of the file system.
     pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
         match self {
             Folder::Disk(folder) => bounded(&folder.join(name)),
@@ -56,8 +56,8 @@ impl Folder {
         }
     }
 
-    /// The text of a file that is missing in a results directory, and that its runs were made with: a spec kept there names the files
-    /// that stood in its first folder.
+    /// Text of a file that is missing in a results directory but was used by its runs, because the
+    /// spec copied there refers to files of its original folder.
     pub fn kept(&self, name: &str) -> Option<String> {
         let Folder::Disk(folder) = self else {
             return None;
@@ -68,10 +68,10 @@ impl Folder {
         }
     }
 
-    /// The text of a file in it.
+    /// Text of a file in the folder.
     ///
     /// # Errors
-    /// What the file system said; a file that is not UTF-8.
+    /// Any error of the file system; a file that is not UTF-8.
     pub fn read(&self, name: &str) -> io::Result<String> {
         if let Some(text) = self.kept(name) {
             return Ok(text);
@@ -84,7 +84,7 @@ impl Folder {
     }
 }
 
-/// The text of a file by the name that the spec of a results directory has for it.
+/// Text of a file, by the name that the spec in a results directory uses.
 fn kept(results: &Path, name: &str) -> Option<String> {
     let text = |path: &Path| String::from_utf8(bounded(path).ok()?).ok();
     let manifest = text(&results.join("manifest.json"))?;
@@ -98,7 +98,7 @@ fn kept(results: &Path, name: &str) -> Option<String> {
     text(&results.join(REFERENCE).join(format!("{key}.csv")))
 }
 
-/// What a file holds, if that is not more than it may be.
+/// Contents of a file, unless it exceeds the maximum size.
 fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
@@ -110,7 +110,7 @@ fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// That a file has more than [`MAX_FILE`].
+/// Error for a file larger than [`MAX_FILE`].
 pub fn too_large() -> io::Error {
     let what = format!("it has more than {} MiB", MAX_FILE >> 20);
     io::Error::new(io::ErrorKind::FileTooLarge, what)

@@ -1,17 +1,20 @@
-//! Finished runs, one after the other in a file that only grows.
+//! Journal of finished runs: an append-only file.
 //!
 //! ```text
 //! anabranch journal 1
 //! LENGTH CHECKSUM KEY RECORD
 //! LENGTH CHECKSUM KEY RECORD
 //! ```
-//! A line is a run: eight hexadecimal digits of the length of `KEY RECORD` in bytes, eight of its CRC32c, the key of the run, its
-//! record as JSON. A process that was killed, or a full disk, leaves half a line, and a disk may change bytes: reading goes on at the
-//! next line that checks. What does not check is taken away by whoever writes next: cut off at the end, made empty lines before it.
-//! Those runs are made again.
 //!
-//! Processes that work on one directory at once have a journal each, `1.journal` and so on: the first that nobody else holds a
-//! lock on. Everybody reads all of them.
+//! Each line is a run: the length of `KEY RECORD` in bytes and its CRC32c (eight hexadecimal digits
+//! each), the key of the run, and its record as JSON. A killed process or a full disk can leave a
+//! partial line, and a disk can corrupt bytes; reading then continues at the next valid line. The
+//! next writer removes invalid data: it truncates the end and replaces earlier damage by empty
+//! lines. The affected runs are repeated.
+//!
+//! Processes that use the same directory at the same time have separate journals, `1.journal` and
+//! so on. Each uses the first one that no other process has locked. All processes read all
+//! journals.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,49 +28,49 @@ use fs4::{FileExt, TryLockError};
 use crate::plain;
 use crate::whole::Keep;
 
-/// The first line of a journal. Another form gets another number.
+/// First line of a journal. Another format must use another number.
 const HEAD: &str = "anabranch journal 1\n";
-/// What all forms begin with.
+/// Common start of all formats.
 const NAME: &str = "anabranch journal ";
-/// What the file's name ends in.
+/// Extension of the file name.
 const EXTENSION: &str = "journal";
-/// Length and checksum, each with the space behind it.
+/// Length of the two number fields with the space after each.
 const PREFIX: usize = 18;
 
-/// A journal that cannot be used.
+/// Error of a journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// It could not be written.
     #[error("cannot write {path}: {source}", path = path.display())]
     Write {
-        /// Which file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
     /// It could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
-        /// Which file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
-    /// It is of another form.
+    /// The journal has another format.
     #[error(
         "{path}: it is of form {found}, and this program knows form 1; take another --out, or the version that made it",
         path = path.display()
     )]
     Form {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Its form.
+        /// Its format.
         found: String,
     },
 }
 
-/// The journals of a directory: those that are there, and the one that this process writes.
+/// Journals of a directory: the existing ones, and the one that this process writes.
 #[derive(Clone, Debug)]
 pub struct Journal {
     directory: PathBuf,
@@ -76,11 +79,11 @@ pub struct Journal {
 
 #[derive(Debug, Default)]
 struct State {
-    /// `KEY RECORD` of all runs, one after the other.
+    /// `KEY RECORD` of all runs, concatenated.
     text: Vec<u8>,
-    /// The record of each run in `text`.
+    /// Range of the record of each run in `text`.
     records: BTreeMap<String, Range<usize>>,
-    /// The file that this process writes, once it has kept a run.
+    /// File that this process writes; `None` until its first run.
     own: Option<Own>,
     damaged: Vec<Damage>,
 }
@@ -92,43 +95,44 @@ struct Own {
     file: Arc<File>,
 }
 
-/// A journal of which not all checks.
+/// A partly invalid journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Which.
+    /// The file.
     pub path: PathBuf,
-    /// Runs that check.
+    /// Number of valid runs.
     pub runs: usize,
-    /// Bytes that do not.
+    /// Number of invalid bytes.
     pub bytes: u64,
-    /// Runs that these were, as far as it can be seen.
+    /// Estimated number of lost runs.
     pub lost: usize,
 }
 
-/// What a journal was found to be.
+/// Result of reading a journal.
 #[derive(Debug, Default)]
 struct Found {
-    /// Runs that check.
+    /// Number of valid runs.
     runs: usize,
-    /// Where the last of them ends.
+    /// End of the last valid run.
     whole: usize,
-    /// What does not check, in order.
+    /// Invalid ranges, in order.
     damaged: Vec<Range<usize>>,
-    /// Runs that this was.
+    /// Number of runs lost in them.
     lost: usize,
-    /// Bytes that were summed and did not check.
+    /// Number of bytes that were checked with a CRC in vain.
     summed: usize,
 }
 
-/// How often as many bytes as a journal has may be summed in vain: each place of damaged bytes may claim that a line begins there and
-/// goes to the end. What is behind that counts as damaged.
+/// Limit of failed CRC checks, as a multiple of the size of the journal. The limit is needed
+/// because each damaged position may look like the start of a line that extends to the end. Data
+/// after the limit counts as damaged.
 const MOST_SUMMED: usize = 16;
 
 impl Journal {
     /// Reads the journals in `directory`.
     ///
     /// # Errors
-    /// A journal that cannot be read, or has another form.
+    /// A journal cannot be read, or has another format.
     pub fn open(directory: &Path) -> Result<Self, JournalError> {
         let mut state = State::default();
         for path in journals(directory)? {
@@ -154,30 +158,31 @@ impl Journal {
         })
     }
 
-    /// Journals of which not all did check when they were read. Another process may have been about to write there.
+    /// Journals that were partly invalid when read. A concurrent write of another process may be
+    /// the reason.
     pub fn damaged(&self) -> Vec<Damage> {
         self.locked(|state| state.damaged.clone())
     }
 
-    /// Whether there is no run.
+    /// Whether there are no runs.
     pub fn is_empty(&self) -> bool {
         self.locked(|state| state.records.is_empty())
     }
 
-    /// The record of a run, as `read` makes it of its JSON; `None` where there is none.
+    /// The record of a run, converted from JSON by `read`; `None` if there is none.
     pub fn get<T>(&self, key: &str, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let record = self.locked(|state| {
             let place = state.records.get(key)?.clone();
             Some(state.text[place].to_vec())
         });
-        // Others look up theirs meanwhile.
+        // The lock is released here, so that other threads can look up their runs.
         read(&record?)
     }
 
-    /// Adds a run. With [`Keep::Durably`] it, and all before it, is flushed to the disk.
+    /// Adds a run. With [`Keep::Durably`], this run and all previous ones are flushed to disk.
     ///
     /// # Errors
-    /// [`JournalError::Write`]; the run is not there then.
+    /// [`JournalError::Write`]; the run was not added.
     pub fn add(&self, key: &str, record: &[u8], keep: Keep) -> Result<(), JournalError> {
         let line = line(key, record);
         let own = {
@@ -193,14 +198,14 @@ impl Journal {
             state.note(key, record);
             own
         };
-        // The others go on meanwhile.
+        // Without the lock, so that other threads can continue.
         match keep {
             Keep::Durably => own.flush(),
             Keep::Cheaply => Ok(()),
         }
     }
 
-    /// Flushes what was added to the disk.
+    /// Flushes the added runs to disk.
     ///
     /// # Errors
     /// [`JournalError::Write`].
@@ -209,7 +214,7 @@ impl Journal {
         own.map_or(Ok(()), |own| own.flush())
     }
 
-    /// The first journal that nobody else writes, locked, with what is damaged taken away.
+    /// Locks the first journal that no other process writes, and removes its invalid data.
     fn own(&self, state: &mut State) -> Result<Own, JournalError> {
         for number in 1..=u32::MAX {
             let path = self.directory.join(format!("{number}.{EXTENSION}"));
@@ -221,7 +226,7 @@ impl Journal {
             if is_taken(FileExt::try_lock(&file)).map_err(failed)? {
                 continue;
             }
-            // What another process has written since it was read counts, too.
+            // Another process may have added runs after the first read.
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
             let found = state.read(&path, &bytes)?;
@@ -254,7 +259,7 @@ impl Own {
 }
 
 impl State {
-    /// Takes in what checks of a journal.
+    /// Adds the valid runs of a journal.
     fn read(&mut self, path: &Path, bytes: &[u8]) -> Result<Found, JournalError> {
         if let Some(found) = other_form(bytes) {
             return Err(JournalError::Form {
@@ -286,7 +291,7 @@ impl State {
     }
 }
 
-/// Whether another process holds the lock; a file system that has no locks is an error.
+/// Whether another process holds the lock. A file system without locks is an error.
 fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
     match tried {
         Ok(()) => Ok(false),
@@ -295,7 +300,7 @@ fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
     }
 }
 
-/// The journals in a directory, by name.
+/// Journals in a directory, by name.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let failed = |source| JournalError::Read {
         path: directory.to_owned(),
@@ -324,30 +329,31 @@ fn line(key: &str, record: &[u8]) -> Vec<u8> {
     line
 }
 
-/// The form that a journal says to be of, where that is another.
+/// The format of a journal, if it is another one.
 fn other_form(bytes: &[u8]) -> Option<String> {
     let form = bytes.strip_prefix(NAME.as_bytes())?;
     let end = form.iter().position(|byte| *byte == b'\n')?;
     let form = std::str::from_utf8(&form[..end]).ok()?;
-    // Anything else is a damaged head.
+    // Anything else is a damaged header.
     let is_number = form.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && bytes[..NAME.len() + end + 1] != *HEAD.as_bytes()).then(|| form.to_owned())
 }
 
-/// A line that checks.
+/// A valid line.
 struct Line<'a> {
     key: &'a str,
     record: &'a [u8],
     length: usize,
 }
 
-/// The next line that checks, and where it begins. What is between it and the last one is noted as damaged, but for empty lines.
+/// The next valid line and its offset. Data between it and the previous line is recorded as
+/// damaged, except for empty lines.
 fn next<'a>(bytes: &'a [u8], found: &mut Found) -> Option<(usize, Line<'a>)> {
     let behind = &bytes[found.whole..];
     let empty = behind.iter().take_while(|byte| **byte == b'\n').count();
     found.whole += empty;
     let begin = found.whole;
-    // What is behind the head is a run, though its own beginning may be damaged.
+    // Data after the header is a run, even if its start is damaged.
     let mut lost = usize::from(begin > 0);
     for at in begin..bytes.len() {
         let Some((length, checksum)) = prefix(&bytes[at..]) else {
@@ -368,7 +374,7 @@ fn next<'a>(bytes: &'a [u8], found: &mut Found) -> Option<(usize, Line<'a>)> {
 }
 
 impl Found {
-    /// Notes what does not check, and how many runs it was.
+    /// Records an invalid range and the number of runs lost in it.
     fn note(&mut self, damaged: Range<usize>, lost: usize) {
         if !damaged.is_empty() {
             self.lost += lost;
@@ -377,7 +383,8 @@ impl Found {
     }
 }
 
-/// Takes away what is damaged: the end is cut off, and empty lines take the place of what is before it. What is added goes to the end.
+/// Removes damaged data: the end is truncated, and earlier damage is replaced by empty lines. New
+/// runs are appended to the end.
 fn mend(file: &mut File, found: &Found) -> io::Result<()> {
     file.set_len(found.whole as u64)?;
     for damaged in &found.damaged {
@@ -398,7 +405,7 @@ fn mend(file: &mut File, found: &Found) -> io::Result<()> {
     }
 }
 
-/// Length and checksum that a line begins with.
+/// Length and checksum at the start of a line.
 fn prefix(bytes: &[u8]) -> Option<(usize, u32)> {
     let prefix = bytes.first_chunk::<PREFIX>()?;
     let number = |from: usize| {
@@ -410,7 +417,7 @@ fn prefix(bytes: &[u8]) -> Option<(usize, u32)> {
     Some((number(0)? as usize, number(9)?))
 }
 
-/// The first line; `None` where it does not check.
+/// Parses the first line; `None` if it is invalid.
 fn parse(bytes: &[u8], length: usize, checksum: u32) -> Option<Line<'_>> {
     let text = bytes.get(PREFIX..PREFIX.checked_add(length)?)?;
     let ends = bytes.get(PREFIX + length) == Some(&b'\n');
@@ -426,11 +433,11 @@ fn parse(bytes: &[u8], length: usize, checksum: u32) -> Option<Line<'_>> {
     })
 }
 
-/// Writes a line at the end, or none of it.
+/// Appends a line, completely or not at all.
 fn append(mut file: &File, line: &[u8]) -> io::Result<()> {
     let end = file.stream_position()?;
     file.write_all(line).inspect_err(|_| {
-        // What cannot be taken back is cut off by the next process.
+        // If the partial line cannot be removed, the next process truncates it.
         let _ = file.set_len(end);
         let _ = file.seek(SeekFrom::Start(end));
     })
@@ -453,7 +460,7 @@ mod tests {
         }
     }
 
-    /// Every 18 bytes claim that a run goes from there to the end.
+    /// Every 18 bytes look like the start of a run that extends to the end.
     #[test]
     fn lines_that_claim_to_be_long_are_not_summed_without_end() {
         for count in [10_usize, 2_000] {
@@ -467,7 +474,7 @@ mod tests {
             let mut state = State::default();
             let found = state.read(Path::new("1.journal"), &bytes).expect("read");
             assert!(found.summed <= (MOST_SUMMED + 2) * bytes.len(), "{count}");
-            // What an accident damages is small, and what is behind it is found.
+            // Accidental damage is small, and the runs after it are found.
             let near = count == 10;
             assert_eq!(found.runs, usize::from(near));
             let bytes = match near {

@@ -1,4 +1,5 @@
-//! Experiments as files: runs kept one by one and resumed, the pool of workers, papers and what they printed.
+//! Experiments as files: incremental storage and resumption of runs, the worker pool, papers and
+//! their published values.
 #![forbid(unsafe_code)]
 
 pub mod arrow;

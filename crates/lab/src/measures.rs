@@ -1,9 +1,10 @@
-//! Scalar measures as tidy tables: one row for each measure of each run, one column for each sweep, one file of each form for
-//! each experiment.
+//! Scalar measures as tidy tables: one row per measure and run, one column per sweep, one file of
+//! each format per experiment.
 //!
-//! Columns: `experiment`, one for each sweep by its name, `replication`, `series`, `metric`, `value`, `unit`. Where the x of a
-//! sweep are quantities of one family they are numbers: the Parquet file names their unit in the column's metadata (`unit`, as
-//! Arrow keeps it), the CSV file in a column `<sweep>_unit` behind.
+//! Columns: `experiment`, one per sweep with the name of the sweep, `replication`, `series`,
+//! `metric`, `value`, `unit`. If all x values of a sweep are quantities of the same kind, they are
+//! stored as numbers. The Parquet file has their unit in the metadata of the column (`unit`, as in
+//! Arrow), the CSV file in an extra column `<sweep>_unit`.
 
 use std::io::{self, Write};
 use std::iter;
@@ -20,7 +21,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::columns::Axes;
 
-/// The columns of every file, those of the sweeps aside.
+/// Columns of every file other than those of sweeps.
 const OTHERS: [&str; 6] = [
     "experiment",
     "replication",
@@ -30,7 +31,7 @@ const OTHERS: [&str; 6] = [
     "unit",
 ];
 
-/// The measures of one experiment.
+/// Measures of one experiment.
 #[derive(Clone, Debug)]
 pub struct Measures<'r> {
     records: Vec<&'r RunRecord>,
@@ -38,28 +39,28 @@ pub struct Measures<'r> {
 }
 
 impl<'r> Measures<'r> {
-    /// The measures of these records, all of one experiment.
+    /// Measures of these records, which must belong to one experiment.
     pub fn of(records: impl IntoIterator<Item = &'r RunRecord>) -> Self {
         let records: Vec<&RunRecord> = records.into_iter().collect();
         let axes = axes(records.iter().map(|record| &record.point));
         Self { records, axes }
     }
 
-    /// The same with the columns of more points than these records have.
+    /// Measures with the given columns, which may cover more points than the records.
     pub fn with_axes(records: impl IntoIterator<Item = &'r RunRecord>, axes: Axes) -> Self {
         let records = records.into_iter().collect();
         Self { records, axes }
     }
 
-    /// One for each experiment that has records, in the order of these. `axes` knows the columns of an experiment's sweeps; where it does
-    /// not, they follow from the records.
+    /// Measures for each experiment with records, in the order of the records. `axes` returns the
+    /// columns of an experiment; if it returns `None`, they are derived from the records.
     pub fn by_experiment(
         records: &'r [RunRecord],
         axes: impl Fn(&str) -> Option<Axes>,
     ) -> Vec<(&'r str, Self)> {
         let mut groups: Vec<(&str, Vec<&RunRecord>)> = Vec::new();
         for record in records {
-            // Records of one experiment stand together.
+            // Records of one experiment are consecutive.
             match groups
                 .iter_mut()
                 .rev()
@@ -85,7 +86,7 @@ impl<'r> Measures<'r> {
     /// All rows as an Arrow record batch.
     ///
     /// # Errors
-    /// Columns that do not fit together; they do.
+    /// The columns are inconsistent, which does not happen.
     pub fn batch(&self) -> Result<RecordBatch, ArrowError> {
         let text = |of: &dyn Fn((&'r RunRecord, &'r Measure)) -> &'r str| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(self.rows().map(of)))
@@ -103,10 +104,10 @@ impl<'r> Measures<'r> {
         RecordBatch::try_new(schema(&self.axes), columns)
     }
 
-    /// Writes a Parquet file. The same measures give the same bytes.
+    /// Writes a Parquet file. The same measures result in the same bytes.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Any error of the writer.
     pub fn write_parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -121,7 +122,7 @@ impl<'r> Measures<'r> {
     /// Writes a CSV file.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Any error of the writer.
     pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
         let mut heads = vec![OTHERS[0].to_owned()];
@@ -148,12 +149,12 @@ impl<'r> Measures<'r> {
     }
 }
 
-/// The columns of the sweeps of an experiment with these points.
+/// Columns of the sweeps of an experiment with these points.
 pub fn axes<'p>(points: impl IntoIterator<Item = &'p anabranch_scenario::value::Point>) -> Axes {
     Axes::of(points, &OTHERS)
 }
 
-/// What all batches of an experiment with these sweeps look like.
+/// Schema of all batches of an experiment with these sweeps.
 pub fn schema(axes: &Axes) -> SchemaRef {
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
     let [experiment, replication, series, metric, value, unit] = OTHERS;

@@ -1,4 +1,4 @@
-//! Tables, figures and the report as files.
+//! Writes tables, figures and the report to files.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,24 +9,25 @@ use anabranch_report::outputs::{OutputError, Outputs};
 use crate::papers::Shelves;
 use crate::whole::{self, Keep};
 
-/// Outputs that were not written.
+/// Error while writing outputs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// They cannot be made.
+    /// An output cannot be made.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The file system said no.
+    /// An error of the file system.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it said.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// The name of the paper whose spec this is, as a command in this directory would find it.
+/// Name of the paper of this spec, if a command in the current directory would find it by that
+/// name.
 pub fn paper(outputs: &Outputs<'_>) -> Option<String> {
     let manifest = &outputs.results.manifest;
     let paper = Shelves::standard().paper(&manifest.name).ok()?;
@@ -34,10 +35,10 @@ pub fn paper(outputs: &Outputs<'_>) -> Option<String> {
     is_same.then_some(paper.name)
 }
 
-/// Writes tables, figures and report under a directory. Each file appears whole or not at all.
+/// Writes tables, figures and the report below a directory. Each file is written atomically.
 ///
 /// # Errors
-/// The first file that cannot be written; those before it stay.
+/// The first file that cannot be written; files before it remain.
 pub fn write(outputs: &Outputs<'_>, directory: &Path) -> Result<(), WriteError> {
     for folder in ["tables", "figures"] {
         let path = directory.join(folder);

@@ -1,11 +1,13 @@
-//! Papers: folders with a spec and what it is compared with, found when the program runs.
+//! Papers: folders with a spec and its reference values, located at run time.
 //!
 //! ```text
-//! <name>/paper.toml       the spec; its `name` is that of the folder
-//! <name>/published.csv    what was printed, and whatever else its `[reference]` names
+//! <name>/paper.toml       the spec; its `name` must be that of the folder
+//! <name>/published.csv    published values, and other files named in `[reference]`
 //! ```
-//! They are looked for in `papers` of the working directory, in `anabranch/papers` of the user's data
-//! (`$XDG_DATA_HOME`, or `~/.local/share`), and in what the program carries. The first of a name hides the others.
+//!
+//! They are searched in `papers` of the working directory, in `anabranch/papers` of the data
+//! directory of the user (`$XDG_DATA_HOME`, or `~/.local/share`), and in the folders embedded in
+//! the program. The first one with a name takes precedence over later ones.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -25,52 +27,52 @@ use crate::reference::{LoadError, Loaded};
 static CARRIED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/papers");
 static EXAMPLES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/examples");
 
-/// The spec of a paper's folder.
+/// File name of the spec in the folder of a paper.
 pub const SPEC: &str = "paper.toml";
 
-/// A paper that cannot be used.
+/// Error of a paper.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PaperError {
     /// No folder has this name.
     #[error("found {name:?}, but no paper has this name; known are: {known}{hint}")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: String,
-        /// The nearest of them, as a question.
+        /// The most similar name, as a question.
         hint: String,
     },
-    /// Its folder cannot be read.
+    /// The folder cannot be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
-        /// Which file or folder.
+        /// File or folder.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
-    /// Its spec is wrong.
+    /// The spec is invalid.
     #[error(transparent)]
     Spec(Box<SpecError>),
 }
 
-/// A paper's folder.
+/// The folder of a paper.
 #[derive(Clone, Debug)]
 pub struct Paper {
-    /// Its name, which is that of the folder.
+    /// Name, which is that of the folder.
     pub name: String,
-    /// Where it stands.
+    /// Location of the folder.
     pub folder: Folder,
-    /// Folders of the same name that it hides, the nearest first.
+    /// Folders with the same name that this one hides, nearest first.
     pub hides: Vec<Folder>,
 }
 
 impl Paper {
-    /// The text of its spec.
+    /// Text of the spec.
     ///
     /// # Errors
-    /// [`PaperError::Read`]; a name in the spec that is not the folder's.
+    /// [`PaperError::Read`]; the name in the spec differs from that of the folder.
     pub fn text(&self) -> Result<String, PaperError> {
         let text = self.unchecked()?;
         self.checked(&text)?;
@@ -84,7 +86,7 @@ impl Paper {
         })
     }
 
-    /// What the text of its spec says, if it is TOML and has the name of the folder.
+    /// The parsed spec, if it is TOML and has the name of the folder.
     fn checked(&self, text: &str) -> Result<Node, PaperError> {
         let wrong = |problems: Vec<Problem>| {
             let file = self.spec_path().display().to_string();
@@ -108,20 +110,21 @@ impl Paper {
         Ok(root)
     }
 
-    /// The path of its spec, for messages.
+    /// Path of the spec, for messages.
     pub fn spec_path(&self) -> PathBuf {
         self.folder.path(SPEC)
     }
 
-    /// What it is about, as its spec says. Of a spec that the program carries, wherever it was found, nobody need check more than that.
+    /// Title in the spec. An embedded spec is not checked any further, because its correctness is
+    /// known, even if it was found on disk.
     ///
     /// # Errors
-    /// A spec that cannot be read.
+    /// The spec cannot be read.
     pub fn title(&self) -> Result<String, PaperError> {
         let text = self.unchecked()?;
         let carried = CARRIED.get_file(Path::new(&self.name).join(SPEC));
         let is_carried = carried.is_some_and(|file| file.contents() == text.as_bytes());
-        // The keys of the document itself stand before its first table.
+        // The top-level keys come before the first table.
         let head = text.find("\n[").filter(|_| is_carried);
         let root = self.checked(&text[..head.unwrap_or(text.len())])?;
         Ok(match root.get("title").map(|title| &title.value) {
@@ -130,7 +133,7 @@ impl Paper {
         })
     }
 
-    /// What its spec, once it is read, is compared with.
+    /// Reference values of the spec.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -139,17 +142,18 @@ impl Paper {
     }
 }
 
-/// Where papers are looked for, the nearest place first.
+/// Search path for papers, nearest folder first.
 #[derive(Clone, Debug)]
 pub struct Shelves {
     folders: Vec<Folder>,
 }
 
 impl Shelves {
-    /// The places of this process: working directory, the user's data, and what the program carries.
+    /// Default search path of this process: working directory, data directory of the user, embedded
+    /// folders.
     pub fn standard() -> Self {
         let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-        // The XDG Base Directory Specification has relative paths ignored.
+        // The XDG Base Directory Specification requires that relative paths are ignored.
         let data = data.filter(|data| data.is_absolute()).or_else(|| {
             let home = env::var_os("HOME").filter(|home| !home.is_empty())?;
             Some(PathBuf::from(home).join(".local/share"))
@@ -158,7 +162,7 @@ impl Shelves {
         Self::of([PathBuf::from("papers")].into_iter().chain(user))
     }
 
-    /// These folders of papers, and what the program carries.
+    /// These folders of papers, followed by the embedded ones.
     pub fn of(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let carried = [Folder::Carried(&CARRIED)];
         Self {
@@ -170,10 +174,11 @@ impl Shelves {
         }
     }
 
-    /// All papers, by the year that their names end in. A folder without a `paper.toml` is something else.
+    /// All papers, ordered by the year at the end of their names. Folders without a `paper.toml`
+    /// are skipped.
     ///
     /// # Errors
-    /// A shelf that is there and cannot be read.
+    /// An existing folder of the search path cannot be read.
     pub fn papers(&self) -> Result<Vec<Paper>, PaperError> {
         let mut found: BTreeMap<(String, String), Paper> = BTreeMap::new();
         for shelf in &self.folders {
@@ -192,10 +197,10 @@ impl Shelves {
         Ok(found.into_values().collect())
     }
 
-    /// The paper of a name: the nearest.
+    /// The nearest paper with this name.
     ///
     /// # Errors
-    /// [`PaperError::Unknown`], or a shelf that cannot be read.
+    /// [`PaperError::Unknown`], or an existing folder of the search path cannot be read.
     pub fn paper(&self, name: &str) -> Result<Paper, PaperError> {
         let papers = self.papers()?;
         let names: Vec<&str> = papers.iter().map(|paper| paper.name.as_str()).collect();
@@ -212,7 +217,7 @@ impl Shelves {
     }
 }
 
-/// The papers of one shelf.
+/// Papers in one folder of the search path.
 fn books(shelf: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
     let directory = match shelf {
         Folder::Carried(carried) => {
@@ -237,7 +242,7 @@ fn books(shelf: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
     for entry in entries {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        // Whether it can be read is found when it is.
+        // Whether the file can be read is checked later.
         let is_paper = fs::symlink_metadata(path.join(SPEC)).is_ok();
         if let Some(name) = name.filter(|_| is_paper) {
             found.push((name.to_owned(), Folder::Disk(path.clone())));
@@ -253,7 +258,7 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// A paper that the program carries, wherever it runs.
+/// An embedded paper, independent of the working directory.
 ///
 /// # Errors
 /// [`PaperError::Unknown`].
@@ -261,7 +266,7 @@ pub fn carried(name: &str) -> Result<Paper, PaperError> {
     Shelves::of([]).paper(name)
 }
 
-/// The names of the specs that the program carries beside papers.
+/// Names of the embedded specs that are not papers.
 pub fn examples() -> Vec<String> {
     let stems = EXAMPLES.files().filter_map(|file| {
         let path = file.path();
@@ -274,7 +279,7 @@ pub fn examples() -> Vec<String> {
     names
 }
 
-/// The example of a name, and the folder of what it is compared with.
+/// The example with this name, and the folder with its reference values.
 pub fn example(name: &str) -> Option<(&'static str, Folder)> {
     let file = EXAMPLES.get_file(Path::new(&format!("{name}.toml")))?;
     Some((file.contents_utf8()?, Folder::Carried(&EXAMPLES)))

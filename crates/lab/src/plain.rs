@@ -1,36 +1,37 @@
-//! Files of a results directory: regular ones. Others may have put something else in their place.
+//! Safe access to the files of a results directory. Another user may have replaced a file by
+//! something else.
 //!
-//! A link there leads a writer to a file of the user's that is no result; a device or a FIFO gives
-//! a reader bytes without end, or none. So a file that is written is never one that a link leads
-//! to, and a file that is read is regular and has at most so many bytes.
+//! A link could make a writer overwrite an unrelated file of the user, and a device or FIFO could
+//! give a reader endless data or none. A written file must therefore not be reached through a link,
+//! and a file that is read must be regular and of limited size.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of the text of a results directory: a manifest has the files that its spec names within
-/// it.
+/// Maximum size of a text file in a results directory, bytes. A manifest contains the files that
+/// its spec names.
 pub const MAX_TEXT: u64 = 2 << 30;
-/// Bytes of a journal.
+/// Maximum size of a journal, bytes.
 pub const MAX_JOURNAL: u64 = 8 << 30;
 
-/// Opens a regular file to be read. A FIFO is not waited for.
+/// Opens a regular file for reading. Opening a FIFO does not block.
 ///
 /// # Errors
-/// What the file system said; it is not a regular file.
+/// Any error of the file system; the file is not regular.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
     checked(at_once(&mut options).open(path)?)
 }
 
-/// The bytes of a regular file, if that has at most `most`.
+/// Contents of a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`]; it has more.
+/// See [`open`]; the file is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    // A file that grows meanwhile is read as far as it may be.
+    // A file that grows in the meantime is read only up to the limit.
     let mut bytes = Vec::new();
     if file.metadata()?.len() <= most {
         file.take(most + 1).read_to_end(&mut bytes)?;
@@ -42,19 +43,20 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::new(io::ErrorKind::FileTooLarge, message))
 }
 
-/// As [`read`], of text in UTF-8 with at most [`MAX_TEXT`] bytes.
+/// Like [`read`], for UTF-8 text of at most [`MAX_TEXT`] bytes.
 ///
 /// # Errors
-/// As [`read`]; it is not UTF-8.
+/// See [`read`]; the text is not UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path, MAX_TEXT)?);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Opens a regular file to be read and written, which is made if it is not there. A link is an
-/// error, wherever it leads.
+/// Opens a regular file for reading and writing, and creates it if necessary. A link is an error,
+/// regardless of its target.
 ///
-/// # Errors What the file system said; it is a link, or not a regular file.
+/// # Errors
+/// Any error of the file system; the file is a link, or not regular.
 pub fn update(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true);
@@ -62,10 +64,10 @@ pub fn update(path: &Path) -> io::Result<File> {
     checked(opened.map_err(|error| of_link(path, error))?)
 }
 
-/// Makes a file that is not there yet: nobody else has opened it, and no link of its name is
-/// followed.
+/// Creates a new file. No other process has opened it, and a link with its name is not followed.
 ///
-/// # Errors What the file system said.
+/// # Errors
+/// Any error of the file system.
 pub fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).open(path)
 }
@@ -81,7 +83,7 @@ fn not_regular(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// An error that a link is the reason of says so.
+/// Adds to an error that a link caused it.
 fn of_link(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink()) {
         true => not_regular("it is a link; no file of results is written through one"),
@@ -95,7 +97,7 @@ fn flags(options: &mut OpenOptions, flags: rustix::fs::OFlags) -> &mut OpenOptio
     options.custom_flags(flags.bits() as i32)
 }
 
-/// To open a FIFO waits for the other end, without this.
+/// Prevents that opening a FIFO waits for the other end.
 fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     flags(options, rustix::fs::OFlags::NONBLOCK);
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(read(&path, 4).expect("read"), b"text");
         let error = read(&path, 3).expect_err("too large");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        // Sparse: nothing of it is on the disk, and all of it would be in memory.
+        // Sparse: it uses no space on disk, but would fill the memory.
         let sparse = File::create(&path).and_then(|it| it.set_len(1 << 42));
         if sparse.is_ok() {
             let error = text(&path).expect_err("too large");

@@ -1,4 +1,5 @@
-//! The files that a spec's `[reference]` names: read before anything is run, and kept with the results.
+//! Files named in `[reference]` of a spec. They are read before any run starts, and copied to the
+//! results.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,54 +11,54 @@ use anabranch_scenario::reference::{PUBLISHED, ReferenceFiles};
 use crate::folder::{Folder, REFERENCE};
 use crate::whole::{self, Keep};
 
-/// Reference data that cannot be used.
+/// Error of reference data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// A file cannot be read.
     #[error("cannot read {path}, which `reference.{key}` names: {source}", path = path.display())]
     Read {
-        /// The key in `[reference]`.
+        /// Key in `[reference]`.
         key: String,
         /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
-    /// A file is wrong.
+    /// A file is invalid.
     #[error(transparent)]
     Wrong(#[from] ReferenceError),
-    /// A file cannot be kept with the results.
+    /// A file cannot be copied to the results.
     #[error("cannot write {path}: {source}", path = path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// Reference data as read, with the text of its files.
+/// Reference data with the text of its files.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// What is compared with.
+    /// Reference values.
     pub reference: Reference,
     texts: Vec<(String, String)>,
 }
 
 impl Loaded {
-    /// Reads the files that a spec names, which stand in its folder.
+    /// Reads the files that a spec names, from its folder.
     ///
     /// # Errors
-    /// The first file that cannot be read or is wrong.
+    /// The first file that cannot be read or is invalid.
     pub fn read(files: &ReferenceFiles, folder: &Folder) -> Result<Self, LoadError> {
         Self::read_as(files, folder, |_, file| file.to_owned())
     }
 
-    /// Reads what was kept with the results of a spec.
+    /// Reads the copies stored with the results of a spec.
     ///
     /// # Errors
-    /// The first file that cannot be read or is wrong.
+    /// The first file that cannot be read or is invalid.
     pub fn kept(files: &ReferenceFiles, results: &Path) -> Result<Self, LoadError> {
         let folder = Folder::Disk(results.join(REFERENCE));
         Self::read_as(files, &folder, |key, _| format!("{key}.csv"))
@@ -87,12 +88,12 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Whether the files of the two hold the same.
+    /// Whether the files of both have the same contents.
     pub fn is_same(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
 
-    /// Keeps the files with the results of their spec, so that these can be read again wherever they are.
+    /// Copies the files to the results, so that they can be read even if the results are moved.
     ///
     /// # Errors
     /// [`LoadError::Write`].

@@ -1,8 +1,7 @@
-//! The rows of a Parquet file as lines of text, for those who read traces.
+//! Rows of a Parquet file as lines of text, for trace readers.
 //!
-//! Each field stands in its place: one without a value is empty. Columns of the type Duration have
-//! their units. Those of times of the day and of timestamps count from their first value. All other
-//! columns are written as they are.
+//! A field without a value is empty. Columns of type Duration have units. Columns with times of day
+//! or timestamps are relative to their first value. All other columns are converted unchanged.
 
 mod pages;
 
@@ -20,15 +19,15 @@ use parquet::record::reader::RowIter;
 use crate::folder::{MAX_FILE, too_large};
 use pages::{Group, metadata};
 
-/// The meaning of a column's values.
+/// Meaning of the values in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     /// The number or text itself.
     Plain,
-    /// A span of time in this unit.
+    /// A duration in this unit.
     Span(&'static str),
-    /// A moment, in this unit where the field does not say another; the first of the column is
-    /// kept.
+    /// A point in time, in this unit unless the field has another. The first value of the column is
+    /// stored.
     Moment(&'static str, Option<i64>),
 }
 
@@ -45,11 +44,11 @@ fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
-/// The titles of the columns and the meaning of their values.
+/// Column names and the meaning of their values.
 fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, ParquetError> {
     let file = metadata.file_metadata();
     let schema = file.schema_descr();
-    // Without Arrow's own description a span is a plain number, as in the file.
+    // Without the Arrow schema, a duration is read as a number, as in the file.
     let arrow = parquet_to_arrow_schema(schema, file.key_value_metadata())
         .or_else(|_| parquet_to_arrow_schema(schema, None))?;
     let fields = schema.root_schema().get_fields();
@@ -95,7 +94,7 @@ fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, Parquet
     Ok(columns)
 }
 
-/// Writes a field as it stands in a line.
+/// Writes a field to a line.
 fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), String> {
     let whole = match field {
         Field::Null => return Ok(()),
@@ -106,7 +105,7 @@ fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), 
         Field::TimeMicros(number) | Field::TimestampMicros(number) => Some((*number, Some("us"))),
         _ => None,
     };
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = match (meaning, whole, field) {
         (Meaning::Span(unit), Some((number, _)), _) => write!(text, "{number} {unit}"),
         (Meaning::Moment(unit, first), Some((number, own)), _) => {
@@ -131,10 +130,10 @@ fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), 
     Ok(())
 }
 
-/// The rows of a Parquet file as lines of fields between commas, under a line of their titles.
+/// The rows of a Parquet file as comma-separated lines, with the column names in the first line.
 ///
 /// # Errors
-/// A file that is damaged, or has columns that are none of a trace.
+/// The file is damaged, or has columns that cannot belong to a trace.
 pub fn lines(file: Bytes) -> Result<String, ParquetError> {
     let metadata = metadata(&file)?;
     let mut columns = columns(&metadata)?;
@@ -155,7 +154,7 @@ pub fn lines(file: Bytes) -> Result<String, ParquetError> {
                 write(&mut text, field, meaning)
                     .map_err(|what| wrong(format!("row {number}, column {name:?}: {what}")))?;
             }
-            // A few bytes of a Parquet file can stand for a row as often as it likes.
+            // A few bytes of a Parquet file can encode the same row any number of times.
             if text.len() as u64 > MAX_FILE {
                 return Err(too_large().into());
             }

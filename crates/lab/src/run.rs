@@ -1,4 +1,4 @@
-//! Runs a plan over all cores and keeps what each run gives as soon as it is finished.
+//! Executes a plan on all cores and stores the results of each run as soon as it is finished.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -19,7 +19,7 @@ use crate::shard::Share;
 use crate::store::{self, Store, StoreError};
 use crate::whole::{Keep, part_path};
 
-/// A plan that could not be run to its end. What was finished is kept.
+/// Error while executing a plan. Finished runs remain stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -32,24 +32,25 @@ pub enum RunError {
     /// A run failed.
     #[error("{experiment}, replication {replication}: {source}")]
     World {
-        /// The experiment.
+        /// Id of the experiment.
         experiment: String,
-        /// The replication.
+        /// Number of the replication.
         replication: u32,
-        /// Why.
+        /// Cause.
         source: WorldError,
     },
 }
 
-/// Hears how the work goes on.
+/// Receives progress reports.
 pub trait Progress: Sync {
-    /// So many runs are to be made, so many of them were there already; `seconds` of simulated time are left to do.
+    /// The work begins: `runs` is the total number of runs, `finished` the number already finished,
+    /// and `seconds` the simulated time left.
     fn begin(&self, runs: usize, finished: usize, seconds: f64);
-    /// One more run is finished, which took so many seconds of simulated time.
+    /// A run of `seconds` simulated time has finished.
     fn finished(&self, seconds: f64);
 }
 
-/// Nobody listens.
+/// Progress receiver that ignores all reports.
 pub struct Quiet;
 
 impl Progress for Quiet {
@@ -57,18 +58,18 @@ impl Progress for Quiet {
     fn finished(&self, _: f64) {}
 }
 
-/// Packets of a link to be written to a pcapng file.
+/// Request to capture the packets of a link to a pcapng file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CaptureRequest {
-    /// The link; `name[i]` for a member of a group.
+    /// Link; `name[i]` for a member of a group.
     pub link: String,
-    /// The file.
+    /// Output file.
     pub path: PathBuf,
 }
 
 impl CaptureRequest {
-    /// Of this link, to this file.
+    /// A capture of `link` to the file `path`.
     pub fn new(link: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self {
             link: link.into(),
@@ -77,21 +78,22 @@ impl CaptureRequest {
     }
 }
 
-/// The simulator, with captures of the first replication of the first point of each experiment.
+/// The simulator. Captures apply to the first replication of the first point of each experiment.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Simulator {
-    /// What to capture.
+    /// Requested captures.
     pub captures: Vec<CaptureRequest>,
-    /// The experiment whose first run is captured.
+    /// Experiment whose first run is captured.
     pub captured: Option<String>,
-    /// The text of the kinds that the program itself added, as `include_str!` gives it. Runs that were kept under another are made again;
-    /// a program that leaves it out would take those of its old code for those of the new.
+    /// Source text of the kinds that the program itself adds, as given by `include_str!`. Stored
+    /// runs of other code are repeated. A program that adds kinds should set it, because it would
+    /// otherwise reuse the runs of its old code.
     pub code: &'static str,
 }
 
 impl Simulator {
-    /// The same, with what `change` changes.
+    /// Modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -152,11 +154,11 @@ fn opener(request: &CaptureRequest) -> impl Fn() -> io::Result<Box<dyn Write>> {
     }
 }
 
-/// Runs what of a plan is not finished, on `jobs` threads, and puts the results together. The results do not depend on
-/// the number of threads, nor on what was finished before.
+/// Executes the unfinished runs of a plan on `jobs` threads, and combines the results. The results
+/// depend neither on the number of threads nor on the runs finished before.
 ///
 /// # Errors
-/// The first failure. Runs under way are ended and kept; none is begun after it.
+/// The first failure. Runs in progress are completed and stored; no further run is started.
 pub fn run(
     plan: &Plan,
     store: &Store,
@@ -171,11 +173,11 @@ pub fn run(
     })
 }
 
-/// Runs what of a share of a plan is not finished, and says how many runs the share has. They are put together where all
-/// shares are: [`crate::shard::Whole`].
+/// Executes the unfinished runs of a shard of a plan, and returns the number of runs in the shard.
+/// Results are combined once all shards exist: [`crate::shard::Whole`].
 ///
 /// # Errors
-/// The first failure, as with [`run`].
+/// The first failure, see [`run`].
 pub fn run_share(
     plan: &Plan,
     share: Share,
@@ -194,10 +196,11 @@ pub fn run_share(
     )
 }
 
-/// Runs what is not finished of the runs whose places in the plan are wanted, and says how many these are.
+/// Executes the unfinished runs among those with `wanted` indices in the plan, and returns their
+/// number.
 ///
 /// # Errors
-/// The first failure, as with [`run`].
+/// The first failure, see [`run`].
 pub fn run_some(
     plan: &Plan,
     wanted: impl Fn(usize) -> bool,
@@ -214,7 +217,8 @@ pub fn run_some(
     Ok(own.len())
 }
 
-/// Runs what of these is not finished, and gives all records, as what was kept would be read again; `None` where it would not be.
+/// Executes the unfinished runs among these, and returns all records if reading the stored ones
+/// would give the same; otherwise `None`.
 fn run_units(
     units: &[Unit<'_>],
     plan: &Plan,
@@ -238,7 +242,7 @@ fn run_units(
     let made = each(&open, |unit| {
         let record = run_unit(unit, plan.request.seed, store, runner)?;
         progress.finished(unit.point.spec.world.duration.seconds());
-        // JSON has no form for infinity.
+        // JSON cannot represent infinity.
         let is_kept = record.metrics.iter().all(|it| it.value.is_finite());
         Ok(is_kept.then_some(record))
     })?;
@@ -249,8 +253,8 @@ fn run_units(
     Ok(records)
 }
 
-/// Runs units on `jobs` threads and gives their records in the order of the units. Nothing is kept on a disk, and samples
-/// that a unit records are dropped.
+/// Executes units on `jobs` threads and returns their records in the order of the units. Nothing is
+/// stored on disk, and recorded samples are dropped.
 ///
 /// # Errors
 /// The first failure.
@@ -273,22 +277,23 @@ pub fn in_memory(
     })
 }
 
-/// More threads than this wait for each other: 5,000 took 50 s for 40 runs.
+/// Maximum number of threads, because more only wait for each other: 5,000 took 50 s for 40 runs.
 const MOST_THREADS: usize = 512;
 
-/// As many threads as work is to be done at a time, and no more than there are runs.
+/// A pool of `jobs` threads, but not more than there are runs.
 fn threads(jobs: usize, runs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
     let threads = jobs.min(runs).clamp(1, MOST_THREADS);
     ThreadPoolBuilder::new().num_threads(threads).build()
 }
 
-/// Does the work of each unit on the threads of this pool; the results stand in the order of the units. After the first failure no
-/// other unit is begun.
+/// Processes each unit on the threads of the current pool, and returns the results in the order of
+/// the units. No unit is started after the first failure.
 fn each<T: Send>(
     units: &[&Unit<'_>],
     work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
-    // One unit at a time: their lengths differ, and a thread that is done takes the next of another.
+    // One unit at a time, because their durations differ: an idle thread should be able to take the
+    // next unit of another.
     let units = units.par_iter().with_max_len(1);
     units.map(|unit| work(unit)).collect()
 }
@@ -313,7 +318,7 @@ fn run_unit(
         let part = part_path(&path);
         let recorded = run_recorded(unit, seed, &part, &path, runner);
         if recorded.is_err() {
-            // What was begun would only take room.
+            // A partial file would only use space.
             let _ = std::fs::remove_file(&part);
         }
         recorded?
@@ -326,7 +331,8 @@ fn run_unit(
     Ok(record)
 }
 
-/// Runs a unit whose samples are written at `part` and, once they are whole, stand at `path`.
+/// Executes a unit. Its samples are written to `part`, which is renamed to `path` when they are
+/// complete.
 fn run_recorded(
     unit: &Unit<'_>,
     seed: u64,

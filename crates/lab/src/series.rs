@@ -1,9 +1,9 @@
-//! Series of samples as tidy Parquet: one row for each sample, one file for each experiment.
+//! Series of samples as tidy Parquet: one row per sample, one file per experiment.
 //!
-//! Columns: `experiment`, one for each sweep by its name, with the type that it has in the measures
+//! Columns: `experiment`, one per sweep with the name and type that it has in the measures
 //! ([`crate::columns`]), `replication`, `entity`, `member`, `probe`, `index`, `time_s`, `value`.
-//! Rows stand in the order in which runs are listed, and within a run in the order of time, so that
-//! the same spec and seed give the same bytes.
+//! Rows are ordered by run and, within a run, by time, so that the same spec and seed give the same
+//! bytes.
 
 use std::fs::File;
 use std::io::Write;
@@ -34,13 +34,13 @@ use crate::columns::{Axes, Axis};
 
 use crate::plain;
 
-/// Rows held before they are written out as a row group.
+/// Number of buffered rows that are written as a row group.
 const ROW_GROUP: usize = 1 << 18;
 
-/// The key of the file's metadata under which the columns of the sweeps are described.
+/// Key of the file metadata that describes the columns of the sweeps.
 const SWEEPS: &str = "anabranch.sweeps";
 
-/// A sweep as the metadata has it: the name of its column, and its values as they were written.
+/// A sweep in the metadata: the name of its column, and its values as written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Sweep {
     sweep: String,
@@ -49,7 +49,7 @@ struct Sweep {
     written: Vec<Value>,
 }
 
-/// The schema of files and record batches of samples with these sweeps.
+/// Schema of files and record batches of samples with these sweeps.
 pub fn schema(axes: &Axes) -> SchemaRef {
     let plain = |name: &str, kind| Field::new(name, kind, false);
     let mut fields = vec![plain("experiment", Arrow::Utf8)];
@@ -66,7 +66,7 @@ pub fn schema(axes: &Axes) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The properties of a file with these sweeps.
+/// Properties of a file with these sweeps.
 fn properties(axes: &Axes) -> WriterProperties {
     let sweep = |axis: &Axis| Sweep {
         sweep: axis.sweep().to_owned(),
@@ -74,19 +74,20 @@ fn properties(axes: &Axes) -> WriterProperties {
         written: axis.written().to_vec(),
     };
     let sweeps: Vec<Sweep> = axes.iter().map(sweep).collect();
-    // Names and values: that they can be written is certain.
+    // Serializing names and values cannot fail.
     let sweeps = serde_json::to_string(&sweeps).unwrap_or_default();
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by("anabranch".into())
         .set_key_value_metadata(Some(vec![KeyValue::new(SWEEPS.to_owned(), sweeps)]))
         .build();
-    // For readers that know Arrow: the units of columns.
+    // Units of columns, for readers that use Arrow.
     add_encoded_arrow_schema_to_metadata(&schema(axes), &mut properties);
     properties
 }
 
-/// Writes series; rows go out in groups, so that memory does not follow their number.
+/// Writer of series. Rows are written in groups, so that memory use does not depend on their
+/// number.
 pub struct SeriesWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     axes: Axes,
@@ -107,10 +108,10 @@ struct Rows {
 }
 
 impl<W: Write + Send> SeriesWriter<W> {
-    /// A writer to `sink`, for one experiment.
+    /// A writer to `sink` for one experiment.
     ///
     /// # Errors
-    /// The sink's.
+    /// Any error of the sink.
     pub fn new(sink: W, experiment: &str, axes: Axes) -> Result<Self, ParquetError> {
         let schema = ArrowSchemaConverter::new()
             .schema_root("series")
@@ -175,10 +176,10 @@ impl<W: Write + Send> SeriesWriter<W> {
         Ok(())
     }
 
-    /// Adds a row group of a finished file of the same axes to the end of this one.
+    /// Appends a row group of a finished file with the same axes.
     ///
     /// # Errors
-    /// The sink's.
+    /// Any error of the sink.
     pub fn append(&mut self, group: &[Column]) -> Result<(), ParquetError> {
         self.flush()?;
         let mut out = self.file.next_row_group()?;
@@ -189,10 +190,10 @@ impl<W: Write + Send> SeriesWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left and the footer, and gives the sink back.
+    /// Writes the remaining rows and the footer, and returns the sink.
     ///
     /// # Errors
-    /// The sink's.
+    /// Any error of the sink.
     pub fn finish(mut self) -> Result<W, ParquetError> {
         self.flush()?;
         self.file.into_inner()
@@ -221,7 +222,7 @@ impl<W: Write + Send> Sink for SeriesWriter<W> {
         Ok(())
     }
 
-    /// The record is kept beside the samples, not among them.
+    /// The record is stored separately.
     fn end(&mut self, _: &RunRecord) -> Result<(), SinkError> {
         Ok(())
     }
@@ -234,7 +235,7 @@ fn column<T: DataType>(
     with_levels::<T>(group, values, None)
 }
 
-/// Writes a column; levels are 1 where a row has a value and 0 where it has none.
+/// Writes a column. A level is 1 if the row has a value, and 0 otherwise.
 fn with_levels<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
@@ -252,12 +253,11 @@ fn with_levels<T: DataType>(
 /// One column of a row group.
 pub struct Column {
     values: Values,
-    /// Of a column whose rows may be without a value: 1 for each that has one, 0 for each that has
-    /// none.
+    /// Levels of a nullable column: 1 for each row with a value, 0 for each without.
     levels: Option<Vec<i16>>,
 }
 
-/// The values of a column of a row group.
+/// Values of a column of a row group.
 enum Values {
     Boolean(Vec<bool>),
     Int(Vec<i32>),
@@ -282,7 +282,7 @@ impl Column {
     }
 }
 
-/// The column of a sweep in a row group, whose rows have one value or none.
+/// Column of a sweep in a row group. All its rows have the same value, or none.
 fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
     let number = x.and_then(|x| axis.number(x));
     let all = |has: bool| if has { count } else { 0 };
@@ -309,10 +309,11 @@ fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
     }
 }
 
-/// The row groups of a finished file, one after the other.
+/// Row groups of a finished file in order.
 ///
 /// # Errors
-/// A file without a footer. Each row group has its own: values that do not fit what the footer says.
+/// The file has no footer. Each row group can have an error as well: values that do not match the
+/// footer.
 pub fn row_groups(
     source: &File,
 ) -> Result<impl Iterator<Item = Result<Vec<Column>, ParquetError>>, ParquetError> {
@@ -342,12 +343,12 @@ fn read_column(group: &dyn RowGroupReader, index: usize) -> Result<Column, Parqu
     Ok(Column { values, levels })
 }
 
-/// Whether a file of samples was written to its end: its footer can be read.
+/// Whether a file of samples is complete, which means that its footer can be read.
 pub fn is_whole(path: &Path) -> bool {
     plain::open(path).is_ok_and(|file| SerializedFileReader::new(file).is_ok())
 }
 
-/// All values of a column of a row group, whose rows all have one.
+/// All values of a column without missing values.
 fn values<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
@@ -355,7 +356,7 @@ fn values<T: DataType>(
     present::<T>(group, index, None)
 }
 
-/// The values of a column of a row group, and where rows may be without one, which have one.
+/// Values of a column of a row group and, for a nullable column, which rows have one.
 fn present<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
@@ -383,14 +384,14 @@ fn present<T: DataType>(
     Ok(values)
 }
 
-/// The path of an experiment's series file in a results directory.
+/// Path of the series file of an experiment in a results directory.
 pub fn path(directory: &Path, experiment: &str) -> PathBuf {
     directory
         .join("series")
         .join(format!("{experiment}.parquet"))
 }
 
-/// The series of a results directory: `DIR/series/<experiment>.parquet`.
+/// Series of a results directory: `DIR/series/<experiment>.parquet`.
 #[derive(Clone, Debug)]
 pub struct Directory(
     /// The results directory.
@@ -410,7 +411,7 @@ impl SeriesSource for Directory {
     }
 }
 
-/// A file's error.
+/// Error of a file.
 pub fn failed(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> SeriesError {
     SeriesError {
         place: path.display().to_string(),
@@ -488,7 +489,7 @@ fn read_row_group(
                 && s.replication == replication
                 && s.point == point
         };
-        // A run's series interleave and are few: the search is short, and from the end it stays
+        // The series of a run are few and interleaved: a search from the end is short and stays
         // within the run.
         match found.iter_mut().rev().find(|s| same(s)) {
             Some(series) => series.samples.push(sample),
@@ -506,8 +507,8 @@ fn read_row_group(
     Ok(())
 }
 
-/// An x of a column of fractions, where whole numbers stand as such. Beyond 2^53 not all of them
-/// can, and none is one.
+/// An x of a column of fractions, with whole numbers as integers. Beyond 2^53 not all integers are
+/// exact, so none is converted.
 fn number(x: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if x.fract() == 0.0 && x.abs() <= EXACT {
@@ -517,7 +518,7 @@ fn number(x: f64) -> Value {
     }
 }
 
-/// The sweeps of a file, each with the number of its column.
+/// Sweeps of a file, each with the index of its column.
 fn sweeps(
     metadata: Option<&Vec<KeyValue>>,
     names: &[String],
@@ -538,7 +539,7 @@ fn sweeps(
     sweeps.into_iter().map(of).collect()
 }
 
-/// The point of a row group, which holds one run's rows.
+/// Point of a row group, which contains the rows of one run.
 fn read_point(
     group: &dyn RowGroupReader,
     sweeps: &[(usize, Sweep)],
@@ -565,7 +566,7 @@ fn read_point(
     Ok(point)
 }
 
-/// The x of a sweep that is this number.
+/// The x value of a sweep for this number, as written.
 fn as_written(x: f64, sweep: &Sweep) -> Value {
     let is_it = |value: &&Value| match value {
         Value::Text(text) => Family::of(text).and_then(|family| family.number(text)) == Some(x),

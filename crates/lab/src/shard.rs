@@ -1,7 +1,9 @@
-//! The runs of one plan on many machines: each makes a share of them, and whoever has all the directories puts them together.
+//! Shards of a plan for several machines. Each machine executes one shard, and their directories
+//! are merged afterwards.
 //!
-//! Shard `i` of `n` has every n-th run of the plan, from the i-th on, so that points that take long are spread. Its directory
-//! holds the runs as any other does, and `shard.json`, which says what they are runs of.
+//! Shard `i` of `n` has every n-th run of the plan, starting with the i-th, so that slow points are
+//! distributed evenly. Its directory stores runs like any other, and a `shard.json` that identifies
+//! the plan.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,10 +20,10 @@ use crate::plain;
 use crate::store::{self, Store, StoreError};
 use crate::whole::Keep;
 
-/// The file that says what a directory has a share of.
+/// File that identifies the shard in a directory.
 pub const FILE: &str = "shard.json";
 
-/// Which share of a plan's runs.
+/// Identifies one shard of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Share {
     index: u32,
@@ -29,10 +31,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// The most shares of a plan.
+    /// Maximum number of shards of a plan.
     pub const MAX: u32 = 10_000;
 
-    /// Whether a run, by its place in the plan, belongs to it.
+    /// Whether the run with this index in the plan belongs to the shard.
     pub fn has(self, place: usize) -> bool {
         place as u64 % u64::from(self.count) == u64::from(self.index - 1)
     }
@@ -62,84 +64,84 @@ impl FromStr for Share {
     }
 }
 
-/// What a directory has a share of.
+/// Contents of `shard.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shard {
-    /// Which share.
+    /// The shard.
     pub share: Share,
-    /// The code that makes its runs.
+    /// Code that executes its runs.
     pub code: String,
     /// The plan; `runs` and `packet_hops` are 0.
     pub plan: Manifest,
-    /// Experiments that are run on real sockets.
+    /// Experiments that run on real sockets.
     #[serde(default)]
     pub live: Vec<String>,
 }
 
-/// Shards that cannot be put together, or a directory that cannot hold one.
+/// Error while merging shards, or while starting one in a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// The directory has another share.
+    /// The directory contains another shard.
     #[error("{directory} holds shard {found}; shard {wanted} needs a directory of its own", directory = directory.display())]
     Another {
         /// The directory.
         directory: PathBuf,
-        /// What it holds.
+        /// Shard in the directory.
         found: Share,
-        /// What it should hold.
+        /// Expected shard.
         wanted: Share,
     },
-    /// A directory is no shard.
+    /// The directory does not contain a shard.
     #[error("{directory} is not a shard: it has no {FILE}; `run --shard i/n --out DIR` makes one", directory = directory.display())]
     NoShard {
         /// The directory.
         directory: PathBuf,
     },
-    /// Two shards are not of one plan.
+    /// Two shards belong to different plans.
     #[error("{first} and {second} are shards of different plans: {what}", first = first.display(), second = second.display())]
     Differ {
-        /// One of them.
+        /// First directory.
         first: PathBuf,
-        /// The other.
+        /// Second directory.
         second: PathBuf,
-        /// In what they differ.
+        /// Description of the difference.
         what: String,
     },
-    /// Made by other code than this program's.
+    /// The shard was executed by code other than that of this program.
     #[error("{directory} was made by other code ({found}) than this program's ({own}); merge with the version that made it", directory = directory.display(), own = store::CODE)]
     Code {
         /// The directory.
         directory: PathBuf,
-        /// Its code.
+        /// Code of the shard.
         found: String,
     },
-    /// Two directories hold one share.
+    /// Two directories contain the same shard.
     #[error("{first} and {second} both hold shard {share}", first = first.display(), second = second.display())]
     Twice {
-        /// One of them.
+        /// First directory.
         first: PathBuf,
-        /// The other.
+        /// Second directory.
         second: PathBuf,
-        /// The share.
+        /// The shard.
         share: Share,
     },
-    /// Some shares are not there.
+    /// Some shards are missing.
     #[error("missing: shard {shares}")]
     Missing {
-        /// Which.
+        /// The missing shards.
         shares: String,
     },
-    /// A shard was not run to its end.
+    /// A shard is not complete.
     #[error("{directory}: shard {share} lacks {lacks} of its {runs} runs; repeat the command that made it to continue", directory = directory.display())]
     Unfinished {
         /// The directory.
         directory: PathBuf,
-        /// The share.
+        /// The shard.
         share: Share,
-        /// How many runs are not there.
+        /// Number of missing runs.
         lacks: usize,
-        /// How many it should have.
+        /// Number of runs in the shard.
         runs: usize,
     },
     /// A directory cannot be used.
@@ -148,7 +150,7 @@ pub enum ShardError {
 }
 
 impl Shard {
-    /// A share of a plan.
+    /// A shard of a plan.
     pub fn of(plan: &Plan, share: Share, live: &[String]) -> Self {
         Self {
             share,
@@ -158,10 +160,10 @@ impl Shard {
         }
     }
 
-    /// What a directory has a share of; `None` where it has no [`FILE`].
+    /// The shard in a directory; `None` if it has no [`FILE`].
     ///
     /// # Errors
-    /// A file that cannot be read, or is damaged.
+    /// The file cannot be read, or is damaged.
     pub fn read(directory: &Path) -> Result<Option<Self>, ShardError> {
         let path = directory.join(FILE);
         let text = match plain::text(&path) {
@@ -178,10 +180,10 @@ impl Shard {
         Ok(Some(shard))
     }
 
-    /// Notes in a results directory what it has a share of.
+    /// Records in a results directory that it contains this shard.
     ///
     /// # Errors
-    /// The directory has another share, or cannot be written.
+    /// The directory contains another shard, or cannot be written.
     pub fn begin(&self, store: &Store) -> Result<(), ShardError> {
         let directory = store.directory().to_owned();
         match Self::read(&directory)? {
@@ -198,7 +200,8 @@ impl Shard {
         }
     }
 
-    /// In what two shards differ that must be the same; `None` for shards of one plan.
+    /// Difference between two shards in properties that must be equal; `None` for shards of the
+    /// same plan.
     fn difference(&self, other: &Self) -> Option<String> {
         let (a, b) = (&self.plan, &other.plan);
         let text = |what: &str, a: &dyn fmt::Debug, b: &dyn fmt::Debug| {
@@ -219,10 +222,10 @@ impl Shard {
     }
 }
 
-/// Shards that are all there and of one plan.
+/// A complete set of shards of one plan.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// What they are shards of.
+    /// Common description of the shards.
     pub shard: Shard,
     /// The plan.
     pub plan: Plan,
@@ -233,7 +236,7 @@ impl Whole {
     /// Reads the shards in these directories.
     ///
     /// # Errors
-    /// Shards of different plans, of other code, twice or not at all.
+    /// Shards belong to different plans or other code, or are duplicated or missing.
     pub fn read(directories: &[PathBuf]) -> Result<Self, ShardError> {
         let mut first: Option<(&PathBuf, Shard)> = None;
         let mut found: BTreeMap<Share, PathBuf> = BTreeMap::new();
@@ -285,15 +288,16 @@ impl Whole {
         })
     }
 
-    /// The directories, in the order of their shares.
+    /// Directories in the order of their shards.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.directories.values().map(PathBuf::as_path)
     }
 
-    /// Copies the runs of all shards into a results directory. `runner` says of what kind they are.
+    /// Copies the runs of all shards to a results directory. `runner` determines their kind.
     ///
     /// # Errors
-    /// A shard that lacks a run; a file that cannot be copied. Nothing is copied before all runs are found.
+    /// A shard lacks a run, or a file cannot be copied. Nothing is copied before all runs are
+    /// found.
     pub fn copy(&self, into: &Store, runner: &impl Runner) -> Result<(), ShardError> {
         let units = Unit::all(&self.plan);
         let mut stores = Vec::new();
@@ -325,7 +329,7 @@ impl Whole {
     }
 }
 
-/// Shares named in a message: all of a few, the first of many.
+/// List of shards for a message: all, or only the first if there are many.
 fn listed(shares: &[Share]) -> String {
     const MOST: usize = 8;
     let names: Vec<String> = shares.iter().take(MOST).map(Share::to_string).collect();

@@ -1,18 +1,21 @@
-//! A results directory: finished runs are kept as they come, so that an interrupted sweep goes on where it stopped.
+//! Results directory: finished runs are stored one by one, so that an interrupted sweep can be
+//! resumed.
 //!
 //! ```text
-//! DIR/manifest.json          what was run, by which version
-//! DIR/measures.csv           every scalar of every run; the x of several sweeps joined
-//! DIR/measures/<id>.parquet  the scalars of an experiment, with a typed column for each sweep
+//! DIR/manifest.json          the executed plan and the version of the program
+//! DIR/measures.csv           all scalars of all runs; several sweeps are joined in one column
+//! DIR/measures/<id>.parquet  scalars of an experiment, with a typed column for each sweep
 //! DIR/measures/<id>.csv      the same as text
 //! DIR/records.json           the same for this program
-//! DIR/series/<id>.parquet    the samples of an experiment
-//! DIR/runs/1.journal         the finished runs, a line each, by keys: hashes of all that a run depends on
-//! DIR/runs/<key>.parquet     the samples of a run, if it recorded any
-//! DIR/runs/.lock             held by the processes that work on the directory
+//! DIR/series/<id>.parquet    samples of an experiment
+//! DIR/runs/1.journal         finished runs, one per line, by key (a hash of all dependencies)
+//! DIR/runs/<key>.parquet     samples of a run, if it recorded any
+//! DIR/runs/.lock             locked by the processes that use the directory
 //! ```
-//! Any other file is written beside its place and renamed: what stands under its name is whole. Runs are flushed to the disk
-//! together, once it would take longer to make them again; what can be put together again is not flushed at all.
+//!
+//! Every other file is written to a temporary name and renamed, so that a file under its final name
+//! is always complete. Runs are flushed to disk in groups, as soon as repeating them would take
+//! longer than a flush; files that can be recreated from the runs are not flushed.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,41 +41,41 @@ use crate::plain;
 use crate::series::{self, SeriesWriter};
 use crate::whole::{self, Keep, Visit, part_path};
 
-/// A results directory that cannot be used.
+/// Error of a results directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Something could not be written.
+    /// A file could not be written.
     #[error("cannot write {path}: {source}", path = path.display())]
     Write {
-        /// Which file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
-    /// Something could not be read.
+    /// A file could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// Cause.
         source: io::Error,
     },
-    /// A file is not what its name says.
+    /// A file has invalid contents.
     #[error("{path}: {reason}", path = path.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: String,
     },
-    /// The runs cannot be kept, or are of another form.
+    /// The runs cannot be stored, or have another format.
     #[error(transparent)]
     Journal(JournalError),
     /// A series file could not be written or read.
     #[error(transparent)]
     Series(#[from] SeriesError),
-    /// The manifest's spec is not understood by this version.
+    /// This version does not understand the spec in the manifest.
     #[error("the spec in the manifest is not understood by this version:\n{0}")]
     Spec(#[from] SpecError),
 }
@@ -87,25 +90,26 @@ impl From<JournalError> for StoreError {
     }
 }
 
-/// A results directory. Several processes may work on one.
+/// A results directory. Several processes may use it at the same time.
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
     journal: Journal,
-    /// Events of runs that were kept and not flushed.
+    /// Number of events of stored runs that are not yet flushed.
     unflushed: Arc<AtomicU64>,
     _visit: Arc<Visit>,
 }
 
-/// The crates of this project that a run depends on: whose sources, beside the versions of all others, are the code that
-/// [`key`] speaks of.
+/// Crates of this project that affect a run. Their sources and the versions of all other crates are
+/// the code that is part of a [`key`].
 pub const CODE_OF: &str = env!("ANABRANCH_CODE_OF");
 pub use crate::build::CODE;
 
-/// The name under which a run is kept: what it depends on, the code and the kind of runner among it.
+/// Key of a stored run, derived from everything that it depends on, including the code and the kind
+/// of runner.
 pub fn key(unit: &Unit<'_>, kind: &str) -> String {
     let point = serde_json::to_string(&unit.point.point).unwrap_or_default();
-    // Its keys are fixed. Two of 64 bits: no two runs of a directory are taken for one.
+    // The hash keys are fixed. Two hashes of 64 bits make collisions in a directory negligible.
     let [one, other] = [0_u8, 1].map(|which| {
         let mut hasher = DefaultHasher::new();
         (which, &unit.point.hash, &point, unit.replication).hash(&mut hasher);
@@ -120,7 +124,7 @@ pub fn key(unit: &Unit<'_>, kind: &str) -> String {
 }
 
 impl Store {
-    /// The directory, made if it is not there, and tried: an unwritable one is found before anything is run.
+    /// Creates the directory if necessary, and tests whether it is writable before anything is run.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -150,7 +154,7 @@ impl Store {
         })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -159,17 +163,19 @@ impl Store {
         self.directory.join("runs")
     }
 
-    /// Journals of runs that were damaged. What does not check counts for nothing, and is taken away by the next run that is kept.
+    /// Journals with damaged runs. Damaged data is ignored, and removed when the next run is
+    /// stored.
     pub fn damaged(&self) -> Vec<Damage> {
         self.journal.damaged()
     }
 
-    /// Where a run's samples are kept.
+    /// Path of the samples of a run.
     pub fn series_path(&self, key: &str) -> PathBuf {
         self.runs().join(format!("{key}.parquet"))
     }
 
-    /// A finished run, if it is there, whole, this unit's and of this runner's kind, and has its samples.
+    /// A finished run, if it is stored, complete, of this unit and this kind of runner, and has its
+    /// samples.
     pub fn finished(&self, unit: &Unit<'_>, runner: &(impl Runner + ?Sized)) -> Option<RunRecord> {
         if self.journal.is_empty() {
             return None;
@@ -185,7 +191,8 @@ impl Store {
         (of_this_unit && has_samples()).then_some(record)
     }
 
-    /// Keeps a finished run. Its samples, if any, must have been kept before: the record makes it count.
+    /// Stores a finished run. Its samples, if any, should be stored before, because the record
+    /// marks the run as finished.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -202,7 +209,7 @@ impl Store {
         Ok(self.journal.add(key, &json, keep)?)
     }
 
-    /// Flushes what was kept to the disk.
+    /// Flushes stored runs to disk.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -213,8 +220,8 @@ impl Store {
         }
     }
 
-    /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
-    /// are left out. The threads of the pool that this is called in share the work.
+    /// Combines the results of the finished runs of a plan: manifest, measures, series. Unfinished
+    /// runs are omitted. The work is distributed over the threads of the current pool.
     ///
     /// # Errors
     /// [`StoreError::Write`], [`StoreError::Series`].
@@ -226,7 +233,8 @@ impl Store {
         self.assemble_known(plan, runner, Vec::new())
     }
 
-    /// The same where some of the records are at hand: `known` has the units' in their order, and ends where no more are known.
+    /// Like [`Self::assemble`], if some records are already in memory: `known` has them in the
+    /// order of the units, and may be shorter.
     pub(crate) fn assemble_known(
         &self,
         plan: &Plan,
@@ -281,10 +289,10 @@ impl Store {
         })
     }
 
-    /// The measures of each experiment, with a column for each of its sweeps.
+    /// Writes the measures of each experiment, with a column for each of its sweeps.
     fn write_tidy_measures(&self, plan: &Plan, records: &[RunRecord]) -> Result<(), StoreError> {
         let folder = self.directory.join("measures");
-        // Those of the samples, also where not all runs are finished.
+        // The same columns as those of the samples, even if some runs are unfinished.
         let axes = |id: &str| plan.experiments.iter().find(|it| it.id == id).map(axes);
         for (id, measures) in Measures::by_experiment(records, axes) {
             let path = |form| folder.join(format!("{id}.{form}"));
@@ -306,10 +314,10 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a finished run from another results directory.
+    /// Copies a finished run from another results directory.
     ///
     /// # Errors
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     pub fn take(
         &self,
         other: &Store,
@@ -317,7 +325,7 @@ impl Store {
         runner: &(impl Runner + ?Sized),
     ) -> Result<(), StoreError> {
         let key = key(unit, runner.kind(unit));
-        // The record comes last: it makes the run count.
+        // The record must be stored last, because it marks the run as finished.
         if unit.records() {
             let [from, to] = [other, self].map(|it| it.series_path(&key));
             let mut source = plain::open(&from).map_err(|source| StoreError::Read {
@@ -336,7 +344,8 @@ impl Store {
         Ok(self.journal.add(&key, &record, Keep::Cheaply)?)
     }
 
-    /// One file of the samples of all runs of an experiment, which are in these files, in their order.
+    /// Combines the samples of all runs of an experiment, which are in these files, into one file
+    /// in order.
     fn assemble_series(
         &self,
         experiment: &PlannedExperiment,
@@ -376,10 +385,10 @@ impl Store {
         written
     }
 
-    /// Reads a results directory again. The kinds that its spec names need not be known here.
+    /// Reads a results directory. The kinds that its spec names need not be known to this program.
     ///
     /// # Errors
-    /// No manifest, a damaged one, or one whose spec this version does not understand.
+    /// The manifest is missing or damaged, or this version does not understand its spec.
     pub fn open(directory: &Path) -> Result<Results, StoreError> {
         let path = directory.join("manifest.json");
         let text = plain::text(&path).map_err(|source| StoreError::Read {
@@ -411,13 +420,15 @@ impl Store {
     }
 }
 
-/// Events that take about as long as a flush: some milliseconds.
+/// Number of events whose simulation takes about as long as a flush: some milliseconds.
 const WORTH_A_FLUSH: u64 = 20_000;
-/// So many times as long may what a failure of the machine would lose have taken.
+/// Maximum computing time that a machine failure may destroy, as a multiple of the duration of a
+/// flush.
 const FLUSHED_TOGETHER: u64 = 10;
 
-/// How a record is kept that makes `unflushed` events of those that are not on the disk: a flush takes a tenth of what it saves. What
-/// took no events took real time. What does not outlive a failure of the machine does not check, and its run is made again.
+/// Durability of a record that brings the number of unflushed events to `unflushed`. Flushes take a
+/// tenth of the time that they save. A run without events took real time and is always flushed.
+/// Data lost in a machine failure fails its checksum, and the run is repeated.
 fn worth(events: u64, unflushed: u64) -> Keep {
     if events == 0 || unflushed >= WORTH_A_FLUSH * FLUSHED_TOGETHER {
         Keep::Durably
@@ -426,7 +437,7 @@ fn worth(events: u64, unflushed: u64) -> Keep {
     }
 }
 
-/// The samples of a run that cannot be read: whole by its footer, and yet not.
+/// Error for samples that cannot be read although their footer is complete.
 fn damaged(path: &Path, error: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged {
         path: path.to_owned(),
@@ -434,12 +445,12 @@ fn damaged(path: &Path, error: impl std::fmt::Display) -> StoreError {
     }
 }
 
-/// The columns of an experiment's sweeps, in its measures and in its samples.
+/// Columns of the sweeps of an experiment, in measures and samples.
 pub fn axes(experiment: &PlannedExperiment) -> Axes {
     Axes::of(experiment.points.iter().map(|point| &point.point), &[])
 }
 
-/// Finishes a series file written at `part` and puts it in its place.
+/// Completes a series file written to `part`, and renames it.
 ///
 /// # Errors
 /// [`StoreError::Write`], [`StoreError::Series`].
@@ -491,7 +502,7 @@ pub(crate) fn write_json(
     })
 }
 
-/// The columns of `measures.csv`; a point of several sweeps has its names and values joined by `;`.
+/// Columns of `measures.csv`. For several sweeps, names and values are joined by `;`.
 const MEASURE_COLUMNS: [&str; 8] = [
     "experiment",
     "x_name",
@@ -530,7 +541,7 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
-/// The request that a manifest speaks of.
+/// The request described by a manifest.
 fn request(manifest: &Manifest) -> Request {
     Request::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
         it.overrides = manifest.overrides.clone();
@@ -541,17 +552,17 @@ fn request(manifest: &Manifest) -> Request {
     })
 }
 
-/// The plan that a manifest speaks of.
+/// The plan described by a manifest.
 ///
 /// # Errors
-/// A spec that this version does not understand.
+/// This version does not understand the spec.
 pub fn plan_of(manifest: &Manifest) -> Result<Plan, StoreError> {
     let mut plan = Plan::new(request(manifest))?;
     plan.keep_experiments(&manifest.replications);
     Ok(plan)
 }
 
-/// What a plan says of itself once these of its runs were made.
+/// Manifest of a plan after these runs.
 pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
     Manifest {
@@ -586,7 +597,7 @@ mod tests {
         assert_eq!(worth(100, 100), Keep::Cheaply);
         assert_eq!(worth(199_000, 199_999), Keep::Cheaply);
         assert_eq!(worth(100, 200_000), Keep::Durably);
-        // On real sockets nothing is counted, and time was real.
+        // Runs on real sockets have no events, but took real time.
         assert_eq!(worth(0, 0), Keep::Durably);
     }
 }

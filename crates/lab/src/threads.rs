@@ -1,13 +1,13 @@
-//! Threads that plan: as many as do runs.
+//! Parallel planning with as many threads as are used for runs.
 
 use anabranch_engine::spread::{Alone, Spread};
 use rayon::ThreadPoolBuilder;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-/// Items that are worth a thread, whose start takes about as long as one of them.
+/// Minimum number of items per thread, because starting a thread takes about as long as one item.
 const WORTH_A_THREAD: usize = 8;
 
-/// So many threads at most.
+/// Maximum number of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads(pub usize);
 
@@ -22,7 +22,7 @@ impl Spread for Threads {
                 let items = (0..items).into_par_iter().with_min_len(WORTH_A_THREAD);
                 items.for_each(work);
             }),
-            // Without threads it is only slower.
+            // If the pool cannot be started, the work is done sequentially.
             Err(_) => Alone.each(items, work),
         }
     }

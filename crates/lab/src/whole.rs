@@ -1,4 +1,5 @@
-//! Files that are whole or not there: written beside their place, then renamed. Directories that several processes share.
+//! Atomic file writes (to a temporary name, then renamed), and directories shared by several
+//! processes.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,11 +12,12 @@ use fs4::FileExt;
 
 use crate::plain;
 
-/// What the name of a file ends in that is not whole yet.
+/// Suffix of an incomplete file.
 const PART: &str = ".part";
 
-/// Where a file is written before it is whole. No other call gives the name, nor another process, also on another machine:
-/// two that work on one directory do the same runs twice, and neither harms the other.
+/// Temporary path of a file until it is complete. The name is unique across calls, processes and
+/// machines: two processes that use the same directory may execute the same runs twice, but do not
+/// damage each other's files.
 pub fn part_path(path: &Path) -> PathBuf {
     static PROCESS: OnceLock<u64> = OnceLock::new();
     static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -26,18 +28,19 @@ pub fn part_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A place in a directory that several processes may use at once; given up when it is dropped.
+/// Shared lock of a directory that several processes may use at the same time; released on drop.
 #[derive(Debug)]
 pub struct Visit {
     _lock: File,
 }
 
 impl Visit {
-    /// Enters the directory of `lock`, a file that is made if it is not there. Whoever finds nobody else there removes what
-    /// a process that was killed left half written in `directories`.
+    /// Acquires the shared lock of a directory. `lock` is the lock file, which is created if
+    /// necessary. If no other process holds the lock, incomplete files left in `directories` by
+    /// killed processes are removed.
     ///
     /// # Errors
-    /// What the file system said.
+    /// Any error of the file system.
     pub fn begin(lock: &Path, directories: &[&Path]) -> io::Result<Self> {
         let file = plain::update(lock)?;
         if FileExt::try_lock(&file).is_ok() {
@@ -51,7 +54,8 @@ impl Visit {
     }
 }
 
-/// Whether [`part_path`] gives such a name. Another file of a user that ends in `.part` is not ours to remove.
+/// Whether [`part_path`] could have returned this name. Other files of a user that end in `.part`
+/// must not be removed.
 fn is_part(name: &str) -> bool {
     let ours = name.strip_suffix(PART).and_then(|it| it.rsplit_once('.'));
     let Some((process, call)) = ours.and_then(|(_, ours)| ours.split_once('-')) else {
@@ -72,20 +76,20 @@ fn remove_parts(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file must outlive a failure of the machine, not only of this program. Waiting for the disk takes longer
-/// than a short run.
+/// Whether a file must survive a failure of the machine, or only of this program. Waiting for the
+/// disk takes longer than a short run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Flushed to the disk.
+    /// Flushed to disk.
     Durably,
-    /// Left to the operating system: the same command makes it again.
+    /// Left to the operating system, because the same command can recreate it.
     Cheaply,
 }
 
-/// Writes a file so that it is whole or not there.
+/// Writes a file atomically.
 ///
 /// # Errors
-/// What the file system said; what was begun is removed.
+/// Any error of the file system; the temporary file is removed.
 pub fn write(
     path: &Path,
     keep: Keep,

@@ -1,22 +1,23 @@
-//! Explicit congestion notification (RFC 3168): the two bits of the IP header by which routers mark instead of drop.
+//! Explicit congestion notification (RFC 3168): the two bits of the IP header with which routers
+//! mark packets instead of dropping them.
 
 /// The ECN field of an IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The transport does not use ECN: a router drops instead of marking. Bits 00.
+    /// The transport does not use ECN: a router drops packets instead of marking them. Bits 00.
     #[default]
     NotEct = 0b00,
-    /// The transport uses ECN. Bits 01 (since RFC 8311: a transport of the L4S experiment).
+    /// The transport uses ECN. Bits 01; since RFC 8311 this identifies L4S.
     Ect1 = 0b01,
-    /// The transport uses ECN. Bits 10, what RFC 3168 has senders use.
+    /// The transport uses ECN. Bits 10, which senders should use according to RFC 3168.
     Ect0 = 0b10,
     /// Congestion experienced: a router marked the packet. Bits 11.
     Ce = 0b11,
 }
 
 impl Ecn {
-    /// The two bits, as they stand in the traffic class.
+    /// The two bits of the traffic class.
     pub const fn bits(self) -> u8 {
         self as u8
     }
@@ -36,7 +37,8 @@ impl Ecn {
         !matches!(self, Ecn::NotEct)
     }
 
-    /// What a router makes of the field where it marks: CE; [`Ecn::NotEct`] stays (RFC 3168 §5).
+    /// The field after marking by a router: CE, except that [`Ecn::NotEct`] is unchanged (RFC 3168
+    /// §5).
     #[must_use]
     pub const fn marked(self) -> Self {
         match self {
@@ -60,7 +62,7 @@ mod tests {
         ] {
             assert_eq!(Ecn::from_bits(bits), field);
             assert_eq!(field.bits(), bits);
-            // The six bits above are DSCP's.
+            // The upper six bits are the DSCP.
             assert_eq!(Ecn::from_bits(bits | 0b1011_1000), field);
         }
         assert_eq!(Ecn::NotEct.marked(), Ecn::NotEct);

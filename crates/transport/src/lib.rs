@@ -1,14 +1,20 @@
-//! The contract that every transport shows its driver: time, paths, transmits and trace samples.
+//! Interface between a transport protocol and its driver: time, paths, outgoing packets and trace
+//! samples.
 //!
-//! SCTP and TCP look alike to whoever drives them, be it the simulator, real sockets or a test. The loop law:
+//! SCTP and TCP have the same interface for all drivers: the simulator, real sockets and tests. A
+//! driver should repeat these steps:
 //!
 //! 1. call one `handle_*` or user method with the current time,
-//! 2. drain [`Transport::poll_transmit`] until it gives `None`, and the protocol's own `poll_event`,
-//! 3. ask [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`] at the latest.
+//! 2. call [`Transport::poll_transmit`] until it returns `None`, and likewise the `poll_event` of
+//!    the protocol,
+//! 3. call [`Transport::poll_timeout`] to obtain the time by which it must call
+//!    [`Transport::handle_timeout`].
 //!
-//! The time never goes back from one call to the next: a driver whose clock may do so keeps the latest time it has told.
+//! Time must not decrease from one call to the next. A driver with a clock that may go backwards
+//! should repeat the latest time it has passed.
 //!
-//! Nothing behind this contract reads a clock, draws ambient randomness or does I/O.
+//! Implementations must not read a clock, draw ambient randomness or perform I/O, because their
+//! results must be reproducible.
 #![forbid(unsafe_code)]
 
 pub mod ecn;
@@ -23,15 +29,15 @@ pub use ecn::Ecn;
 pub use time::Nanos;
 pub use trace::{Probe, ProbeSet, Sample, Trace};
 
-/// A pair of addresses that packets travel between, seen from this host.
+/// Source and destination address of packets, as seen from this host.
 ///
-/// SCTP calls the `remote` half a destination transport address (RFC 9260 §1.2); the `local` half is the source
-/// address to use, or the unspecified address where the driver may choose.
+/// SCTP calls `remote` a destination transport address (RFC 9260 §1.2). `local` is the source
+/// address to use, or the unspecified address if the driver may choose one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    /// This host's address: the source of what is sent, the destination of what was received.
+    /// Address of this host: the source of sent packets, and the destination of received packets.
     pub local: IpAddr,
-    /// The peer's address.
+    /// Address of the peer.
     pub remote: IpAddr,
 }
 
@@ -41,7 +47,7 @@ impl Path {
         Self { local, remote }
     }
 
-    /// The same path as the peer sees it.
+    /// The path as seen by the peer.
     pub const fn reversed(self) -> Self {
         Self {
             local: self.remote,
@@ -50,34 +56,35 @@ impl Path {
     }
 }
 
-/// What [`Transport::poll_transmit`] wrote to the caller's buffer.
+/// A packet that [`Transport::poll_transmit`] wrote to the buffer of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where the packet goes.
+    /// Path of the packet.
     pub path: Path,
-    /// Bytes appended to the buffer: transport header and payload, no IP header.
+    /// Number of bytes appended to the buffer: transport header and payload without IP header.
     pub len: usize,
-    /// The ECN field of the packet's IP header.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// IP may fragment the packet on its way ("don't fragment" is not set): it is larger than the path is known to carry,
-    /// and cannot be cut again.
+    /// IP may fragment the packet ("don't fragment" is not set), because it exceeds the known MTU
+    /// of the path and cannot be split further.
     pub may_fragment: bool,
 }
 
-/// A transport protocol without I/O.
+/// A sans-IO transport protocol.
 pub trait Transport {
-    /// Takes one datagram (the IP payload) that arrived on `path` with `ecn` in its IP header ([`Ecn::NotEct`] where the
-    /// driver cannot tell). Payload that fits in one chunk is handed to the
-    /// application as a slice of `datagram`, without a copy.
+    /// Processes one datagram (the IP payload) that arrived on `path` with `ecn` in its IP header
+    /// ([`Ecn::NotEct`] if unknown to the driver). The payload of a single chunk is delivered to
+    /// the application as a slice of `datagram` without copying.
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
-    /// Runs the timers that are due at `now`. Calling it early or twice does no harm.
+    /// Handles the timers that are due at `now`. Calls without a due timer have no effect.
     fn handle_timeout(&mut self, now: Nanos);
 
-    /// Appends the next packet to `out`, or returns `None` when nothing may be sent now. The caller splits the bytes
-    /// off (`out.split().freeze()`), so that one large allocation serves many packets.
+    /// Appends the next packet to `out`, or returns `None` if nothing may be sent now. The caller
+    /// should split the bytes off (`out.split().freeze()`), so that one large allocation serves
+    /// many packets.
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit>;
 
-    /// When [`Transport::handle_timeout`] must be called at the latest; `None` while no timer runs.
+    /// Deadline of the next call to [`Transport::handle_timeout`]; `None` if no timer is running.
     fn poll_timeout(&self) -> Option<Nanos>;
 }

@@ -1,6 +1,6 @@
-//! Time as the protocols see it: nanoseconds since an origin that the driver chooses.
+//! Time as used by the protocols: nanoseconds since an origin chosen by the driver.
 
-/// A point in time or a span of time, in nanoseconds. 2^64 ns are 584 years.
+/// A point in time or a duration in nanoseconds. 2^64 ns are 584 years.
 pub type Nanos = u64;
 
 /// One microsecond.
@@ -10,12 +10,13 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// One second.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// A span in seconds, for reports and for estimators that work in seconds.
+/// A duration in seconds, for reports and for estimators that compute in seconds.
 pub fn seconds(span: Nanos) -> f64 {
     span as f64 / SECOND as f64
 }
 
-/// The span nearest to `seconds`; negative and NaN become 0, too large becomes the largest.
+/// The duration closest to `seconds`. Negative values and NaN become 0, and too large values the
+/// maximum.
 pub fn from_seconds(seconds: f64) -> Nanos {
     (seconds * SECOND as f64).round() as Nanos
 }

@@ -1,7 +1,9 @@
-//! What a transport tells about itself while it runs, at the cost of one branch when nobody listens.
+//! Trace samples that a transport records at run time, at the cost of one branch if no probe is
+//! enabled.
 //!
-//! A protocol calls [`Trace::record`] at the places that matter; the driver drains the samples after each `handle_*`
-//! and streams them to aggregates or files, so that memory does not grow with the length of a run.
+//! A protocol calls [`Trace::record`] whenever a probed quantity changes. The driver should drain
+//! the samples after each `handle_*` call and write them to aggregates or files, because memory use
+//! would otherwise grow with the length of a run.
 
 use crate::time::Nanos;
 
@@ -14,26 +16,26 @@ macro_rules! probes {
         pub enum Probe { $($(#[doc = $doc])* $variant),* }
 
         impl Probe {
-            /// Every probe, in the order of their numbers.
+            /// All probes in the order of their numbers.
             pub const ALL: &'static [Probe] = &[$(Probe::$variant),*];
 
-            /// The name used in specs, series files and figures.
+            /// Name used in specs, series files and figures.
             pub const fn name(self) -> &'static str {
                 match self { $(Probe::$variant => $name),* }
             }
 
-            /// The unit of its values: `bytes`, `s`, `bit/s`, `B/s`, `streams`; `segments` for the number of a segment, and `1` for a
-            /// share, a state or the number of a path.
+            /// Unit of the values: `bytes`, `s`, `bit/s`, `B/s`, `streams`; `segments` for the
+            /// number of a segment, and `1` for a share, a state or the number of a path.
             pub const fn unit(self) -> &'static str {
                 match self { $(Probe::$variant => $unit),* }
             }
 
-            /// What it is, with its unit; a line begins with a blank.
+            /// Description with unit; each line begins with a blank.
             pub const fn about(self) -> &'static str {
                 match self { $(Probe::$variant => concat!($($doc),*)),* }
             }
 
-            /// The probe of that name.
+            /// The probe with this name.
             pub fn from_name(name: &str) -> Option<Probe> {
                 Self::ALL.iter().copied().find(|probe| probe.name() == name)
             }
@@ -48,7 +50,8 @@ probes! {
     Ssthresh = "ssthresh", "bytes";
     /// Bytes outstanding, as the profile counts them; recorded when it changes.
     FlightSize = "flightsize", "bytes";
-    /// The peer's receive window as the sender sees it: the advertised window minus outstanding bytes.
+    /// The peer's receive window as the sender sees it: the advertised window minus outstanding
+    /// bytes.
     PeerRwnd = "peer_rwnd", "bytes";
     /// The window this receiver advertises in a SACK or acknowledgement, bytes.
     AdvertisedRwnd = "a_rwnd", "bytes";
@@ -60,14 +63,15 @@ probes! {
     Sent = "sent", "segments";
     /// Retransmission of a data segment: its number, counted from 0.
     Retransmitted = "retransmitted", "segments";
-    /// Cumulative acknowledgement received: the number of the first segment not covered, counted from 0.
+    /// Cumulative acknowledgement received: the number of the first segment not covered, counted
+    /// from 0.
     CumulativeAck = "cumulative_ack", "segments";
     /// An acknowledgement that did not advance the cumulative point: the number it repeats.
     DuplicateAck = "duplicate_ack", "segments";
     /// Fast retransmit entered: the number of the segment.
     FastRetransmit = "fast_retransmit", "segments";
-    /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2): the number of the first segment
-    /// not acknowledged (TCP), or of the marked one (SCTP).
+    /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2):
+    /// the number of the first segment not acknowledged (TCP), or of the marked one (SCTP).
     MarkAnswered = "mark_answered", "segments";
     /// Retransmission timer expired: the number of the earliest outstanding segment.
     Timeout = "timeout", "segments";
@@ -79,30 +83,35 @@ probes! {
     Delivered = "delivered", "bytes";
     /// Time that a complete message waited for an earlier one before it was delivered, seconds.
     HeadOfLineWait = "head_of_line_wait", "s";
-    /// Bytes in the receive buffer; recorded when it changes. SCTP: index 0 is the whole buffer, index n + 1 the part of stream
-    /// n; a read by the application shows with the next packet.
+    /// Bytes in the receive buffer; recorded when it changes. SCTP: index 0 is the whole buffer,
+    /// index n + 1 the part of stream n; a read by the application shows with the next packet.
     Buffered = "buffered", "bytes";
     /// Streams in use by the sender.
     StreamsInUse = "streams_in_use", "streams";
-    /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second; recorded with each report.
+    /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second; recorded with each
+    /// report.
     AvailableBandwidth = "available_bandwidth", "bit/s";
-    /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each report.
+    /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each
+    /// report.
     ChunkLossRate = "chunk_loss_rate", "1";
-    /// What a loss is attributed to (RSCTP): 1 congestion, 2 the radio, 0 unknown because nothing was measured yet, which is
-    /// treated as congestion. Recorded before the window is reduced.
+    /// What a loss is attributed to (RSCTP): 1 congestion, 2 the radio, 0 unknown because nothing
+    /// was measured yet, which is treated as congestion. Recorded before the window is reduced.
     LossVerdict = "loss_verdict", "1";
-    /// A HEARTBEAT or HEARTBEAT ACK was sent: the size of its IP packet, or of the chunk if it shared a packet.
+    /// A HEARTBEAT or HEARTBEAT ACK was sent: the size of its IP packet, or of the chunk if it
+    /// shared a packet.
     HeartbeatBytes = "heartbeat_bytes", "bytes";
-    /// New data takes another path from now on: the number of the path. Data starts on path 0, which is not recorded.
+    /// New data takes another path from now on: the number of the path. Data starts on path 0,
+    /// which is not recorded.
     DataPath = "data_path", "1";
     /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
     PathState = "path_state", "1";
     /// Estimate of the bandwidth, bytes per second.
     RateEstimate = "rate_estimate", "B/s";
-    /// Bytes in the network as TCP's loss recovery estimates them, after an acknowledgement and before it sends.
+    /// Bytes in the network as TCP's loss recovery estimates them, after an acknowledgement and
+    /// before it sends.
     Pipe = "pipe", "bytes";
-    /// Phase of Careful Resume (RFC 9959) on a path: 0 normal, 1 reconnaissance, 2 unvalidated, 3 validating, 4 safe retreat;
-    /// recorded when it changes.
+    /// Phase of Careful Resume (RFC 9959) on a path: 0 normal, 1 reconnaissance, 2 unvalidated, 3
+    /// validating, 4 safe retreat; recorded when it changes.
     ResumePhase = "resume_phase", "1";
 }
 
@@ -116,19 +125,19 @@ impl ProbeSet {
     /// Every probe.
     pub const ALL: ProbeSet = ProbeSet(u64::MAX);
 
-    /// This set and `probe`.
+    /// This set with `probe` added.
     #[must_use]
     pub const fn with(self, probe: Probe) -> ProbeSet {
         ProbeSet(self.0 | 1 << probe as u8)
     }
 
-    /// This set but for `probe`.
+    /// This set without `probe`.
     #[must_use]
     pub const fn without(self, probe: Probe) -> ProbeSet {
         ProbeSet(self.0 & !(1 << probe as u8))
     }
 
-    /// This set and all of `other`.
+    /// This set with all of `other` added.
     #[must_use]
     pub const fn union(self, other: ProbeSet) -> ProbeSet {
         ProbeSet(self.0 | other.0)
@@ -139,12 +148,12 @@ impl ProbeSet {
         self.0 >> probe as u8 & 1 == 1
     }
 
-    /// Whether every member is one of `other`.
+    /// Whether all members are in `other`.
     pub const fn is_within(self, other: ProbeSet) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// Whether there is no member.
+    /// Whether the set has no members.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -153,17 +162,17 @@ impl ProbeSet {
 /// One recorded value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at: Nanos,
-    /// What.
+    /// Recorded quantity.
     pub probe: Probe,
-    /// Index of the path (SCTP) or stream it concerns; 0 where there is one.
+    /// Index of the path (SCTP) or stream; 0 if there is only one.
     pub index: u16,
-    /// The value, in the probe's unit. Whole numbers up to 2^53 are exact.
+    /// Value in the unit of the probe. Whole numbers up to 2^53 are exact.
     pub value: f64,
 }
 
-/// Where a transport leaves its samples.
+/// Buffer of recorded samples.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     wanted: ProbeSet,
@@ -171,7 +180,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that keeps the probes in `wanted`.
+    /// A trace that records the probes in `wanted`.
     pub fn new(wanted: ProbeSet) -> Self {
         Self {
             wanted,
@@ -179,19 +188,19 @@ impl Trace {
         }
     }
 
-    /// Whether anybody wants `probe`; guards work that only a sample needs.
+    /// Whether `probe` is enabled. Work that is needed only for a sample should depend on this.
     #[inline]
     pub fn wants(&self, probe: Probe) -> bool {
         self.wanted.contains(probe)
     }
 
-    /// Whether nobody wants anything but what is in `set`.
+    /// Whether all enabled probes are in `set`.
     #[inline]
     pub fn wants_only(&self, set: ProbeSet) -> bool {
         self.wanted.is_within(set)
     }
 
-    /// Records a value, if anybody wants it.
+    /// Records a value if the probe is enabled.
     #[inline]
     pub fn record(&mut self, at: Nanos, probe: Probe, index: u16, value: f64) {
         if self.wanted.contains(probe) {
@@ -204,12 +213,12 @@ impl Trace {
         }
     }
 
-    /// Takes what was recorded since the last call, oldest first; the buffer is kept for reuse.
+    /// Removes all recorded samples, oldest first. The buffer is kept for reuse.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Sample> {
         self.samples.drain(..)
     }
 
-    /// Whether nothing waits to be drained.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }

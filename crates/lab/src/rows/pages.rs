@@ -1,6 +1,6 @@
-//! The pages of a Parquet file, decompressed. The library decompresses some codecs in Rust. It
-//! reads the pages of the others as if they were not compressed, and they are decompressed here, in
-//! Rust as well.
+//! Decompressed pages of a Parquet file. The library supports some codecs in Rust. For others it
+//! should read the pages as if they were not compressed, and they are decompressed here, in Rust as
+//! well.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use parquet::schema::types::Type;
 
 use crate::folder::{MAX_FILE, too_large};
 
-/// The metadata at the end of a file.
+/// Metadata at the end of a file.
 pub(super) fn metadata(file: &Bytes) -> Result<ParquetMetaData> {
     let reader = SerializedFileReader::new(file.clone())?;
     Ok(reader.metadata().clone())
@@ -74,7 +74,7 @@ impl RowGroupReader for Group<'_> {
     }
 }
 
-/// How pages are compressed.
+/// Compression of the pages.
 #[derive(Clone, Copy, Debug)]
 enum Codec {
     Zstd,
@@ -86,7 +86,7 @@ impl Codec {
         if bytes.is_empty() {
             return Ok(());
         }
-        // A few bytes can stand for as many as they like.
+        // A few bytes can expand to any size.
         let most = MAX_FILE + 1;
         let read = match self {
             Codec::Zstd => {
@@ -171,7 +171,7 @@ impl Codec {
     }
 }
 
-/// The pages of a column.
+/// Pages of a column.
 struct Pages {
     pages: SerializedPageReader<Bytes>,
     codec: Codec,

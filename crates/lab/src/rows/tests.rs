@@ -34,7 +34,7 @@ fn numbers(values: &[f64]) -> ArrayRef {
     Arc::new(Float64Array::from(values.to_vec()))
 }
 
-/// A row without a size, whose stream must not be taken for one.
+/// A row without a size; the text must not be mistaken for a stream of sizes.
 #[test]
 fn a_field_without_a_value_is_empty() {
     let text = read(vec![
