@@ -75,7 +75,7 @@ fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 dist: ## a static binary and a Debian package in target/dist, installed and run in an empty root; wants root, and builds for musl
 	scripts/dist
 
-semver: ## before a release: whether the public interface changed more than the version says, compared with the last tag
+semver: ## before a release: whether the public interface changed more than the version says, compared with the last release
 	scripts/check-semver
 
 clean:
