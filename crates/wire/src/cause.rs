@@ -41,6 +41,10 @@ causes! {
     USER_INITIATED_ABORT = 12, "User-Initiated Abort";
     PROTOCOL_VIOLATION = 13, "Protocol Violation";
     RESTART_WITH_NEW_UDP_PORT = 14, "Restart of an Association with New Encapsulation Port";
+    MISSING_DTLS_CHUNK_SUPPORT = 100, "Missing DTLS Chunk Support", "draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.1";
+    NO_COMMON_DTLS_KEY_MANAGEMENT = 101, "No Common DTLS Key Management Method", "draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.2";
+    DTLS_TIE_BREAKER_COLLISION = 102, "DTLS Key Management Tie Breaker Collision", "draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.3";
+    INCOMPATIBLE_DTLS_ROLES = 103, "Incompatible DTLS Key Management Roles", "draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.4";
     DELETE_LAST_ADDRESS = 0x00A0, "Request to Delete Last Remaining IP Address", "RFC 5061 §4.3.1";
     RESOURCE_SHORTAGE = 0x00A1, "Operation Refused Due to Resource Shortage", "RFC 5061 §4.3.2";
     DELETE_SOURCE_ADDRESS = 0x00A2, "Request to Delete Source IP Address", "RFC 5061 §4.3.3";

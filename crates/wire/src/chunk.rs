@@ -77,6 +77,8 @@ pub mod kind {
     pub const AUTH: u8 = 0x0F;
     /// Payload data of interleavable messages (RFC 8260 §2.1).
     pub const I_DATA: u8 = 0x40;
+    /// DTLS: the encrypted chunks of a packet (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.2).
+    pub const DTLS: u8 = 0x41;
     /// Address configuration acknowledgement (RFC 5061 §4.1.2).
     pub const ASCONF_ACK: u8 = 0x80;
     /// Stream reconfiguration (RFC 6525 §3.1).

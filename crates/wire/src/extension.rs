@@ -25,6 +25,7 @@ mod asconf;
 mod asconf_ack;
 mod auth;
 mod cause;
+mod dtls;
 mod forward_tsn;
 mod i_data;
 mod i_forward_tsn;
@@ -44,6 +45,7 @@ pub use asconf::{Asconf, AsconfParameter, AsconfRequest};
 pub use asconf_ack::{AsconfAck, AsconfResponse};
 pub use auth::{Auth, hmac_id};
 pub use cause::ExtensionCause;
+pub use dtls::{Dtls, DtlsKeyManagement, PPID_DTLS_KEY_MANAGEMENT};
 pub use forward_tsn::{ForwardTsn, SkippedStream};
 pub use i_data::{FragmentPosition, IData};
 pub use i_forward_tsn::{IForwardTsn, SkippedMessage};
@@ -68,6 +70,8 @@ pub enum Extension {
     Asconf(Asconf),
     /// Answers an ASCONF (RFC 5061).
     AsconfAck(AsconfAck),
+    /// The encrypted chunks of a packet (draft-ietf-tsvwg-sctp-dtls-chunk-04).
+    Dtls(Dtls),
     /// Any other type.
     Unknown(RawChunk),
 }
@@ -89,6 +93,7 @@ impl Extension {
             kind::AUTH => Self::Auth(Auth::decode(raw)?),
             kind::ASCONF => Self::Asconf(Asconf::decode(raw)?),
             kind::ASCONF_ACK => Self::AsconfAck(AsconfAck::decode(raw)?),
+            kind::DTLS => Self::Dtls(Dtls::decode(raw)?),
             _ => Self::Unknown(raw),
         })
     }
@@ -103,6 +108,7 @@ impl Extension {
             Self::Auth(_) => kind::AUTH,
             Self::Asconf(_) => kind::ASCONF,
             Self::AsconfAck(_) => kind::ASCONF_ACK,
+            Self::Dtls(_) => kind::DTLS,
             Self::Unknown(raw) => raw.kind,
         }
     }
@@ -116,6 +122,7 @@ impl Extension {
             Self::Auth(chunk) => chunk,
             Self::Asconf(chunk) => chunk,
             Self::AsconfAck(chunk) => chunk,
+            Self::Dtls(chunk) => chunk,
             Self::Unknown(chunk) => chunk,
         }
     }

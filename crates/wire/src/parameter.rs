@@ -49,6 +49,8 @@ pub mod kind {
     pub const CHUNKS: u16 = 0x8003;
     /// Requested HMAC Algorithm (RFC 4895 §3.3).
     pub const HMAC_ALGO: u16 = 0x8004;
+    /// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
+    pub const DTLS_KEY_MANAGEMENT: u16 = 0x8006;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// RSCTP, of the same class as Supported Extensions: because its two high bits are 10, a peer

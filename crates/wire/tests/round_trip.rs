@@ -256,6 +256,8 @@ fn any_extension() -> impl Strategy<Value = Extension> {
                 hmac,
             })
         }),
+        (any::<bool>(), some_bytes(60))
+            .prop_map(|(restart, record)| Extension::Dtls(Dtls { restart, record })),
         (
             any::<u32>(),
             any::<IpAddr>(),
@@ -286,6 +288,17 @@ fn any_offered() -> impl Strategy<Value = InitParameter> {
             address
         }),
         any::<u32>().prop_map(InitParameter::AdaptationLayer),
+        (any::<u32>(), any::<[bool; 3]>(), vec(any::<u8>(), 1..6)).prop_map(
+            |(tie_breaker, [restart, server, client], methods)| {
+                InitParameter::DtlsKeyManagement(DtlsKeyManagement {
+                    tie_breaker,
+                    restart,
+                    server,
+                    client,
+                    methods: methods.into(),
+                })
+            }
+        ),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Error causes of the extensions (RFC 5061 §4.3, RFC 4895 §4).
+//! Error causes of the extensions (RFC 5061 §4.3, RFC 4895 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3).
 
 use bytes::{Bytes, BytesMut};
 
@@ -38,6 +38,16 @@ pub enum ExtensionCause {
         /// Identifier of that algorithm.
         hmac_id: u16,
     },
+    /// The DTLS chunk is required and was not offered
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.1).
+    MissingDtlsChunkSupport,
+    /// No common key management method (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.2).
+    NoCommonDtlsKeyManagement,
+    /// Both ends chose the same tie breaker (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.3).
+    DtlsTieBreakerCollision,
+    /// The key management roles do not complement each other
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.4).
+    IncompatibleDtlsRoles,
     /// A cause whose code is not known.
     Unknown(Tlv),
 }
@@ -52,6 +62,10 @@ impl ExtensionCause {
             Self::IllegalAsconfAck => code::ILLEGAL_ASCONF_ACK,
             Self::NoAuthorization { .. } => code::NO_AUTHORIZATION,
             Self::UnsupportedHmac { .. } => code::UNSUPPORTED_HMAC,
+            Self::MissingDtlsChunkSupport => code::MISSING_DTLS_CHUNK_SUPPORT,
+            Self::NoCommonDtlsKeyManagement => code::NO_COMMON_DTLS_KEY_MANAGEMENT,
+            Self::DtlsTieBreakerCollision => code::DTLS_TIE_BREAKER_COLLISION,
+            Self::IncompatibleDtlsRoles => code::INCOMPATIBLE_DTLS_ROLES,
             Self::Unknown(tlv) => tlv.kind,
         }
     }
@@ -63,7 +77,11 @@ impl ExtensionCause {
             | Self::ResourceShortage { parameter }
             | Self::DeleteSourceAddress { parameter }
             | Self::NoAuthorization { parameter } => take(parameter),
-            Self::IllegalAsconfAck => take(&[]),
+            Self::IllegalAsconfAck
+            | Self::MissingDtlsChunkSupport
+            | Self::NoCommonDtlsKeyManagement
+            | Self::DtlsTieBreakerCollision
+            | Self::IncompatibleDtlsRoles => take(&[]),
             Self::UnsupportedHmac { hmac_id } => take(&hmac_id.to_be_bytes()),
             Self::Unknown(tlv) => take(tlv.value()),
         }
@@ -97,7 +115,11 @@ impl TlvItem for ExtensionCause {
             code::DELETE_SOURCE_ADDRESS => Self::DeleteSourceAddress {
                 parameter: tlv.into_value(),
             },
-            code::ILLEGAL_ASCONF_ACK => exactly::<0>(&tlv).map(|_| Self::IllegalAsconfAck)?,
+            code::ILLEGAL_ASCONF_ACK => bare(&tlv, Self::IllegalAsconfAck)?,
+            code::MISSING_DTLS_CHUNK_SUPPORT => bare(&tlv, Self::MissingDtlsChunkSupport)?,
+            code::NO_COMMON_DTLS_KEY_MANAGEMENT => bare(&tlv, Self::NoCommonDtlsKeyManagement)?,
+            code::DTLS_TIE_BREAKER_COLLISION => bare(&tlv, Self::DtlsTieBreakerCollision)?,
+            code::INCOMPATIBLE_DTLS_ROLES => bare(&tlv, Self::IncompatibleDtlsRoles)?,
             code::NO_AUTHORIZATION => Self::NoAuthorization {
                 parameter: tlv.into_value(),
             },
@@ -107,4 +129,9 @@ impl TlvItem for ExtensionCause {
             _ => Self::Unknown(tlv),
         })
     }
+}
+
+/// `cause`, which has no value.
+fn bare(tlv: &Tlv, cause: ExtensionCause) -> Result<ExtensionCause, TlvError> {
+    exactly::<0>(tlv).map(|_| cause)
 }

@@ -1,5 +1,5 @@
 //! Parameters of INIT and INIT ACK that offer an extension (RFC 4895 §3, RFC 5061 §4.2.4 and
-//! §4.2.6, RFC 9653 §4).
+//! §4.2.6, RFC 9653 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
 //!
 //! Two more are part of [`Parameter`](crate::Parameter): Forward-TSN-Supported and Supported
 //! Extensions.
@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use bytes::{Bytes, BytesMut};
 
+use super::DtlsKeyManagement;
 use super::asconf::{correlated_address, correlated_len, put_correlated};
 use crate::encode::{Encode, padded, put_padding, tlv_header};
 use crate::parameter::{exactly, kind};
@@ -44,6 +45,8 @@ pub enum InitParameter {
     },
     /// Adaptation layer indication, in the numbers of the upper layer (RFC 5061 §4.2.6).
     AdaptationLayer(u32),
+    /// The DTLS chunk and key management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
+    DtlsKeyManagement(DtlsKeyManagement),
     /// A parameter whose type is not known.
     Unknown(Tlv),
 }
@@ -58,6 +61,7 @@ impl InitParameter {
             Self::HmacAlgo(_) => kind::HMAC_ALGO,
             Self::SetPrimary { .. } => kind::SET_PRIMARY_ADDRESS,
             Self::AdaptationLayer(_) => kind::ADAPTATION_LAYER,
+            Self::DtlsKeyManagement(_) => kind::DTLS_KEY_MANAGEMENT,
             Self::Unknown(tlv) => tlv.kind,
         }
     }
@@ -79,6 +83,7 @@ impl InitParameter {
             Self::Random(bytes) | Self::Chunks(bytes) => bytes.len(),
             Self::HmacAlgo(list) => list.as_bytes().len(),
             Self::SetPrimary { address, .. } => correlated_len(*address) - HEADER,
+            Self::DtlsKeyManagement(parameter) => parameter.value_len(),
             Self::Unknown(tlv) => tlv.value().len(),
         }
     }
@@ -107,6 +112,12 @@ impl Encode for InitParameter {
                 correlation_id,
                 address,
             } => put_correlated(self.kind(), *correlation_id, *address, out),
+            Self::DtlsKeyManagement(parameter) => {
+                let length = HEADER + parameter.value_len();
+                out.extend_from_slice(&tlv_header(self.kind(), length));
+                parameter.put_value(out);
+                put_padding(out, length);
+            }
             Self::Unknown(tlv) => self.put(tlv.value(), out),
         }
     }
@@ -133,6 +144,7 @@ impl TlvItem for InitParameter {
                 }
             }
             kind::ADAPTATION_LAYER => Self::AdaptationLayer(u32::from_be_bytes(exactly(&tlv)?)),
+            kind::DTLS_KEY_MANAGEMENT => Self::DtlsKeyManagement(DtlsKeyManagement::decode(tlv)?),
             _ => Self::Unknown(tlv),
         })
     }

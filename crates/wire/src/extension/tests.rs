@@ -10,7 +10,7 @@ use crate::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
 use crate::parameter::{Parameter, Parameters};
 use crate::serial::{Fsn, Mid, Ssn, Tsn};
 use crate::tlv::{Tlv, TlvError, TlvItem, TlvList, U16List};
-use crate::{Cause, Chunk};
+use crate::{Cause, Chunk, UnknownAction};
 
 const HEADER: CommonHeader = CommonHeader {
     source_port: 1,
@@ -75,6 +75,7 @@ fn what_is_too_short() {
         (kind::AUTH, 8),
         (kind::ASCONF_ACK, 8),
         (kind::ASCONF, 8),
+        (kind::DTLS, 5),
     ] {
         for length in 4_usize..least {
             let mut bytes = vec![kind, 0, 0, length as u8];
@@ -396,6 +397,19 @@ fn causes() {
         ExtensionCause::Unknown(Tlv::new(4, b"").unwrap()),
         &[0, 4, 0, 4],
     );
+    for (code, cause) in [
+        (100, ExtensionCause::MissingDtlsChunkSupport),
+        (101, ExtensionCause::NoCommonDtlsKeyManagement),
+        (102, ExtensionCause::DtlsTieBreakerCollision),
+        (103, ExtensionCause::IncompatibleDtlsRoles),
+    ] {
+        let list = TlvList::of(std::slice::from_ref(&cause));
+        assert_eq!(list.as_bytes()[..], [0, code, 0, 4]);
+        assert_eq!(list.iter().collect::<Vec<_>>(), [Ok(cause)]);
+        let longer = TlvList::<ExtensionCause>::from_bytes(Bytes::from(vec![0, code, 0, 5, 1]));
+        let error = longer.iter().next();
+        assert_eq!(error, Some(Err(of_length(code.into(), 5))));
+    }
     type C = ExtensionCause;
     assert_eq!(refused::<C>(&[0, 0xA3, 0, 5, 0]), of_length(0xA3, 5));
     assert_eq!(refused::<C>(&[1, 5, 0, 8, 0, 1, 0, 0]), of_length(0x105, 8));
@@ -441,6 +455,56 @@ fn offers() {
         of_length(0x8004, 7)
     );
     assert_eq!(refused::<O>(&[0xC0, 6, 0, 6, 0, 0]), of_length(0xC006, 6));
+}
+
+/// The figures of draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1 and §4.2, byte by byte.
+#[test]
+fn dtls() {
+    for (restart, flags) in [(false, 0), (true, 1)] {
+        let record = Bytes::from_static(&[0x2C, 0xAB, 0xCD, 1, 2, 3]);
+        let bytes = [
+            0x41, flags, 0, 11, 0, 0x2C, 0xAB, 0xCD, 1, 2, 3, 0, /* aligned */
+        ];
+        is(Extension::Dtls(Dtls { restart, record }), &bytes);
+    }
+    // Reserved flags, the Pre-Padding and the Post-Padding are ignored.
+    let read = Extension::decode(raw(&[0x41, 0xFE, 0, 7, 0xFF, 1, 2, 0xFF]));
+    let record = Bytes::from_static(&[1, 2]);
+    let restart = false;
+    assert_eq!(read, Ok(Extension::Dtls(Dtls { restart, record })));
+    let (stop, report) = (true, true);
+    assert_eq!(
+        raw(&[0x41, 0, 0, 4]).action(),
+        UnknownAction { stop, report }
+    );
+}
+
+#[test]
+fn dtls_key_management() {
+    for bits in 0..8_u8 {
+        let parameter = DtlsKeyManagement {
+            tie_breaker: 0x0102_0304,
+            restart: bits & 4 != 0,
+            server: bits & 2 != 0,
+            client: bits & 1 != 0,
+            methods: Bytes::from_static(&[192, 0]),
+        };
+        let bytes = [0x80, 6, 0, 11, 1, 2, 3, 4, bits, 192, 0];
+        assert_eq!(parameter.whole()[..], bytes);
+        let list = TlvList::of(&[InitParameter::DtlsKeyManagement(parameter.clone())]);
+        assert_eq!(list.as_bytes()[..], bytes);
+        let reserved = [0x80, 6, 0, 11, 1, 2, 3, 4, bits | 0xF8, 192, 0];
+        let read = TlvList::<InitParameter>::from_bytes(Bytes::copy_from_slice(&reserved));
+        let read: Vec<_> = read.iter().collect();
+        assert_eq!(read, [Ok(InitParameter::DtlsKeyManagement(parameter))]);
+    }
+    // Not one method.
+    type O = InitParameter;
+    assert_eq!(
+        refused::<O>(&[0x80, 6, 0, 9, 1, 2, 3, 4, 7]),
+        of_length(0x8006, 9)
+    );
+    assert_eq!(refused::<O>(&[0x80, 6, 0, 4]), of_length(0x8006, 4));
 }
 
 /// Sound and malformed offers alike are unknown parameters to an endpoint that does not support the

@@ -137,7 +137,7 @@ fn walk_extension(extension: &Extension) {
                 }
             }
         }
-        Extension::IData(_) | Extension::Auth(_) | Extension::Unknown(_) => {}
+        Extension::IData(_) | Extension::Auth(_) | Extension::Dtls(_) | Extension::Unknown(_) => {}
     }
     let again = read_extension(&write_extensions(std::slice::from_ref(extension)));
     assert_eq!(again, std::slice::from_ref(extension));
