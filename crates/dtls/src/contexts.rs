@@ -1,0 +1,283 @@
+//! The keys of an association: by epoch, and those that are kept for a restart (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §7).
+
+use thiserror::Error;
+
+use crate::material::KeyMaterial;
+use crate::record::{self, OpenError, OpeningKey, SealError, SealingKey};
+
+/// The epoch of the first keys; those below are a handshake's (RFC 9147 §6.1).
+const FIRST_EPOCH: u64 = 3;
+/// Epochs that the two bits of a record tell apart.
+const EPOCHS: usize = 4;
+
+/// What names the keys of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId {
+    /// They are kept for a restart.
+    pub restart: bool,
+    /// The epoch, 3 at least.
+    pub epoch: u64,
+}
+
+impl KeyId {
+    /// The keys of normal traffic of `epoch`.
+    pub const fn primary(epoch: u64) -> Self {
+        Self {
+            restart: false,
+            epoch,
+        }
+    }
+
+    /// The keys of a restart of `epoch`.
+    pub const fn restart(epoch: u64) -> Self {
+        Self {
+            restart: true,
+            epoch,
+        }
+    }
+}
+
+/// Why keys were not installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// The epoch of the first keys must be 3, and that of others the next or the same as before.
+    #[error("the epoch is {found}, and must be {wanted}")]
+    Epoch {
+        /// What was given.
+        found: u64,
+        /// What comes next.
+        wanted: u64,
+    },
+    /// Records of the epoch were sealed or opened already.
+    #[error("epoch {0} is in use")]
+    InUse(u64),
+    /// Keys to seal restarts with come after those of normal traffic, or they would be used for it.
+    #[error("the keys of normal traffic must be installed before those of a restart")]
+    NoPrimary,
+}
+
+/// What was done with the keys so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContextCounters {
+    /// Records that were sealed.
+    pub sealed: u64,
+    /// Records that were opened.
+    pub opened: u64,
+    /// Records that failed authentication.
+    pub forged: u64,
+    /// Records that were opened before, or were older than the replay window.
+    pub replayed: u64,
+}
+
+/// A record that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Which keys it was opened with.
+    pub key: KeyId,
+    /// Bytes of its content, which begins behind [`record::HEADER`] bytes.
+    pub content: usize,
+}
+
+/// Keys of one direction by the two low bits of their epoch.
+type ByEpoch<K> = [Option<Box<(u64, K)>>; EPOCHS];
+
+/// All keys of an association.
+#[derive(Debug)]
+pub struct Contexts {
+    sealing: Option<(u64, SealingKey)>,
+    opening: ByEpoch<OpeningKey>,
+    restart_sealing: ByEpoch<SealingKey>,
+    restart_opening: ByEpoch<OpeningKey>,
+    /// The epoch of the restart whose keys seal while there are no others.
+    restart: Option<u64>,
+    window: usize,
+    counters: ContextCounters,
+}
+
+impl Contexts {
+    /// Without keys; those to come have replay windows of `window` records.
+    pub fn new(window: usize) -> Self {
+        Self {
+            sealing: None,
+            opening: Default::default(),
+            restart_sealing: Default::default(),
+            restart_opening: Default::default(),
+            restart: None,
+            window,
+            counters: ContextCounters::default(),
+        }
+    }
+
+    /// Installs keys to seal with. Those of normal traffic are used from now on.
+    ///
+    /// # Errors
+    /// The epoch is not the next one, or keys of a restart come first.
+    pub fn install_sealing(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
+        let key = (id.epoch, SealingKey::new(keys, id.epoch));
+        if id.restart {
+            if self.sealing.is_none() {
+                return Err(InstallError::NoPrimary);
+            }
+            self.restart_sealing[place(id.epoch)] = Some(Box::new(key));
+            return Ok(());
+        }
+        let wanted = self.sealing.as_ref().map_or(FIRST_EPOCH, |(it, _)| it + 1);
+        if id.epoch != wanted {
+            let found = id.epoch;
+            return Err(InstallError::Epoch { found, wanted });
+        }
+        self.sealing = Some(key);
+        Ok(())
+    }
+
+    /// Installs keys to open with, beside those that are there. Of five epochs in a row the newest replaces the oldest.
+    ///
+    /// # Errors
+    /// The epoch is neither the first nor the next one.
+    pub fn install_opening(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
+        if !id.restart {
+            let wanted = self.newest_opening().map_or(FIRST_EPOCH, |it| it + 1);
+            if id.epoch != wanted {
+                let found = id.epoch;
+                return Err(InstallError::Epoch { found, wanted });
+            }
+        }
+        let key = OpeningKey::new(keys, self.window);
+        self.opening_of(id.restart)[place(id.epoch)] = Some(Box::new((id.epoch, key)));
+        Ok(())
+    }
+
+    /// Installs the keys of an association that is about to be restarted from here: both directions, and nothing else.
+    pub fn restarting(&mut self, epoch: u64, sealing: &KeyMaterial, opening: &KeyMaterial) {
+        *self = Self::new(self.window);
+        let key = SealingKey::new(sealing, epoch);
+        self.restart_sealing[place(epoch)] = Some(Box::new((epoch, key)));
+        let key = OpeningKey::new(opening, self.window);
+        self.restart_opening[place(epoch)] = Some(Box::new((epoch, key)));
+        self.restart = Some(epoch);
+    }
+
+    /// The peer restarted the association, by the restart keys of `epoch`: the keys of normal traffic are gone, and those of the restart
+    /// serve until there are new ones, whose epoch is 3 again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    pub fn restarted(&mut self, epoch: u64) {
+        self.sealing = None;
+        self.opening = Default::default();
+        self.restart = Some(epoch);
+    }
+
+    /// Forgets keys to open with, and those to seal a restart of the same epoch with that does not take place; whether there were any.
+    pub fn remove(&mut self, id: KeyId) -> bool {
+        if id.restart && self.restart != Some(id.epoch) {
+            take_if(&mut self.restart_sealing[place(id.epoch)], id.epoch);
+        }
+        take_if(&mut self.opening_of(id.restart)[place(id.epoch)], id.epoch)
+    }
+
+    /// The epoch of the newest keys of normal traffic to open with.
+    pub fn newest_opening(&self) -> Option<u64> {
+        self.opening.iter().flatten().map(|it| it.0).max()
+    }
+
+    /// What seals: the keys of normal traffic, else those of a restart that takes place.
+    fn sealing(&self) -> Option<(KeyId, &SealingKey)> {
+        if let Some((epoch, key)) = &self.sealing {
+            return Some((KeyId::primary(*epoch), key));
+        }
+        let epoch = self.restart?;
+        let (_, key) = self.restart_sealing[place(epoch)].as_deref()?;
+        Some((KeyId::restart(epoch), key))
+    }
+
+    /// Whether there are keys to seal with.
+    pub fn seals(&self) -> bool {
+        self.sealing().is_some()
+    }
+
+    /// Which keys seal.
+    pub fn sealing_id(&self) -> Option<KeyId> {
+        self.sealing().map(|(id, _)| id)
+    }
+
+    /// Whether there are keys to open records of a restart with.
+    pub fn opens_restarts(&self) -> bool {
+        self.restart_opening.iter().any(Option::is_some)
+    }
+
+    /// Records that the keys in use may yet seal.
+    pub fn left_to_seal(&self) -> u64 {
+        self.sealing().map_or(u64::MAX, |(_, key)| key.left())
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> ContextCounters {
+        self.counters
+    }
+
+    /// Seals in place, see [`SealingKey::seal`]; whether by the keys of a restart.
+    ///
+    /// # Errors
+    /// There are no keys, they are exhausted, or the lengths are wrong.
+    pub fn seal(&mut self, record: &mut [u8]) -> Result<bool, SealError> {
+        let restart = self.sealing.is_none();
+        let key = match &mut self.sealing {
+            Some((_, key)) => key,
+            None => {
+                let epoch = self.restart.ok_or(SealError::NoKey)?;
+                let key = self.restart_sealing[place(epoch)].as_deref_mut();
+                &mut key.ok_or(SealError::NoKey)?.1
+            }
+        };
+        key.seal(record)?;
+        self.counters.sealed += 1;
+        Ok(restart)
+    }
+
+    /// Opens in place, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
+    ///
+    /// # Errors
+    /// It is not to be taken.
+    pub fn open(&mut self, restart: bool, record: &mut [u8]) -> Result<Opened, OpenError> {
+        let bits = record::epoch_bits(record).ok_or(OpenError::Format)?;
+        let key = self.opening_of(restart)[usize::from(bits)].as_deref_mut();
+        let (epoch, key) = key.ok_or(OpenError::NoKey)?;
+        let (epoch, opened) = (*epoch, key.open(record));
+        match opened {
+            Ok(content) => {
+                self.counters.opened += 1;
+                let key = KeyId { restart, epoch };
+                Ok(Opened { key, content })
+            }
+            Err(error) => {
+                match error {
+                    OpenError::Forged => self.counters.forged += 1,
+                    OpenError::Replayed => self.counters.replayed += 1,
+                    _ => {}
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn opening_of(&mut self, restart: bool) -> &mut ByEpoch<OpeningKey> {
+        if restart {
+            &mut self.restart_opening
+        } else {
+            &mut self.opening
+        }
+    }
+}
+
+/// Where keys of `epoch` are.
+fn place(epoch: u64) -> usize {
+    (epoch % EPOCHS as u64) as usize
+}
+
+fn take_if<K>(keys: &mut Option<Box<(u64, K)>>, epoch: u64) -> bool {
+    let is_it = keys.as_ref().is_some_and(|it| it.0 == epoch);
+    if is_it {
+        *keys = None;
+    }
+    is_it
+}

@@ -1,0 +1,26 @@
+//! DTLS 1.3 records for the DTLS chunk of SCTP (draft-ietf-tsvwg-sctp-dtls-chunk-04), and key management for it; without I/O.
+//!
+//! - [`record`]: one direction and epoch: a [`SealingKey`] encrypts records, an [`OpeningKey`] decrypts them and keeps the replay
+//!   window (RFC 9147 §4).
+//! - [`Contexts`]: all keys of an association, by epoch, and those kept for a restart.
+//! - [`KeyManagement`]: the interface of a key management method; [`preshared`] is one.
+//!
+//! The length of a record and the bytes of a chunk are the business of the caller: nothing here knows SCTP.
+#![forbid(unsafe_code)]
+
+mod contexts;
+mod key_schedule;
+mod management;
+mod material;
+pub mod preshared;
+pub mod record;
+mod replay;
+mod suite;
+
+pub use contexts::{ContextCounters, Contexts, InstallError, KeyId, Opened};
+pub use key_schedule::expand_label;
+pub use management::{Action, KeyManagement, Role, Start};
+pub use material::{BadLength, KeyMaterial};
+pub use record::{OpenError, OpeningKey, SealError, SealingKey};
+pub use replay::ReplayWindow;
+pub use suite::Suite;

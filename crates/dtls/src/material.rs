@@ -1,0 +1,115 @@
+//! Key material of one direction and epoch.
+
+use thiserror::Error;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::key_schedule::expand_label;
+use crate::suite::Suite;
+
+/// Bytes of a nonce.
+pub(crate) const IV_LEN: usize = 12;
+
+/// A key, an initialization vector or a sequence number key has another length than its suite wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{what} of {found} bytes; {suite} has {wanted}", suite = suite.name())]
+pub struct BadLength {
+    what: &'static str,
+    found: usize,
+    wanted: usize,
+    suite: Suite,
+}
+
+/// What protects records in one direction (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4): record payload key, initialization vector,
+/// sequence number key. Its bytes are overwritten when it is dropped.
+#[derive(Clone)]
+pub struct KeyMaterial {
+    suite: Suite,
+    key: Zeroizing<Vec<u8>>,
+    iv: [u8; IV_LEN],
+    sequence_key: Zeroizing<Vec<u8>>,
+}
+
+impl std::fmt::Debug for KeyMaterial {
+    /// Tells the suite, and never the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyMaterial")
+            .field("suite", &self.suite)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for KeyMaterial {
+    fn drop(&mut self) {
+        self.iv.zeroize();
+    }
+}
+
+impl KeyMaterial {
+    /// From keys that were agreed on elsewhere.
+    ///
+    /// # Errors
+    /// One of them has not the length that `suite` wants.
+    pub fn new(
+        suite: Suite,
+        key: &[u8],
+        iv: &[u8],
+        sequence_key: &[u8],
+    ) -> Result<Self, BadLength> {
+        let check = |what, bytes: &[u8], wanted| {
+            let found = bytes.len();
+            (found == wanted).then_some(()).ok_or(BadLength {
+                what,
+                found,
+                wanted,
+                suite,
+            })
+        };
+        check("a key", key, suite.key_len())?;
+        check("an initialization vector", iv, IV_LEN)?;
+        check("a sequence number key", sequence_key, suite.key_len())?;
+        let mut own = [0; IV_LEN];
+        own.copy_from_slice(iv);
+        Ok(Self {
+            suite,
+            key: Zeroizing::new(key.to_vec()),
+            iv: own,
+            sequence_key: Zeroizing::new(sequence_key.to_vec()),
+        })
+    }
+
+    /// From a traffic secret: labels "key" and "iv" (RFC 8446 §7.3) and "sn" (RFC 9147 §4.2.3).
+    pub fn from_secret(suite: Suite, secret: &[u8]) -> Self {
+        let mut key = Zeroizing::new(vec![0; suite.key_len()]);
+        let mut sequence_key = Zeroizing::new(vec![0; suite.key_len()]);
+        let mut iv = [0; IV_LEN];
+        expand_label(suite, secret, "key", &[], &mut key);
+        expand_label(suite, secret, "iv", &[], &mut iv);
+        expand_label(suite, secret, "sn", &[], &mut sequence_key);
+        Self {
+            suite,
+            key,
+            iv,
+            sequence_key,
+        }
+    }
+
+    /// Its suite.
+    pub fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The record payload key.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The initialization vector.
+    pub fn iv(&self) -> &[u8; IV_LEN] {
+        &self.iv
+    }
+
+    /// The key that encrypts sequence numbers.
+    pub fn sequence_key(&self) -> &[u8] {
+        &self.sequence_key
+    }
+}

@@ -1,0 +1,388 @@
+//! Key management by a secret that both ends share.
+//!
+//! Three messages prove to each end that the other has the secret, and that the DTLS Key Management Parameters arrived as they were
+//! sent. From the secret, a random number of each end and both parameters each derives the keys of the next epoch. Their order, the
+//! header of messages, the control message at the end and the time that old keys are kept are those of
+//! draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), where TLS 1.3 stands in place of the three:
+//!
+//! ```text
+//!     client                                server
+//!       | -- hello: random number ------------> |
+//!       | <- answer: random number, MAC ------- |
+//!       |    installs keys to open with         |
+//!       | -- finished: MAC -------------------> |
+//!       |            installs both directions,  |
+//!       |            takes nothing unprotected  |
+//!       | <- protection established ----------- |
+//!       |    installs keys to seal with         |
+//! ```
+//!
+//! There is no forward secrecy: who learns the secret later can read what was recorded. That takes an exchange of ephemeral keys,
+//! which the TLS handshake of the draft has.
+
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use zeroize::Zeroizing;
+
+use crate::contexts::KeyId;
+use crate::management::{Action, KeyManagement, Role, Start};
+use crate::suite::Suite;
+use exchange::{Exchange, MAC, RANDOM};
+
+/// The number by which the method is offered. It is not registered: of the range that is given to first comers
+/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
+pub const METHOD: u8 = 250;
+
+/// The first bit of a message: it is a control message.
+const CONTROL: u8 = 0x80;
+const EPOCH_BITS: u8 = 0x7F;
+const PROTECTION_ESTABLISHED: u8 = 0x01;
+const HELLO: u8 = 1;
+const ANSWER: u8 = 2;
+const FINISHED: u8 = 3;
+
+const FIRST_EPOCH: u64 = 3;
+const SECOND: u64 = 1_000_000_000;
+/// How long keys of the epoch before are kept (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2.3).
+const DRAIN: u64 = 120 * SECOND;
+
+/// Bytes that the three messages are filled up to, so that they take the time on a link that those of another handshake would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flights {
+    /// The client's first.
+    pub hello: usize,
+    /// The server's answer.
+    pub answer: usize,
+    /// The client's last.
+    pub finished: usize,
+}
+
+impl Flights {
+    /// About those of TLS 1.3 with certificates on both sides, two for each, of P-256.
+    pub const CERTIFICATES: Self = Self {
+        hello: 220,
+        answer: 1_560,
+        finished: 1_400,
+    };
+}
+
+/// What both ends have to be given alike, but for the seed.
+#[derive(Clone)]
+pub struct Settings {
+    /// The secret: 16 bytes at least, and not a password that can be guessed.
+    pub secret: Zeroizing<Vec<u8>>,
+    /// The cipher suite.
+    pub suite: Suite,
+    /// Keys for a protected restart are agreed on, too.
+    pub restart: bool,
+    /// Nanoseconds after which keys of the next epoch are agreed on. `None`: only when they are nearly exhausted, or the user asks.
+    pub rekey_interval: Option<u64>,
+    /// Lengths of messages.
+    pub flights: Flights,
+}
+
+impl std::fmt::Debug for Settings {
+    /// Tells all but the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("suite", &self.suite)
+            .field("restart", &self.restart)
+            .field("rekey_interval", &self.rekey_interval)
+            .field("flights", &self.flights)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// With that secret, AES-128-GCM, restarts, and new keys each hour.
+    pub fn new(secret: &[u8]) -> Self {
+        Self {
+            secret: Zeroizing::new(secret.to_vec()),
+            suite: Suite::default(),
+            restart: true,
+            rekey_interval: Some(3_600 * SECOND),
+            flights: Flights::default(),
+        }
+    }
+}
+
+/// How far the agreement on the next epoch has come.
+#[derive(Debug, Default)]
+enum Step {
+    #[default]
+    Idle,
+    /// The hello is out.
+    Hello(Box<Exchange>),
+    /// The answer is out.
+    Answered(Box<Exchange>),
+    /// The last message is out.
+    Finished(Box<Exchange>),
+}
+
+/// The method of one association.
+#[derive(Debug)]
+pub struct Preshared {
+    settings: Settings,
+    random: exchange::Numbers,
+    role: Role,
+    parameters: [Vec<u8>; 2],
+    /// The epoch of the keys in use; 2 before the first.
+    epoch: u64,
+    step: Step,
+    rekey_at: Option<u64>,
+    /// When keys of the epoch before are forgotten.
+    drain_at: Option<u64>,
+    /// The first agreement after a restart, whose keys are in use meanwhile: those of the next restart are installed when nothing of them
+    /// can be on its way (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    late: Option<Box<Exchange>>,
+    restarted: bool,
+    actions: VecDeque<Action>,
+    failed: bool,
+}
+
+impl Preshared {
+    /// For one association; its random numbers come from `seed`, which must be secret and another for each association.
+    pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
+        Self {
+            settings,
+            random: exchange::Numbers::new(seed),
+            role: Role::Client,
+            parameters: Default::default(),
+            epoch: FIRST_EPOCH - 1,
+            step: Step::Idle,
+            rekey_at: None,
+            drain_at: None,
+            late: None,
+            restarted: false,
+            actions: VecDeque::new(),
+            failed: false,
+        }
+    }
+
+    fn is_protected(&self) -> bool {
+        self.epoch >= FIRST_EPOCH
+    }
+
+    /// Begins as client.
+    fn begin(&mut self) {
+        let random = self.random.draw();
+        let exchange = self.exchange(self.epoch + 1, random);
+        self.send(HELLO, exchange.epoch, &random, self.settings.flights.hello);
+        self.step = Step::Hello(Box::new(exchange));
+    }
+
+    fn exchange(&self, epoch: u64, client_random: [u8; RANDOM]) -> Exchange {
+        let [client, server] = &self.parameters;
+        Exchange::new(&self.settings, epoch, client_random, client, server)
+    }
+
+    fn send(&mut self, kind: u8, epoch: u64, body: &[u8], filled_to: usize) {
+        let mut message = vec![epoch as u8 & EPOCH_BITS, kind];
+        message.extend_from_slice(body);
+        message.resize(message.len().max(filled_to), 0);
+        self.actions.push_back(Action::Send(message));
+    }
+
+    fn fail(&mut self, why: &'static str) {
+        if !std::mem::replace(&mut self.failed, true) {
+            self.actions.push_back(Action::Fail(why));
+        }
+    }
+
+    fn on_hello(&mut self, now: u64, body: &[u8]) {
+        let Some(client_random) = body.first_chunk::<RANDOM>() else {
+            return self.fail("the hello is too short");
+        };
+        match (&self.step, self.role) {
+            (Step::Idle, _) => {}
+            // Both began at the same time: the client's own goes on.
+            (Step::Hello(_), Role::Client) => return,
+            (Step::Hello(_), Role::Server) => {}
+            _ => return self.fail("a hello in the middle of a handshake"),
+        }
+        let mut exchange = self.exchange(self.epoch + 1, *client_random);
+        let random = self.random.draw();
+        let mac = exchange.answer(random);
+        let body = [&random[..], &mac].concat();
+        self.send(ANSWER, exchange.epoch, &body, self.settings.flights.answer);
+        self.step = Step::Answered(Box::new(exchange));
+        self.rekey_at = None;
+        let _ = now;
+    }
+
+    fn on_answer(&mut self, body: &[u8]) {
+        let Step::Hello(mut exchange) = std::mem::take(&mut self.step) else {
+            return self.fail("an answer to no hello");
+        };
+        let Some((random, mac)) = body
+            .split_first_chunk::<RANDOM>()
+            .and_then(|(random, rest)| Some((random, rest.first_chunk::<MAC>()?)))
+        else {
+            return self.fail("the answer is too short");
+        };
+        if !exchange.is_answer(*random, mac) {
+            return self.fail("the server has another secret, or the handshake was changed");
+        }
+        self.install(&exchange, Role::Server, false);
+        let mac = exchange.finished();
+        let filled_to = self.settings.flights.finished;
+        self.send(FINISHED, exchange.epoch, &mac, filled_to);
+        self.step = Step::Finished(exchange);
+    }
+
+    fn on_finished(&mut self, now: u64, body: &[u8]) {
+        let Step::Answered(exchange) = std::mem::take(&mut self.step) else {
+            return self.fail("an end of no handshake");
+        };
+        let authentic = body
+            .first_chunk::<MAC>()
+            .is_some_and(|mac| exchange.is_finished(mac));
+        if !authentic {
+            return self.fail("the client has another secret, or the handshake was changed");
+        }
+        self.install(&exchange, Role::Client, false);
+        self.install(&exchange, Role::Server, true);
+        let epoch = exchange.epoch;
+        self.switch_to(now, exchange);
+        let control = vec![CONTROL | (epoch as u8 & EPOCH_BITS), PROTECTION_ESTABLISHED];
+        self.actions.push_back(Action::Send(control));
+    }
+
+    fn on_established(&mut self, now: u64) {
+        let Step::Finished(exchange) = std::mem::take(&mut self.step) else {
+            return self.fail("protection is said to be established, and is not");
+        };
+        self.install(&exchange, Role::Client, true);
+        self.switch_to(now, exchange);
+    }
+
+    /// Installs what the keys of `sender` protect: to seal with, or to open with.
+    fn install(&mut self, exchange: &Exchange, sender: Role, sealing: bool) {
+        let epoch = exchange.epoch;
+        self.install_one(exchange, KeyId::primary(epoch), sender, sealing);
+        if self.settings.restart && !self.restarted {
+            self.install_one(exchange, KeyId::restart(epoch), sender, sealing);
+        }
+    }
+
+    fn install_one(&mut self, exchange: &Exchange, id: KeyId, sender: Role, sealing: bool) {
+        let keys = exchange.export(sender, id.restart);
+        self.actions.push_back(if sealing {
+            Action::InstallSealing(id, keys)
+        } else {
+            Action::InstallOpening(id, keys)
+        });
+    }
+
+    /// The keys that were agreed on are in use on this side.
+    fn switch_to(&mut self, now: u64, exchange: Box<Exchange>) {
+        let first = !self.is_protected();
+        self.epoch = exchange.epoch;
+        let interval = self.settings.rekey_interval;
+        self.rekey_at = interval.map(|it| now.saturating_add(it));
+        if first {
+            self.actions.push_back(Action::Protect);
+        }
+        if !first || self.restarted {
+            self.drain_at = Some(now.saturating_add(DRAIN));
+        }
+        let keeps = self.settings.restart && self.restarted;
+        self.late = keeps.then_some(exchange);
+    }
+
+    /// This end's role in the first agreement, and the peer's.
+    fn ends(&self) -> (Role, Role) {
+        match self.role {
+            Role::Client => (Role::Client, Role::Server),
+            Role::Server => (Role::Server, Role::Client),
+        }
+    }
+
+    /// Keys of the epoch before are forgotten.
+    fn drain(&mut self) {
+        self.drain_at = None;
+        self.restarted = false;
+        if let Some(exchange) = self.late.take() {
+            let id = KeyId::restart(exchange.epoch);
+            let (own, peer) = self.ends();
+            self.install_one(&exchange, id, peer, false);
+            self.install_one(&exchange, id, own, true);
+            return;
+        }
+        for id in [
+            KeyId::primary(self.epoch - 1),
+            KeyId::restart(self.epoch - 1),
+        ] {
+            self.actions.push_back(Action::Remove(id));
+        }
+    }
+}
+
+impl KeyManagement for Preshared {
+    fn start(&mut self, start: Start<'_>) {
+        self.role = start.role;
+        self.parameters = [
+            start.client_parameter.to_vec(),
+            start.server_parameter.to_vec(),
+        ];
+        self.epoch = FIRST_EPOCH - 1;
+        (self.step, self.rekey_at, self.drain_at) = (Step::Idle, None, None);
+        (self.late, self.restarted) = (None, start.restarted);
+        self.actions.clear();
+        if self.role == Role::Client {
+            self.begin();
+        }
+    }
+
+    fn handle_message(&mut self, now: u64, message: &[u8]) {
+        let Some((&[first, kind], body)) = message.split_first_chunk() else {
+            return self.fail("a message of key management is too short");
+        };
+        let epoch = (self.epoch + 1) as u8 & EPOCH_BITS;
+        if self.failed {
+            return;
+        }
+        if first & EPOCH_BITS != epoch {
+            // What is late of a handshake that lost to the peer's own.
+            return;
+        }
+        match (first & CONTROL != 0, kind) {
+            (true, PROTECTION_ESTABLISHED) => self.on_established(now),
+            (false, HELLO) => self.on_hello(now, body),
+            (false, ANSWER) => self.on_answer(body),
+            (false, FINISHED) => self.on_finished(now, body),
+            _ => self.fail("a message of key management of an unknown kind"),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: u64) {
+        if self.drain_at.is_some_and(|at| at <= now) {
+            self.drain();
+        }
+        if self.rekey_at.is_some_and(|at| at <= now) {
+            self.rekey(now);
+        }
+    }
+
+    fn rekey(&mut self, _now: u64) {
+        self.rekey_at = None;
+        if self.is_protected() && matches!(self.step, Step::Idle) && !self.failed {
+            if self.drain_at.is_some() {
+                self.drain();
+            }
+            self.begin();
+        }
+    }
+
+    fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        [self.rekey_at, self.drain_at].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,166 @@
+//! One agreement on keys: transcript, MACs, and what is derived.
+
+use hkdf::Hkdf;
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use super::Settings;
+use crate::key_schedule::expand_label;
+use crate::management::Role;
+use crate::material::{IV_LEN, KeyMaterial};
+use crate::suite::Suite;
+
+/// Bytes of a random number.
+pub(super) const RANDOM: usize = 32;
+/// Bytes of a MAC.
+pub(super) const MAC: usize = 32;
+
+/// Random numbers of an association, from its seed.
+pub(super) struct Numbers {
+    seed: Zeroizing<[u8; 32]>,
+    drawn: u64,
+}
+
+impl std::fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Numbers").finish_non_exhaustive()
+    }
+}
+
+impl Numbers {
+    pub(super) fn new(seed: [u8; 32]) -> Self {
+        Self {
+            seed: Zeroizing::new(seed),
+            drawn: 0,
+        }
+    }
+
+    pub(super) fn draw(&mut self) -> [u8; RANDOM] {
+        self.drawn += 1;
+        mac(&*self.seed, &[b"random", &self.drawn.to_be_bytes()])
+    }
+}
+
+/// An agreement on the keys of one epoch.
+pub(super) struct Exchange {
+    pub(super) epoch: u64,
+    suite: Suite,
+    secret: Zeroizing<Vec<u8>>,
+    /// What has been said.
+    transcript: Sha256,
+    /// Both parameters, as keys are derived from them.
+    parameters: Vec<u8>,
+    /// From which all keys are derived: there once both random numbers are.
+    derived: Option<Zeroizing<[u8; 32]>>,
+}
+
+impl std::fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exchange")
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Exchange {
+    pub(super) fn new(
+        settings: &Settings,
+        epoch: u64,
+        client_random: [u8; RANDOM],
+        client_parameter: &[u8],
+        server_parameter: &[u8],
+    ) -> Self {
+        let parameters = [client_parameter, server_parameter].concat();
+        let mut transcript = Sha256::new();
+        transcript.update(epoch.to_be_bytes());
+        transcript.update(settings.suite.code());
+        transcript.update([u8::from(settings.restart)]);
+        // Each says its length in its header.
+        transcript.update(&parameters);
+        transcript.update(client_random);
+        Self {
+            epoch,
+            suite: settings.suite,
+            secret: settings.secret.clone(),
+            transcript,
+            parameters,
+            derived: None,
+        }
+    }
+
+    /// The server's random number is known: the keys follow.
+    fn derive(&mut self, server_random: [u8; RANDOM]) {
+        self.transcript.update(server_random);
+        let salt = self.transcript.clone().finalize();
+        let (prk, _) = Hkdf::<Sha256>::extract(Some(&salt), &self.secret);
+        self.derived = Some(Zeroizing::new(prk.into()));
+    }
+
+    fn mac_of(&self, who: &str) -> [u8; MAC] {
+        let none = Zeroizing::new([0; 32]);
+        let derived = self.derived.as_ref().unwrap_or(&none);
+        let mut key = Zeroizing::new([0; 32]);
+        expand_label(Suite::Aes128Gcm, &**derived, who, &[], &mut *key);
+        mac(&*key, &[&self.transcript.clone().finalize()])
+    }
+
+    /// The server's random number is this; gives its MAC.
+    pub(super) fn answer(&mut self, server_random: [u8; RANDOM]) -> [u8; MAC] {
+        self.derive(server_random);
+        self.mac_of("server finished")
+    }
+
+    /// Whether the server has the secret.
+    pub(super) fn is_answer(&mut self, server_random: [u8; RANDOM], mac: &[u8; MAC]) -> bool {
+        self.derive(server_random);
+        self.mac_of("server finished").ct_eq(mac).into()
+    }
+
+    /// The client's MAC.
+    pub(super) fn finished(&self) -> [u8; MAC] {
+        self.mac_of("client finished")
+    }
+
+    /// Whether the client has the secret.
+    pub(super) fn is_finished(&self, mac: &[u8; MAC]) -> bool {
+        self.finished().ct_eq(mac).into()
+    }
+
+    /// The keys that `sender` seals with: the context of each is direction, role of the keys, type, and both parameters
+    /// (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
+    pub(super) fn export(&self, sender: Role, restart: bool) -> KeyMaterial {
+        let [mut key, mut sequence_key] =
+            [(); 2].map(|()| Zeroizing::new(vec![0; self.suite.key_len()]));
+        let mut iv = [0; IV_LEN];
+        self.export_one(sender, restart, 0, &mut key);
+        self.export_one(sender, restart, 1, &mut sequence_key);
+        self.export_one(sender, restart, 2, &mut iv);
+        KeyMaterial::new(self.suite, &key, &iv, &sequence_key).expect("as long as the suite says")
+    }
+
+    fn export_one(&self, sender: Role, restart: bool, kind: u8, out: &mut [u8]) {
+        let none = Zeroizing::new([0; 32]);
+        let derived = self.derived.as_ref().unwrap_or(&none);
+        let direction = u8::from(sender == Role::Server);
+        let context = Sha256::new()
+            .chain_update([direction, u8::from(restart), kind])
+            .chain_update(&self.parameters)
+            .finalize();
+        // By SHA-256, whichever hash the suite has: the secret is no longer.
+        expand_label(
+            Suite::Aes128Gcm,
+            &**derived,
+            "sctp dtls chunk",
+            &context,
+            out,
+        );
+    }
+}
+
+fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; MAC] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length is a key");
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}

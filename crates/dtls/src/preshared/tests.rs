@@ -1,0 +1,254 @@
+use super::*;
+use crate::contexts::Contexts;
+use crate::material::KeyMaterial;
+use crate::record::{HEADER, OVERHEAD, OpenError};
+
+const PARAMETERS: [&[u8]; 2] = [
+    &[0x80, 6, 0, 10, 0, 0, 0, 1, 7, METHOD],
+    &[0x80, 6, 0, 10, 0, 0, 0, 2, 7, METHOD],
+];
+
+/// One end: its method and its keys.
+struct End {
+    method: Preshared,
+    contexts: Contexts,
+    protected: bool,
+    failed: Option<&'static str>,
+}
+
+impl End {
+    fn new(settings: Settings, seed: u8) -> Self {
+        Self {
+            method: Preshared::new(settings, [seed; 32]),
+            contexts: Contexts::new(64),
+            protected: false,
+            failed: None,
+        }
+    }
+
+    fn start(&mut self, role: Role, parameters: [&[u8]; 2], restarted: bool) {
+        self.method.start(Start {
+            now: 0,
+            role,
+            method: METHOD,
+            client_parameter: parameters[0],
+            server_parameter: parameters[1],
+            restarted,
+        });
+    }
+
+    /// Does what the method wants, and gives what is to be sent.
+    fn act(&mut self) -> Vec<Vec<u8>> {
+        let mut sent = Vec::new();
+        while let Some(action) = self.method.poll() {
+            match action {
+                Action::Send(message) => sent.push(message),
+                Action::InstallOpening(id, keys) => {
+                    self.contexts.install_opening(id, &keys).unwrap();
+                }
+                Action::InstallSealing(id, keys) => {
+                    self.contexts.install_sealing(id, &keys).unwrap();
+                }
+                Action::Remove(id) => {
+                    self.contexts.remove(id);
+                }
+                Action::Protect => self.protected = true,
+                Action::Fail(why) => self.failed = Some(why),
+            }
+        }
+        sent
+    }
+
+    fn seal(&mut self, content: &[u8]) -> Vec<u8> {
+        let mut record = vec![0; HEADER];
+        record.extend_from_slice(content);
+        record.resize(content.len() + OVERHEAD, 0);
+        self.contexts.seal(&mut record).unwrap();
+        record
+    }
+
+    fn open(&mut self, restart: bool, mut record: Vec<u8>) -> Result<Vec<u8>, OpenError> {
+        let opened = self.contexts.open(restart, &mut record)?;
+        Ok(record[HEADER..][..opened.content].to_vec())
+    }
+}
+
+/// Carries messages to and fro until there are none.
+fn talk(now: u64, ends: &mut [End; 2]) {
+    loop {
+        let mut quiet = true;
+        for from in [0, 1] {
+            for message in ends[from].act() {
+                quiet = false;
+                ends[1 - from].method.handle_message(now, &message);
+            }
+        }
+        if quiet {
+            return;
+        }
+    }
+}
+
+fn pair(first: Settings, second: Settings, parameters: [[&[u8]; 2]; 2]) -> [End; 2] {
+    let mut ends = [End::new(first, 1), End::new(second, 2)];
+    ends[0].start(Role::Client, parameters[0], false);
+    ends[1].start(Role::Server, parameters[1], false);
+    talk(0, &mut ends);
+    ends
+}
+
+fn established() -> [End; 2] {
+    let settings = Settings::new(b"a secret of both");
+    pair(settings.clone(), settings, [PARAMETERS; 2])
+}
+
+#[test]
+fn both_ends_agree_on_keys() {
+    let mut ends = established();
+    assert!(ends.iter().all(|it| it.protected && it.failed.is_none()));
+    for (from, to) in [(0, 1), (1, 0)] {
+        let record = ends[from].seal(b"chunks");
+        assert_ne!(&record[HEADER..][..6], b"chunks");
+        assert_eq!(ends[to].open(false, record.clone()), Ok(b"chunks".to_vec()));
+        assert_eq!(ends[to].open(false, record), Err(OpenError::Replayed));
+    }
+    let record = ends[0].seal(b"chunks");
+    assert_eq!(
+        ends[0].open(false, record),
+        Err(OpenError::Forged),
+        "directions have keys of their own"
+    );
+}
+
+#[test]
+fn another_secret_or_a_changed_parameter_fails() {
+    let settings = Settings::new(b"a secret of both");
+    let other = Settings::new(b"another secret!!");
+    let changed = [PARAMETERS[0], &[0x80, 6, 0, 10, 0, 0, 0, 2, 3, METHOD]];
+    let cases = [
+        pair(settings.clone(), other, [PARAMETERS; 2]),
+        pair(settings.clone(), settings, [PARAMETERS, changed]),
+    ];
+    for ends in cases {
+        assert!(ends[0].failed.is_some(), "the client finds it by the MAC");
+        assert!(ends.iter().all(|it| !it.protected));
+    }
+}
+
+#[test]
+fn messages_that_were_changed_anywhere_fail_or_are_ignored() {
+    let settings = Settings::new(b"a secret of both");
+    for (message, length) in [(0, 34), (1, 66), (2, 34)] {
+        for at in 0..length {
+            let mut ends = [End::new(settings.clone(), 1), End::new(settings.clone(), 2)];
+            ends[0].start(Role::Client, PARAMETERS, false);
+            ends[1].start(Role::Server, PARAMETERS, false);
+            let mut number = 0;
+            for from in [0, 1, 0, 1] {
+                for mut sent in ends[from].act() {
+                    if number == message {
+                        sent[at] ^= 0x01;
+                    }
+                    number += 1;
+                    ends[1 - from].method.handle_message(0, &sent);
+                }
+            }
+            ends.iter_mut().for_each(|it| drop(it.act()));
+            assert!(!ends[0].protected, "byte {at} of message {message}");
+        }
+    }
+}
+
+#[test]
+fn keys_of_the_next_epoch_replace_those_in_use_without_a_gap() {
+    let mut ends = established();
+    for (round, by) in [(1, 0), (2, 1), (3, 0)] {
+        let late = [ends[0].seal(b"late"), ends[1].seal(b"late")];
+        ends[by].method.rekey(round);
+        talk(round, &mut ends);
+        for from in [0, 1] {
+            assert_eq!(
+                ends[from].contexts.sealing_id(),
+                Some(KeyId::primary(3 + round))
+            );
+            let record = ends[from].seal(b"new");
+            assert_eq!(ends[1 - from].open(false, record), Ok(b"new".to_vec()));
+            let record = late[from].clone();
+            assert_eq!(ends[1 - from].open(false, record), Ok(b"late".to_vec()));
+        }
+    }
+    // Then the old ones go.
+    let late = ends[0].seal(b"late");
+    ends[0].method.rekey(10);
+    talk(10, &mut ends);
+    let at = ends[1].method.poll_timeout().unwrap();
+    ends[1].method.handle_timeout(at);
+    ends[1].act();
+    assert_eq!(ends[1].open(false, late), Err(OpenError::NoKey));
+}
+
+#[test]
+fn of_two_that_begin_at_the_same_time_the_client_goes_on() {
+    let mut ends = established();
+    ends.iter_mut().for_each(|it| it.method.rekey(1));
+    talk(1, &mut ends);
+    for end in &ends {
+        assert_eq!(end.failed, None);
+        assert_eq!(end.contexts.sealing_id(), Some(KeyId::primary(4)));
+    }
+}
+
+#[test]
+fn keys_of_a_restart_serve_until_there_are_new_ones() {
+    let settings = Settings::new(b"a secret of both");
+    let mut ends = established();
+    // The first end forgets everything but its restart keys.
+    let sealing = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
+    let opening = KeyMaterial::from_secret(Suite::Aes128Gcm, &[2; 32]);
+    ends[0] = End::new(settings, 3);
+    ends[0].contexts.restarting(3, &sealing, &opening);
+    ends[1]
+        .contexts
+        .install_sealing(KeyId::restart(3), &opening)
+        .unwrap();
+    ends[1]
+        .contexts
+        .install_opening(KeyId::restart(3), &sealing)
+        .unwrap();
+    let record = ends[0].seal(b"cookie echo");
+    assert_eq!(ends[1].open(true, record), Ok(b"cookie echo".to_vec()));
+    ends[1].contexts.restarted(3);
+    let record = ends[1].seal(b"cookie ack");
+    assert_eq!(ends[0].open(true, record), Ok(b"cookie ack".to_vec()));
+    ends[0].start(Role::Client, PARAMETERS, true);
+    ends[1].start(Role::Server, PARAMETERS, true);
+    talk(0, &mut ends);
+    for end in &mut ends {
+        assert!(end.protected);
+        assert_eq!(end.contexts.sealing_id(), Some(KeyId::primary(3)));
+        // Those of the next restart come when nothing of this one can be on its way.
+        let at = end.method.poll_timeout().unwrap();
+        assert_eq!(at, DRAIN);
+        end.method.handle_timeout(at);
+        end.act();
+    }
+}
+
+#[test]
+fn flights_have_the_lengths_that_were_asked_for() {
+    let mut settings = Settings::new(b"a secret of both");
+    settings.flights = Flights::CERTIFICATES;
+    let mut ends = [End::new(settings.clone(), 1), End::new(settings, 2)];
+    ends[0].start(Role::Client, PARAMETERS, false);
+    ends[1].start(Role::Server, PARAMETERS, false);
+    let mut lengths = Vec::new();
+    for from in [0, 1, 0, 1] {
+        for message in ends[from].act() {
+            lengths.push(message.len());
+            ends[1 - from].method.handle_message(0, &message);
+        }
+    }
+    ends[0].act();
+    assert_eq!(lengths, [220, 1_560, 1_400, 2]);
+    assert!(ends.iter().all(|it| it.protected));
+}
