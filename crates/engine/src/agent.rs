@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod meter;
 pub mod observer;
 pub mod once;
+pub mod packet_counter;
 pub mod packets;
 pub mod resume;
 pub mod series;

@@ -12,6 +12,7 @@ mod sent_times;
 pub(crate) mod spurious;
 mod timers;
 mod traces;
+mod undo;
 
 use std::ops::Range;
 

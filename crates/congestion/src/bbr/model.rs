@@ -2,12 +2,10 @@
 
 use anabranch_transport::{Nanos, time};
 
-use super::phases::State;
+use super::phases::{LOSS_THRESHOLD, State, too_high};
 use super::{Adjustable, Bbr};
 use crate::rate_sample::{LostPacket, RateSample};
 
-/// Losses tolerated while probing, a share of what was in flight (LossThresh).
-const LOSS_THRESHOLD: f64 = 0.02;
 /// What a round trip with a loss leaves of the short-term bounds (Beta).
 pub(super) const BETA: f64 = 0.7;
 /// Room left for other flows (Headroom).
@@ -259,11 +257,6 @@ impl Default for LongTerm {
             undo: (0.0, 0.0, 0.0),
         }
     }
-}
-
-/// IsInflightTooHigh.
-pub(super) fn too_high(lost: u64, tx_in_flight: u64) -> bool {
-    lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
 }
 
 /// InflightAtLoss: what was in flight when the losses passed the threshold.

@@ -2,7 +2,6 @@
 
 use anabranch_transport::{Nanos, time};
 
-use super::model::too_high;
 use super::{Adjustable, Bbr, Sample};
 
 /// Runs of lost data in a round trip that end Startup (BBRStartupFullLossCnt).
@@ -24,6 +23,14 @@ pub(super) enum State {
     ProbeRefill,
     ProbeUp,
     ProbeRtt,
+}
+
+/// Losses tolerated while probing, a share of what was in flight (LossThresh).
+pub(super) const LOSS_THRESHOLD: f64 = 0.02;
+
+/// IsInflightTooHigh.
+pub(super) fn too_high(lost: u64, tx_in_flight: u64) -> bool {
+    lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
 }
 
 impl State {

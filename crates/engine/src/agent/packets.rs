@@ -1,12 +1,9 @@
 //! Packets with data as a trace of the network shows them: sent, received, and how long they were on their way.
 
-use std::rc::Rc;
-
-use anabranch_sim::{Packet, PacketWatch};
+use anabranch_sim::Packet;
 use anabranch_transport::Nanos;
 
-use super::inspect::{Reader, Seen};
-use super::tally::SharedTally;
+use super::inspect::Seen;
 
 /// The packets of one member of a flow that carry data from its source to its sink, repetitions included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +30,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    fn add(&mut self, delay: Nanos) {
+    pub(super) fn add(&mut self, delay: Nanos) {
         let delay = u128::from(delay);
         self.sum += delay;
         self.squares += delay * delay;
@@ -59,7 +56,7 @@ impl FirstPackets {
         self.packets.get(number)?.2
     }
 
-    fn sent(&mut self, packet: &Packet, seen: Seen) {
+    pub(super) fn sent(&mut self, packet: &Packet, seen: Seen) {
         let Seen::Data(id) = seen else { return };
         if self.packets.len() == Self::MOST {
             return;
@@ -69,7 +66,7 @@ impl FirstPackets {
         }
     }
 
-    fn delivered(&mut self, now: Nanos, packet: &Packet, seen: Seen) {
+    pub(super) fn delivered(&mut self, now: Nanos, packet: &Packet, seen: Seen) {
         let Seen::Data(id) = seen else { return };
         if self.arrived == self.packets.len() {
             return;
@@ -96,57 +93,6 @@ impl PacketAccount {
             delays.sum as f64 / count / 1e6,
             delays.squares as f64 / count / 1e12,
         ]
-    }
-}
-
-/// Tells the packets of all flows apart by their ports, and counts them.
-pub struct PacketCounter {
-    /// The first of the sources' ports and of the sinks'; member `n` has the `n`-th after each.
-    ports: [u16; 2],
-    /// The tallies of all members of all flows, in order, and who reads their packets.
-    members: Vec<(SharedTally, Reader)>,
-}
-
-impl PacketCounter {
-    /// A counter for members whose ports count up from `ports`.
-    pub fn new(ports: [u16; 2], members: impl IntoIterator<Item = (SharedTally, Reader)>) -> Self {
-        Self {
-            ports,
-            members: members.into_iter().collect(),
-        }
-    }
-
-    /// The tally of the member whose data are in `packet`, and which data.
-    fn tally(&self, packet: &Packet) -> Option<(SharedTally, Seen)> {
-        let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
-        let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;
-        let other = u16::from_be_bytes([c, d]).checked_sub(self.ports[1])?;
-        if number != other {
-            return None;
-        }
-        let (tally, read) = self.members.get(usize::from(number))?;
-        let seen = read(&packet.bytes);
-        seen.is_data().then(|| (Rc::clone(tally), seen))
-    }
-}
-
-impl PacketWatch for PacketCounter {
-    fn sent(&mut self, packet: &Packet) {
-        if let Some((tally, seen)) = self.tally(packet) {
-            let packets = &mut tally.borrow_mut().packets;
-            packets.sent += 1;
-            packets.first.sent(packet, seen);
-        }
-    }
-
-    fn delivered(&mut self, now: Nanos, packet: &Packet) {
-        if let Some((tally, seen)) = self.tally(packet) {
-            let packets = &mut tally.borrow_mut().packets;
-            packets.received += 1;
-            packets.from_host.add(now.saturating_sub(packet.sent));
-            packets.from_wire.add(now.saturating_sub(packet.departed));
-            packets.first.delivered(now, packet, seen);
-        }
     }
 }
 

@@ -1,11 +1,16 @@
 //! Series of a member that are made while a run goes on.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::SeriesSample;
 use anabranch_transport::{Nanos, time};
 
 use super::observer::Observer;
-use super::tally::SampleBuffer;
+
+/// Samples on their way to a series file: the series' index in the run's keys, and the sample.
+pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
 
 /// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,11 +11,8 @@ use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 use super::observer::{Observer, Observing};
 use super::once::Once;
 use super::packets::PacketAccount;
-use super::series;
+use super::series::{self, SampleBuffer};
 use super::transfers::{Arrived, Key, Transfers};
-
-/// Samples on their way to a series file: the series' index in the run's keys, and the sample.
-pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
 
 /// A tally that a source and its sink share.
 pub type SharedTally = Rc<RefCell<Tally>>;

@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::agent::series::Recorded;
-    use crate::agent::tally::SampleBuffer;
+    use crate::agent::series::SampleBuffer;
 
     #[test]
     fn every_bin_is_told_the_empty_ones_too() {

@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use super::WorldError;
 use super::record::Recording;
 use crate::agent::once::Once;
-use crate::agent::packets::PacketCounter;
+use crate::agent::packet_counter::PacketCounter;
 use crate::agent::resume::{Resume, Stores};
 use crate::agent::tally::{SharedTally, Tally};
 use crate::agent::transfers::Transfers;

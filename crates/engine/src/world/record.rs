@@ -11,7 +11,8 @@ use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSa
 use anabranch_transport::{Probe, time};
 
 use crate::agent::series;
-use crate::agent::tally::{Recorded, SampleBuffer};
+use crate::agent::series::SampleBuffer;
+use crate::agent::tally::Recorded;
 use crate::metric::Measures;
 use crate::probe::{Asked, Entry};
 use crate::sink::{Sink, SinkError};

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_transport::{Ecn, Nanos};
+use anabranch_transport::Nanos;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -14,44 +13,11 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::section_header::SectionHeaderBlock;
 use pcap_file::{DataLink, Endianness, PcapError};
 
+use super::frame::{Frame, Way};
 use super::ip;
 
 /// Nanoseconds, as the if_tsresol option says it: 10^-9 s.
 const NANOSECONDS: u8 = 9;
-
-/// Which way a packet passed an interface, in the epb_flags option's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It was received.
-    In = 1,
-    /// It was sent.
-    Out = 2,
-}
-
-/// A packet to be written.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
-    /// When it passed, nanoseconds since the beginning of 1970 (or of the simulation).
-    pub at: Nanos,
-    /// The interface it passed, counted from 0 in the order of their names.
-    pub interface: u32,
-    /// Which way.
-    pub way: Way,
-    /// Source address.
-    pub source: IpAddr,
-    /// Destination address.
-    pub destination: IpAddr,
-    /// IP protocol number.
-    pub protocol: u8,
-    /// Identification of an IPv4 header.
-    pub id: u16,
-    /// ECN field.
-    pub ecn: Ecn,
-    /// Time to live, or hop limit.
-    pub hops_left: u8,
-    /// What follows the IP header.
-    pub payload: &'a [u8],
-}
 
 /// A capture that is being written. The IP headers are made up from addresses and sizes. Wrap a file in a `BufWriter`.
 pub struct PacketFile<W: Write> {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::file::Frame;
+use super::frame::Frame;
 use crate::ip::{IPV4_HEADER, sum};
 
 /// Appends the header of `packet`.
@@ -56,7 +56,7 @@ fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &m
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::file::Way;
+    use super::super::frame::Way;
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@
 //! and learns of its errors from [`crate::World::finish`].
 
 mod file;
+mod frame;
 mod ip;
 
 use std::collections::VecDeque;
@@ -12,7 +13,8 @@ use std::io::{self, Write};
 
 use anabranch_transport::Nanos;
 
-pub use file::{Frame, PacketFile, Way};
+pub use file::PacketFile;
+pub use frame::{Frame, Way};
 
 use crate::packet::Packet;
 

@@ -1,20 +1,16 @@
-//! Detection and undo of spurious window reductions. Three methods show that nothing was lost: a
+//! State for the detection of spurious window reductions. Three methods show that nothing was lost: a
 //! timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
 //! retransmissions (D-SACK, RFC 2883, RFC 3708), and two acknowledgements after a timeout of data
-//! that was not retransmitted (F-RTO, RFC 5682). The window is then restored (RFC 4015).
+//! that was not retransmitted (F-RTO, RFC 5682).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use anabranch_congestion::LossCause;
+use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
-use anabranch_transport::{Nanos, Trace};
 
-use super::recovery::{Acknowledgement, Next};
-use super::send_sequence::Flow;
-use super::{Ack, Sender};
 use crate::profile::Profile;
-use crate::stats::Stats;
 
 /// Maximum number of retransmitted segments in a recovery that may still be spurious.
 const MAX_RETRANSMITTED: usize = 1024;
@@ -22,25 +18,15 @@ const MAX_RETRANSMITTED: usize = 1024;
 /// The window before a reduction, and the retransmissions since.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
-    cause: LossCause,
-    cwnd: f64,
-    ssthresh: u64,
+    pub cause: LossCause,
+    pub cwnd: f64,
+    pub ssthresh: u64,
     /// Time of the first retransmission and its end offset.
     first: Option<(Nanos, u64)>,
     /// Retransmitted ranges that were not yet reported as duplicates.
     doubtful: VecDeque<Range<u64>>,
     /// More segments were retransmitted than are recorded.
     overflowed: bool,
-}
-
-/// Evidence that a reduction was spurious.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Evidence {
-    /// An original transmission was acknowledged (RFC 4015, `SPUR_TO`), so the data sent after it
-    /// is still in flight as well.
-    Original,
-    /// All retransmissions arrived as duplicates, after they were acknowledged (`LATE_SPUR_TO`).
-    Duplicates,
 }
 
 /// Progress of F-RTO after a timeout (RFC 5682 §2.1).
@@ -60,12 +46,14 @@ pub(crate) enum Frto {
 pub(crate) struct Spurious {
     by_timestamps: bool,
     by_duplicates: bool,
-    forward: bool,
-    undo: Option<Undo>,
+    /// F-RTO is used.
+    pub forward: bool,
+    /// The last reduction, until it can no longer be undone.
+    pub undo: Option<Undo>,
     pub frto: Frto,
     /// Offset after the highest byte sent when the first acknowledgement after a timeout arrived,
     /// and at a timeout during the recovery from another (`recover`).
-    recover: u64,
+    pub recover: u64,
 }
 
 impl Spurious {
@@ -118,7 +106,7 @@ impl Spurious {
     }
 
     /// End offset of the first retransmission since the reduction; 0 if there was none.
-    fn first_again_end(&self) -> u64 {
+    pub fn first_again_end(&self) -> u64 {
         let first = self.undo.as_ref().and_then(|undo| undo.first);
         first.map_or(0, |(_, end)| end)
     }
@@ -132,7 +120,7 @@ impl Spurious {
 
     /// Records that the peer received `range` twice. Returns whether it received all
     /// retransmissions twice.
-    fn all_came_twice(&mut self, range: &Range<u64>) -> bool {
+    pub fn all_came_twice(&mut self, range: &Range<u64>) -> bool {
         let Some(undo) = self.undo.as_mut().filter(|undo| !undo.overflowed) else {
             return false;
         };
@@ -146,7 +134,7 @@ impl Spurious {
     /// original transmission of retransmitted data: its timestamp is less than that of the
     /// retransmission (RFC 3522 §3.2, step 5). Only the first acknowledgement of that data shows
     /// this.
-    fn original_came(&mut self, una: u64, echoed: Option<Nanos>) -> bool {
+    pub fn original_came(&mut self, una: u64, echoed: Option<Nanos>) -> bool {
         let undo = self.undo.as_mut();
         let Some((at, end)) = undo.as_ref().and_then(|undo| undo.first) else {
             return false;
@@ -174,139 +162,5 @@ pub(crate) fn duplicate_of(to: u64, blocks: &[Range<u64>]) -> (Option<Range<u64>
         (Some(first.clone()), rest)
     } else {
         (None, blocks)
-    }
-}
-
-impl Sender {
-    /// Starts F-RTO after a retransmission timeout (RFC 5682 §2.1, step 1), or restarts it if
-    /// nothing arrived since the last timeout. It is not started during the recovery from another
-    /// timeout or during fast recovery, because retransmissions of that recovery say nothing about
-    /// this timeout.
-    pub(super) fn begin_forward(&mut self) {
-        let spurious = &mut self.flow.spurious;
-        let alone = self.flow.una >= spurious.recover && !self.recovery.recovering();
-        spurious.frto = match spurious.forward && alone {
-            true => Frto::Asked,
-            false => Frto::Off,
-        };
-        if !alone {
-            spurious.recover = self.flow.max;
-        }
-    }
-
-    /// Checks, after loss recovery has processed an acknowledgement, whether it shows a spurious
-    /// reduction.
-    pub(super) fn judge_reduction(
-        &mut self,
-        ack: &Ack<'_>,
-        seen: &Acknowledgement<'_>,
-        twice: Option<Range<u64>>,
-        stats: &mut Stats,
-        trace: &mut Trace,
-    ) {
-        let una = self.flow.una;
-        let spurious = &mut self.flow.spurious;
-        let twice = twice.is_some_and(|range| spurious.all_came_twice(&range));
-        let original = seen.advanced > 0 && spurious.original_came(una, ack.echoed);
-        let forward = self.step_forward(seen);
-        let evidence = match (original || forward, twice) {
-            (true, _) => Evidence::Original,
-            (false, true) => Evidence::Duplicates,
-            (false, false) => return,
-        };
-        self.undo_reduction(evidence, ack.marked, seen, stats, trace);
-    }
-
-    /// Steps 2 and 3 of F-RTO. Returns whether the timeout was spurious. An acknowledgement that is
-    /// neither new nor a duplicate does not count as a step.
-    fn step_forward(&mut self, seen: &Acknowledgement<'_>) -> bool {
-        let flow = &mut self.flow;
-        if seen.advanced == 0 && !seen.duplicate {
-            return false;
-        }
-        match flow.spurious.frto {
-            Frto::Off => false,
-            Frto::Asked => {
-                flow.spurious.recover = flow.max;
-                flow.spurious.frto = Frto::Off;
-                let all_of_first = flow.spurious.first_again_end() <= flow.una;
-                let new = seen.advanced > 0 && all_of_first && flow.una < flow.max;
-                if new && flow.can_send_new() {
-                    // Step 2 b: it acknowledges all retransmissions, but not all outstanding data.
-                    flow.nxt = flow.max;
-                    flow.spurious.frto = Frto::Probing(2 * flow.mss);
-                }
-                false
-            }
-            Frto::Probing(_) => {
-                flow.spurious.frto = Frto::Off;
-                if seen.advanced == 0 && self.recovery.goes_back() {
-                    flow.nxt = flow.una;
-                }
-                seen.advanced > 0
-            }
-        }
-    }
-
-    /// Data that F-RTO allows next; `None` if loss recovery decides.
-    pub(super) fn next_forward(&self) -> Option<Next> {
-        match self.flow.spurious.frto {
-            Frto::Probing(room) => Some(Next::Continue {
-                room,
-                skip_reported: false,
-            }),
-            Frto::Off | Frto::Asked => None,
-        }
-    }
-
-    /// Restores the window (RFC 4015 §3.1, step 9). After a timeout it is limited to the data in
-    /// flight and the data just acknowledged, so that no burst follows, and it is not restored if
-    /// the acknowledgement reports a mark. The timer stays backed off until a round-trip time is
-    /// measured, because it was too short.
-    fn undo_reduction(
-        &mut self,
-        evidence: Evidence,
-        marked: bool,
-        seen: &Acknowledgement<'_>,
-        stats: &mut Stats,
-        trace: &mut Trace,
-    ) {
-        let now = seen.moment.now;
-        let flow: &mut Flow = &mut self.flow;
-        let undo = flow.spurious.undo.take();
-        let timed_out = undo
-            .as_ref()
-            .is_none_or(|it| it.cause == LossCause::Timeout);
-        if evidence == Evidence::Original {
-            flow.spurious.frto = Frto::Off;
-            if timed_out {
-                // Step 8. Duplicates that arrive now indicate a loss and are not caused by the
-                // retransmissions. Neither the next fast retransmit nor the next F-RTO should
-                // therefore wait for the data outstanding at the timeout (RFC 4015 §4, RFC 5682
-                // §2.2).
-                flow.nxt = flow.max;
-                flow.spurious.recover = flow.una;
-                self.recovery.on_spurious_timeout(now, flow.una);
-            }
-        }
-        let Some(undo) = undo else {
-            return;
-        };
-        stats.spurious_timeouts += u64::from(timed_out);
-        if marked && flow.ecn.is_capable() {
-            return;
-        }
-        let cwnd = match undo.cause {
-            LossCause::FastRetransmit => undo.cwnd,
-            LossCause::Timeout => {
-                let initial = self.profile.initial_window.segments(flow.mss) * flow.mss as f64;
-                let acknowledged = (seen.advanced as f64).min(initial);
-                undo.cwnd.min(flow.flightsize() as f64 + acknowledged)
-            }
-        };
-        flow.control.on_undo(cwnd, undo.ssthresh);
-        flow.end_reduction();
-        stats.reductions_undone += 1;
-        self.trace_windows(now, trace);
     }
 }

@@ -1,0 +1,60 @@
+//! Packet tap that counts the data packets of all flows.
+
+use std::rc::Rc;
+
+use anabranch_sim::{Packet, PacketWatch};
+use anabranch_transport::Nanos;
+
+use super::inspect::{Reader, Seen};
+use super::tally::SharedTally;
+
+/// Tells the packets of all flows apart by their ports, and counts them.
+pub struct PacketCounter {
+    /// The first of the sources' ports and of the sinks'; member `n` has the `n`-th after each.
+    ports: [u16; 2],
+    /// The tallies of all members of all flows, in order, and who reads their packets.
+    members: Vec<(SharedTally, Reader)>,
+}
+
+impl PacketCounter {
+    /// A counter for members whose ports count up from `ports`.
+    pub fn new(ports: [u16; 2], members: impl IntoIterator<Item = (SharedTally, Reader)>) -> Self {
+        Self {
+            ports,
+            members: members.into_iter().collect(),
+        }
+    }
+
+    /// The tally of the member whose data are in `packet`, and which data.
+    fn tally(&self, packet: &Packet) -> Option<(SharedTally, Seen)> {
+        let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
+        let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;
+        let other = u16::from_be_bytes([c, d]).checked_sub(self.ports[1])?;
+        if number != other {
+            return None;
+        }
+        let (tally, read) = self.members.get(usize::from(number))?;
+        let seen = read(&packet.bytes);
+        seen.is_data().then(|| (Rc::clone(tally), seen))
+    }
+}
+
+impl PacketWatch for PacketCounter {
+    fn sent(&mut self, packet: &Packet) {
+        if let Some((tally, seen)) = self.tally(packet) {
+            let packets = &mut tally.borrow_mut().packets;
+            packets.sent += 1;
+            packets.first.sent(packet, seen);
+        }
+    }
+
+    fn delivered(&mut self, now: Nanos, packet: &Packet) {
+        if let Some((tally, seen)) = self.tally(packet) {
+            let packets = &mut tally.borrow_mut().packets;
+            packets.received += 1;
+            packets.from_host.add(now.saturating_sub(packet.sent));
+            packets.from_wire.add(now.saturating_sub(packet.departed));
+            packets.first.delivered(now, packet, seen);
+        }
+    }
+}
