@@ -1,10 +1,10 @@
-//! The clock of a run.
+//! Wall clock of a run.
 
 use std::time::Instant;
 
 use anabranch_transport::Nanos;
 
-/// Time since the world began.
+/// Time since the start of the world.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(Instant);
 

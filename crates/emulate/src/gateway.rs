@@ -1,4 +1,4 @@
-//! Where packets from outside enter the world, and leave it.
+//! Agents through which packets enter and leave the simulated world.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,19 +8,19 @@ use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
-/// Packets that crossed the world: when, and the IP payload.
+/// Packets that crossed the world: time and IP payload.
 pub(crate) type Crossed = Rc<RefCell<VecDeque<(Nanos, Bytes)>>>;
 
-/// An agent that hands on whatever comes.
+/// An agent that forwards every packet.
 pub(crate) struct Gateway {
-    /// To the other side.
+    /// Path to the other side.
     path: Path,
     entering: VecDeque<Bytes>,
     leaving: Crossed,
 }
 
 impl Gateway {
-    /// A gateway that sends on `path`; what arrives is put into `leaving`.
+    /// A gateway that sends on `path` and puts received packets into `leaving`.
     pub fn new(path: Path, leaving: Crossed) -> Self {
         Self {
             path,
@@ -29,7 +29,7 @@ impl Gateway {
         }
     }
 
-    /// An IP payload enters.
+    /// Accepts an IP payload from outside.
     pub fn enter(&mut self, payload: Bytes) {
         self.entering.push_back(payload);
     }

@@ -1,20 +1,21 @@
-//! The simulator's links in real time: between two UDP ports, between two addresses for SCTP directly over IP, or between TUN devices for any
-//! program.
+//! Network emulator: runs the links of the simulator in real time, between two UDP ports, between
+//! two addresses for SCTP directly over IP, or between TUN devices for arbitrary programs.
 //!
-//! Whatever speaks UDP, or SCTP, is put on a path of the simulator's making: its packets enter a
-//! [`World`](anabranch_sim::World) at one node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave
-//! at another. The world is the simulator's own, driven by the clock instead of by its next event; what it decides about a
-//! packet is what it would decide in a simulation that offered the packet at that time.
+//! Packets of any program that uses UDP or SCTP enter a [`World`](anabranch_sim::World) at one
+//! node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave at another.
+//! The world is that of the simulator, driven by the wall clock instead of its next event. It
+//! treats a packet exactly as a simulation in which the packet is sent at that time.
 //!
 //! ```text
 //! client  --UDP-->  listen [near node] === world === [far node] from  --UDP-->  server
 //! ```
 //!
-//! Each side sees the emulator's address as the other's, as behind a network address translator.
-//! The far side's answers go back to whoever sent last on the near side: one client at a time.
+//! Each side sees the address of the emulator as that of its peer, as behind a network address
+//! translator. Responses of the far side are sent to the most recent sender on the near side, so
+//! only one client should be active at a time.
 //!
-//! Over TUN devices ([`tun`]) any IP packets cross, between any number of nodes; [`namespace`] gives each node a network namespace where
-//! programs run.
+//! TUN devices ([`tun`]) carry arbitrary IP packets between any number of nodes. [`namespace`]
+//! provides a network namespace for the programs of each node.
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -37,49 +38,51 @@ use thiserror::Error;
 pub use report::{Report, Timing};
 use running::{Failure, Running};
 
-/// What a packet on the emulated path consists of.
+/// Headers that count as part of a packet on the emulated path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// An IP header, a UDP header and the payload: what really travels.
+    /// IP header, UDP header and payload, as on the wire.
     #[default]
     Udp,
-    /// An IP header and the payload, which is an SCTP packet, as if it travelled directly over IP: what a simulation of SCTP
-    /// counts.
+    /// IP header and payload, where the payload is an SCTP packet that is treated as if it were
+    /// carried directly over IP, as in a simulation of SCTP.
     Sctp,
 }
 
-/// What carries packets to the emulator and away from it.
+/// Transport of packets to and from the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Carrier {
     /// UDP datagrams.
     #[default]
     Udp,
-    /// SCTP directly over IP (protocol 132), of either version. There are no ports, so the emulator needs two addresses of the
-    /// host's that nobody else uses for SCTP, and the right to open raw sockets.
+    /// SCTP directly over IP (protocol 132), IPv4 or IPv6. Because there are no ports, the emulator
+    /// needs two addresses of the host that no other process uses for SCTP, and the permission to
+    /// open raw sockets.
     Ip,
 }
 
-/// Between which ports.
+/// Addresses and packet format of an emulator.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// What carries packets to the emulator and away from it.
+    /// Transport of packets to and from the emulator.
     pub carrier: Carrier,
-    /// Where the near side listens; port 0 for any, and over IP.
+    /// Address on which the near side listens. Port 0 selects a free port, and must be used over
+    /// IP.
     pub listen: SocketAddr,
-    /// The address that the far side is sent to from, and answers to; `None`: the one that the system chooses. Over IP it is
-    /// needed, and another than that of `listen`.
+    /// Source address of packets to the far side, which also receives its responses; `None` lets
+    /// the system choose. Over IP it is required and must differ from the address of `listen`.
     pub from: Option<IpAddr>,
-    /// Where packets go that crossed to the far side; over IP the port says nothing.
+    /// Destination of packets that crossed to the far side. The port is ignored over IP.
     pub to: SocketAddr,
-    /// What a packet consists of; over IP always [`Framing::Sctp`].
+    /// Headers that count as part of a packet; over IP always [`Framing::Sctp`].
     pub framing: Framing,
 }
 
 impl Config {
-    /// UDP from `listen` to `to`, from an address that the system chooses.
+    /// UDP from `listen` to `to`, with a source address chosen by the system.
     pub fn new(listen: SocketAddr, to: SocketAddr) -> Self {
         Self {
             carrier: Carrier::Udp,
@@ -90,14 +93,14 @@ impl Config {
         }
     }
 
-    /// The same, with what `change` changes.
+    /// The configuration modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The same without what the carrier has not.
+    /// The configuration without values that the carrier does not support.
     fn over_carrier(mut self) -> Self {
         if self.carrier == Carrier::Ip {
             self.framing = Framing::Sctp;
@@ -108,18 +111,18 @@ impl Config {
     }
 }
 
-/// The network, and where packets enter and leave it.
+/// The network and its entry and exit nodes.
 #[derive(Debug)]
 pub struct Path {
     /// The network.
     pub world: World,
-    /// The node of the near side.
+    /// Node of the near side.
     pub near: NodeId,
-    /// The node of the far side.
+    /// Node of the far side.
     pub far: NodeId,
 }
 
-/// Why an emulator could not start.
+/// Reason why an emulator could not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -128,28 +131,28 @@ pub enum StartError {
         "raw IP (protocol 132) is not allowed to this process: run it as root, or give it CAP_NET_RAW: {0}"
     )]
     RawNotAllowed(#[source] io::Error),
-    /// Over IP: the two addresses are not the emulator's own.
+    /// Over IP: the two addresses are not two different addresses of this host.
     #[error(
         "found {listen} and {from} as the emulator's two addresses; over IP it needs two different ones of this host, one for each side"
     )]
     Addresses {
-        /// Of the near side.
+        /// Address of the near side.
         listen: IpAddr,
-        /// Of the far side.
+        /// Address of the far side.
         from: IpAddr,
     },
     /// A socket could not be opened.
     #[error("cannot open a socket at {address}: {source}")]
     Socket {
-        /// Where.
+        /// Address of the socket.
         address: SocketAddr,
-        /// What the system said.
+        /// Cause.
         source: io::Error,
     },
     /// The network cannot be built.
     #[error("the network cannot be built: {0}")]
     Build(#[from] BuildError),
-    /// No thread could be started.
+    /// The thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -163,7 +166,7 @@ impl From<Failure> for StartError {
     }
 }
 
-/// A running emulator. It stops when it is dropped.
+/// A running emulator, which stops when it is dropped.
 #[derive(Debug)]
 pub struct Emulator {
     address: SocketAddr,
@@ -172,10 +175,11 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts an emulator on threads of its own. `build` makes the network on the thread that then drives it.
+    /// Starts an emulator on separate threads. `build` creates the network on the thread that
+    /// drives it.
     ///
     /// # Errors
-    /// A socket or thread that cannot be had, or what `build` said.
+    /// A socket or thread cannot be created, or `build` fails.
     pub fn start(
         config: Config,
         build: impl FnOnce() -> Result<Path, BuildError> + Send + 'static,
@@ -197,24 +201,24 @@ impl Emulator {
         })
     }
 
-    /// Where the near side listens.
+    /// Address on which the near side listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The UDP port from which the far side is sent to, and to which it answers; 0 over IP.
+    /// UDP port used toward the far side; 0 over IP.
     pub fn far_port(&self) -> u16 {
         self.far_port
     }
 
-    /// What it did so far.
+    /// Statistics so far.
     pub fn report(&self) -> Report {
         self.running.report()
     }
 
-    /// Stops it, and says what it did.
+    /// Stops the emulator and returns its statistics.
     pub fn stop(mut self) -> Report {
-        // A driver between sockets has nothing to complain of.
+        // A driver between sockets returns no errors.
         let _ = self.running.halt();
         self.report()
     }

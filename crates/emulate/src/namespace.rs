@@ -1,8 +1,9 @@
-//! Network namespaces in which programs run, one for each host.
+//! Network namespaces for programs, one per host.
 //!
-//! A namespace lives in a thread of this process: what the thread starts is within. It has a loopback and one TUN device with the addresses of
-//! its node, by which everything else goes, and an `/etc/hosts` with the names of all nodes. Nothing of it is in the file system: it goes with the
-//! thread and the programs in it.
+//! A namespace belongs to a thread of this process: programs started by the thread run inside it.
+//! It has a loopback interface, one TUN device with the addresses of its node as default route, and
+//! an `/etc/hosts` with the names of all nodes. It has no entry in the file system and disappears
+//! when its thread and programs end.
 
 use std::fs;
 use std::io::{self, Write};
@@ -21,25 +22,25 @@ use thiserror::Error;
 
 use crate::tun::Tun;
 
-/// The device of every namespace.
+/// Name of the device in every namespace.
 pub const DEVICE: &str = "sim0";
-/// Packets that wait in the device until they are taken.
+/// Transmit queue length of the device, packets.
 const QUEUE: u32 = 10_000;
-/// The least MTU with which the system has IPv6 at a device (RFC 8200 §5).
+/// Minimum MTU at which the system enables IPv6 on a device (RFC 8200 §5).
 const LEAST_MTU_V6: u16 = 1280;
 
-/// Why a namespace could not be made.
+/// Reason why a namespace could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// The process may not.
+    /// The process lacks the permission.
     #[error(
         "this process may not make a network namespace ({0}); run the command as root, or let users make namespaces \
          (`sysctl kernel.unprivileged_userns_clone=1`, with AppArmor `sysctl kernel.apparmor_restrict_unprivileged_userns=0`); a container \
          needs `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
     )]
     NotAllowed(Errno),
-    /// There is no TUN.
+    /// TUN devices are not available.
     #[error(
         "cannot make a TUN device: {0}; it needs /dev/net/tun (`modprobe tun`, in a container `--device /dev/net/tun`), which this user may read and write"
     )]
@@ -47,52 +48,52 @@ pub enum NamespaceError {
     /// The program `ip` is missing.
     #[error("cannot run `ip`: {0}; install iproute2")]
     NoIp(io::Error),
-    /// It failed.
+    /// The program `ip` failed.
     #[error("`ip` failed in the namespace of {node}: {said}")]
     Ip {
-        /// Of which node.
+        /// Name of the node.
         node: String,
-        /// What it said.
+        /// Output of the program.
         said: String,
     },
     /// `/etc/hosts` could not be replaced.
     #[error("cannot put the names of nodes into /etc/hosts: {0}")]
     Hosts(io::Error),
-    /// No thread could be started.
+    /// The thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// What a namespace is made of.
+/// Parameters of a namespace.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Name of its node.
     pub name: String,
-    /// Addresses of its node, the first of each version being the usual source.
+    /// Addresses of its node. The first of each IP version is the default source address.
     pub addresses: Vec<IpAddr>,
-    /// The largest packet that its links carry, bytes with the IP header.
+    /// Maximum size of packets on its links, bytes including the IP header.
     pub mtu: u16,
-    /// What is added to `/etc/hosts`.
+    /// Lines to add to `/etc/hosts`.
     pub hosts: String,
 }
 
 type Order = Box<dyn FnOnce() + Send>;
 
-/// A network namespace, and the thread that is in it.
+/// A network namespace and its thread.
 #[derive(Debug)]
 pub struct Namespace {
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Lets this process make namespaces: where it may not, it moves into a user namespace of its own, in which it is root. To be called before the process
-/// has a second thread.
+/// Enables this process to create namespaces. If it lacks the permission, it moves into a new user
+/// namespace in which it is root. This must be called while the process has a single thread.
 ///
 /// # Errors
 /// [`NamespaceError::NotAllowed`].
 pub fn prepare() -> Result<(), NamespaceError> {
     let may = || thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS));
-    // A probe that did not come back has no answer.
+    // A panic of the probe counts as missing permission.
     if Uid::effective().is_root() && may().join().unwrap_or(Err(Errno::EPERM)).is_ok() {
         return Ok(());
     }
@@ -111,7 +112,7 @@ pub fn prepare() -> Result<(), NamespaceError> {
 }
 
 impl Namespace {
-    /// Makes a namespace, and the device by which it reaches the world.
+    /// Creates a namespace and the device that connects it to the world.
     ///
     /// # Errors
     /// [`NamespaceError`].
@@ -119,7 +120,7 @@ impl Namespace {
         let (orders, come) = channel::<Order>();
         let (made, is_made) = channel();
         let live = move || {
-            // Nobody waits for the word only if the start was given up.
+            // The receiver is gone only if the start was abandoned.
             let _ = made.send(furnish(&setup));
             come.into_iter().for_each(|order| order());
         };
@@ -136,10 +137,11 @@ impl Namespace {
         Ok((namespace, tun))
     }
 
-    /// Does something within the namespace, and waits for it: a process that is started, or a file of `/proc/thread-self`.
+    /// Runs a function inside the namespace and waits for it, for example to start a process or to
+    /// read `/proc/thread-self`.
     ///
     /// # Errors
-    /// The thread is gone.
+    /// The thread has ended.
     pub fn run<T: Send + 'static>(
         &self,
         act: impl FnOnce() -> T + Send + 'static,
@@ -153,13 +155,14 @@ impl Namespace {
         }
     }
 
-    /// Packets that the device dropped because they were not taken in time: no part of the emulation.
+    /// Number of packets dropped by the device because they were not read in time. These drops are
+    /// not part of the emulation.
     pub fn untaken(&self) -> u64 {
         let read = || fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
         self.run(read).map_or(0, |text| dropped(&text))
     }
 
-    /// Whether a program within listens at a port of TCP or UDP.
+    /// Whether a program in the namespace listens on a TCP or UDP port.
     pub fn listens(&self, port: u16) -> bool {
         let read = || {
             let tables = ["tcp", "tcp6", "udp", "udp6"];
@@ -174,13 +177,13 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there was printed; there is nothing to add.
+            // A panic was already printed by the thread.
             let _ = thread.join();
         }
     }
 }
 
-/// Moves the calling thread into new namespaces, and furnishes them.
+/// Moves the calling thread into new namespaces and configures them.
 fn furnish(setup: &Setup) -> Result<Tun, NamespaceError> {
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
         .map_err(NamespaceError::NotAllowed)?;
@@ -194,8 +197,9 @@ fn furnish(setup: &Setup) -> Result<Tun, NamespaceError> {
     Ok(tun)
 }
 
-/// Puts the names into this namespace's `/etc/hosts`: a file mounted over the other. It is in a file system of its own, which only this namespace ever
-/// sees: in a directory that other users write, they could put a link in its place.
+/// Adds the names to `/etc/hosts` of this namespace by mounting a new file over it. The file is on
+/// a separate file system visible only in this namespace, because other users could replace it by a
+/// link in a directory that they can write.
 fn name_hosts(names: &str) -> io::Result<()> {
     let there = fs::read_to_string("/etc/hosts").unwrap_or_default();
     let place = std::env::temp_dir();
@@ -208,12 +212,12 @@ fn name_hosts(names: &str) -> io::Result<()> {
         Some("mode=0755"),
     )?;
     let put = put_over_hosts(&place.join("hosts"), &format!("{there}\n{names}"));
-    // The file stays, since it is mounted.
+    // The mounted file remains accessible.
     let left = umount2(&place, MntFlags::MNT_DETACH);
     put.and(left.map_err(io::Error::from))
 }
 
-/// Makes a file that every user may read, and mounts it over `/etc/hosts`.
+/// Creates a file that every user can read, and mounts it over `/etc/hosts`.
 fn put_over_hosts(path: &Path, text: &str) -> io::Result<()> {
     let mut file = fs::File::options()
         .write(true)
@@ -231,8 +235,8 @@ fn put_over_hosts(path: &Path, text: &str) -> io::Result<()> {
     )?)
 }
 
-/// Mounts `/sys` anew, so that it shows the devices of this namespace. Programs that read it there are few; where it is refused, they see those
-/// of the host.
+/// Remounts `/sys` so that it shows the devices of this namespace. If this fails, the few programs
+/// that read it see the devices of the host.
 fn show_devices() {
     let nothing: Option<&str> = None;
     if mount(
@@ -256,7 +260,7 @@ fn show_devices() {
     }
 }
 
-/// Addresses and routes, by the program that everybody knows.
+/// Configures addresses and routes with the program `ip`.
 fn configure(setup: &Setup) -> Result<(), NamespaceError> {
     let mut orders = vec![
         "link set lo up".to_owned(),
@@ -282,7 +286,7 @@ fn configure(setup: &Setup) -> Result<(), NamespaceError> {
         .spawn()
         .map_err(NamespaceError::NoIp)?;
     if let Some(mut input) = child.stdin.take() {
-        // One that ends early says why.
+        // If the program ends early, its output contains the reason.
         let _ = input.write_all((orders.join("\n") + "\n").as_bytes());
     }
     let output = child.wait_with_output().map_err(NamespaceError::NoIp)?;
@@ -295,7 +299,8 @@ fn configure(setup: &Setup) -> Result<(), NamespaceError> {
     }
 }
 
-/// The packets that [`DEVICE`] did not send, in the format of `/proc/net/dev`: the 12th number of its line.
+/// Number of packets that [`DEVICE`] dropped on transmission, from the format of `/proc/net/dev`:
+/// the 12th number of its line.
 fn dropped(text: &str) -> u64 {
     let line = text.lines().find_map(|line| {
         let (name, numbers) = line.split_once(':')?;
@@ -305,7 +310,8 @@ fn dropped(text: &str) -> u64 {
     number.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// Whether a socket of a table in the format of `/proc/net/tcp` listens at `port`: state 0A, or of UDP 07, with no remote port.
+/// Whether a table in the format of `/proc/net/tcp` contains a listener on `port`: state 0A, or 07
+/// for UDP, without a remote port.
 fn has_listener(table: &str, port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     table.lines().skip(1).any(|line| {

@@ -1,31 +1,32 @@
-//! What an emulator did, and how well it kept time.
+//! Statistics of an emulator, including its timing accuracy.
 
 use anabranch_sim::DropCounts;
 use anabranch_transport::Nanos;
 
-/// Width of a bucket of lateness.
+/// Bucket width of the lateness histogram.
 const BUCKET: Nanos = 10_000;
-/// Buckets: what is later than all of them counts in the last.
+/// Number of buckets. The last one includes all greater values.
 const BUCKETS: usize = 10_000;
 
-/// What an emulator did so far.
+/// Statistics so far.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// Packets that came in, at the near and at the far side.
+    /// Number of packets received at the near and the far side.
     pub received: [u64; 2],
-    /// Packets that went out, at the near and at the far side.
+    /// Number of packets sent at the near and the far side.
     pub sent: [u64; 2],
     /// Packets that the network dropped, by reason.
     pub dropped: DropCounts,
-    /// Packets that came faster than they could be taken, or that the system refused to send. They are no part of the
-    /// emulated path: a run with such packets is not to be trusted.
+    /// Number of packets that arrived faster than they could be processed, or that the system
+    /// refused to send. These losses are not part of the emulation, so the results of such a run
+    /// should not be used.
     pub overrun: u64,
-    /// By how much packets left later than the network said.
+    /// Lateness of departures compared with the times computed by the network.
     pub timing: Timing,
 }
 
-/// A distribution of lateness.
+/// Distribution of lateness.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     buckets: Vec<u64>,
@@ -35,7 +36,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// One packet was late by `late`.
+    /// Adds a packet that was `late`.
     pub(crate) fn add(&mut self, late: Nanos) {
         if self.buckets.is_empty() {
             self.buckets = vec![0; BUCKETS];
@@ -47,7 +48,7 @@ impl Timing {
         self.most = self.most.max(late);
     }
 
-    /// Packets timed.
+    /// Number of packets.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -57,7 +58,7 @@ impl Timing {
         self.sum.checked_div(u128::from(self.count)).unwrap_or(0) as Nanos
     }
 
-    /// The lateness that `share` (0 to 1) of the packets did not exceed, nanoseconds, rounded up to 10 us.
+    /// Quantile of the lateness for `share` (0 to 1), nanoseconds, rounded up to 10 us.
     pub fn quantile(&self, share: f64) -> Nanos {
         let wanted = (self.count as f64 * share).ceil() as u64;
         let mut seen = 0;
@@ -70,7 +71,7 @@ impl Timing {
         self.most
     }
 
-    /// The largest lateness, nanoseconds.
+    /// Maximum lateness, nanoseconds.
     pub fn most(&self) -> Nanos {
         self.most
     }
@@ -87,7 +88,7 @@ mod tests {
             (timing.mean(), timing.quantile(0.99), timing.most()),
             (0, 0, 0)
         );
-        // 98 packets in time, one 25 us late, one a whole second.
+        // 98 packets on time, one 25 us late, one a full second late.
         for _ in 0..98 {
             timing.add(0);
         }

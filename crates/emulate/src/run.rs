@@ -1,4 +1,4 @@
-//! Drives a world by the clock.
+//! Drives a world by the wall clock.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use crate::running::Shared;
 use crate::socket::{FAR, LOOK, NEAR, Sockets};
 use crate::{Config, Framing, Path};
 
-/// Bytes of a UDP header.
+/// Length of a UDP header, bytes.
 const UDP_HEADER: usize = 8;
 /// IP protocol numbers.
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
-/// Packets that wait to enter the world.
+/// Maximum number of packets waiting to enter the world.
 const MOST_WAITING: usize = 16_384;
-/// A packet that came.
+/// A received packet.
 struct Arrived {
     side: usize,
     at: Nanos,
@@ -35,13 +35,13 @@ struct Arrived {
     payload: Bytes,
 }
 
-/// Drives the world.
+/// Driver of the world.
 pub(crate) struct Driver {
     world: World,
     agents: [AgentId; 2],
     crossed: [Crossed; 2],
     sockets: Arc<Sockets>,
-    /// Where each side's packets go: the client that sent last, the server.
+    /// Destination of each side: the client that sent last, and the server.
     peers: [Option<SocketAddr>; 2],
     framing: Framing,
     clock: Clock,
@@ -100,7 +100,7 @@ impl Driver {
         })
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until it is stopped.
     pub fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let wait = match self.world.next_event() {
@@ -125,12 +125,13 @@ impl Driver {
         }
         self.publish();
         for reader in self.readers.drain(..) {
-            // A panic there was printed; there is nothing to add.
+            // A panic was already printed by the thread.
             let _ = reader.join();
         }
     }
 
-    /// The world up to `at`. It only stalls on agents that keep sending, which gateways do not.
+    /// Advances the world to `at`. An advance fails only for agents that send endlessly, which
+    /// gateways do not.
     fn advance(&mut self, at: Nanos) {
         let at = at.max(self.world.now());
         let ran = self.world.run_until(at);
@@ -167,7 +168,7 @@ impl Driver {
             });
     }
 
-    /// Sends what has crossed.
+    /// Sends the packets that have crossed the world.
     fn leave(&mut self) {
         for side in [NEAR, FAR] {
             while let Some((at, payload)) = { self.crossed[side].borrow_mut().pop_front() } {
@@ -178,7 +179,8 @@ impl Driver {
                 let Some(to) = self.peers[side] else { continue };
                 match self.sockets.send_to(side, &payload, to) {
                     Ok(_) => self.report.sent[side] += 1,
-                    // The word of a packet before, which nobody took (ICMP); this one may be.
+                    // This error (ICMP) refers to an earlier packet without a receiver. The current
+                    // one may succeed.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                     Err(error) => {
                         tracing::debug!(%to, %error, "not sent");
@@ -228,7 +230,8 @@ fn attach(
     world.attach(attachment, Gateway::new(path, Rc::clone(crossed)))
 }
 
-/// The payload behind a UDP header (RFC 768) without checksum; the far port is nobody's.
+/// The payload after a UDP header (RFC 768) without checksum; the port of the far side is
+/// arbitrary.
 fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
     let len = UDP_HEADER + payload.len();
     let mut datagram = BytesMut::with_capacity(len);
@@ -239,10 +242,10 @@ fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
     datagram.freeze()
 }
 
-/// Errors in a row after which a socket is left alone for a while.
+/// Number of consecutive errors after which reading from a socket is paused.
 const MAX_ERRORS: u32 = 16;
 
-/// Receives on one side, and notes when.
+/// Receives packets on one side and records their arrival times.
 fn read(
     sockets: &Sockets,
     side: usize,
@@ -254,14 +257,15 @@ fn read(
     let mut buffer = vec![0; 65_536];
     let mut errors = 0_u32;
     while !stop.load(Ordering::Relaxed) {
-        // A timeout, or the word of a packet that nobody took (ICMP).
+        // A timeout, or an error (ICMP) caused by a packet without a receiver.
         let (packet, from) = match sockets.receive(side, &mut buffer) {
             Ok(received) => {
                 errors = 0;
                 received
             }
             Err(error) => {
-                // One that comes again and again, since the interface is gone or the system has no memory, is no reason to spin.
+                // A persistent error, such as a missing interface or lack of memory, should not
+                // cause a busy loop.
                 let waited = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
                 errors = if waited.contains(&error.kind()) {
                     0

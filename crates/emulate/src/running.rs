@@ -1,4 +1,4 @@
-//! A driver on a thread of its own: started, watched and stopped from another.
+//! Handle of a driver on a separate thread.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,22 +7,22 @@ use std::thread::{self, JoinHandle};
 
 use anabranch_sim::BuildError;
 
-/// What a driver shares with whoever started it.
+/// State shared by a driver and its handle.
 pub(crate) struct Shared<R> {
-    /// It is to end.
+    /// Stop request.
     pub(crate) stop: Arc<AtomicBool>,
-    /// What it did so far.
+    /// Statistics so far.
     pub(crate) report: Arc<Mutex<R>>,
 }
 
 impl<R> Shared<R> {
-    /// The driver has come so far.
+    /// Publishes the statistics of the driver.
     pub(crate) fn publish(&self, report: R) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 }
 
-/// A driver that runs, and reports `R`.
+/// Handle of a running driver with statistics of type `R`.
 #[derive(Debug)]
 pub(crate) struct Running<R> {
     stop: Arc<AtomicBool>,
@@ -30,16 +30,17 @@ pub(crate) struct Running<R> {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Why none runs.
+/// Reason why a driver does not run.
 pub(crate) enum Failure {
     /// The network cannot be built.
     Build(BuildError),
-    /// No thread could be started, or it has ended.
+    /// The thread could not be started, or has ended.
     Thread(io::Error),
 }
 
 impl<R: Clone + Send + 'static> Running<R> {
-    /// Starts a thread, where `make` makes the driver and `run` lets it run. Returns once the driver is made.
+    /// Starts a thread on which `make` creates the driver and `run` runs it. Returns when the
+    /// driver has been created.
     pub(crate) fn start<D>(
         report: R,
         make: impl FnOnce(Shared<R>) -> Result<D, BuildError> + Send + 'static,
@@ -54,7 +55,7 @@ impl<R: Clone + Send + 'static> Running<R> {
         let (built, is_built) = std::sync::mpsc::channel();
         let drive = move || match make(shared) {
             Ok(driver) => {
-                // Nobody waits for the word only if the start was given up.
+                // The receiver is gone only if the start was abandoned.
                 let _ = built.send(Ok(()));
                 run(driver)
             }
@@ -79,7 +80,7 @@ impl<R: Clone + Send + 'static> Running<R> {
         }
     }
 
-    /// What it did so far.
+    /// Statistics so far.
     pub(crate) fn report(&self) -> R {
         self.report
             .lock()
@@ -89,12 +90,12 @@ impl<R: Clone + Send + 'static> Running<R> {
 }
 
 impl<R> Running<R> {
-    /// Stops it and waits until it has ended: what its `run` returned.
+    /// Stops the driver, waits for it, and returns the result of `run`.
     pub(crate) fn halt(&mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            // A panic there was printed; there is nothing to add.
+            // A panic was already printed by the thread.
             Some(Err(_)) | None => Ok(()),
         }
     }
@@ -102,7 +103,7 @@ impl<R> Running<R> {
 
 impl<R> Drop for Running<R> {
     fn drop(&mut self) {
-        // Whoever drops it does not ask what it returned.
+        // The result is not needed when the handle is dropped.
         let _ = self.halt();
     }
 }
@@ -111,7 +112,7 @@ impl<R> Drop for Running<R> {
 mod tests {
     use super::*;
 
-    /// The driver counts how often it looks whether it is to stop.
+    /// The driver counts how often it checks for a stop request.
     fn turn(shared: &Shared<u64>) {
         while !shared.stop.load(Ordering::Relaxed) {
             *shared.report.lock().expect("nobody panics") += 1;

@@ -1,4 +1,4 @@
-//! The two sockets: UDP, or raw for SCTP directly over IP.
+//! The two sockets of an emulator: UDP, or raw for SCTP directly over IP.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -8,20 +8,21 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Carrier, Config, StartError};
 
-/// The sides.
+/// Indices of the sides.
 pub(crate) const NEAR: usize = 0;
 pub(crate) const FAR: usize = 1;
-/// How often a thread with nothing to do looks whether it is to stop.
+/// Interval at which an idle thread checks for a stop request.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// Receive buffer asked of the system: bursts of a whole window wait there.
+/// Requested receive buffer size, because it must store bursts of a whole window.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
-/// The least IPv4 header.
+/// Minimum length of an IPv4 header, bytes.
 const LEAST_HEADER: usize = 20;
 
-/// The sockets of the near and the far side. Raw ones too have the type of UDP: the calls are the same.
+/// Sockets of the near and the far side. Raw sockets use the UDP type as well, because the calls
+/// are the same.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     sides: [UdpSocket; 2],
@@ -61,7 +62,7 @@ impl Sockets {
 
     fn port(&self, side: usize, address: SocketAddr) -> Result<u16, StartError> {
         match (self.carrier, self.sides[side].local_addr()) {
-            // What the system says of a raw socket is its protocol.
+            // The port that the system returns for a raw socket is its protocol number.
             (Carrier::Ip, _) => Ok(0),
             (Carrier::Udp, Ok(bound)) => Ok(bound.port()),
             (Carrier::Udp, Err(source)) => Err(StartError::Socket { address, source }),
@@ -72,7 +73,8 @@ impl Sockets {
         self.sides[side].send_to(packet, to)
     }
 
-    /// The next packet of a side, without what the system puts before it, and where it came from.
+    /// Receives the next packet of a side: its payload without headers added by the system, and its
+    /// source.
     pub fn receive<'a>(
         &self,
         side: usize,
@@ -111,12 +113,13 @@ fn open(address: SocketAddr, carrier: Carrier) -> Result<UdpSocket, StartError> 
         }
         _ => StartError::Socket { address, source },
     })?;
-    // What the system does not grant is done without.
+    // A smaller buffer is accepted if the system does not grant this size.
     let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER);
     Ok(socket)
 }
 
-/// What follows the header that a raw IPv4 socket puts before a packet; `None` if the header contradicts what came.
+/// The payload after the header that a raw IPv4 socket returns; `None` if the header is
+/// inconsistent with the packet.
 fn payload_of_v4(packet: &[u8]) -> Option<&[u8]> {
     let header = usize::from(packet.first()? & 0x0f) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));

@@ -1,4 +1,4 @@
-//! Who may ask: whoever has the token, by the address of this machine, and from no page but this server's own.
+//! Request authorization: token, loopback Host header, and same origin.
 
 use std::fmt::Write;
 use std::io;
@@ -7,50 +7,51 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use subtle::ConstantTimeEq;
 
-/// What the address of the page carries, so that no other program and no other page can guess it.
+/// Secret in the address of the page, which other programs and pages cannot guess.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A new one: 128 random bits.
+    /// Creates a token with 128 random bits.
     ///
     /// # Errors
-    /// The system gives no random bits.
+    /// The system provides no random bits.
     pub fn random() -> io::Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let mut text = String::new();
         for byte in bytes {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
         }
         Ok(Self(text))
     }
 
-    /// Whether this is it. How long it takes to say so tells nothing of the token.
+    /// Compares with another text in constant time, so that the duration reveals nothing about the
+    /// token.
     pub fn is(&self, found: &str) -> bool {
         self.0.as_bytes().ct_eq(found.as_bytes()).into()
     }
 
-    /// Its text.
+    /// The token as text.
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// Why a request is refused.
+/// Reason for rejecting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It came by another name than this machine's own, as after DNS rebinding.
+    /// The Host header is not one of the loopback names, as after DNS rebinding.
     Host,
-    /// A page of another origin sent it.
+    /// The request was sent by a page of another origin.
     Origin,
-    /// It has no token, or a wrong one.
+    /// The token is missing or wrong.
     Token,
 }
 
 impl Refused {
-    /// The reason in words.
+    /// The reason as text.
     pub fn message(self) -> &'static str {
         match self {
             Refused::Host => "refused: this page answers only to 127.0.0.1 and localhost\n",
@@ -62,12 +63,12 @@ impl Refused {
     }
 }
 
-/// The names by which a server at a port may be asked.
+/// Accepted Host headers for a server at this port.
 fn names(port: u16) -> [String; 2] {
     ["127.0.0.1", "localhost"].map(|name| format!("{name}:{port}"))
 }
 
-/// Checks a request for a path at a server that listens at `port`.
+/// Checks a request for a path at a server that listens on `port`.
 ///
 /// # Errors
 /// [`Refused`].
@@ -77,13 +78,15 @@ pub fn check(token: &Token, port: u16, path: &str, headers: &HeaderMap) -> Resul
     if headers.get_all(HOST).iter().count() != 1 || !names.iter().any(|name| host == Some(name)) {
         return Err(Refused::Host);
     }
-    // Browsers say where a request comes from with all that can change something, and modern ones with the rest, too.
+    // Browsers send the origin with all requests that can change state; modern browsers send it
+    // with others as well.
     let own = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
     let mut origins = headers.get_all(ORIGIN).iter();
     if !origins.all(|origin| origin.to_str().is_ok_and(own)) {
         return Err(Refused::Origin);
     }
-    // A link to the page may stand anywhere; what the page asks for, only the page may ask.
+    // A link to the page may be followed from any origin, but other requests must come from the
+    // page itself.
     let said = |name: &str| headers.get(name).map(|value| value.as_bytes());
     let followed = said("sec-fetch-mode") == Some(b"navigate");
     let site = said("sec-fetch-site").unwrap_or(b"none");

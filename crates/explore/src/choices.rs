@@ -1,4 +1,5 @@
-//! The words that may stand in place of a text of the spec: those of a transport's setting, or the values that a sweep gives it.
+//! Allowed words for text values of a spec: those of a transport setting, or the values that a
+//! sweep assigns.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +7,12 @@ use anabranch_engine::kinds::Standard;
 use anabranch_scenario::tree::Node;
 use anabranch_settings::Kind;
 
-/// Words by the keys of the texts, as `--set` names them.
+/// Words by the key of the value, as in `--set`.
 #[derive(Clone, Debug, Default)]
 pub struct Choices(BTreeMap<String, Vec<String>>);
 
 impl Choices {
-    /// Those of a whole spec.
+    /// Words for a whole spec.
     pub fn of(root: &Node) -> Self {
         let mut choices = Self::default();
         let items =
@@ -39,7 +40,7 @@ impl Choices {
         choices
     }
 
-    /// The words for a key, where its value is one of them.
+    /// Words for a key, if its current value is one of them.
     pub fn words(&self, key: &str, value: &str) -> Option<&[String]> {
         let words = self.0.get(key)?;
         words.iter().any(|word| word == value).then_some(words)
@@ -54,7 +55,8 @@ impl Choices {
         }
     }
 
-    /// The words of the settings of a flow's transport: of the key itself, or of the parameter that stands there.
+    /// Adds the words of the transport settings of a flow, for the key itself or for the parameter
+    /// that the flow refers to.
     fn of_transport(&mut self, root: &Node, flow: &Node) {
         let (Some(name), Some(transport)) = (flow.own_name(), flow.get("transport")) else {
             return;

@@ -1,10 +1,9 @@
-//! Connections of an HTTP server: so many at a time, and where one more comes, the oldest is
-//! closed: of those over which nothing was asked yet that may be asked ([`Admission`]), where there
-//! are such.
+//! Connection limit of the HTTP server. When the limit is exceeded, the oldest connection is
+//! closed; connections without an authorized request ([`Admission`]) are closed before others.
 //!
-//! hyper waits for a request as long as its sender likes, so that silent connections would take up
-//! every descriptor of the process. Whoever asks at once is served also while others open as many
-//! as they can, and an answer that takes long is not cut by them.
+//! The limit is needed because hyper waits for a request indefinitely, so that silent connections
+//! could occupy all file descriptors of the process. A client that sends its request at once is
+//! served even while others open many connections, and a long response is not interrupted by them.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -21,33 +20,33 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// Connections at a time. A browser has six of them.
+/// Maximum number of connections. A browser uses six.
 const MOST: usize = 128;
 
-/// A listener whose connections are bounded.
+/// A listener with a limited number of connections.
 #[derive(Debug)]
 pub struct Door {
     listener: TcpListener,
-    /// The oldest is the first.
+    /// Open connections, oldest first.
     open: VecDeque<Held>,
     most: usize,
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
 struct Held {
-    /// Dropped, it closes the connection.
+    /// Dropping the sender closes the connection.
     stays: oneshot::Sender<()>,
     admission: Admission,
 }
 
-/// Whether something was asked over a connection that may be asked: it is closed after those where
-/// nothing was.
+/// Whether the connection had an authorized request. If it had, it is closed only after all
+/// connections without one.
 #[derive(Clone, Debug, Default)]
 pub struct Admission(Arc<AtomicBool>);
 
 impl Admission {
-    /// It was.
+    /// Marks the connection as authorized.
     pub fn admit(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -64,7 +63,7 @@ impl Connected<IncomingStream<'_, Door>> for Admission {
 }
 
 impl Door {
-    /// Lets in who comes to `listener`.
+    /// Accepts connections from `listener`.
     pub fn new(listener: TcpListener) -> Self {
         Self {
             listener,
@@ -105,17 +104,18 @@ impl Listener for Door {
     }
 }
 
-/// A connection that may have to make room.
+/// A connection that may have to be closed for a newer one.
 #[derive(Debug)]
 pub struct Visitor {
     stream: TcpStream,
-    /// `None`: it had to.
+    /// `None` if the connection must be closed.
     leave: Option<oneshot::Receiver<()>>,
     admission: Admission,
 }
 
 impl Visitor {
-    /// An error once this has to make room; until then the task is woken when it does.
+    /// Returns an error if the connection must be closed; otherwise registers the task to be woken
+    /// when it must.
     fn stays(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if let Some(leave) = &mut self.leave
             && Pin::new(leave).poll(context).is_pending()
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a whole request.
+    /// Response to a complete request.
     async fn ask(at: SocketAddr) -> String {
         let mut asks = TcpStream::connect(at).await.expect("somebody listens");
         let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -206,8 +206,8 @@ mod tests {
             silent.push(says_half);
             assert!(ask(at).await.ends_with("here"), "{count}");
         }
-        // Who asked last made room for itself: three are left, or two where who asked before was
-        // not quite gone.
+        // The last client displaced one connection: three are left, or two if the previous client
+        // was not yet completely gone.
         let (gone, left) = silent.split_at_mut(17);
         let left = &mut left[1..];
         for one in gone {
@@ -225,7 +225,8 @@ mod tests {
         }
     }
 
-    /// One that asked what may be asked stays open while others come and say nothing.
+    /// A connection with an authorized request stays open while other clients connect and stay
+    /// silent.
     #[tokio::test]
     async fn silent_connections_close_none_that_is_in_use() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -255,7 +256,7 @@ mod tests {
                 );
             }
             silent.push(TcpStream::connect(at).await.expect("somebody listens"));
-            // It was taken, and made room for itself, before this was answered.
+            // The connection was accepted and displaced another before this response.
             assert!(ask(at).await.ends_with("here"), "{count}");
         }
     }

@@ -1,4 +1,4 @@
-//! The knobs of a page: the spec's parameters, and the numbers that its world, links and flows have.
+//! Controls of the page: the parameters of the spec, and the numbers of its world, links and flows.
 
 use anabranch_report::unit::readable;
 use anabranch_scenario::tree::{Node, NodeValue};
@@ -7,52 +7,52 @@ use serde::Serialize;
 use crate::choices::Choices;
 use crate::stops;
 
-/// Sections beside the parameters whose numbers can be moved.
+/// Sections, besides the parameters, whose numbers can be changed.
 const SECTIONS: &[&str] = &["world", "link", "wifi", "flow"];
 
-/// How deep a value may lie below its section.
+/// Maximum depth of a value below its section.
 const MAX_DEPTH: usize = 6;
 
-/// The most knobs of a page.
+/// Maximum number of controls on a page.
 const MAX_KNOBS: usize = 400;
 
 /// A value of the spec that the page can change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Knob {
-    /// How `--set` names it.
+    /// Key as in `--set`.
     pub key: String,
-    /// What it belongs to: `parameters`, `link satellite`.
+    /// Group: `parameters`, `link satellite`.
     pub group: String,
-    /// Its name within the group.
+    /// Name within the group.
     pub label: String,
-    /// Its value in the spec, as `--set` takes it.
+    /// Value in the spec, in the syntax of `--set`.
     pub value: String,
-    /// How it is changed.
+    /// Type of control.
     #[serde(flatten)]
     pub kind: Kind,
 }
 
-/// How a value is changed.
+/// Type of control.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Kind {
-    /// By a slider with these stops, or as text.
+    /// A slider with these steps, or text input.
     Slider {
-        /// Texts, in order.
+        /// Values of the steps in order.
         stops: Vec<String>,
     },
-    /// On or off.
+    /// A switch: on or off.
     Switch,
-    /// From a list.
+    /// A selection from a list.
     Choice {
-        /// Its words.
+        /// Words of the list.
         words: Vec<String>,
     },
-    /// As text.
+    /// Text input.
     Text,
 }
 
-/// The knobs of a spec's tree, the parameters first, with the words that its texts may be.
+/// Controls for a spec, parameters first. `choices` has the allowed words of text values.
 pub fn of(root: &Node, choices: &Choices) -> Vec<Knob> {
     let mut found = Vec::new();
     let parameters = root.get("parameters").map(Node::entries);
@@ -99,14 +99,15 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Knob> {
     found
 }
 
-/// Where a value stands.
+/// Location of a value.
 struct Place<'a> {
     group: &'a str,
     key: String,
     label: String,
 }
 
-/// Adds the knob of a value, or those of the values in it. Text without a number counts only where it is `wanted`.
+/// Adds the control of a value, or of the values in it. Text without a number gets a control only
+/// if it is `wanted`.
 fn add(
     node: &Node,
     place: &Place<'_>,
@@ -217,7 +218,8 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
         );
     }
 
-    /// A setting with words of its own, a parameter that stands for one, and a parameter that a sweep gives texts.
+    /// A setting with a list of words, a parameter used for such a setting, and a parameter with
+    /// texts in a sweep.
     #[test]
     fn a_text_with_known_words_is_chosen_from_a_list() {
         let text = SPEC.replace(

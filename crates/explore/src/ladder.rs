@@ -1,5 +1,5 @@
-//! The packets of one flow in a window of time, as a ladder shows them. The run is made anew: it is the same, and nothing of it need
-//! be kept.
+//! Packets of one flow in a time window for the ladder view. The run is repeated for it, because it
+//! is deterministic and its samples need not be stored.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +13,39 @@ use crate::run::{planned, shown, simulate};
 use crate::samples::{put_in, to_follow};
 use crate::subject::{Choice, Subject};
 
-/// The most samples of a probe that are kept, of the time shown and what goes before and after it: what they are matched by costs their
-/// square.
+/// Maximum number of stored samples of a probe, including the margins before and after the window.
+/// The limit is needed because matching has quadratic cost.
 const MAX_SAMPLES: usize = 3000;
 
-/// The most segments, and acknowledgements, that are drawn.
+/// Maximum number of segments, and of acknowledgements, that are drawn.
 const MAX_DRAWN: usize = 1200;
 
-/// How much longer than the time shown samples are kept to either side, seconds: what left before may arrive within.
+/// Duration for which samples outside the window are stored on each side, seconds. Packets sent
+/// before the window may arrive within it.
 const MARGIN: f64 = 3.0;
 
-/// Which packets.
+/// Request for a ladder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// Which of the two settings asks.
+    /// Which of the two panes requests it.
     pub pane: usize,
     /// The run.
     pub choice: Choice,
-    /// The flow.
+    /// Name of the flow.
     pub flow: String,
-    /// Its member.
+    /// Member of the flow.
     pub member: u32,
-    /// From when to when, seconds.
+    /// Start and end of the window, seconds.
     pub window: (f64, f64),
 }
 
-/// The answer, one line of JSON.
+/// Response, one line of JSON.
 #[derive(Debug, Serialize)]
 struct Answer {
     is: &'static str,
     window: (f64, f64),
-    /// Only the first packets of the window are there.
+    /// Only the first packets of the window are included.
     cut: bool,
     segments: Vec<Segment>,
     acks: Vec<Ack>,
@@ -54,7 +55,7 @@ struct Answer {
 struct Segment {
     number: u64,
     departed: f64,
-    /// When it arrived; none for what was lost, or of which that is not known.
+    /// Time of arrival; `None` if the packet was lost or its arrival is unknown.
     arrived: Option<f64>,
     lost: bool,
     again: bool,
@@ -68,7 +69,7 @@ struct Ack {
     duplicate: bool,
 }
 
-/// Makes the run and tells the packets.
+/// Executes the run and sends the packets.
 pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
     let mut plan = match planned(subject, &wanted.choice) {
         Ok((_, plan)) => plan,
@@ -94,18 +95,18 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
     let answer = kept.answer(&wanted.flow, window);
     let mut bytes = serde_json::to_vec(&answer).unwrap_or_default();
     bytes.push(b'\n');
-    // Whoever no longer listens misses nothing.
+    // An error means that the client has disconnected.
     let _ = outlet.put(bytes);
 }
 
-/// The samples of a part of the run, which ends after it.
+/// Samples of part of a run. The run is stopped after that part.
 struct Kept<'a> {
     outlet: &'a Outlet,
     from: f64,
     to: f64,
     keys: Vec<SeriesKey>,
     samples: BTreeMap<u32, Vec<SeriesSample>>,
-    /// There were more than are kept.
+    /// The limit of samples was reached.
     full: bool,
     over: bool,
 }
@@ -125,7 +126,7 @@ impl Kept<'_> {
                 samples: samples.clone(),
             }))
         };
-        // What is in memory can be read.
+        // Reading from memory cannot fail.
         let ladder = Ladder::of(flow, Some(window), read).unwrap_or_default();
         let mut answer = Answer {
             is: "ladder",

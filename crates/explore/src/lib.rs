@@ -1,7 +1,9 @@
-//! `anabranch explore`: one page on loopback with a spec's values as sliders, and its run drawn as it is computed.
+//! `anabranch explore`: a local web page that displays the values of a spec as sliders, and its run
+//! while it is computed.
 //!
-//! The page never holds a result of its own: whatever it shows is a spec ([`subject`]) run into a sink ([`run`]), and the spec can be
-//! taken away and run by `anabranch run`. [`server`] hands out the page, to whoever has the token ([`access`]).
+//! The page should not store results. It displays a spec ([`subject`]) executed into a sink
+//! ([`run`]), and the spec can be saved and executed by `anabranch run`. [`server`] serves the page
+//! to clients with the token ([`access`]).
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,4 @@
-//! What the page is told of a run: lines of JSON, and where they go.
+//! Streaming responses: lines of JSON about a run, and the queue to the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,70 +14,71 @@ use serde::Serialize;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// How long a full queue is left alone: a slow page has taken something by then, and nobody notices so short a wait.
+/// Waiting time after the queue was full. A slow page should have read something by then, and users
+/// do not notice such a delay.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How many of them the last word waits: a second together.
+/// Maximum number of these waits before the last line is sent: one second in total.
 const PAUSES: u32 = 500;
 
-/// A line of the answer.
+/// A line of the response.
 #[derive(Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
 pub enum Line<'a> {
-    /// The spec is right, and the run begins.
+    /// The spec is valid, and the run begins.
     Begin {
-        /// How long it will be, seconds of simulated time.
+        /// Duration, seconds of simulated time.
         duration: f64,
-        /// The time shown.
+        /// Displayed time window.
         window: (f64, f64),
-        /// The spec of this run.
+        /// Spec of this run.
         toml: &'a str,
-        /// The flows that a ladder can show: name and member.
+        /// Flows available for the ladder view: name and member.
         flows: Vec<(String, u32)>,
     },
-    /// More of each line that has more.
+    /// Further points of lines.
     Points {
-        /// How far the run is, seconds of simulated time.
+        /// Progress, seconds of simulated time.
         at: f64,
         /// The lines.
         lines: Vec<Points<'a>>,
     },
-    /// The run is over.
+    /// The run has ended.
     End {
         /// Its measures.
         measures: &'a [Measure],
-        /// What went wrong in it.
+        /// Failures during the run.
         failures: &'a [String],
-        /// Events of the simulator.
+        /// Number of simulator events.
         events: u64,
-        /// How long it took, seconds.
+        /// Duration of the computation, seconds.
         took: f64,
     },
-    /// The spec is wrong.
+    /// The spec is invalid.
     Refused {
-        /// What is wrong, as the command says it.
+        /// Error message, as printed by the command.
         text: String,
     },
     /// The run failed.
     Failed {
-        /// Why.
+        /// Reason.
         text: String,
     },
-    /// Another run of the same pane took its place.
+    /// Another run of the same pane replaced this one.
     Superseded,
 }
 
-/// More of a line.
+/// Further points of a line.
 #[derive(Serialize)]
 pub struct Points<'a> {
     /// Flow or link.
     pub entity: &'a str,
-    /// Which member of the flow.
+    /// Member of the flow.
     pub member: u32,
-    /// What is measured.
+    /// Name of the probe.
     pub probe: &'a str,
-    /// In which unit.
+    /// Unit of the values.
     pub unit: &'a str,
-    /// Path or stream; the reason of drops.
+    /// Path or stream, or the reason of drops.
     pub index: u16,
     /// Times, seconds.
     pub x: Vec<f32>,
@@ -86,7 +87,7 @@ pub struct Points<'a> {
 }
 
 impl Line<'_> {
-    /// As it is sent.
+    /// Encoded line.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
@@ -94,7 +95,8 @@ impl Line<'_> {
     }
 }
 
-/// Where the bytes of an answer go, until nobody listens or another request takes its place.
+/// Output stream of a response. It is cancelled if the client disconnects or another request
+/// replaces it.
 #[derive(Clone, Debug)]
 pub struct Outlet {
     sender: Sender<Bytes>,
@@ -102,7 +104,7 @@ pub struct Outlet {
     ticket: u64,
 }
 
-/// Why a run ended that was not at its end.
+/// Reason why a run was stopped early.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error("another run took its place")]
@@ -112,7 +114,7 @@ enum Ended {
 }
 
 impl Outlet {
-    /// For the request of a ticket, as long as that is the newest.
+    /// Stream for the request with this ticket, valid as long as the ticket is the newest.
     pub fn new(sender: Sender<Bytes>, newest: Arc<AtomicU64>, ticket: u64) -> Self {
         Self {
             sender,
@@ -121,10 +123,10 @@ impl Outlet {
         }
     }
 
-    /// Whether the answer is still wanted.
+    /// Checks whether the response is still wanted.
     ///
     /// # Errors
-    /// It is not.
+    /// The response is no longer wanted.
     pub fn check(&self) -> Result<(), SinkError> {
         if self.newest.load(Ordering::Relaxed) != self.ticket {
             return Err(Ended::Superseded.into());
@@ -135,10 +137,11 @@ impl Outlet {
         }
     }
 
-    /// Sends more, and waits while the listener is slow. Who takes its place does not wait for one that reads nothing.
+    /// Sends data, waiting while the client is slow. The wait ends if another request replaces this
+    /// one.
     ///
     /// # Errors
-    /// The answer is no longer wanted.
+    /// The response is no longer wanted.
     pub fn put(&self, bytes: Vec<u8>) -> Result<(), SinkError> {
         let mut bytes = Bytes::from(bytes);
         loop {
@@ -152,7 +155,8 @@ impl Outlet {
         }
     }
 
-    /// Says how it ended, if anybody listens: whoever takes its place waits for that, but not long.
+    /// Sends the last line if the client is connected. A request that replaces this one waits for
+    /// it, but only briefly.
     pub fn say(&self, line: &Line<'_>) {
         let mut bytes = Bytes::from(line.bytes());
         for _ in 0..PAUSES {
@@ -164,7 +168,7 @@ impl Outlet {
         }
     }
 
-    /// Says that a run did not come to its end.
+    /// Reports that a run did not complete.
     pub fn failed(&self, error: &WorldError) {
         let superseded = self.newest.load(Ordering::Relaxed) != self.ticket;
         self.say(&match superseded {
@@ -175,7 +179,7 @@ impl Outlet {
         });
     }
 
-    /// Says what is wrong with a spec.
+    /// Reports the errors of a spec.
     pub fn refused(&self, error: &SpecError) {
         self.say(&Line::Refused {
             text: error.to_string(),

@@ -1,4 +1,4 @@
-//! A run told to the page while it is computed, the samples thinned.
+//! Streams downsampled samples of a run to the page while it is computed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,35 +17,36 @@ use crate::samples;
 use crate::subject::{Choice, Subject};
 use crate::thin::Thin;
 
-/// How long samples wait until they are sent, so that the page has them while the run goes on.
+/// Interval at which pending samples are sent, so that the page is updated during the run.
 const WAIT: Duration = Duration::from_millis(40);
 
-/// The most lines of all charts together: paths and streams of many flows would be without number.
+/// Maximum number of lines in all charts, because paths and streams of many flows would be too
+/// many.
 const MAX_LINES: usize = 64;
 
-/// The shortest time that can be shown, seconds.
+/// Shortest time window that can be displayed, seconds.
 const MIN_SHOWN: f64 = 1e-3;
 
-/// What the page asks to see.
+/// Request for a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// Which of the two settings asks.
+    /// Which of the two panes requests it.
     pub pane: usize,
     /// The run.
     pub choice: Choice,
-    /// From when to when, seconds; all of it if left out.
+    /// Displayed time window, seconds; the whole run if omitted.
     #[serde(default)]
     pub window: Option<(f64, f64)>,
 }
 
-/// The time of day decides when samples are sent, and nothing of what they are.
+/// The wall clock determines only when samples are sent and not their contents.
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs what is wanted, and tells it. This takes a thread as long as it lasts.
+/// Executes a run and streams it. Blocks the thread until it ends.
 pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
     let begun = now();
     let (toml, mut plan) = match planned(subject, &wanted.choice) {
@@ -88,14 +89,14 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
 /// The spec of a run and its plan.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors of the spec.
 pub fn planned(subject: &Subject, choice: &Choice) -> Result<(String, Plan), SpecError> {
     let single = subject.single(choice)?;
     let plan = subject.plan(choice, &single.toml)?;
     Ok((single.toml, plan))
 }
 
-/// Runs the one unit of a plan into a sink.
+/// Executes the only unit of a plan into a sink.
 ///
 /// # Errors
 /// [`WorldError`].
@@ -106,18 +107,18 @@ pub fn simulate(plan: &Plan, sink: &mut dyn Sink) -> Result<(), WorldError> {
     }
 }
 
-/// The time shown of a run: what is asked for, as far as the run has it.
+/// Displayed time window of a run: the requested one, limited to the duration.
 pub fn shown(asked: Option<(f64, f64)>, duration: f64) -> (f64, f64) {
     let (from, to) = asked.unwrap_or((0.0, duration));
     let (from, to) = (from.max(0.0), to.min(duration));
     match to - from >= MIN_SHOWN.min(duration) {
         true => (from, to),
-        // Also of what is no number.
+        // Also if a value is NaN.
         false => (0.0, duration),
     }
 }
 
-/// Thins the samples of a run and sends them now and then.
+/// Downsamples the samples of a run and sends them at intervals.
 struct Drawing<'a> {
     outlet: &'a Outlet,
     window: (f64, f64),

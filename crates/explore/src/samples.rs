@@ -1,4 +1,4 @@
-//! What is recorded of a run to be looked at, whatever its spec records.
+//! Probes recorded for display, independent of those in the spec.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use anabranch_scenario::{Link, Record, Spec};
 use crate::outlet::Outlet;
 use crate::thin::Drawn;
 
-/// What is drawn of a flow, and how.
+/// Probes of a flow and their drawing style.
 const OF_FLOWS: &[(&str, Drawn)] = &[
     ("cwnd", Drawn::Line),
     ("cumulative_ack", Drawn::Line),
@@ -23,10 +23,10 @@ const OF_FLOWS: &[(&str, Drawn)] = &[
     ("fast_retransmit", Drawn::Marks),
     ("timeout", Drawn::Marks),
 ];
-/// And of a link.
+/// Probes of a link and their drawing style.
 const OF_LINKS: &[(&str, Drawn)] = &[("queue", Drawn::Line), ("drop", Drawn::Marks)];
 
-/// What a ladder is made of.
+/// Probes for the ladder view.
 pub const OF_LADDER: &[&str] = &[
     "sent",
     "retransmitted",
@@ -35,16 +35,16 @@ pub const OF_LADDER: &[&str] = &[
     "duplicate_ack",
 ];
 
-/// The most flows and links that are recorded.
+/// Maximum number of recorded flows and links.
 const MAX_FLOWS: u32 = 8;
 const MAX_LINKS: usize = 6;
 
-/// How many bins of goodput the time that is shown has.
+/// Number of goodput bins in the displayed time window.
 const BINS: u64 = 100;
-/// The narrowest bin, nanoseconds.
+/// Minimum width of a bin, nanoseconds.
 const MIN_BIN: u64 = 1_000_000;
 
-/// How a probe is drawn.
+/// Drawing style of a probe.
 pub fn drawn(probe: &str) -> Drawn {
     let mut known = OF_FLOWS.iter().chain(OF_LINKS);
     let found = known.find(|(name, _)| *name == probe);
@@ -66,7 +66,7 @@ fn record(probes: Vec<String>) -> Record {
     }
 }
 
-/// The first flows and links of a spec, with what is drawn of them. `shown` is the time shown, nanoseconds.
+/// Probes of the first flows and links of a spec. `shown` is the displayed time, nanoseconds.
 pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
     let mut left = MAX_FLOWS;
     let mut records = Vec::new();
@@ -81,7 +81,7 @@ pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
             });
         }
     }
-    // Where a queue has a limit is where it matters; without any, all may.
+    // Links with a limited queue are preferred. If there are none, all links are used.
     let limited = |link: &&Link| link.queue.side(true).is_some();
     let some = spec.links.iter().any(|link| limited(&link));
     let wires = spec.links.iter().filter(|link| !some || limited(link));
@@ -95,7 +95,7 @@ pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
     records
 }
 
-/// What a ladder of one flow needs.
+/// Probes for a ladder of one flow.
 pub fn to_follow(flow: &str, member: u32) -> Vec<Record> {
     let probes = OF_LADDER.iter().map(|name| (*name).to_owned()).collect();
     vec![Record {
@@ -111,7 +111,7 @@ fn group(name: &str, count: u32, all: u32) -> String {
     }
 }
 
-/// Has a plan record these, in place of what its spec says.
+/// Replaces the recorded probes of a plan.
 pub fn put_in(plan: &mut Plan, records: Vec<Record>) {
     let experiments = plan.experiments.iter_mut();
     for point in experiments.flat_map(|experiment| &mut experiment.points) {
@@ -121,7 +121,7 @@ pub fn put_in(plan: &mut Plan, records: Vec<Record>) {
     }
 }
 
-/// Writes every sample as a line of CSV.
+/// Sink that writes every sample as a line of CSV.
 pub struct Csv {
     outlet: Outlet,
     keys: Vec<SeriesKey>,
@@ -129,7 +129,7 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// To a listener.
+    /// A sink for a client.
     pub fn new(outlet: Outlet) -> Self {
         Self {
             outlet,
@@ -143,7 +143,7 @@ impl Csv {
     }
 }
 
-/// How much text waits until it is sent, bytes.
+/// Size of pending text at which it is sent, bytes.
 const PIECE: usize = 1 << 16;
 
 impl Sink for Csv {
@@ -158,7 +158,7 @@ impl Sink for Csv {
                 continue;
             };
             let SeriesSample { index, time, value } = sample;
-            // Writing to a string does not fail. Names of a spec hold neither quotes nor commas.
+            // Writing to a string cannot fail. Names in a spec contain neither quotes nor commas.
             let _ = writeln!(
                 self.text,
                 "{},{},{},{},{index},{time},{value}",

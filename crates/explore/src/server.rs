@@ -1,4 +1,4 @@
-//! The server: the page, what it is made of, and what it asks for.
+//! HTTP server of the page, its files, and its requests.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,16 +32,16 @@ use crate::run;
 use crate::samples::{self, Csv};
 use crate::subject::{Choice, Subject};
 
-/// The largest request, bytes.
+/// Maximum size of a request, bytes.
 const MAX_REQUEST: usize = 64 << 10;
 
-/// How many settings stand side by side.
+/// Number of panes displayed side by side.
 const PANES: usize = 2;
 
-/// How many pieces of an answer wait until the page takes them.
+/// Number of response chunks that may wait for the client.
 const WAITING: usize = 16;
 
-/// The files of the page: name, type, contents.
+/// Files of the page: name, type, contents.
 const FILES: &[(&str, &str, &str)] = &[
     (
         "",
@@ -67,7 +67,7 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// What every answer says to the browser. plotly.js sets styles of its own.
+/// Headers of all responses. Inline styles are allowed because plotly.js needs them.
 const HEADERS: &[(&str, &str)] = &[
     (
         "content-security-policy",
@@ -81,14 +81,14 @@ const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// One run at a time: a new one ends the one before it.
+/// Slot for one run at a time. A new run cancels the previous one.
 #[derive(Debug, Default)]
 struct Slot {
     newest: Arc<AtomicU64>,
     busy: Arc<Mutex<()>>,
 }
 
-/// What all requests share.
+/// State shared by all requests.
 #[derive(Debug)]
 struct Shared {
     subject: Subject,
@@ -97,7 +97,7 @@ struct Shared {
     files: Slot,
 }
 
-/// A page that is ready to be served.
+/// A server that is ready to serve the page.
 pub struct Server {
     listener: TcpListener,
     port: u16,
@@ -106,10 +106,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at a port of the loopback interface; at one that is free for 0.
+    /// Listens on a port of the loopback interface; 0 selects a free port.
     ///
     /// # Errors
-    /// The port is taken, or may not be used; the system gives no random bits.
+    /// The port is in use or not permitted; the system provides no random bits.
     pub async fn bind(subject: Subject, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         Ok(Self {
@@ -125,15 +125,15 @@ impl Server {
         })
     }
 
-    /// The address of the page, token included.
+    /// Address of the page including the token.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token.text())
     }
 
-    /// Serves the page until something fails, or the future is dropped.
+    /// Serves the page until an error occurs or the future is dropped.
     ///
     /// # Errors
-    /// The listener's.
+    /// Any error of the listener.
     pub async fn serve(self) -> io::Result<()> {
         let path = |name: &str| format!("/{}/{name}", self.token.text());
         let mut app = Router::new();
@@ -155,7 +155,7 @@ impl Server {
     }
 }
 
-/// Lets pass who may ask, and says what browsers are to hold to.
+/// Middleware that rejects unauthorized requests and adds security headers.
 async fn guard(
     State((token, port)): State<(Token, u16)>,
     ConnectInfo(admission): ConnectInfo<Admission>,
@@ -204,7 +204,7 @@ struct About<'a> {
     experiments: &'a [crate::subject::Listed],
 }
 
-/// What is explored.
+/// Describes the explored spec.
 async fn spec(State(shared): State<Arc<Shared>>) -> Response {
     json(&About {
         name: &shared.subject.name,
@@ -213,7 +213,7 @@ async fn spec(State(shared): State<Arc<Shared>>) -> Response {
     })
 }
 
-/// The knobs of an experiment's point, as its spec has them.
+/// Controls for a point of an experiment, with the values of the spec.
 async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let choice: Choice = match read(&body) {
         Ok(choice) => choice,
@@ -229,13 +229,13 @@ async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     }
 }
 
-/// A run, told while it is computed.
+/// Executes a run and streams it.
 async fn run(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let slot: Slots<run::Wanted> = |shared, wanted| of_pane(&shared.runs, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, run::run)
 }
 
-/// The packets of a flow in a window of time.
+/// Packets of a flow in a time window.
 async fn ladder(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let slot: Slots<ladder::Wanted> = |shared, wanted| of_pane(&shared.ladders, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, ladder::run)
@@ -243,7 +243,7 @@ async fn ladder(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
 
 const JSON_LINES: &str = "application/x-ndjson";
 
-/// Every sample of a run.
+/// All samples of a run.
 async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let kind = "text/csv; charset=utf-8";
     answer(
@@ -255,7 +255,7 @@ async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response
     )
 }
 
-/// Every sample of what is drawn of a run, as CSV.
+/// All samples of the displayed probes of a run as CSV.
 fn samples_of(subject: &Subject, wanted: &run::Wanted, outlet: &Outlet) {
     match run::planned(subject, &wanted.choice) {
         Ok((_, mut plan)) => {
@@ -269,10 +269,11 @@ fn samples_of(subject: &Subject, wanted: &run::Wanted, outlet: &Outlet) {
     }
 }
 
-/// In which slot a request is answered.
+/// Selects the slot of a request.
 type Slots<T> = for<'a> fn(&'a Shared, &T) -> Result<&'a Slot, (StatusCode, String)>;
 
-/// Does work in its slot, on a thread for what takes long, and answers with what it puts out meanwhile.
+/// Executes work in its slot, on a separate thread because it may take long, and streams its output
+/// as the response.
 fn answer<T: DeserializeOwned + Send + 'static>(
     shared: &Arc<Shared>,
     body: &Bytes,
@@ -293,7 +294,7 @@ fn answer<T: DeserializeOwned + Send + 'static>(
     let outlet = Outlet::new(sender.clone(), Arc::clone(&slot.newest), ticket);
     let (busy, shared) = (Arc::clone(&slot.busy), Arc::clone(shared));
     tokio::spawn(async move {
-        // Until the run before has seen that it is superseded.
+        // Wait until the previous run has noticed that it was replaced.
         let alone = busy.lock_owned().await;
         if outlet.check().is_err() {
             let _ = sender.send(Line::Superseded.bytes().into()).await;
@@ -308,7 +309,7 @@ fn answer<T: DeserializeOwned + Send + 'static>(
     ([(CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// The pieces of an answer as they come.
+/// Chunks of a response as a stream.
 struct Pieces(mpsc::Receiver<Bytes>);
 
 impl Stream for Pieces {

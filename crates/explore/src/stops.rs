@@ -1,4 +1,4 @@
-//! The stops of a slider: values that it can take, as a spec writes them, so that the page need not know any unit.
+//! Steps of sliders: possible values in the syntax of a spec, so that the page need not know units.
 
 use anabranch_report::compare::digits;
 use anabranch_scenario::tree::NodeValue;
@@ -8,20 +8,20 @@ use anabranch_settings::units::{
     FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, Unit,
 };
 
-/// How far a slider goes to either side of the spec's value: so many times less and more.
+/// Range of a slider: the value of the spec divided and multiplied by this factor.
 const SPAN: f64 = 100.0;
-/// The same for what is counted, where a run of many takes long.
+/// Range for counts, which is smaller because runs with high counts are slow.
 const SPAN_OF_COUNTS: f64 = 20.0;
-/// Steps of a decade, and of a doubling.
+/// Steps per decade and per doubling.
 const DECADE: &[f64] = &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
 const DOUBLING: &[f64] = &[1.0, 1.25, 1.5, 1.75];
-/// The least share beside none that a slider of shares has.
+/// Smallest positive step of a slider for shares.
 const LEAST_SHARE: f64 = 1e-4;
-/// What a slider of numbers of something reaches at least.
+/// Minimum upper end of a slider for counts.
 const LEAST_COUNT: f64 = 16.0;
 
-/// A family of units: the units, those that stops are written in, the smallest first, and where a slider of nothing (`"0 s"`) begins and
-/// ends, in base units.
+/// A family of units: all units, those used for steps in ascending order, and the range of a slider
+/// for a value of zero (`"0 s"`), in base units.
 struct Family {
     units: &'static [Unit],
     shown: &'static [&'static str],
@@ -50,7 +50,7 @@ const fn family(
     }
 }
 
-/// Numbers from `low` to `high` at these steps of each power of `base`, each once.
+/// Numbers from `low` to `high` at these multiples of each power of `base`, without duplicates.
 fn scale(low: f64, high: f64, base: f64, steps: &[f64]) -> Vec<f64> {
     let slack = 1.0 + 1e-9;
     let mut power = (low.ln() / base.ln()).floor() as i32;
@@ -64,7 +64,8 @@ fn scale(low: f64, high: f64, base: f64, steps: &[f64]) -> Vec<f64> {
     all
 }
 
-/// The stops around a value as it stands in a spec, in order, the value itself among them; `None` for what no slider can move.
+/// Steps around a value of a spec in ascending order, including the value itself; `None` for values
+/// without a slider.
 pub fn around(value: &NodeValue) -> Option<Vec<String>> {
     match value {
         NodeValue::Integer(number) if *number >= 0 => Some(counts(*number as f64, "")),
@@ -78,12 +79,12 @@ pub fn around(value: &NodeValue) -> Option<Vec<String>> {
     }
 }
 
-/// Whole numbers of something: each up to a few, then ever fewer.
+/// Steps of a count: all small numbers, then increasingly sparse ones.
 fn counts(number: f64, unit: &str) -> Vec<String> {
     let high = (number * SPAN_OF_COUNTS).max(LEAST_COUNT);
     let each = (0..=LEAST_COUNT as u32).map(f64::from);
     let further = scale(LEAST_COUNT, high, 10.0, DECADE).into_iter();
-    // None of something is seldom meant, and often not allowed.
+    // A count of zero is rarely intended, and often not allowed.
     let least = if number == 0.0 { 0.0 } else { 1.0 };
     let stops = each.chain(further.map(f64::round));
     let stops = stops.filter(|at| *at >= least).collect();
@@ -96,7 +97,7 @@ fn counts(number: f64, unit: &str) -> Vec<String> {
 fn shares(number: f64) -> Vec<String> {
     let stops = [0.0].into_iter();
     let stops = stops.chain(scale(LEAST_SHARE, 1.0, 10.0, DECADE)).collect();
-    // A float, so that it stays one where it is read.
+    // Written as a float, so that it is read as one.
     texts(stops, number, |at| format!("{:?}", rounded(at)))
 }
 
@@ -129,11 +130,11 @@ fn quantities(text: &str) -> Option<Vec<String>> {
     None
 }
 
-/// A number of base units in the largest unit that it fills.
+/// A number of base units in the largest unit in which it is at least 1.
 fn written(number: f64, units: &[Unit], shown: &[&str]) -> String {
     let of = |name: &str| units.iter().find(|(unit, _)| *unit == name);
     let known = shown.iter().filter_map(|name| of(name));
-    // Nothing is nothing of the largest unit.
+    // Zero is written in the largest unit.
     let fits = |(_, size): &&Unit| number == 0.0 || *size <= number * 1.000_001;
     let unit = known.clone().rev().find(fits);
     match unit.or_else(|| known.clone().next()) {
@@ -142,13 +143,13 @@ fn written(number: f64, units: &[Unit], shown: &[&str]) -> String {
     }
 }
 
-/// Without the dust of binary fractions.
+/// Removes rounding errors of binary fractions.
 fn rounded(number: f64) -> f64 {
     let text = digits(number, 9);
     text.parse().unwrap_or(number)
 }
 
-/// Stops as texts, the spec's own number among them.
+/// Formats the steps, including the number in the spec.
 fn texts(mut stops: Vec<f64>, own: f64, text: impl Fn(f64) -> String) -> Vec<String> {
     let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
     stops.retain(|at| !same(*at, own));
@@ -159,7 +160,7 @@ fn texts(mut stops: Vec<f64>, own: f64, text: impl Fn(f64) -> String) -> Vec<Str
     texts
 }
 
-/// The spec's own value as it is written there, in the place of the stop that means the same.
+/// Replaces the step that equals the value of the spec by the text in the spec.
 fn with_own(mut stops: Vec<String>, text: &str, number: f64, units: &[Unit]) -> Vec<String> {
     let same = |stop: &String| {
         let read = quantity::parse(stop, "", "", &[units]);

@@ -1,4 +1,5 @@
-//! What is explored: one experiment of a spec at one point of its sweeps, with some values set otherwise, as a spec of its own.
+//! The explored run: one experiment of a spec at one point of its sweeps with some values changed,
+//! as a separate spec.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choices::Choices;
 
-/// The sections that a run depends on, and those that they take values from.
+/// Sections that affect a run, and those from which they take values.
 const KEPT: &[&str] = &[
     "anabranch",
     "name",
@@ -30,7 +31,7 @@ const KEPT: &[&str] = &[
     "experiment",
 ];
 
-/// What of an experiment has no meaning for a single run.
+/// Keys of an experiment that have no meaning for a single run.
 const OF_MANY_RUNS: &[&str] = &[
     "sweep",
     "parameters",
@@ -39,73 +40,73 @@ const OF_MANY_RUNS: &[&str] = &[
     "duration",
 ];
 
-/// The most values that a request may set.
+/// Maximum number of values that a request may set.
 const MAX_SET: usize = 256;
 
-/// A spec as it was found.
+/// A spec as read.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// Its name, for messages.
+    /// File name for messages.
     pub file: String,
-    /// Its text.
+    /// Text of the spec.
     pub text: String,
-    /// How the files that it names are read.
+    /// Reader for the files that it names.
     pub files: Files,
 }
 
-/// Which run is wanted.
+/// Selection of a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// The experiment, by its place in the spec.
+    /// Index of the experiment in the spec.
     pub experiment: usize,
-    /// The point of its sweeps, by its place.
+    /// Index of the point of its sweeps.
     pub point: usize,
-    /// The seed.
+    /// Random seed.
     pub seed: u64,
-    /// Values set otherwise: parameters, or keys by their paths, as for `--set`.
+    /// Changed values: parameters, or keys by their paths, as in `--set`.
     #[serde(default)]
     pub set: Vec<(String, String)>,
 }
 
-/// An experiment, as the page lists it.
+/// An experiment in the list of the page.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listed {
     id: String,
     title: Option<String>,
-    /// Its points, each in words; one without words where there is no sweep.
+    /// Description of each point; a single empty one if there is no sweep.
     points: Vec<String>,
 }
 
-/// A spec that was checked whole, to be run one unit at a time.
+/// A checked spec whose units can be executed one at a time.
 #[derive(Debug)]
 pub struct Subject {
     source: Source,
     root: Node,
-    /// Its name.
+    /// Name of the spec.
     pub name: String,
-    /// What it is about.
+    /// Title of the spec.
     pub title: String,
-    /// Its experiments.
+    /// Experiments of the spec.
     pub experiments: Vec<Listed>,
-    /// What its texts may be.
+    /// Allowed words of text values.
     pub choices: Choices,
 }
 
-/// One run as a spec of its own.
+/// One run as a separate spec.
 #[derive(Debug)]
 pub struct Single {
-    /// Its values.
+    /// Values of the spec.
     pub root: Node,
-    /// The same as text.
+    /// The spec as TOML text.
     pub toml: String,
 }
 
 impl Subject {
-    /// Reads and checks a spec.
+    /// Parses and checks a spec.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the spec.
     pub fn new(source: Source) -> Result<Self, SpecError> {
         let plan = Plan::new(
             Request::new(source.file.clone(), source.text.clone()).with(|it| {
@@ -129,10 +130,11 @@ impl Subject {
         })
     }
 
-    /// The spec of one run: what belongs to others is left out, and the point of the sweeps is put in.
+    /// The spec of one run. Everything that belongs to other runs is removed, and the point of the
+    /// sweeps is substituted.
     ///
     /// # Errors
-    /// Values that are set where there is nothing; an experiment or a point that is not there.
+    /// A changed value does not exist in the spec, or the experiment or point does not exist.
     pub fn single(&self, choice: &Choice) -> Result<Single, SpecError> {
         let arguments: Vec<String> = choice.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
@@ -177,7 +179,7 @@ impl Subject {
         Ok(Single { root, toml })
     }
 
-    /// What the spec of a run says of itself.
+    /// Header comment for the spec of a run.
     fn head(&self, choice: &Choice) -> String {
         let listed = &self.experiments[choice.experiment];
         let words = listed.points.get(choice.point).map_or("", String::as_str);
@@ -192,10 +194,10 @@ impl Subject {
         )
     }
 
-    /// The plan of a run, of which there is one.
+    /// Plan of a spec with a single run.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the spec.
     pub fn plan(&self, choice: &Choice, toml: &str) -> Result<Plan, SpecError> {
         Plan::new(
             Request::new(format!("{}.toml", self.name), toml).with(|it| {
@@ -219,7 +221,8 @@ fn entries_mut(node: &mut Node) -> Option<&mut Vec<Entry>> {
     }
 }
 
-/// Takes one experiment out, and drops the others with all that is made of their runs. A file without any has one.
+/// Extracts one experiment, and removes the others with everything derived from their runs. A file
+/// without experiments has one implicit experiment.
 fn take_experiment(root: &mut Node, number: usize) -> Node {
     let plain = Node {
         place: root.place.clone(),
@@ -240,7 +243,8 @@ fn take_experiment(root: &mut Node, number: usize) -> Node {
     taken
 }
 
-/// What an experiment sets for its runs: parameters, and the duration in place of the world's.
+/// Settings of an experiment for its runs: parameters, and the duration that replaces the one of
+/// the world.
 fn own_settings(experiment: &Node) -> Vec<Setting> {
     let parameters = experiment.get("parameters").map(Node::entries);
     let parameters = parameters.unwrap_or_default().iter().map(Setting::of);
@@ -269,7 +273,8 @@ fn put_experiment(root: &mut Node, mut experiment: Node) {
     }
 }
 
-/// Leaves out profiles and parameters that only the other experiments used, until all that is left is used.
+/// Removes profiles and parameters used only by other experiments, until all remaining ones are
+/// used.
 fn leave_out_unused(root: &mut Node) {
     loop {
         let mut unused: BTreeSet<String> = profiles::unused(root)

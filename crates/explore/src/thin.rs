@@ -1,20 +1,20 @@
-//! Fewer samples that draw the same picture, made while they come: of each bucket of time the first, the least, the greatest and the
-//! last.
+//! Incremental downsampling for line charts: each time bucket contributes its first, least,
+//! greatest and last sample, so that the picture is unchanged.
 
 use anabranch_scenario::records::SeriesSample;
 
-/// Into how many buckets the time that is shown is cut: about one for two pixels of a chart.
+/// Number of buckets in the displayed time window, about one per two pixels.
 const BUCKETS: f64 = 400.0;
 
-/// The most marks of a bucket.
+/// Maximum number of marks per bucket.
 const MAX_MARKS: usize = 3;
 
-/// How samples are drawn.
+/// Drawing style of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
-    /// As a line from each to the next.
+    /// A line between consecutive samples.
     Line,
-    /// Each as a mark.
+    /// A mark for each sample.
     Marks,
 }
 
@@ -24,16 +24,16 @@ pub struct Thin {
     drawn: Drawn,
     from: f64,
     to: f64,
-    /// Where the bucket that is open begins.
+    /// Start of the open bucket.
     bucket: f64,
     open: Vec<(f64, f64)>,
-    /// The last sample before what is shown: what a line begins with.
+    /// Last sample before the window, with which a line begins.
     before: Option<f64>,
     ready: Vec<(f64, f64)>,
 }
 
 impl Thin {
-    /// For the samples from `from` to `to`, seconds.
+    /// Downsampler for samples from `from` to `to`, seconds.
     pub fn new(drawn: Drawn, from: f64, to: f64) -> Self {
         Self {
             drawn,
@@ -46,7 +46,7 @@ impl Thin {
         }
     }
 
-    /// Takes the next sample.
+    /// Adds the next sample.
     pub fn push(&mut self, sample: &SeriesSample) {
         let SeriesSample { time, value, .. } = *sample;
         if !value.is_finite() || time > self.to {
@@ -76,22 +76,23 @@ impl Thin {
         }
     }
 
-    /// Keeps the first, the least, the greatest and the last of five.
+    /// Reduces five samples to the first, least, greatest and last.
     fn keep_outline(&mut self) {
         let inner = 1..self.open.len() - 1;
         let by_value = |a: &usize, b: &usize| self.open[*a].1.total_cmp(&self.open[*b].1);
         let least = inner.clone().min_by(by_value).unwrap_or(1);
         let greatest = inner.clone().max_by(by_value).unwrap_or(1);
-        // All alike: any two will do.
+        // If all are equal, any two can be kept.
         if let Some(spare) = inner.into_iter().find(|at| *at != least && *at != greatest) {
             self.open.remove(spare);
         }
     }
 
-    /// What is ready to be drawn; at the `end` what stands in the open bucket, too.
+    /// Removes the samples that are ready to be drawn; at the `end`, including those of the open
+    /// bucket.
     pub fn take(&mut self, end: bool) -> Vec<(f64, f64)> {
         if end {
-            // A line without a sample in the time shown goes on as it was.
+            // A line without samples in the window continues its previous value.
             if let Some(value) = self.before.take().filter(|_| self.drawn == Drawn::Line) {
                 self.ready.push((self.from, value));
             }
@@ -136,7 +137,7 @@ mod tests {
         assert!(kept.len() <= 4 * 401, "{}", kept.len());
         assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(kept.iter().all(|at| samples.contains(at)));
-        // A peak of one sample in the middle of a bucket is not lost.
+        // A peak of one sample within a bucket must be preserved.
         let mut peaked = samples.clone();
         peaked[50_111].1 = 1e6;
         assert!(thinned(Drawn::Line, (0.0, 100.0), &peaked).contains(&peaked[50_111]));

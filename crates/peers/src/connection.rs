@@ -1,4 +1,4 @@
-//! One end of an association, driven as every transport of the project is.
+//! One end of an association, with the driver interface of all transports in this project.
 
 use std::collections::VecDeque;
 
@@ -12,17 +12,17 @@ use crate::event::Event;
 use crate::stack::Stack;
 use crate::translate::Translator;
 
-/// One end of an association of a foreign stack. What it takes and gives are SCTP packets.
+/// One end of an association of a third-party stack, with SCTP packets as input and output.
 pub struct Connection {
     end: Box<dyn End>,
     translator: Translator,
-    /// From here to the peer; unknown to an end that waits until it hears of one.
+    /// Path to the peer; `None` while listening.
     path: Option<Path>,
-    /// Checksums of packets are verified.
+    /// Whether checksums of packets are verified.
     checksum: bool,
-    /// What is handed over together when the stack is asked next.
+    /// Messages to be passed to the stack together at the next poll.
     unsent: Vec<(u16, Bytes)>,
-    /// Bytes of it.
+    /// Number of bytes in these messages.
     unsent_bytes: usize,
     closing: bool,
     shut: bool,
@@ -39,24 +39,24 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// What is drawn, and what packets look like outside.
+/// Random seed and external properties of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
-    /// The ports, this end's first.
+    /// Ports, local port first.
     pub ports: [u16; 2],
-    /// Bytes of the IP header.
+    /// Length of the IP header, bytes.
     pub ip: u16,
-    /// Checksums of arriving packets are verified.
+    /// Whether checksums of received packets are verified.
     pub checksum: bool,
-    /// What stands in place of what the stack draws.
+    /// Seed of the numbers that replace the random numbers of the stack.
     pub seed: [u8; 32],
 }
 
 impl Connection {
-    /// An end that connects along `path`. What it sends first waits to be polled.
+    /// Creates an end that connects along `path`. The first packet is returned by the next poll.
     ///
     /// # Errors
-    /// The stack was not compiled in, or refuses.
+    /// The stack was not compiled in, or rejects the configuration.
     pub fn connect(
         now: Nanos,
         stack: &Stack,
@@ -69,10 +69,10 @@ impl Connection {
         Ok(made)
     }
 
-    /// An end that waits for a peer.
+    /// Creates an end that waits for a peer.
     ///
     /// # Errors
-    /// The stack was not compiled in, or refuses.
+    /// The stack was not compiled in, or rejects the configuration.
     pub fn listen(stack: &Stack, config: &Config, outside: &Outside) -> Result<Self, String> {
         Self::new(0, stack, config, Side::Waits, outside)
     }
@@ -103,38 +103,39 @@ impl Connection {
         })
     }
 
-    /// Whether messages may be sent.
+    /// Whether messages can be sent.
     pub fn is_up(&self) -> bool {
         self.end.is_up()
     }
 
-    /// Bytes of messages that wait, as the stack counts them: not sent yet, or not acknowledged yet.
+    /// Number of bytes in pending messages, as the stack counts them: not yet sent, or not yet
+    /// acknowledged.
     pub fn buffered(&mut self) -> usize {
         self.end.buffered() + self.unsent_bytes
     }
 
-    /// Sends a message when the connection is polled next.
+    /// Queues a message to be sent at the next poll.
     pub fn send(&mut self, stream: u16, payload: Bytes) {
         self.unsent_bytes += payload.len();
         self.unsent.push((stream, payload));
     }
 
-    /// The next message that arrived, with its stream.
+    /// The next received message with its stream.
     pub fn receive(&mut self) -> Option<(u16, Vec<u8>)> {
         self.end.receive()
     }
 
-    /// Ends the association when everything was acknowledged.
+    /// Shuts the association down after all data is acknowledged.
     pub fn close(&mut self) {
         self.closing = true;
     }
 
-    /// What the stack tells of itself.
+    /// Internal state reported by the stack.
     pub fn facts(&mut self) -> Facts {
         self.end.facts()
     }
 
-    /// What happened since it was asked last.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if !self.failed
             && !self.shut
@@ -146,7 +147,7 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Hands over what waits, and the end of it.
+    /// Passes pending messages and the shutdown to the stack.
     fn settle(&mut self, now: Nanos) {
         if !self.end.is_up() || self.failed {
             return;

@@ -1,4 +1,4 @@
-//! The crate `dcsctp`, which counts its time from 0 and takes and gives vectors.
+//! Adapter for the crate `dcsctp`, whose time starts at 0 and whose packets are vectors.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) fn open(
         mtu: packet,
         max_message_size: buffer,
         max_receiver_window_buffer_size: buffer,
-        // What is handed over ahead is the user's choice.
+        // The user should decide how much to buffer, so the limits of the stack are raised.
         max_send_buffer_size: usize::MAX / 2,
         per_stream_send_queue_limit: usize::MAX / 2,
         announced_maximum_incoming_streams: config.streams,
@@ -70,7 +70,7 @@ impl DcSctp {
             .advance_time(SocketTime::zero() + Duration::from_nanos(now));
     }
 
-    /// Takes what the socket has to tell.
+    /// Processes the events of the socket.
     fn drain(&mut self) {
         while let Some(event) = self.socket.poll_event() {
             match event {
@@ -107,7 +107,8 @@ impl End for DcSctp {
     }
 
     fn buffered(&mut self) -> usize {
-        // What a stream tells has not been sent yet; what was sent and not acknowledged counts in chunks.
+        // The buffered amount of a stream is the unsent data; unacknowledged data is known only as
+        // a number of chunks.
         let waiting = (0..self.streams).map(|id| self.socket.buffered_amount(StreamId(id)));
         let flying = self
             .socket
@@ -121,7 +122,7 @@ impl End for DcSctp {
         let messages = messages.into_iter();
         let messages = messages
             .map(|(stream, payload)| Message::new(StreamId(stream), PpId(0), payload.to_vec()));
-        // Unlike `send`, this puts several messages in a packet.
+        // Unlike `send`, this bundles several messages in a packet.
         let sent = self.socket.send_many(messages.collect(), &self.options);
         self.drain();
         sent.map_err(|error| format!("{error:?}"))

@@ -1,51 +1,52 @@
-//! What is asked of a stack's adapter.
+//! Adapter interface of a stack.
 
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
-/// The port of both ends inside a stack: some know no other. The packets outside have others.
+/// Port of both ends inside a stack, because some stacks support no other. Packets on the wire have
+/// other ports.
 pub(crate) const PORT: u16 = 5000;
 
-/// One end of an association, as its adapter shows it.
+/// Adapter for one end of an association.
 pub(crate) trait End {
-    /// Takes an SCTP packet.
+    /// Processes an SCTP packet.
     fn take(&mut self, now: Nanos, packet: Bytes);
 
     /// The next packet to send.
     fn give(&mut self, now: Nanos) -> Option<Bytes>;
 
-    /// Whether messages may be sent.
+    /// Whether messages can be sent.
     fn is_up(&self) -> bool;
 
-    /// Bytes that were handed over and wait, as the stack counts them.
+    /// Number of bytes that were passed to the stack and are pending, as the stack counts them.
     fn buffered(&mut self) -> usize;
 
-    /// Sends messages, a stream and a payload each.
+    /// Sends messages; each has a stream and a payload.
     ///
     /// # Errors
-    /// The stack refuses one; the message says why.
+    /// The stack rejects one, with the reason.
     fn send(&mut self, now: Nanos, messages: Vec<(u16, Bytes)>) -> Result<(), String>;
 
-    /// The next message that arrived, with its stream.
+    /// The next received message with its stream.
     fn receive(&mut self) -> Option<(u16, Vec<u8>)>;
 
-    /// Ends the association, when everything was acknowledged.
+    /// Shuts the association down after all data is acknowledged.
     fn shut_down(&mut self, now: Nanos);
 
-    /// Why the association is over, if it is and nobody asked for it.
+    /// Reason why the association has ended, unless it was shut down by the user.
     fn failure(&mut self) -> Option<String>;
 
-    /// What it tells of itself.
+    /// Internal state reported by the stack.
     fn facts(&mut self) -> Facts;
 
-    /// When [`End::expire`] must be called at the latest.
+    /// Deadline of the next call to [`End::expire`].
     fn deadline(&self) -> Option<Nanos>;
 
-    /// Runs the timers that are due.
+    /// Handles expired timers.
     fn expire(&mut self, now: Nanos);
 }
 
-/// What a stack tells of itself; what it does not tell is `None`, or stays 0.
+/// Internal state reported by a stack. Values that it does not report are `None` or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
@@ -53,17 +54,17 @@ pub struct Facts {
     pub cwnd: Option<u64>,
     /// Smoothed round-trip time, nanoseconds.
     pub rtt: Option<Nanos>,
-    /// Expired retransmission timers.
+    /// Number of expired retransmission timers.
     pub timeouts: u64,
-    /// Fast retransmits, as the stack counts them.
+    /// Number of fast retransmits, as the stack counts them.
     pub fast_retransmits: u64,
 }
 
-/// Whether an end connects or waits for it.
+/// Role of an end in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// It sends INIT.
+    /// Sends INIT.
     Connects,
-    /// It answers one.
+    /// Waits for INIT.
     Waits,
 }

@@ -1,17 +1,17 @@
-//! What a connection tells its user.
+//! Events that a connection reports to its user.
 
-/// What became of chunks and of the association. Chunks have numbers, counted from 0 at the first of their direction.
+/// Event of a chunk or the association. Chunks are numbered from 0, separately for each direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A data chunk was sent for the first time.
+    /// A DATA chunk was sent for the first time.
     Sent(u64),
-    /// A data chunk was sent again.
+    /// A DATA chunk was retransmitted.
     Repeated(u64),
-    /// A data chunk arrived for the first time.
+    /// A DATA chunk was received for the first time.
     Received(u64),
-    /// A data chunk arrived again.
+    /// A DATA chunk was received again.
     Duplicate(u64),
-    /// The association is over before its time: why.
+    /// The association failed, with the reason.
     Failed(String),
 }

@@ -1,13 +1,14 @@
-//! Other people's SCTP for comparison: the crates `dcsctp`, `rtc-sctp` and `sctp-proto`, unmodified, behind the contract of this
-//! project's transports.
+//! Third-party SCTP stacks for comparison: the unmodified crates `dcsctp`, `rtc-sctp` and
+//! `sctp-proto` with the transport interface of this project.
 //!
-//! A [`Connection`] is a function of its configuration, its seed and what is handed to it. Time is an argument. The stacks draw tags,
-//! first TSNs and cookies from the operating system; on their way out these are replaced by numbers of the seed, and put back on their
-//! way in ([`translate`](crate)), so that the packets of two runs are the same byte by byte. No other bytes are changed, but for the
-//! ports and the checksum.
+//! A [`Connection`] is a function of its configuration, its seed and its inputs. Time is an
+//! argument. The stacks draw tags, initial TSNs and cookies from the operating system. These should
+//! not differ between runs, so they are replaced in sent packets by numbers derived from the seed,
+//! and restored in received packets ([`translate`](crate)). Packets of two runs are therefore
+//! identical. No other bytes are changed except the ports and the checksum.
 //!
-//! Each stack is a file here behind a feature of its name, and a line in [`STACKS`]. One that was not compiled in is known by name, so
-//! that an error can say which feature is missing.
+//! Each stack is one file with a feature of the same name, and a line in [`STACKS`]. Stacks that
+//! were not compiled in are listed as well, because errors should name the missing feature.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,4 +1,5 @@
-//! What is the same of `rtc-sctp` and `sctp-proto`, which have one origin: an endpoint, an association, streams by events.
+//! Common code for `rtc-sctp` and `sctp-proto`, which have the same origin: endpoint, association,
+//! streams and their events.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -17,19 +18,19 @@ use crate::config::Config;
 use crate::end::{End, Facts, PORT, Side};
 
 const PPID: PayloadProtocolIdentifier = PayloadProtocolIdentifier::Binary;
-/// The common header and that of a DATA chunk, bytes.
+/// Length of the common header and the DATA chunk header, bytes.
 const HEADERS: usize = 12 + 16;
 
 struct Proto {
     endpoint: Endpoint,
     association: Option<(AssociationHandle, Association)>,
-    /// What the stack counts its time from. Only differences to it are ever seen.
+    /// Origin of the times passed to the stack. Only differences to it are used.
     begin: Instant,
     connects: bool,
     unordered: bool,
-    /// Streams that were opened here.
+    /// Streams opened by this end.
     open: BTreeSet<u16>,
-    /// Streams that have something to read.
+    /// Streams with data to read.
     readable: BTreeSet<u16>,
     packets: VecDeque<Bytes>,
     up: bool,
@@ -37,7 +38,7 @@ struct Proto {
     failure: Option<String>,
 }
 
-/// The peer's address inside; the packets outside have others.
+/// Address of the peer inside the stack. Packets on the wire have other addresses.
 fn peer() -> SocketAddr {
     ([10, 0, 0, 2], PORT).into()
 }
@@ -68,7 +69,8 @@ pub(crate) fn open(
     if side == Side::Connects {
         let at = made.at(now);
         let connected = differ::connect(&mut made.endpoint, at, client, peer())?;
-        // One of the two looks at the clock here, and at no other place: its first timer tells what it saw.
+        // One of the two crates reads the clock here and at no other place. The deadline of its
+        // first timer reveals the time it has read.
         if let Some(due) = connected.1.poll_timeout() {
             made.begin = due - differ::FIRST_TIMEOUT - Duration::from_nanos(now);
         }
@@ -77,7 +79,7 @@ pub(crate) fn open(
     Ok(Box::new(made))
 }
 
-/// An instant to count from. Which one it is changes nothing: it is only ever added to, and taken away again.
+/// An arbitrary origin of time. Its value has no effect, because only differences to it are used.
 fn origin() -> Instant {
     #[allow(
         clippy::disallowed_methods,
@@ -91,7 +93,7 @@ impl Proto {
         self.begin + Duration::from_nanos(now)
     }
 
-    /// Takes what the association has to tell.
+    /// Processes the events of the association.
     fn drain(&mut self) {
         let Some((handle, association)) = &mut self.association else {
             return;
@@ -195,7 +197,7 @@ impl End for Proto {
     fn shut_down(&mut self, _: Nanos) {
         self.shut = true;
         if let Some((_, association)) = &mut self.association {
-            // Refused only where the association has ended already.
+            // This fails only if the association has already ended.
             let _ = association.shutdown();
         }
         self.drain();
@@ -234,5 +236,5 @@ impl End for Proto {
     }
 }
 
-/// Every chunk is repeated until it arrives.
+/// Every chunk is retransmitted until it is acknowledged.
 pub(super) const RELIABLE: ReliabilityType = ReliabilityType::Reliable;

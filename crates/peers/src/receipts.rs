@@ -1,15 +1,16 @@
-//! Which data chunks were seen before, by their TSNs: what a stack does not tell of itself.
+//! Tracking of received TSNs to recognize duplicate DATA chunks, because the stacks do not report
+//! them.
 
 use std::collections::BTreeSet;
 
-/// The chunks of one direction.
+/// TSNs of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Receipts {
-    /// The first TSN.
+    /// First TSN.
     first: u32,
-    /// All below were seen; a number is a distance from the first.
+    /// All chunks below this one were seen. Numbers are distances from the first TSN.
     next: u64,
-    /// What was seen above.
+    /// Chunks seen above `next`.
     ahead: BTreeSet<u64>,
 }
 
@@ -26,7 +27,7 @@ impl Receipts {
         self.first
     }
 
-    /// The number of a chunk, counted from 0, and whether it is seen for the first time.
+    /// Number of a chunk counted from 0, and whether it is seen for the first time.
     pub fn note(&mut self, tsn: u32) -> (u64, bool) {
         let number = u64::from(tsn.wrapping_sub(self.first));
         if number < self.next || !self.ahead.insert(number) {

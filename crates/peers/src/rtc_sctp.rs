@@ -1,4 +1,4 @@
-//! The crate `rtc-sctp`.
+//! Adapter for the crate `rtc-sctp`.
 
 use rtc_sctp as stack;
 
@@ -7,7 +7,7 @@ mod adapter;
 
 pub(crate) use adapter::open;
 
-/// What the two crates call in ways of their own.
+/// Differences between the interfaces of the two crates.
 mod differ {
     use std::net::SocketAddr;
     use std::sync::Arc;
@@ -24,7 +24,7 @@ mod differ {
     use crate::config::Config;
     use crate::end::PORT;
 
-    /// RTO.Initial, which the first timer waits.
+    /// RTO.Initial, the duration of the first timer.
     pub const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
     pub fn endpoint(settings: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Endpoint {

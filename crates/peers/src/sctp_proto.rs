@@ -1,4 +1,4 @@
-//! The crate `sctp-proto`.
+//! Adapter for the crate `sctp-proto`.
 
 use sctp_proto as stack;
 
@@ -11,7 +11,7 @@ mod adapter;
 
 pub(crate) use adapter::open;
 
-/// What the two crates call in ways of their own.
+/// Differences between the interfaces of the two crates.
 mod differ {
     use std::net::SocketAddr;
     use std::sync::Arc;
@@ -27,7 +27,7 @@ mod differ {
     use crate::config::Config;
     use crate::end::PORT;
 
-    /// RTO.Initial, which the first timer waits.
+    /// RTO.Initial, the duration of the first timer.
     pub const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 
     pub fn endpoint(settings: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Endpoint {

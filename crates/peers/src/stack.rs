@@ -1,33 +1,33 @@
-//! Which stacks there are.
+//! Table of third-party stacks.
 
 use anabranch_transport::{Nanos, Probe};
 
 use crate::config::Config;
 use crate::end::{End, Side};
 
-/// Makes an end whose packets have at most so many bytes.
+/// Creates an end whose packets have at most `packet` bytes.
 type Open = fn(&Config, packet: usize, Side, Nanos) -> Result<Box<dyn End>, String>;
 
-/// A stack, whether it was compiled in or not.
+/// A stack, compiled in or not.
 #[derive(Debug)]
 pub struct Stack {
-    /// The name in specs, that of its crate and of the feature.
+    /// Name in specs, which is also the name of the crate and the feature.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// The probes that it can be asked for: what is seen of its packets, and what it tells.
+    /// Supported probes: those derived from packets, and those that the stack reports.
     pub probes: &'static [Probe],
     pub(crate) open: Option<Open>,
 }
 
 impl Stack {
-    /// Whether it was compiled in.
+    /// Whether the stack was compiled in.
     pub fn is_here(&self) -> bool {
         self.open.is_some()
     }
 }
 
-/// Google's, of the WebRTC library, in Rust.
+/// Rust port by Google of the stack in the WebRTC library.
 pub static DCSCTP: Stack = Stack {
     name: "dcsctp",
     about: "SCTP by the crate dcsctp 0.1.16 (Google's, of the WebRTC library), unmodified. What is not listed has its own default.",
@@ -45,7 +45,7 @@ pub static DCSCTP: Stack = Stack {
     open: None,
 };
 
-/// That of webrtc-rs without I/O.
+/// Sans-IO stack of webrtc-rs.
 pub static RTC_SCTP: Stack = Stack {
     name: "rtc-sctp",
     about: "SCTP by the crate rtc-sctp 0.21.1 (webrtc-rs), unmodified. What is not listed has its own default.",
@@ -56,7 +56,7 @@ pub static RTC_SCTP: Stack = Stack {
     open: None,
 };
 
-/// That of str0m.
+/// Stack of str0m.
 pub static SCTP_PROTO: Stack = Stack {
     name: "sctp-proto",
     about: "SCTP by the crate sctp-proto 0.10.8 (str0m's), unmodified. What is not listed has its own default.",
@@ -67,7 +67,7 @@ pub static SCTP_PROTO: Stack = Stack {
     open: None,
 };
 
-/// What is seen of the packets of rtc-sctp and sctp-proto, which have one origin, and what they tell.
+/// Probes of rtc-sctp and sctp-proto, which have the same origin.
 const PROTO: &[Probe] = &[
     Probe::Sent,
     Probe::Retransmitted,
@@ -78,5 +78,5 @@ const PROTO: &[Probe] = &[
     Probe::FastRetransmit,
 ];
 
-/// Every stack: one line for each.
+/// All stacks.
 pub const STACKS: &[&Stack] = &[&DCSCTP, &RTC_SCTP, &SCTP_PROTO];

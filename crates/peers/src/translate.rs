@@ -1,7 +1,8 @@
-//! Numbers that a stack draws from the operating system, replaced by numbers of a seed on their way out and put back on their way
-//! in: verification tags, first TSNs, cookies. Ports, too: inside they are always the same two.
+//! Replacement of random numbers of a stack by numbers derived from a seed: verification tags,
+//! initial TSNs and cookies. They are replaced in sent packets and restored in received ones. Ports
+//! are translated as well, because a stack always uses the same two.
 //!
-//! The peer sees and echoes the numbers outside; its own are left as they are.
+//! The peer receives and echoes the replaced numbers; its own numbers are not changed here.
 
 use std::ops::Range;
 
@@ -14,45 +15,46 @@ use crate::end::PORT;
 use crate::event::Event;
 use crate::receipts::Receipts;
 
-/// The common header's length (RFC 9260 §3.1).
+/// Length of the common header (RFC 9260 §3.1).
 const COMMON: usize = 12;
-/// INIT and INIT ACK without parameters (RFC 9260 §3.3.2).
+/// Length of INIT and INIT ACK without parameters (RFC 9260 §3.3.2).
 const INIT: usize = 20;
-/// The parameter type of a state cookie (RFC 9260 §3.3.3.1).
+/// Parameter type of a state cookie (RFC 9260 §3.3.3.1).
 const COOKIE: u16 = 7;
-/// The flag of ABORT and SHUTDOWN COMPLETE by which the tag is the sender's own (RFC 9260 §8.5.1).
+/// T bit of ABORT and SHUTDOWN COMPLETE: the verification tag is reflected (RFC 9260 §8.5.1).
 const REFLECTED: u8 = 1;
-/// Handshakes that are remembered: a peer that repeats its INIT may be answered with other numbers each time.
+/// Number of remembered handshakes, because each retransmitted INIT may be answered with other
+/// numbers.
 const MOST: usize = 16;
 
-/// A tag of this end with the distance of its TSNs.
+/// A tag of this end and the offset of its TSNs.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     inside: u32,
     outside: u32,
-    /// Added to TSNs on their way out.
+    /// Offset added to the TSNs of sent packets.
     shift: u32,
-    /// The first TSN outside.
+    /// First TSN on the wire.
     first: u32,
 }
 
-/// What this end's numbers are outside.
+/// Translation between the numbers of this end and those on the wire.
 #[derive(Debug)]
 pub(crate) struct Translator {
     rng: Pcg64Mcg,
     ports: [u16; 2],
-    /// The youngest last.
+    /// Identities, newest last.
     identities: Vec<Identity>,
-    /// The one that the peer has answered.
+    /// Identity that the peer has answered.
     current: Option<Identity>,
-    /// Cookies inside and outside.
+    /// Cookies of the stack and on the wire.
     cookies: Vec<[Vec<u8>; 2]>,
     sent: Option<Receipts>,
     received: Option<Receipts>,
 }
 
 impl Translator {
-    /// Between a stack and packets with these ports, this end's first.
+    /// A translator between a stack and packets with these ports, local port first.
     pub fn new(ports: [u16; 2], seed: [u8; 32]) -> Self {
         let mut half = [0; 16];
         half.copy_from_slice(&seed[..16]);
@@ -67,7 +69,7 @@ impl Translator {
         }
     }
 
-    /// Changes a packet that the stack gave; what it carries is told.
+    /// Translates a packet of the stack, and reports the events in it.
     pub fn outward(&mut self, packet: &mut [u8], tell: &mut impl FnMut(Event)) {
         if packet.len() < COMMON {
             return;
@@ -106,7 +108,8 @@ impl Translator {
         checksum::fill(packet);
     }
 
-    /// Changes a packet for the stack, whose checksum was verified where that is asked for; what it carries is told.
+    /// Translates a packet for the stack, and reports the events in it. Its checksum was verified
+    /// if required.
     pub fn inward(&mut self, packet: &mut [u8], tell: &mut impl FnMut(Event)) {
         if packet.len() < COMMON {
             return;
@@ -155,7 +158,7 @@ impl Translator {
         checksum::fill(packet);
     }
 
-    /// An INIT or INIT ACK of this end: its numbers become those of the seed.
+    /// Replaces the numbers in an INIT or INIT ACK of this end.
     fn introduce(&mut self, packet: &mut [u8], chunk: Range<usize>) {
         let (tag, tsn) = (chunk.start + 4, chunk.start + 16);
         let inside = get32(packet, tag);
@@ -164,7 +167,7 @@ impl Translator {
             let first = self.rng.next_u32();
             let own = Identity {
                 inside,
-                // 0 is nobody's tag.
+                // 0 is not a valid tag.
                 outside: self.rng.next_u32().max(1),
                 shift: first.wrapping_sub(get32(packet, tsn)),
                 first,
@@ -209,7 +212,7 @@ impl Translator {
         self.cookies.push([inside, cookie.to_vec()]);
     }
 
-    /// From now on TSNs are those of this identity.
+    /// Uses the TSNs of this identity from now on.
     fn become_known_as(&mut self, own: Identity) {
         if self.current.is_none_or(|it| it.inside != own.inside) {
             self.current = Some(own);
@@ -217,7 +220,7 @@ impl Translator {
         }
     }
 
-    /// A TSN of this end on its way out.
+    /// Translates a TSN in a sent packet.
     fn shift_out(&self, packet: &mut [u8], at: usize) -> u32 {
         let shift = self.current.map_or(0, |it| it.shift);
         let tsn = get32(packet, at).wrapping_add(shift);
@@ -226,7 +229,7 @@ impl Translator {
     }
 }
 
-/// Where the chunks of a packet are, padding aside; up to the first that is cut.
+/// Ranges of the chunks in a packet without padding, up to the first incomplete one.
 fn chunks(packet: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), COMMON);
     while at + 4 <= packet.len() {

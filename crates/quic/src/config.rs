@@ -1,4 +1,4 @@
-//! What a connection is given.
+//! Configuration of a connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use quinn_proto::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 
 use crate::ids::{Identifiers, ResetKey};
 
-/// A congestion control of quinn's.
+/// Congestion control algorithm of quinn-proto.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
     /// CUBIC (RFC 8312).
@@ -22,14 +22,16 @@ pub enum Congestion {
 }
 spelled!(Congestion: Congestion::Cubic = "cubic", Congestion::NewReno = "newreno");
 
-/// The smallest UDP payload that every path carries (RFC 9000 §14), with the headers of UDP and IPv6.
+/// Smallest UDP payload that every path must carry (RFC 9000 §14), with UDP and IPv6 headers.
 const LEAST_PACKET: u64 = 1200 + 8 + 40;
 
 settings! {
-    /// Configuration of one end of a QUIC connection. The defaults are those of quinn-proto, but for `mtu`.
+    /// Configuration of one end of a QUIC connection. The defaults are those of quinn-proto, except
+    /// for `mtu`.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// Congestion control, as quinn-proto implements it. Its BBR is left out: it draws random numbers that no seed repeats.
+        /// Congestion control, as quinn-proto implements it. Its BBR is left out: it draws random
+        /// numbers that no seed repeats.
         congestion: Congestion = Congestion::Cubic, <Congestion as Value>::KIND, "RFC 9002 §7";
         /// Congestion window at the beginning. Off: quinn-proto's, ten packets of 1200 B.
         initial_window: Option<u64> = None,
@@ -38,7 +40,8 @@ settings! {
         mtu: u16 = 1500, Kind::Bytes { least: LEAST_PACKET, most: 65_535 }, "RFC 9000 §14";
         /// Streams that the sender uses. A transfer has the stream of its number modulo this.
         streams: u16 = 1, Kind::Count { least: 1, most: 65_535 }, "RFC 9000 §2";
-        /// Flow control: bytes that a sender may send ahead of what was read, on each stream and on the connection.
+        /// Flow control: bytes that a sender may send ahead of what was read, on each stream and on
+        /// the connection.
         receive_window: u64 = 1_250_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "RFC 9000 §4.1";
         /// Bytes that a sender keeps until they are acknowledged.
         send_window: u64 = 10_000_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "";
@@ -49,12 +52,12 @@ settings! {
 }
 
 impl Config {
-    /// The largest UDP payload to a peer, bytes.
+    /// Maximum UDP payload for a peer, bytes.
     pub(crate) fn payload(&self, is_ipv6: bool) -> u16 {
         self.mtu - 8 - if is_ipv6 { 40 } else { 20 }
     }
 
-    /// As quinn takes it.
+    /// Conversion to the configuration of quinn.
     pub(crate) fn transport(&self, payload: u16) -> TransportConfig {
         let window = VarInt::from_u64(self.receive_window).unwrap_or(VarInt::MAX);
         let idle = VarInt::from_u64(self.idle_timeout / MILLISECOND).ok();
@@ -94,11 +97,12 @@ impl Config {
         }
     }
 
-    /// What of an endpoint does not belong to a connection. All that is drawn comes from `seed`.
+    /// Configuration of an endpoint. All random values are derived from `seed`.
     pub(crate) fn endpoint(payload: u16, seed: [u8; 32]) -> EndpointConfig {
         let mut endpoint = EndpointConfig::new(Arc::new(ResetKey));
         let identifiers = Identifiers::new(seed);
-        // quinn refuses less than what every path carries, which no checked configuration asks for.
+        // quinn rejects a payload below the minimum of every path. A checked configuration never
+        // has one.
         let _ = endpoint.max_udp_payload_size(payload);
         endpoint
             .cid_generator(move || Box::new(identifiers.clone()))

@@ -1,4 +1,4 @@
-//! One end of a connection, driven as every transport of the project is.
+//! One end of a connection, with the driver interface of all transports in this project.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -16,17 +16,17 @@ use crate::config::Config;
 use crate::ids::{Identifiers, NoTokens};
 use crate::null::Null;
 
-/// Zeros to be sent: slices of one piece, so that they take no memory.
+/// Zeros to send. All payload slices refer to this array, so that they need no memory.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// What a connection tells its user.
+/// Events that a connection reports to its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is done: streams can be opened.
+    /// The handshake is complete: streams can be opened.
     Connected,
-    /// The connection is over before its time: why.
+    /// The connection failed, with the reason.
     Failed(String),
-    /// The peer has closed, or this end has.
+    /// The connection was closed by the peer or locally.
     Closed,
 }
 
@@ -37,31 +37,31 @@ pub struct Stats {
     pub cwnd: u64,
     /// Smoothed round-trip time, nanoseconds.
     pub rtt: Nanos,
-    /// Packets that were taken for lost.
+    /// Number of packets declared lost.
     pub lost: u64,
-    /// Times that the window was reduced.
+    /// Number of window reductions.
     pub congestion_events: u64,
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent: u64,
 }
 
-/// One end of a QUIC connection. What it takes and gives are the payloads of UDP datagrams.
+/// One end of a QUIC connection. Its packets are the payloads of UDP datagrams.
 pub struct Connection {
     endpoint: Endpoint,
-    /// What quinn counts its time from. Only differences to it are ever seen.
+    /// Origin of the times passed to quinn. Only differences to it are used.
     origin: Instant,
     ports: [u16; 2],
-    /// From here to the peer; unknown to a server that nobody has asked.
+    /// Path to the peer; `None` for a server without a client.
     path: Option<Path>,
     inner: Option<(ConnectionHandle, quinn_proto::Connection)>,
-    /// Packets that the endpoint answers with by itself.
+    /// Packets that the endpoint itself sends in response.
     answers: VecDeque<Bytes>,
     buffer: Vec<u8>,
-    /// Streams of this end, by their numbers.
+    /// Streams of this end, by index.
     own: Vec<StreamId>,
-    /// Streams of the peer's that may have something to read.
+    /// Streams of the peer that may have data to read.
     readable: BTreeSet<StreamId>,
-    /// Streams on which there was no room.
+    /// Streams with insufficient buffer space at the last write.
     blocked: BTreeMap<StreamId, ()>,
     events: VecDeque<Event>,
     closed_here: bool,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// An instant to count from. Which one it is changes nothing: it is only ever added to, and taken away again.
+/// An arbitrary origin of time. Its value has no effect, because only differences to it are used.
 fn origin() -> Instant {
     #[allow(
         clippy::disallowed_methods,
@@ -87,10 +87,11 @@ fn origin() -> Instant {
 }
 
 impl Connection {
-    /// A client of the server at `path.remote`; `ports` are its own and the server's. What it sends first waits to be polled.
+    /// Creates a client of the server at `path.remote`. `ports` are the local port and that of the
+    /// server. The first packet is returned by the next poll.
     ///
     /// # Errors
-    /// quinn refuses the configuration or the address.
+    /// quinn rejects the configuration or the address.
     pub fn connect(
         now: Nanos,
         config: &Config,
@@ -116,7 +117,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// A server that takes one client at `port`, over IPv6 or IPv4.
+    /// Creates a server that accepts one client at `port`, over IPv6 or IPv4.
     pub fn listen(config: &Config, is_ipv6: bool, port: u16, seed: [u8; 32]) -> Self {
         let payload = config.payload(is_ipv6);
         let mut server = ServerConfig::new(Arc::new(Null), Arc::new(NoTokens));
@@ -163,23 +164,25 @@ impl Connection {
         self.origin + Duration::from_nanos(now)
     }
 
-    /// Own port and the peer's.
+    /// Local port and port of the peer.
     pub fn ports(&self) -> [u16; 2] {
         self.ports
     }
 
-    /// Tells which port the next datagram comes from: a server learns its client's by it.
+    /// Sets the source port of the next datagram. A server must learn the port of its client this
+    /// way.
     pub fn set_peer_port(&mut self, port: u16) {
         self.ports[1] = port;
     }
 
-    /// Whether the handshake is done and the connection open.
+    /// Whether the handshake is complete and the connection open.
     pub fn is_up(&self) -> bool {
         let inner = self.inner.as_ref();
         inner.is_some_and(|(_, it)| !it.is_handshaking() && !it.is_closed())
     }
 
-    /// Writes zeros to one of this end's streams, counted from 0, which is opened with those before it; gives how many found room.
+    /// Writes zeros to a stream of this end with the given index, and returns how many were
+    /// accepted. The stream and all streams before it are opened if necessary.
     pub fn write_zeros(&mut self, stream: u16, count: u64) -> u64 {
         let Some(id) = self.stream(stream) else {
             return 0;
@@ -203,7 +206,7 @@ impl Connection {
         count - left
     }
 
-    /// Whether a write to a stream may find room: none of late did not.
+    /// Whether a write to a stream may succeed, because no recent one was refused.
     pub fn is_writable(&self, stream: u16) -> bool {
         let id = self.own.get(usize::from(stream));
         id.is_none_or(|id| !self.blocked.contains_key(id))
@@ -217,23 +220,23 @@ impl Connection {
         self.own.get(usize::from(number)).copied()
     }
 
-    /// Ends all streams of this end after what was written.
+    /// Finishes all streams of this end after the written data.
     pub fn finish(&mut self) {
         if let Some((_, inner)) = &mut self.inner {
             for &id in &self.own {
-                // One that has ended already stays so.
+                // Finishing a stream twice has no effect.
                 let _ = inner.send_stream(id).finish();
             }
         }
     }
 
-    /// Streams of this end that are open or not wholly acknowledged.
+    /// Number of streams of this end that are open or not completely acknowledged.
     pub fn unfinished(&mut self) -> usize {
         let inner = self.inner.as_mut();
         inner.map_or(0, |(_, inner)| inner.streams().send_streams())
     }
 
-    /// Closes the connection at once.
+    /// Closes the connection immediately.
     pub fn close(&mut self, now: Nanos) {
         self.closed_here = true;
         let at = self.instant(now);
@@ -243,7 +246,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// The next bytes that came in order: the number of the peer's stream, and how many.
+    /// The next bytes in order: the index of the peer's stream, and their number.
     pub fn read(&mut self) -> Option<(u16, u64)> {
         let (_, inner) = self.inner.as_mut()?;
         while let Some(&id) = self.readable.first() {
@@ -253,7 +256,8 @@ impl Connection {
                 while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
                     bytes += chunk.bytes.len() as u64;
                 }
-                // Whether credit is to be sent: what follows is polled for it anyway.
+                // The result says whether to send flow control credit, which the next poll does
+                // anyway.
                 let _ = chunks.finalize();
             }
             self.readable.remove(&id);
@@ -264,12 +268,12 @@ impl Connection {
         None
     }
 
-    /// What happened since the last call, oldest first.
+    /// The oldest event since the last call.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Counters, as they stand.
+    /// Current statistics.
     pub fn stats(&self) -> Stats {
         let Some((_, inner)) = &self.inner else {
             return Stats::default();
@@ -284,7 +288,7 @@ impl Connection {
         }
     }
 
-    /// Lets endpoint and connection tell each other, takes what there is to tell, and notes when a timer is due.
+    /// Exchanges events between endpoint and connection, processes them, and updates the timer.
     fn settle(&mut self, now: Nanos) {
         let Some((handle, inner)) = &mut self.inner else {
             return;
@@ -407,7 +411,7 @@ impl Transport for Connection {
 }
 
 impl Connection {
-    /// Keeps what the endpoint wrote to the buffer, to be sent.
+    /// Queues a packet that the endpoint wrote to the buffer.
     fn answer(&mut self, size: Option<usize>) {
         let written = size.and_then(|size| self.buffer.get(..size));
         self.answers.extend(written.map(Bytes::copy_from_slice));

@@ -1,14 +1,14 @@
-//! Identifiers and keys of an endpoint, made from its seed.
+//! Identifiers and keys of an endpoint, derived from its seed.
 
 use std::time::Duration;
 
 use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 
-/// Bytes of a connection identifier.
+/// Length of a connection identifier, bytes.
 const LENGTH: usize = 8;
 
-/// Connection identifiers, one after another: the seed, mixed by SplitMix64 (Steele, Lea, Flood 2014).
+/// Generator of connection identifiers: the seed, mixed by SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Identifiers(u64);
 
@@ -21,7 +21,7 @@ impl Identifiers {
         Self(words.fold(0, |all, word| all.rotate_left(17) ^ word))
     }
 
-    /// The next one.
+    /// The next identifier.
     pub fn next(&mut self) -> ConnectionId {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,7 +44,7 @@ impl ConnectionIdGenerator for Identifiers {
     }
 }
 
-/// Tokens of stateless resets: a checksum of the identifier, which is enough to tell them apart.
+/// Stateless reset tokens: a checksum of the identifier, which suffices to make them different.
 pub(crate) struct ResetKey;
 
 impl HmacKey for ResetKey {
@@ -67,7 +67,8 @@ impl HmacKey for ResetKey {
     }
 }
 
-/// Seals no token: no server here asks for address validation, nor gives tokens for later connections.
+/// Encrypts no tokens, because servers here neither validate addresses nor issue tokens for later
+/// connections.
 pub(crate) struct NoTokens;
 
 impl HandshakeTokenKey for NoTokens {

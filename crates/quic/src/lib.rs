@@ -1,12 +1,14 @@
-//! QUIC (RFC 9000) for comparison: the crate `quinn-proto`, unmodified, behind the contract of this project's transports.
+//! QUIC (RFC 9000) for comparison: the unmodified crate `quinn-proto` with the transport interface
+//! of this project.
 //!
-//! A connection is a function of its configuration, its seed and what is handed to it. Time is an argument; connection identifiers,
-//! the order of transport parameters and skipped packet numbers come from the seed. In place of TLS stands a handshake of the same
-//! flights and about the same lengths, which keeps no secrets ([`null`](crate) keys, a checksum in place of each AEAD tag): what
-//! simulations need is that packets have their lengths, and that damaged ones are discarded.
+//! A connection is a function of its configuration, its seed and its inputs. Time is an argument;
+//! connection identifiers, the order of transport parameters and skipped packet numbers are derived
+//! from the seed. TLS is replaced by a handshake with the same flights and similar lengths, but
+//! without secrets ([`null`](crate) keys, a checksum instead of each AEAD tag), because simulations
+//! need only correct packet lengths and detection of damaged packets.
 //!
-//! quinn's BBR is not offered: it draws the phase of its gain cycle from the operating system's randomness, so that no run of it
-//! could be repeated.
+//! BBR of quinn should not be used here and is not offered, because it draws the phase of its gain
+//! cycle from the random numbers of the operating system, so that runs could not be repeated.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,8 +1,10 @@
-//! A handshake with the flights and about the lengths of TLS 1.3 that keeps no secrets, and keys that only check.
+//! Null cryptography: a handshake with the flights and approximate lengths of TLS 1.3 but without
+//! secrets, and keys that only detect damage.
 //!
-//! Client Hello; Server Hello, and behind it Encrypted Extensions, Certificate, Certificate Verify and Finished in one message; the
-//! client's Finished. The first and the third carry the transport parameters, as in TLS. What encryption would add to a packet is a
-//! tag of 16 bytes; here it has checksums.
+//! The messages are Client Hello; Server Hello; Encrypted Extensions, Certificate, Certificate
+//! Verify and Finished combined into one; and Finished of the client. The first and the third carry
+//! the transport parameters, as in TLS. Each packet has checksums in place of the 16-byte tag that
+//! encryption would add.
 
 use std::any::Any;
 use std::io::Cursor;
@@ -16,22 +18,24 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 
-/// Bytes of the messages, without transport parameters: X25519 and AES-128-GCM, a chain of two certificates with ECDSA.
+/// Lengths of the messages without transport parameters, for X25519, AES-128-GCM and a chain of two
+/// ECDSA certificates.
 const CLIENT_HELLO: usize = 230;
 const SERVER_HELLO: usize = 122;
 const SERVER_FLIGHT: usize = 2_000;
 const FINISHED: usize = 36;
-/// What precedes each message: its length, and that of its parameters.
+/// Header of each message: its length, and the length of its parameters.
 const HEAD: usize = 4;
 
-/// Bytes that AES-128-GCM adds to a packet (RFC 9001 §5.3), and the sample for header protection (§5.4.2).
+/// Length that AES-128-GCM adds to a packet (RFC 9001 §5.3), and length of the header protection
+/// sample (§5.4.2).
 const TAG: usize = 16;
-/// Packets after which keys are updated (RFC 9001 §6.6).
+/// Number of packets after which keys must be updated (RFC 9001 §6.6).
 const PACKETS_OF_A_KEY: u64 = 1 << 23;
-/// Damaged packets after which a connection is given up (RFC 9001 §6.6).
+/// Number of damaged packets after which a connection must be closed (RFC 9001 §6.6).
 const DAMAGED: u64 = 1 << 52;
 
-/// Both ends' configuration.
+/// Configuration of both ends.
 pub(crate) struct Null;
 
 impl ClientConfig for Null {
@@ -63,28 +67,28 @@ impl ServerConfig for Null {
     }
 }
 
-/// The messages of one end, in their order.
+/// Messages of one end in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The client has to say hello, or the server waits for it.
+    /// The client sends its hello, or the server waits for it.
     Hello,
-    /// The server's turn: its hello, then the rest of its flight. The client waits for each.
+    /// The server sends its hello and then the rest of its flight, or the client waits for each.
     ServerHello,
     ServerFlight,
-    /// The client's Finished: to be sent, or awaited.
+    /// Finished of the client is sent, or the server waits for it.
     Finished,
     Done,
 }
 
-/// One end's handshake.
+/// Handshake state of one end.
 struct Handshake {
     side: Side,
     own: Vec<u8>,
     peer: Option<TransportParameters>,
     stage: Stage,
-    /// The client has the keys of what follows the server's hello.
+    /// The client has the keys for the packets after the server hello.
     upgraded: bool,
-    /// What has come of a message that is not complete.
+    /// Received part of an incomplete message.
     read: Vec<u8>,
 }
 
@@ -102,7 +106,7 @@ impl Handshake {
         }
     }
 
-    /// Appends a message of so many bytes beside its parameters.
+    /// Appends a message of `length` bytes plus parameters.
     fn write(out: &mut Vec<u8>, length: usize, parameters: &[u8]) {
         let all = length + parameters.len();
         out.extend_from_slice(&(all as u16).to_be_bytes());
@@ -111,7 +115,7 @@ impl Handshake {
         out.resize(out.len() + length - HEAD, 0);
     }
 
-    /// The parameters of the next message, if all of it is there.
+    /// Parameters of the next message, if it is complete.
     fn next(&mut self) -> Option<Vec<u8>> {
         let &[a, b, c, d] = self.read.first_chunk::<HEAD>()?;
         let all = usize::from(u16::from_be_bytes([a, b])).max(HEAD);
@@ -168,7 +172,7 @@ impl Session for Handshake {
                 (Side::Client, Stage::ServerFlight) => (Stage::Finished, true),
                 (Side::Server, Stage::Finished) => (Stage::Done, false),
                 _ => {
-                    // A message of the handshake out of its order.
+                    // A handshake message out of order.
                     return Err(TransportErrorCode::PROTOCOL_VIOLATION.into());
                 }
             };
@@ -192,7 +196,7 @@ impl Session for Handshake {
                 self.stage = Stage::ServerHello;
                 None
             }
-            // The server's hello has come: what follows is under other keys.
+            // The server hello was received; the following messages use other keys.
             (Side::Client, Stage::ServerFlight) if !self.upgraded => {
                 self.upgraded = true;
                 Some(keys())
@@ -234,7 +238,7 @@ impl Session for Handshake {
     }
 }
 
-/// A key that protects nothing.
+/// A key without any protection.
 struct NoKey;
 
 fn keys() -> Keys {
@@ -250,7 +254,7 @@ fn keys() -> Keys {
     }
 }
 
-/// What stands in place of a packet's tag: the checksums of its header and of its body, and its number.
+/// Replacement for the tag of a packet: checksums of its header and body, and its number.
 fn tag(number: u64, header: &[u8], body: &[u8]) -> [u8; TAG] {
     let mut tag = [0; TAG];
     let words = [header, body].map(crc_fast::crc32_iscsi);

@@ -1,4 +1,4 @@
-//! A TUN device: the kernel's end of a link that a program serves.
+//! TUN device: the interface between the kernel and the emulator.
 
 use std::fmt;
 use std::io;
@@ -10,19 +10,20 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 pub struct Tun(SyncDevice);
 
 impl Tun {
-    /// Makes the device `name` in the network namespace of the calling thread, or opens one that is there. It is down and has no addresses, and
-    /// goes when it is dropped.
+    /// Creates the device `name` in the network namespace of the calling thread, or opens an
+    /// existing one. It is down and has no addresses, and is removed when dropped.
     ///
     /// # Errors
-    /// The system's: there is no `/dev/net/tun`, or CAP_NET_ADMIN is missing.
+    /// Any error of the system, for example if `/dev/net/tun` or CAP_NET_ADMIN is missing.
     pub fn make(name: &str, mtu: u16) -> io::Result<Self> {
         Self::build(DeviceBuilder::new().name(name).mtu(mtu).enable(false))
     }
 
-    /// Opens the device `name` in the network namespace of the calling thread, or makes it; whoever asks configures it.
+    /// Opens the device `name` in the network namespace of the calling thread, or creates it. The
+    /// caller must configure it.
     ///
     /// # Errors
-    /// As [`Tun::make`].
+    /// See [`Tun::make`].
     pub fn open(name: &str) -> io::Result<Self> {
         Self::build(DeviceBuilder::new().name(name).inherit_enable_state())
     }
@@ -33,13 +34,13 @@ impl Tun {
         Ok(Self(device))
     }
 
-    /// The next packet that the system sends; `None`: there is none, or the device is down.
+    /// The next packet sent by the system; `None` if there is none or the device is down.
     pub(crate) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         let len = self.0.recv(buffer).ok()?;
         Some(&buffer[..len])
     }
 
-    /// Gives the system a packet.
+    /// Passes a packet to the system.
     pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
         self.0.send(packet).map(drop)
     }

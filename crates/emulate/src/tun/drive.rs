@@ -1,4 +1,4 @@
-//! Drives a world by the clock, between TUN devices, on one thread.
+//! Drives a world between TUN devices by the wall clock on one thread.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,12 +17,13 @@ use crate::clock::Clock;
 use crate::running::Shared;
 use crate::socket::LOOK;
 
-/// Packets of one host that are taken before the world runs on, so that a flood at one host keeps nobody waiting.
+/// Maximum number of packets read from one host before the world advances, so that a flooding host
+/// does not delay others.
 const TURN: usize = 32;
-/// The largest IP packet, bytes.
+/// Maximum IP packet size, bytes.
 const LARGEST: usize = 65_535;
 
-/// A packet that counts until the last link has let go of it.
+/// A packet that counts toward the memory limit until the last link releases it.
 struct Held {
     packet: Box<[u8]>,
     all: Arc<AtomicU64>,
@@ -41,11 +42,12 @@ impl Drop for Held {
     }
 }
 
-/// Drives the world.
+/// Driver of the world.
 pub(super) struct Driver {
     world: World,
     hosts: Vec<Host>,
-    /// Hosts whose device was deleted: a poll would return at once for it, for ever.
+    /// Hosts whose device was deleted. They must not be polled, because a poll would always return
+    /// immediately.
     gone: Vec<bool>,
     clock: Clock,
     held: Arc<AtomicU64>,
@@ -77,9 +79,10 @@ impl Driver {
         })
     }
 
-    /// Runs until it is told to stop; the first error of a capture.
+    /// Runs until it is stopped. Returns the first error of a capture.
     pub fn run(mut self) -> io::Result<()> {
-        // The system's default lets a wait end 50 us late. Where it is refused, the report says what comes of it.
+        // With the default timer slack, waits end 50 us late. If this call fails, the report shows
+        // the effect.
         let _ = nix::sys::prctl::set_timerslack(1);
         while !self.shared.stop.load(Ordering::Relaxed) {
             let ready = self.wait();
@@ -98,7 +101,7 @@ impl Driver {
         self.world.finish()
     }
 
-    /// Waits until the world has something to do or a host has sent: which have.
+    /// Waits until the world has an event or a host has sent a packet, and returns those hosts.
     fn wait(&mut self) -> Vec<usize> {
         let now = self.clock.now();
         let wait = match self.world.next_event() {
@@ -112,7 +115,7 @@ impl Driver {
             .iter()
             .map(|&host| PollFd::new(self.hosts[host].tun.as_fd(), PollFlags::POLLIN))
             .collect();
-        // Interrupted: nobody is ready.
+        // If the call is interrupted, no device is ready.
         let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(wait)), None);
         let seen = |it: &PollFd<'_>| it.revents().unwrap_or(PollFlags::empty());
         let found: Vec<PollFlags> = polled.iter().map(seen).collect();
@@ -129,14 +132,15 @@ impl Driver {
         ready
     }
 
-    /// The world up to the present. It only stalls on agents that keep sending, and there are none.
+    /// Advances the world to the present. An advance fails only for agents that send endlessly, and
+    /// there are none.
     fn advance(&mut self) {
         let at = self.clock.now().max(self.world.now());
         let ran = self.world.run_until(at);
         debug_assert!(ran.is_ok(), "{ran:?}");
     }
 
-    /// Takes what a host has sent.
+    /// Reads packets of a host.
     fn take(&mut self, host: usize) {
         for _ in 0..TURN {
             let Some(packet) = self.hosts[host].tun.receive(&mut self.buffer) else {
@@ -161,14 +165,14 @@ impl Driver {
         }
     }
 
-    /// Hands out what has crossed.
+    /// Delivers the packets that have crossed the world.
     fn leave(&mut self) {
         while let Some(left) = self.world.poll_left() {
             let place = self.hosts.iter().position(|host| host.node == left.node);
             let Some(place) = place else { continue };
             match self.hosts[place].tun.send(&left.datagram) {
                 Ok(()) => self.report.hosts[place].left += 1,
-                // The first bits of the header say neither 4 nor 6.
+                // The IP version in the header is neither 4 nor 6.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                     self.report.damaged += 1;
                 }

@@ -1,7 +1,8 @@
-//! Any IP packets over the simulated links: TUN devices at nodes of the world.
+//! Emulation for arbitrary IP packets with TUN devices at nodes of the world.
 //!
-//! What a device is given enters the world at its node as a whole IP packet, with its real size; what arrives at the node comes out of the
-//! device. Fragments, any protocol and both versions of IP pass. Simulated routers count the time to live down, mark ECN, and answer with ICMP
+//! A packet read from a device enters the world at its node as a whole IP packet with its real
+//! size, and packets that arrive at the node are written to the device. Fragments, all protocols
+//! and both IP versions are supported. Simulated routers decrement the TTL, mark ECN, and send ICMP
 //! errors.
 
 mod device;
@@ -18,14 +19,14 @@ pub use report::{HostReport, TunReport};
 
 use crate::running::{Failure, Running};
 
-/// Bytes of packets that the links may hold together; what comes while they hold more is refused, and counted as an overrun. It bounds memory where a
-/// spec has queues without a limit.
+/// Maximum number of bytes in packets on all links. Further packets are rejected and counted as
+/// overruns. The limit bounds memory use for specs with unlimited queues.
 pub const MAX_HELD: u64 = 256 << 20;
 
-/// A node of the world whose packets a device carries.
+/// A node of the world with a device.
 #[derive(Debug)]
 pub struct Host {
-    /// Its name, for the report.
+    /// Name for the report.
     pub name: String,
     /// The node.
     pub node: NodeId,
@@ -33,14 +34,14 @@ pub struct Host {
     pub tun: Tun,
 }
 
-/// Why an emulator over TUN devices could not start.
+/// Reason why an emulator with TUN devices could not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TunError {
     /// The network cannot be built.
     #[error("the network cannot be built: {0}")]
     Build(#[from] BuildError),
-    /// No thread could be started.
+    /// The thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -54,15 +55,15 @@ impl From<Failure> for TunError {
     }
 }
 
-/// A world in real time between TUN devices. It stops when it is dropped.
+/// A world in real time between TUN devices, which stops when it is dropped.
 #[derive(Debug)]
 pub struct TunEmulator {
     running: Running<TunReport>,
 }
 
 impl TunEmulator {
-    /// Starts an emulator on a thread of its own, where `build` makes the network. The world's time begins when this returns; packets
-    /// that came before enter at 0.
+    /// Starts an emulator on a separate thread, on which `build` creates the network. The time of
+    /// the world begins when this returns; packets sent before enter at 0.
     ///
     /// # Errors
     /// [`TunError`].
@@ -76,12 +77,12 @@ impl TunEmulator {
         Ok(Self { running })
     }
 
-    /// What it did so far.
+    /// Statistics so far.
     pub fn report(&self) -> TunReport {
         self.running.report()
     }
 
-    /// Stops it, and says what it did; an error is the first of a capture's file.
+    /// Stops the emulator and returns its statistics, and the first error of a capture file.
     pub fn stop(mut self) -> (TunReport, io::Result<()>) {
         let captured = self.running.halt();
         (self.report(), captured)

@@ -1,38 +1,41 @@
-//! What an emulator over TUN devices did.
+//! Statistics of an emulator with TUN devices.
 
 use anabranch_sim::DropCounts;
 
 use super::Host;
 use crate::report::Timing;
 
-/// What one host sent and was given.
+/// Statistics of one host.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HostReport {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Packets that it sent into the world.
+    /// Number of packets that it sent into the world.
     pub entered: u64,
-    /// Packets that came out of the world for it.
+    /// Number of packets delivered to it.
     pub left: u64,
-    /// Packets that stay on the first link (multicast, link-local): no part of the emulation.
+    /// Number of packets that must not leave the first link (multicast, link-local) and are not
+    /// emulated.
     pub strays: u64,
 }
 
-/// What an emulator did so far.
+/// Statistics so far.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TunReport {
-    /// Of each host, in the order in which they were given.
+    /// Statistics of each host, in the order in which they were given.
     pub hosts: Vec<HostReport>,
     /// Packets that the network dropped, by reason.
     pub dropped: DropCounts,
-    /// Packets beyond [`MAX_HELD`](super::MAX_HELD), and packets that the system did not take. They are no part of the emulated path: a run
-    /// with such packets is not to be trusted.
+    /// Number of packets beyond [`MAX_HELD`](super::MAX_HELD), and of packets that the system did
+    /// not accept. These losses are not part of the emulation, so the results of such a run should
+    /// not be used.
     pub overrun: u64,
-    /// Packets whose IP header was damaged on the way (an impairment of a link), so that the system refused them.
+    /// Number of packets that the system rejected because an impairment of a link had damaged their
+    /// IP header.
     pub damaged: u64,
-    /// By how much packets left later than the network said.
+    /// Lateness of departures compared with the times computed by the network.
     pub timing: Timing,
 }
 
