@@ -1,4 +1,4 @@
-//! What a capture of a case looks like to tshark.
+//! Packet captures of test cases, analysed by tshark.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -10,22 +10,24 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Looks at a file, 20 ms apart, between which it must not have grown before a capture counts as written.
+/// Number of checks, 20 ms apart, without growth of the file after which a capture counts as
+/// written.
 const UNCHANGED: u32 = 25;
 
-/// A capture that goes on until it is finished or dropped.
+/// A running capture, until it is finished or dropped.
 #[derive(Debug)]
 pub struct Capture {
     dumpcap: Child,
     file: PathBuf,
 }
 
-/// Whose packets a capture holds: those from these addresses and, where addresses do not tell, from this UDP port.
+/// Identifies the sender of packets in a capture: by its addresses and, if addresses are not
+/// sufficient, by its UDP port.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Any of these.
+    /// Any of these addresses.
     pub addresses: Vec<IpAddr>,
-    /// And this one, if it is given.
+    /// This UDP port, if given.
     pub udp_port: Option<u16>,
 }
 
@@ -40,15 +42,17 @@ impl Sender {
     }
 }
 
-/// What is wrong with packets of other stacks, and is not this project's to mend: the packet's chunk types, the remark, and
-/// what the peer does. This project's own packets are allowed none of it.
+/// Known defects in packets of other stacks, which this project cannot fix: chunk types of the
+/// packet, message of tshark, and behaviour of the peer. They are not accepted in packets of this
+/// project.
 const OF_PEERS: [(&str, &str, &str); 1] = [(
     "4",
     "Malformed Packet",
     "pion on a busy machine sends a HEARTBEAT without Heartbeat Info (RFC 9260 §3.3.5)",
 )];
 
-/// Remarks of tshark's that a faultless transfer brings about, and why. Whatever else it says is a complaint.
+/// Messages of tshark that a correct transfer causes, with the reason. Any other message is a
+/// failure.
 const EXPECTED: [(&str, &str); 3] = [
     (
         "Retransmitted TSN",
@@ -65,7 +69,8 @@ const EXPECTED: [(&str, &str); 3] = [
 ];
 
 impl Capture {
-    /// Begins to capture what passes `interfaces` of this thread's network into `file`, and returns when it does.
+    /// Starts to capture packets on `interfaces` of this thread's network into `file`, and returns
+    /// when the capture is running.
     ///
     /// # Errors
     ///
@@ -85,7 +90,7 @@ impl Capture {
             .map_err(|error| format!("dumpcap: {error}"))?;
         let said = dumpcap.stderr.take().ok_or("dumpcap: no standard error")?;
         let mut lines = BufReader::new(said).lines().map_while(Result::ok);
-        // It says the file's name when it has begun.
+        // The program prints the file name when the capture has started.
         match lines.any(|line| line.starts_with("File:")) {
             true => {
                 std::thread::spawn(move || lines.for_each(drop));
@@ -98,12 +103,12 @@ impl Capture {
         }
     }
 
-    /// Ends the capture and lets tshark read it: the remarks that are expected, by text and number. `ours` are the senders whose
-    /// packets must be faultless.
+    /// Stops the capture and analyses it with tshark. Returns the expected messages with their
+    /// counts. `ours` are the senders whose packets must not have any defect.
     ///
     /// # Errors
     ///
-    /// What tshark complains about; that it does not find a whole SCTP association.
+    /// Any other message of tshark, or no complete SCTP association in the capture.
     pub fn judge(mut self, ours: &[Sender]) -> Result<BTreeMap<String, usize>, String> {
         self.wait_for_the_end();
         let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
@@ -157,9 +162,10 @@ impl Capture {
 }
 
 impl Capture {
-    /// Until the SHUTDOWN COMPLETE is in the file: dumpcap writes now and then, and forgets what it has when it is ended.
-    /// It is looked for in vain if there is none, which is then found out. Its four bytes may stand in a SACK too (the end
-    /// of the cumulative TSN and a small window), so the file must also have stopped growing.
+    /// Waits until the SHUTDOWN COMPLETE is in the file, because dumpcap writes at intervals and
+    /// discards pending packets when it is stopped. If there is none, the wait times out, and the
+    /// analysis reports it. Its four bytes may also occur in a SACK (the end of the cumulative TSN
+    /// and a small window), so the file must have stopped growing as well.
     fn wait_for_the_end(&self) {
         let (mut size, mut unchanged) = (0, 0);
         for _ in 0..3_000 {
@@ -182,14 +188,14 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // What waits to be written tells how a case failed.
+        // Pending packets may show why a case failed.
         std::thread::sleep(Duration::from_millis(300));
         let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
         let _ = self.dumpcap.wait();
     }
 }
 
-/// Reads tshark's fields, a line for each packet.
+/// Parses the fields printed by tshark, one line per packet.
 fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, String> {
     let mut found = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -199,7 +205,7 @@ fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, Strin
         let mut field = || fields.next().unwrap_or_default();
         let (_number, v4, v6, port) = (field(), field(), field(), field());
         let (chunks, checksum, malformed, expert) = (field(), field(), field(), field());
-        // An ICMP message quotes a packet; the first is the sender.
+        // An ICMP message contains a quoted packet; the first value is that of the sender.
         let outer = |all: &str| all.split(';').next().unwrap_or_default().to_owned();
         let source = if v4.is_empty() { outer(v6) } else { outer(v4) };
         let is_ours = ours.iter().any(|it| it.sent(&source, &outer(port)));
@@ -212,7 +218,7 @@ fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, Strin
                 .split([';', ','])
                 .filter_map(|kind| kind.parse::<u8>().ok()),
         );
-        // 1 is good.
+        // 1 means correct.
         let checked = checksum
             .split([';', ','])
             .all(|status| status == "1" || status == "Good");
@@ -231,7 +237,8 @@ fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, Strin
     if !complaints.is_empty() {
         return Err(format!("tshark complains: {complaints:#?}"));
     }
-    // DATA, INIT, INIT ACK, SACK, SHUTDOWN, SHUTDOWN ACK, COOKIE ECHO, COOKIE ACK, SHUTDOWN COMPLETE
+    // DATA, INIT, INIT ACK, SACK, SHUTDOWN, SHUTDOWN ACK, COOKIE ECHO, COOKIE ACK and SHUTDOWN
+    // COMPLETE
     let whole = [0, 1, 2, 3, 7, 8, 10, 11, 14];
     match whole.iter().find(|kind| !kinds.contains(kind)) {
         None => Ok(found),
@@ -246,7 +253,7 @@ mod tests {
     use super::*;
 
     const WHOLE: &str = "1|127.0.0.1||9899|0;1;2;3;7;8;10;11;14|1||\n";
-    /// What tshark 4.0 says of a HEARTBEAT of 4 bytes.
+    /// Output of tshark 4.0 for a HEARTBEAT of 4 bytes.
     const MALFORMED: &str =
         "[Malformed Packet: SCTP];_ws.malformed|Malformed Packet (Exception occurred)";
 
@@ -266,7 +273,7 @@ mod tests {
             assert_eq!(found["Malformed Packet (Exception occurred)"], 1);
             remarks(&line(9899), &ours).expect_err("ours");
         }
-        // Apart by addresses.
+        // Distinguished by addresses.
         let line = format!("{WHOLE}2|127.0.0.1||9900|4|1|{MALFORMED}\n");
         remarks(&line, &[ours(None)]).expect_err("ours");
     }
@@ -275,7 +282,7 @@ mod tests {
     fn nothing_else_of_the_peers_passes() {
         let ours = [ours(Some(9899))];
         for wrong in [
-            // Another chunk, or one beside it; a wrong checksum; another remark.
+            // Another chunk, or an additional one; a wrong checksum; another message.
             format!("2|127.0.0.1||9900|5|1|{MALFORMED}"),
             format!("2|127.0.0.1||9900|4;0|1|{MALFORMED}"),
             format!("2|127.0.0.1||9900|4|0|{MALFORMED}"),

@@ -1,4 +1,4 @@
-//! One case: two peers in a network of their own.
+//! One test case: two peers in an isolated network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,18 +14,19 @@ use crate::programs::Programs;
 use crate::relay::{Place, Relay};
 use crate::workload::Plan;
 
-/// What lies between the peers.
+/// Network between the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing.
+    /// No impairment.
     Clean,
-    /// 2 % loss and reordering, in both directions, by this project's emulator between the peers.
+    /// 2 % loss and reordering in both directions, by the emulator of this project.
     Impaired,
-    /// The same by Linux's netem in the guest, on the first of two paths; on both where peers move from one to the other.
+    /// The same by netem of Linux in the guest, on the first of two paths; on both if peers change
+    /// addresses.
     Netem,
-    /// The first of two paths goes down when a quarter of the messages has come.
+    /// The first of two paths fails when a quarter of the messages has arrived.
     PathDown,
-    /// Nothing, and few messages: what passes is captured and read by tshark.
+    /// No impairment and few messages; the packets are captured and analysed by tshark.
     Captured,
 }
 
@@ -41,20 +42,20 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Two peers and what lies between them.
+/// Two peers and the network between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Who sends the INIT, and at last the SHUTDOWN.
+    /// Stack that sends the INIT and finally the SHUTDOWN.
     pub connecting: Stack,
-    /// Who answers.
+    /// Stack that answers.
     pub accepting: Stack,
-    /// What carries the packets.
+    /// Encapsulation of the packets.
     pub transport: Transport,
-    /// Over which IP.
+    /// IP version.
     pub family: Family,
-    /// What lies between.
+    /// Network between the peers.
     pub condition: Condition,
-    /// What both offer.
+    /// Extension offered by both.
     pub extension: Extension,
 }
 
@@ -79,22 +80,23 @@ impl fmt::Display for Case {
     }
 }
 
-/// How a case went.
+/// Result of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Seconds from the connecting peer's knowing that the association is up to the end of both.
+    /// Seconds from the time at which the connecting peer knows that the association is established
+    /// to the end of both.
     pub seconds: f64,
-    /// Bytes of messages, both directions together.
+    /// Bytes of messages in both directions together.
     pub bytes: u64,
-    /// What else there is to say.
+    /// Additional information.
     pub remark: String,
 }
 
-/// Seeds of the messages: of the connecting peer and of the accepting one.
+/// Message seeds of the connecting and the accepting peer.
 const SEEDS: [u64; 2] = [2, 1];
-/// How long a case may take, on however busy a machine; one that hangs ends then.
+/// Timeout of a case, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// UDP ports of the connecting peer, of the accepting one, and of the relay between them.
+/// UDP ports of the connecting peer, the accepting peer, and the relay.
 const PORTS: [u16; 3] = [9899, 9900, 9901];
 
 impl Case {
@@ -102,7 +104,7 @@ impl Case {
         self.connecting == Stack::Linux || self.accepting == Stack::Linux
     }
 
-    /// Whether the peers have several addresses each. The relay has only one to show.
+    /// Whether the peers have several addresses each. A relay supports only one.
     fn multihomed(&self) -> bool {
         let able = |stack| matches!(stack, Stack::Anabranch | Stack::Linux);
         let shown = self.condition != Condition::Impaired;
@@ -110,22 +112,23 @@ impl Case {
         self.linux() && plain && shown && able(self.connecting) && able(self.accepting)
     }
 
-    /// Messages in each direction.
+    /// Number of messages in each direction.
     pub fn messages(&self) -> u32 {
         match (self.condition, self.family) {
             (Condition::Captured, _) => 250,
             (..) if self.extension != Extension::None => 2_500,
-            // The family is another, the stacks are the same: every length is among the first 402.
+            // Only the IP version differs from other cases. Every length occurs among the first 402
+            // messages.
             (_, Family::V6) => 2_500,
             (_, Family::V4) => 10_000,
         }
     }
 
-    /// What the case cannot run without.
+    /// Checks the requirements of the case.
     ///
     /// # Errors
     ///
-    /// What is missing.
+    /// Description of the missing requirement.
     pub fn needs(&self, programs: &Programs) -> Result<(), String> {
         for stack in [self.connecting, self.accepting] {
             match stack {
@@ -138,11 +141,11 @@ impl Case {
         Ok(())
     }
 
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     ///
-    /// What went wrong, with the seeds.
+    /// Description of the failure with the seeds.
     pub fn run(&self, programs: &Programs) -> Result<Outcome, String> {
         namespace::inside(|| self.run_here(programs))
             .map_err(|error| format!("{error} (seeds {SEEDS:?})"))
@@ -161,7 +164,7 @@ impl Case {
         };
         let capture = match self.condition {
             Condition::Captured => Some(self.capture(programs)?),
-            // For whoever wants to see what passes.
+            // Allows a developer to inspect the packets.
             _ if std::env::var_os("INTEROP_CAPTURE").is_some() => Some(self.capture(programs)?),
             _ => None,
         };
@@ -207,7 +210,8 @@ impl Case {
         })
     }
 
-    /// Waits until both have received everything, and have ended well. Returns the bytes received by both, and what there is to say.
+    /// Waits until both have received everything and have closed gracefully. Returns the bytes
+    /// received by both, and additional information.
     fn attend(
         &self,
         connecting: &mut Peer,
@@ -240,7 +244,8 @@ impl Case {
             } else {
                 &mut *accepting
             };
-            // It holds its last message back until it has seen that, so the transfer is not over.
+            // The sender holds its last message back until it has noticed the failure, so the
+            // transfer is not complete before.
             let first = namespace::address(self.family, 0, namespace::GUEST);
             ours.wait(&format!("event: PathDown({first})"), until)?;
         }
@@ -267,7 +272,8 @@ impl Case {
         Ok((bytes, String::new()))
     }
 
-    /// This stack has moved, and both have seen the other move, as far as they can.
+    /// Checks that this stack has changed its address, and that both peers noticed the change of
+    /// the other, if they report it.
     fn attend_moves(
         &self,
         connecting: &mut Peer,
@@ -291,8 +297,9 @@ impl Case {
         Ok(())
     }
 
-    /// Where messages may be given up: those that may not have all come, and each that may has come or is told to be given up, where its
-    /// sender is one that tells and its receiver one that drops no other. Where packets are lost some are given up.
+    /// Checks a transfer with partial reliability. All reliable messages must arrive. Each other
+    /// message must arrive or be reported as abandoned, if its sender reports this and its receiver
+    /// drops no further messages. With packet loss, some must be abandoned.
     fn attend_partial(
         &self,
         connecting: &mut Peer,
@@ -341,7 +348,7 @@ impl Case {
         Ok((bytes, remarks.join(" and ")))
     }
 
-    /// How many messages of a seed are never given up.
+    /// Number of messages of a seed that are never abandoned.
     fn reliable(&self, seed: u64) -> u32 {
         let plan = Plan::new(seed, self.messages());
         plan.filter(|it| !it.is_expendable()).count() as u32
@@ -364,12 +371,13 @@ impl Case {
         Relay::start(place, SEEDS[0])
     }
 
-    /// Whether peers are told apart by their addresses: there are no UDP ports to do so, or a guest is one.
+    /// Whether peers are distinguished by their addresses, because there are no UDP ports or one of
+    /// them is a guest.
     fn apart(&self) -> bool {
         self.linux() || self.transport == Transport::Raw
     }
 
-    /// The addresses that the connecting and the accepting peer see in place of each other.
+    /// Addresses of the relay as seen by the connecting and the accepting peer.
     fn relay_addresses(&self) -> [IpAddr; 2] {
         match self.apart() {
             true => namespace::RELAY.map(|host| namespace::address(self.family, 0, host)),
@@ -377,7 +385,7 @@ impl Case {
         }
     }
 
-    /// Where a peer is: its first address.
+    /// First address of a peer.
     fn place(&self, connects: bool) -> IpAddr {
         match self.apart() {
             true => namespace::address(self.family, 0, self.host(connects)),
@@ -385,7 +393,7 @@ impl Case {
         }
     }
 
-    /// The last part of a peer's addresses, where they are told apart by it.
+    /// Last part of a peer's addresses, if peers are distinguished by addresses.
     fn host(&self, connects: bool) -> u8 {
         let (own, other) = self.stacks(connects);
         let guest = own == Stack::Linux || (other != Stack::Linux && !connects);
@@ -396,7 +404,7 @@ impl Case {
         }
     }
 
-    /// A peer's own stack and the other's.
+    /// Stack of a peer and stack of the other.
     fn stacks(&self, connects: bool) -> (Stack, Stack) {
         match connects {
             true => (self.connecting, self.accepting),
@@ -415,7 +423,7 @@ impl Case {
         Capture::start(interfaces, &file)
     }
 
-    /// This project's peers, as a capture shows them.
+    /// Peers of this project, as senders in a capture.
     fn ours(&self) -> Vec<Sender> {
         let ours = |&connects: &bool| self.stacks(connects).0 == Stack::Anabranch;
         let sides = [true, false].into_iter().filter(ours);
@@ -457,9 +465,9 @@ impl Case {
                 0
             },
             flood: 0,
-            // pion does not answer an INIT with a parameter that it does not know.
+            // pion does not answer an INIT that contains an unknown parameter.
             bare_init: self.accepting == Stack::Pion,
-            // pion takes a request that names none for one that resets none.
+            // pion interprets a request without streams as one that resets none.
             names_streams: other == Stack::Pion,
             hold: match self.extension {
                 Extension::Addresses => other.changes_addresses(),
@@ -472,28 +480,28 @@ impl Case {
                 _ => 0,
             },
             moves_to: self.moves_to(connects),
-            // Only Linux finds the association of an address that it does not know.
+            // Only Linux finds the association of an unknown address.
             at_once: connects && self.linux(),
-            // Linux may wait for ever for what was under way to an address that is removed.
+            // Linux may wait forever for data in flight to an address that is removed.
             leaves_late: self.condition == Condition::Netem,
             extension: self.extension,
             expects: self.reliable(SEEDS[usize::from(connects)]),
         }
     }
 
-    /// The address that a peer moves to.
+    /// New address of a peer that changes its address.
     fn moves_to(&self, connects: bool) -> Option<IpAddr> {
         let (stack, _) = self.stacks(connects);
         let moves = self.extension == Extension::Addresses && stack.changes_addresses();
         let host = self.host(connects);
         moves.then(|| match self.apart() {
             true => namespace::address(self.family, 1, host),
-            // All of 127.0.0.0/8 is there.
+            // All of 127.0.0.0/8 exists.
             false => Ipv4Addr::new(127, 0, 0, 1 + host).into(),
         })
     }
 
-    /// A peer's own addresses and the other's, as it sees them.
+    /// Addresses of a peer, and addresses of the other as seen by it.
     fn addresses(&self, connects: bool) -> (Vec<IpAddr>, Vec<IpAddr>) {
         if self.condition == Condition::Impaired {
             let seen = self.relay_addresses()[usize::from(!connects)];

@@ -1,28 +1,30 @@
-//! What a case speaks beyond RFC 9260.
+//! Extensions beyond RFC 9260 in test cases.
 
 use std::fmt;
 
 /// An extension that both peers offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extension {
-    /// None but what the stacks speak by themselves.
+    /// None, except those that the stacks use by default.
     #[default]
     None,
     /// I-DATA (RFC 8260).
     Interleaving,
-    /// Partial reliability (RFC 3758, RFC 7496): the messages of every second stream are never sent again.
+    /// Partial reliability (RFC 3758, RFC 7496): messages of every second stream are never
+    /// retransmitted.
     Partial,
-    /// RE-CONFIG (RFC 6525): after half of its messages each peer resets all its streams.
+    /// RE-CONFIG (RFC 6525): after half of its messages, each peer resets all its streams.
     Resets,
-    /// AUTH (RFC 4895): each peer demands that all chunks with user data are authenticated, with the empty key.
+    /// AUTH (RFC 4895): each peer requires that all chunks with user data are authenticated with
+    /// the empty key.
     Authentication,
-    /// ASCONF (RFC 5061): after half of its messages a peer moves to another address. It adds that, asks the other peer to send there, and
-    /// removes the first.
+    /// ASCONF (RFC 5061): after half of its messages, a peer changes its address. It adds the new
+    /// one, requests that the other peer uses it as primary, and removes the old one.
     Addresses,
 }
 
 impl Extension {
-    /// What the peers are told.
+    /// All variants.
     pub const ALL: [Self; 6] = [
         Self::None,
         Self::Interleaving,
@@ -32,11 +34,11 @@ impl Extension {
         Self::Addresses,
     ];
 
-    /// The one of that name.
+    /// The extension with this name.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// The name is unknown.
     pub fn by_name(name: &str) -> Result<Self, String> {
         let all = Self::ALL.into_iter();
         all.clone()

@@ -1,4 +1,4 @@
-//! The command line of a User Mode Linux whose first process is a peer.
+//! Command line of a User Mode Linux whose first process is a peer.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -6,8 +6,9 @@ use std::process::Command;
 
 use crate::programs::Linux;
 
-/// Completes the command that starts `linux.kernel`: root over hostfs (read only), the console on standard output, one
-/// TAP interface `tapN` for each of the guest's `ethN`. The first `impaired` of them lose and reorder what passes. The peer's arguments follow.
+/// Completes the command that starts `linux.kernel`: root file system over hostfs (read only),
+/// console on standard output, one TAP interface `tapN` for each `ethN` of the guest. The first
+/// `impaired` interfaces lose and reorder packets. The arguments of the peer follow.
 pub fn prepare(
     command: &mut Command,
     linux: &Linux,
@@ -39,8 +40,8 @@ pub fn prepare(
     }
 }
 
-/// Adds the arguments of a guest that runs a script of bash's and no workload: its address, and the UDP ports of its own SCTP and of its
-/// peers' (none: directly over IP).
+/// Adds the arguments of a guest that runs a bash script without workload: its address, and the UDP
+/// ports of its own SCTP and of its peers (`None`: directly over IP).
 pub fn script(command: &mut Command, script: &Path, local: IpAddr, udp: Option<[u16; 2]>) {
     let transport = if udp.is_some() { "encap" } else { "raw" };
     let [own, peers] = udp.unwrap_or_default();

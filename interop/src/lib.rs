@@ -1,9 +1,10 @@
-//! Real SCTP stacks against this one, over real sockets.
+//! Interoperability tests of this stack with other SCTP stacks over real sockets.
 //!
-//! Every peer is a program with one command line and one protocol ([`peer`]): it sends and checks the same messages
-//! ([`workload`]) in both directions at once, and says on its standard output how far it is. A [`case`] puts two peers into
-//! a network namespace of its own, perhaps with a [`relay`] between them that loses and reorders, or with a
-//! [`guest`] behind two TAP interfaces, and waits until both have received everything and seen a graceful end.
+//! Every peer is a program with the same command line and output protocol ([`peer`]). It sends and
+//! checks the same messages ([`workload`]) in both directions at once, and prints its progress on
+//! standard output. A [`case`] starts two peers in a separate network namespace, optionally with a
+//! [`relay`] between them that loses and reorders packets, or with a [`guest`] behind two TAP
+//! interfaces, and waits until both have received everything and closed gracefully.
 
 pub mod capture;
 pub mod case;

@@ -1,4 +1,4 @@
-//! A network of a test's own: a namespace of Linux, which ends with the last process in it.
+//! Isolated network of a test: a Linux network namespace that ends with its last process.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
 
-/// Whether this process may make a namespace.
+/// Whether this process may create a namespace.
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason why it may not.
 pub fn allowed() -> Result<(), String> {
     match nix::unistd::geteuid().is_root() {
         true => inside(|| Ok(())),
@@ -18,16 +18,16 @@ pub fn allowed() -> Result<(), String> {
     }
 }
 
-/// Runs `body` on a thread whose network is a new namespace with only its loopback interface up. Processes that `body`
-/// starts and sockets that it opens are in there too.
+/// Runs `body` on a thread in a new network namespace in which only the loopback interface is up.
+/// Processes started and sockets opened by `body` are in it as well.
 ///
 /// # Errors
 ///
-/// What `body` returns; a refused namespace; a panic of `body`.
+/// Any error of `body`; the namespace cannot be created; `body` panics.
 pub fn inside<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
     let enter = || {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("network namespace: {error}"))?;
-        // An Ethernet's, as every stack expects.
+        // MTU of Ethernet, which every stack expects.
         ip(&["link", "set", "lo", "up", "mtu", "1500"])?;
         body()
     };
@@ -37,11 +37,12 @@ pub fn inside<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Resul
     })
 }
 
-/// Makes the loopback interface cut what is sent in one call into packets before a capture sees it, as a network would.
+/// Makes the loopback interface split segmented sends (GSO) into packets before they are captured,
+/// as a real network would.
 ///
 /// # Errors
 ///
-/// What `ip` says when it fails.
+/// Output of `ip` if it fails.
 pub fn no_segmentation() -> Result<(), String> {
     ip(&["link", "set", "lo", "gso_max_segs", "1"])
 }
@@ -50,7 +51,7 @@ pub fn no_segmentation() -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// What it says when it fails.
+/// Output of `ip` if it fails.
 pub fn ip(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("ip")
         .args(arguments)
@@ -66,17 +67,17 @@ pub fn ip(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Which IP.
+/// IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4, which goes without saying.
+    /// IPv4, the default.
     V4,
     /// IPv6.
     V6,
 }
 
 impl Family {
-    /// The loopback interface's address.
+    /// Address of the loopback interface.
     pub fn loopback(self) -> IpAddr {
         match self {
             Self::V4 => Ipv4Addr::LOCALHOST.into(),
@@ -94,14 +95,15 @@ impl fmt::Display for Family {
     }
 }
 
-/// This side of a TAP interface.
+/// Host part for this side of a TAP interface.
 pub const HOST: u8 = 1;
-/// The guest's side.
+/// Host part for the guest side.
 pub const GUEST: u8 = 2;
-/// What the connecting and the accepting peer see of a relay, on this side.
+/// Host parts of the relay, as seen by the connecting and the accepting peer, on this side.
 pub const RELAY: [u8; 2] = [3, 4];
 
-/// An address at TAP interface `number`: 10.9.(number + 1).`host` of 24 bits, fd09:(number + 1)::`host` of 64.
+/// Address on TAP interface `number`: 10.9.(number + 1).`host` with a prefix of 24 bits,
+/// fd09:(number + 1)::`host` with 64.
 pub fn address(family: Family, number: usize, host: u8) -> IpAddr {
     let network = number as u8 + 1;
     match family {
@@ -110,11 +112,11 @@ pub fn address(family: Family, number: usize, host: u8) -> IpAddr {
     }
 }
 
-/// Makes TAP interface `number` with this side's addresses.
+/// Creates TAP interface `number` with the addresses of this side.
 ///
 /// # Errors
 ///
-/// What `ip` says when it fails.
+/// Output of `ip` if it fails.
 pub fn tap(number: usize, family: Family) -> Result<(), String> {
     let name = format!("tap{number}");
     ip(&["tuntap", "add", &name, "mode", "tap"])?;
@@ -124,11 +126,11 @@ pub fn tap(number: usize, family: Family) -> Result<(), String> {
     ip(&["link", "set", &name, "up"])
 }
 
-/// Gives the loopback interface the addresses of interface 0, this side's and the other's.
+/// Adds the addresses of interface 0, of both sides, to the loopback interface.
 ///
 /// # Errors
 ///
-/// What `ip` says when it fails.
+/// Output of `ip` if it fails.
 pub fn more_loopback(family: Family) -> Result<(), String> {
     let hosts = [HOST, GUEST, RELAY[0], RELAY[1]];
     hosts
@@ -139,7 +141,7 @@ pub fn more_loopback(family: Family) -> Result<(), String> {
 fn assign(interface: &str, address: IpAddr) -> Result<(), String> {
     match address {
         IpAddr::V4(_) => ip(&["address", "add", &format!("{address}/24"), "dev", interface]),
-        // Nobody else has it: it is there at once.
+        // Duplicate address detection is not needed, so the address is available immediately.
         IpAddr::V6(_) => {
             let address = format!("{address}/64");
             ip(&["address", "add", &address, "dev", interface, "nodad"])

@@ -1,5 +1,6 @@
-//! A running peer: a program that prints `ready`, `established`, `quarter` (of its messages received), `sent messages=N`,
-//! `received messages=N bytes=B` and `closed`, or `error: ...`, and that stays until it is ended.
+//! A running peer: a program that prints `ready`, `established`, `quarter` (of its messages
+//! received), `sent messages=N`, `received messages=N bytes=B` and `closed`, or `error: ...`, and
+//! runs until it is stopped.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -17,14 +18,14 @@ use crate::extension::Extension;
 use crate::guest;
 use crate::programs::Programs;
 
-/// Whose stack it is.
+/// SCTP stack of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stack {
-    /// This one.
+    /// This stack.
     Anabranch,
-    /// The kernel's, in a User Mode Linux.
+    /// Linux kernel, in a User Mode Linux.
     Linux,
-    /// FreeBSD's as a library.
+    /// FreeBSD stack as a library.
     Usrsctp,
     /// pion/sctp, in Go.
     Pion,
@@ -33,23 +34,24 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// Whether it can leave an address for another while an association lives.
+    /// Whether it can change addresses during an association.
     pub fn changes_addresses(self) -> bool {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
-    /// Whether its program tells of addresses that the peer adds and removes.
+    /// Whether its program reports addresses that the peer adds and removes.
     pub fn tells_of_addresses(self) -> bool {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
-    /// Whether it hands over the whole messages that wait for one that is given up (RFC 3758 §3.6). One that does not drops them.
+    /// Whether it delivers complete messages that wait for an abandoned one (RFC 3758 §3.6). Other
+    /// stacks drop them.
     pub fn delivers_stranded_messages(self) -> bool {
         self != Self::Usrsctp
     }
 
-    /// Whether it answers for an association that it has shut down. One that does not leaves its peer to its timers if
-    /// the last packet is lost.
+    /// Whether it responds for an association that it has already shut down. If it does not, its
+    /// peer must wait for its timers when the last packet is lost.
     pub fn answers_when_closed(self) -> bool {
         !matches!(self, Self::Pion | Self::Dcsctp)
     }
@@ -67,7 +69,7 @@ impl fmt::Display for Stack {
     }
 }
 
-/// What carries the packets.
+/// Encapsulation of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// UDP encapsulation (RFC 6951).
@@ -88,52 +90,56 @@ impl fmt::Display for Transport {
     }
 }
 
-/// How a peer is started.
+/// Parameters of a peer.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Whose stack.
+    /// SCTP stack.
     pub stack: Stack,
     /// Whether it sends the INIT.
     pub connects: bool,
-    /// What carries the packets.
+    /// Encapsulation of the packets.
     pub transport: Transport,
-    /// Its addresses.
+    /// Addresses of the peer.
     pub local: Vec<IpAddr>,
-    /// The address that it moves to, where the peers speak of addresses.
+    /// The address to which it changes, in cases with ASCONF.
     pub moves_to: Option<IpAddr>,
-    /// Whether this stack asks for the whole move in one chunk, from the new address; else step by step.
+    /// Whether this stack requests the whole change in one chunk from the new address; otherwise it
+    /// proceeds in steps.
     pub at_once: bool,
-    /// The other's addresses, as this peer sees them.
+    /// Addresses of the other peer, as seen by this one.
     pub remote: Vec<IpAddr>,
-    /// Its UDP port.
+    /// UDP port of the peer.
     pub local_udp: u16,
-    /// The UDP port it sends to.
+    /// UDP port to which it sends.
     pub remote_udp: u16,
-    /// Of the messages it sends.
+    /// Seed of the messages that it sends.
     pub seed: u64,
     /// Number of messages in each direction.
     pub messages: u32,
-    /// RTO.Min in milliseconds; 0 for the stack's own.
+    /// RTO.Min in milliseconds; 0 for the default of the stack.
     pub rto_min: u32,
-    /// Path.Max.Retrans; 0 for the stack's own.
+    /// Path.Max.Retrans; 0 for the default of the stack.
     pub max_retrans: u32,
-    /// If not 0: nothing is checked, but messages of so many bytes are sent from the connecting peer to the other for 3
-    /// seconds, and counted.
+    /// If not 0, nothing is checked; the connecting peer sends messages of this size for 3 seconds,
+    /// and they are counted.
     pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
     pub bare_init: bool,
-    /// Whether this stack leaves its first address only when all that the other sends has come.
+    /// Whether this stack should remove its first address only after all data of the other peer has
+    /// arrived.
     pub leaves_late: bool,
-    /// Whether this stack names the streams that it resets, which are all but one; else it resets all by naming none.
+    /// Whether this stack names the streams to reset, which are all except one; otherwise it names
+    /// none, which resets all.
     pub names_streams: bool,
-    /// Whether this stack holds its last message back until a path of its is down, or the other has left its first address or reset
-    /// its streams: else the association might end before.
+    /// Whether this stack should hold its last message back until one of its paths is down, or the
+    /// other peer has removed its first address or reset its streams, because the association might
+    /// end earlier otherwise.
     pub hold: bool,
-    /// Of a guest's interfaces, how many lose and reorder what passes.
+    /// Number of interfaces of a guest that lose and reorder packets.
     pub impaired: usize,
-    /// What both peers offer.
+    /// Extension offered by both peers.
     pub extension: Extension,
-    /// Messages of the other that it may not give up, where it may any.
+    /// Number of messages that the other peer must not abandon, in cases with partial reliability.
     pub expects: u32,
 }
 
@@ -203,7 +209,7 @@ impl Setup {
     }
 }
 
-/// A program that ends when the thread that started it does, however that ends.
+/// A program that is terminated when the thread that started it ends for any reason.
 fn ends_with_us(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program);
@@ -226,7 +232,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it, in the network of this thread.
+    /// Starts a peer in the network of this thread.
     ///
     /// # Errors
     ///
@@ -242,12 +248,12 @@ impl Peer {
         Self::run(format!("{} ({side})", setup.stack), command, scratch)
     }
 
-    /// Starts a User Mode Linux with one interface, in the network of this thread, which runs a script with the kernel's SCTP
-    /// ([`guest::script`]). When the script ends it says `ended` and its status.
+    /// Starts a User Mode Linux with one interface in the network of this thread. It runs a script
+    /// with kernel SCTP ([`guest::script`]), and prints `ended` and its status at the end.
     ///
     /// # Errors
     ///
-    /// Something is missing or cannot be started.
+    /// A requirement is missing, or the guest cannot be started.
     pub fn script(
         script: &Path,
         local: IpAddr,
@@ -290,11 +296,11 @@ impl Peer {
         })
     }
 
-    /// Waits for a line that begins so, and returns it. A line that has been passed over counts.
+    /// Waits for a line with the given start and returns it. Lines already read are searched first.
     ///
     /// # Errors
     ///
-    /// The peer's own error; it ended; the time is over.
+    /// The peer reports an error or has ended, or the wait times out.
     pub fn wait(&mut self, begin: &str, until: Instant) -> Result<String, String> {
         if let Some(line) = self.said.iter().find(|line| line.starts_with(begin)) {
             return Ok(line.clone());
@@ -322,7 +328,7 @@ impl Peer {
         }
     }
 
-    /// The lines that have been waited for or passed over.
+    /// The lines read so far.
     pub fn said(&self) -> &[String] {
         &self.said
     }
@@ -333,7 +339,7 @@ impl Peer {
 }
 
 impl fmt::Display for Peer {
-    /// Everything it has said that has been waited for or passed over.
+    /// Prints the lines read so far.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} said:", self.name)?;
         let rest: Vec<_> = self.lines.try_iter().collect();
@@ -342,7 +348,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Time that is left until then.
+/// Remaining time until the deadline.
 #[allow(clippy::disallowed_methods)] // real peers take real time
 fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
@@ -350,10 +356,10 @@ fn left(until: Instant) -> Duration {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // A User Mode Linux is many processes; all are of the peer's group.
+        // A User Mode Linux consists of many processes, all in the process group of the peer.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
-        // Most peers make none.
+        // Most peers do not create it.
         let _ = std::fs::remove_dir_all(&self.scratch);
     }
 }

@@ -1,4 +1,4 @@
-//! The programs that peers are made of: building those in C and Go, finding those that Debian brings.
+//! Programs of the peers: builds those in C and Go, and locates those of Debian.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -8,48 +8,51 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::socket::{setsockopt, sockopt};
 
-/// Where this crate's sources are.
+/// Source directory of this crate.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Asks for room for 4 MiB of datagrams that have come and are not read yet; less where the system allows only less.
+/// Requests a receive buffer of 4 MiB for datagrams, or less if the system does not allow this
+/// size.
 pub fn receive_room(socket: &UdpSocket) {
     const ROOM: usize = 4 << 20;
     if setsockopt(socket, sockopt::RcvBufForce, &ROOM).is_err() {
-        // Without privilege the system's limit holds; a peer with little room loses more, and is right all the same.
+        // The limit of the system applies to unprivileged processes. A peer with a smaller buffer
+        // loses more packets, but works correctly.
         let _ = setsockopt(socket, sockopt::RcvBuf, &ROOM);
     }
 }
 
-/// The peers. Those that cargo does not build are built at most once in a process; an error says what is missing.
+/// The peer programs. Those not built by cargo are built at most once per process; errors describe
+/// the missing requirement.
 #[derive(Debug)]
 pub struct Programs {
     directory: PathBuf,
-    /// This stack.
+    /// Program with this stack.
     pub anabranch: PathBuf,
-    /// dcsctp.
+    /// Program with dcsctp.
     pub dcsctp: PathBuf,
     usrsctp: OnceLock<Result<PathBuf, String>>,
     linux: OnceLock<Result<Linux, String>>,
     pion: OnceLock<Result<PathBuf, String>>,
 }
 
-/// What a User Mode Linux is started with.
+/// Files for starting a User Mode Linux.
 #[derive(Clone, Debug)]
 pub struct Linux {
-    /// The kernel, Debian's `linux.uml`.
+    /// The kernel, `linux.uml` of Debian.
     pub kernel: PathBuf,
-    /// Preloaded into it: see `peers/linux/xstate.c`.
+    /// Library preloaded into it: see `peers/linux/xstate.c`.
     pub preload: PathBuf,
-    /// The guest's first process, which is the peer.
+    /// First process of the guest, which is the peer.
     pub init: PathBuf,
     /// Kernel modules in the order of loading.
     pub modules: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// Two programs of cargo's, and others to be built into `directory`, which exists.
+    /// Two programs built by cargo, and an existing `directory` for others to be built.
     pub fn new(directory: &str, anabranch: &str, dcsctp: &str) -> Self {
         Self {
             directory: directory.into(),
@@ -61,12 +64,12 @@ impl Programs {
         }
     }
 
-    /// Where files may be left.
+    /// Directory for files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// A directory of its own for a process; it does not exist yet.
+    /// Path of a new directory for a process, which is not yet created.
     pub fn new_scratch(&self) -> PathBuf {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -77,7 +80,7 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// What is missing.
+    /// Description of the missing requirement.
     pub fn usrsctp(&self) -> Result<&Path, String> {
         let built = self.usrsctp.get_or_init(|| {
             let arguments = ["-lusrsctp", "-lpthread"];
@@ -90,7 +93,7 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// What is missing.
+    /// Description of the missing requirement.
     pub fn pion(&self) -> Result<&Path, String> {
         let built = self.pion.get_or_init(|| {
             let out = self.directory.join("pion-peer");
@@ -102,11 +105,11 @@ impl Programs {
         built.as_deref().map_err(Clone::clone)
     }
 
-    /// Linux's own SCTP.
+    /// SCTP of Linux.
     ///
     /// # Errors
     ///
-    /// What is missing.
+    /// Description of the missing requirement.
     pub fn linux(&self) -> Result<&Linux, String> {
         let built = self.linux.get_or_init(|| {
             let sources = ["linux/linux.c", "linux/guest.c"];
@@ -136,7 +139,8 @@ impl Programs {
     }
 }
 
-/// Where Go's own distribution puts it; a newer one than Debian's, where there is one.
+/// Location used by the official Go distribution. It is preferred because it is newer than that of
+/// Debian.
 const GO: &str = "/usr/local/go/bin/go";
 
 fn run(command: &mut Command) -> Result<(), String> {
@@ -153,7 +157,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Debian's modules for User Mode Linux: SCTP with what it needs, and what impairs a link.
+/// Debian modules for User Mode Linux: SCTP with its dependencies, and link impairments.
 fn modules() -> Result<Vec<PathBuf>, String> {
     const NEEDED: [&str; 11] = [
         "lib/crc-ccitt",
@@ -173,7 +177,7 @@ fn modules() -> Result<Vec<PathBuf>, String> {
         std::fs::read_dir(place).map_err(|error| format!("{}: {error}", place.display()))?;
     let version = versions.flatten().map(|entry| entry.path()).max();
     let version = version.ok_or_else(|| format!("{} is empty", place.display()))?;
-    // What a later kernel has built in is no file.
+    // Modules that are built into a later kernel have no file.
     let builtin = std::fs::read_to_string(version.join("modules.builtin")).unwrap_or_default();
     let mut found = Vec::new();
     for name in NEEDED {

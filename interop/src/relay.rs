@@ -1,4 +1,5 @@
-//! A bad link between two UDP ports, or two addresses: the simulator's loss and reordering in real time, by the emulator.
+//! Impaired link between two UDP ports or two addresses: loss and reordering of the simulator in
+//! real time, by the emulator.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,13 +10,13 @@ use anabranch_sim::{
     PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
 };
 
-/// Of all packets, how many are lost.
+/// Share of packets that are lost.
 const LOST: f64 = 0.02;
-/// Of all packets, how many are held back, so that later ones overtake them.
+/// Share of packets that are delayed and therefore reordered.
 const LATE: f64 = 0.02;
-/// How long such a packet is held back at most, nanoseconds.
+/// Maximum additional delay of such a packet, nanoseconds.
 const HELD_BACK: u64 = 2_000_000;
-/// How long every packet takes, nanoseconds.
+/// Delay of every packet, nanoseconds.
 const DELAY: u64 = 100_000;
 
 /// A relay that runs until it is dropped.
@@ -24,20 +25,20 @@ pub struct Relay {
     emulator: Emulator,
 }
 
-/// Losses that may spare the last packet of an association.
+/// Loss model that can exclude the last packet of an association.
 struct Losses {
     losses: Bernoulli,
-    /// Where the first chunk begins.
+    /// Offset of the first chunk.
     header: usize,
-    /// The last packet of all, SHUTDOWN COMPLETE, always arrives.
+    /// Whether SHUTDOWN COMPLETE, the last packet, is never lost.
     spares_the_last: bool,
 }
 
-/// Bytes of the UDP header.
+/// Length of the UDP header, bytes.
 const UDP_HEADER: usize = 8;
-/// Bytes of SCTP's common header.
+/// Length of the SCTP common header, bytes.
 const COMMON_HEADER: usize = 12;
-/// SHUTDOWN COMPLETE, which travels alone (RFC 9260 §6.10).
+/// SHUTDOWN COMPLETE, which is sent without other chunks (RFC 9260 §6.10).
 const SHUTDOWN_COMPLETE: u8 = 14;
 
 impl Loss for Losses {
@@ -47,27 +48,27 @@ impl Loss for Losses {
     }
 }
 
-/// Where a relay stands.
+/// Addresses of a relay.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// UDP, or SCTP directly over IP.
     pub carrier: Carrier,
-    /// Where the connecting peer sends to.
+    /// Address to which the connecting peer sends.
     pub listen: SocketAddr,
-    /// The address that the accepting peer sees.
+    /// Address seen by the accepting peer.
     pub from: IpAddr,
-    /// Where the accepting peer is.
+    /// Address of the accepting peer.
     pub to: SocketAddr,
-    /// The last packet of all, SHUTDOWN COMPLETE, always arrives.
+    /// Whether SHUTDOWN COMPLETE, the last packet, is never lost.
     pub spares_the_last: bool,
 }
 
 impl Relay {
-    /// Starts relaying, in the network of this thread.
+    /// Starts a relay in the network of this thread.
     ///
     /// # Errors
     ///
-    /// The emulator does not start.
+    /// The emulator cannot be started.
     pub fn start(place: Place, seed: u64) -> Result<Self, String> {
         let config = Config::new(place.listen, place.to).with(|it| {
             it.carrier = place.carrier;
@@ -78,12 +79,12 @@ impl Relay {
         Ok(Self { emulator })
     }
 
-    /// The UDP port that the peer at `to` sees; 0 over IP.
+    /// UDP port seen by the peer at `to`; 0 over IP.
     pub fn far_port(&self) -> u16 {
         self.emulator.far_port()
     }
 
-    /// Datagrams that came, and how many of them were lost.
+    /// Number of received datagrams, and number of those that were lost.
     pub fn counts(&self) -> (u64, u64) {
         let report = self.emulator.report();
         (

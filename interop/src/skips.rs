@@ -1,5 +1,5 @@
-//! Cases that are known to fail, each with its reason (`skips.toml`). A skipped case runs all the same: one that passes
-//! makes its skip stale, and that is a failure.
+//! Cases that are known to fail, each with a reason (`skips.toml`). They are run anyway: if a
+//! skipped case passes, its entry is stale, which is reported as a failure.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ struct Skip {
     reason: String,
 }
 
-/// Reasons by the name of the case.
+/// Reasons by name of the case.
 #[derive(Debug, Default)]
 pub struct Skips(BTreeMap<String, String>);
 
 impl Skips {
-    /// Reads the text of `skips.toml`, of which every case must be among `known`.
+    /// Parses the text of `skips.toml`. Every case must be in `known`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it: not TOML, a case that is none, a case twice, a reason that says nothing.
+    /// The text is not TOML, a case is unknown or duplicated, or a reason is empty.
     pub fn read(text: &str, known: &[String]) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| format!("skips.toml: {error}"))?;
         let mut skips = BTreeMap::new();
@@ -46,16 +46,17 @@ impl Skips {
         Ok(Self(skips))
     }
 
-    /// Why a case is skipped, if it is.
+    /// Reason why a case is skipped, if it is.
     pub fn reason(&self, case: &str) -> Option<&str> {
         self.0.get(case).map(String::as_str)
     }
 
-    /// What a case that ended so means: a failure that was expected passes, a success that was not fails.
+    /// Evaluates the outcome of a case: an expected failure passes, and an unexpected success
+    /// fails.
     ///
     /// # Errors
     ///
-    /// The failure, or that the skip is stale.
+    /// The failure, or a message that the entry is stale.
     pub fn judge<T>(&self, case: &str, outcome: Result<T, String>) -> Result<Option<T>, String> {
         match (self.reason(case), outcome) {
             (None, outcome) => outcome.map(Some),

@@ -1,46 +1,47 @@
-//! What every peer sends and checks: message `index` of a seed is the same bytes in every language
-//! (`peers/common/workload.h`, `peers/pion/main.go`). Sizes are heavy-tailed; a message carries its own proof.
+//! Messages that every peer sends and checks. Message `index` of a seed has the same bytes in every
+//! language (`peers/common/workload.h`, `peers/pion/main.go`). Sizes have a heavy-tailed
+//! distribution. The header of a message is sufficient to verify it:
 //!
 //! | offset | |
 //! |---|---|
-//! | 0 | u32 index: place in the order of sending; the payload protocol identifier is 65,536 more |
+//! | 0 | u32 index: position in sending order; the payload protocol identifier is 65,536 more |
 //! | 4 | u16 stream |
 //! | 6 | u16 flags; bit 0: sent unordered |
-//! | 8 | u32 ordinal: place among the ordered messages of its stream |
+//! | 8 | u32 ordinal: position among the ordered messages of its stream |
 //! | 12 | u32 length of the whole message, in bytes |
-//! | 16 | u64 hash: FNV-1a of what follows |
+//! | 16 | u64 hash: FNV-1a of the bytes after it |
 
 use std::collections::BTreeMap;
 
 use crate::extension::Extension;
 
-/// Streams in each direction.
+/// Number of streams in each direction.
 pub const STREAMS: u16 = 10;
-/// Bytes of the header, and of the smallest message.
+/// Length of the header, and of the smallest message, bytes.
 pub const HEADER: u32 = 24;
-/// Bytes of the largest message.
+/// Length of the largest message, bytes.
 pub const LARGEST: u32 = 256 * 1024;
-/// The payload protocol identifier of message 0: beyond those of WebRTC, some of which pion sends in order, whatever it is
-/// told.
+/// Payload protocol identifier of message 0. It is above those of WebRTC, because pion always sends
+/// some of those in order.
 const PPID: u32 = 0x1_0000;
 
-/// One message: where it goes and what it is made of.
+/// One message: its stream and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Place in the order of sending, from 0.
+    /// Position in sending order, from 0.
     pub index: u32,
-    /// Place among the ordered messages of its stream, from 0; 0 if unordered.
+    /// Position among the ordered messages of its stream, from 0; 0 if unordered.
     pub ordinal: u32,
-    /// Bytes of the whole message.
+    /// Length of the whole message, bytes.
     pub length: u32,
-    /// Below [`STREAMS`].
+    /// Stream, less than [`STREAMS`].
     pub stream: u16,
-    /// Sent for delivery out of order.
+    /// Whether it is sent unordered.
     pub unordered: bool,
     state: u64,
 }
 
-/// SplitMix64.
+/// SplitMix64 random number generator.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = *state;
@@ -53,7 +54,7 @@ fn drawn_length(index: u32, kind: u64, r: u64) -> u32 {
     let (low, span) = match (index, kind % 100) {
         (0, _) => return LARGEST,
         (1, _) => return HEADER,
-        // Each length about the size of a packet.
+        // All lengths close to the size of a packet.
         (2..402, _) => return 1100 + index,
         (_, ..60) => (HEADER, 177),
         (_, ..90) => (200, 1801),
@@ -63,7 +64,7 @@ fn drawn_length(index: u32, kind: u64, r: u64) -> u32 {
     low + (r % span) as u32
 }
 
-/// The messages of a seed, in the order of sending.
+/// Messages of a seed in sending order.
 #[derive(Clone, Debug)]
 pub struct Plan {
     seed: u64,
@@ -118,12 +119,13 @@ fn hash(body: &[u8]) -> u64 {
 }
 
 impl Message {
-    /// Its payload protocol identifier.
+    /// Payload protocol identifier.
     pub fn ppid(&self) -> u32 {
         self.index + PPID
     }
 
-    /// Whether it is never sent again where messages may be given up: those of the streams of odd numbers.
+    /// Whether it is never retransmitted in cases with partial reliability, which applies to
+    /// streams with odd numbers.
     pub fn is_expendable(&self) -> bool {
         self.stream % 2 == 1
     }
@@ -145,28 +147,29 @@ impl Message {
     }
 }
 
-/// What has come, and whether it is right.
+/// Checks received messages.
 #[derive(Debug)]
 pub struct Checker {
     seen: Vec<bool>,
     next: [u32; STREAMS as usize],
     count: u32,
     bytes: u64,
-    /// Where messages may be given up: how many that may not there are, and how many of them have come.
+    /// Number of messages that must not be abandoned, and how many of them have arrived; only with
+    /// partial reliability.
     reliable: Option<u32>,
     reliable_count: u32,
 }
 
-/// A whole message as a stack delivered it.
+/// A complete message as delivered by a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// The stream it came on.
+    /// Stream on which it arrived.
     pub stream: u16,
-    /// Its payload protocol identifier.
+    /// Payload protocol identifier.
     pub ppid: u32,
-    /// Whether it came as unordered; `None` where the stack does not say.
+    /// Whether it was sent unordered; `None` if the stack does not report this.
     pub unordered: Option<bool>,
-    /// Its bytes.
+    /// Contents of the message.
     pub data: &'a [u8],
 }
 
@@ -183,7 +186,8 @@ impl Checker {
         }
     }
 
-    /// Expects of `count` messages the `reliable` that are not [expendable](Message::is_expendable), and perhaps others.
+    /// Expects the `reliable` messages that are not [expendable](Message::is_expendable), out of
+    /// `count`, and possibly others.
     pub fn partial(count: u32, reliable: u32) -> Self {
         Self {
             reliable: Some(reliable),
@@ -191,11 +195,11 @@ impl Checker {
         }
     }
 
-    /// As the command line says.
+    /// Checker for the command line arguments.
     ///
     /// # Errors
     ///
-    /// A value that is none.
+    /// An argument has an invalid value.
     pub fn of(arguments: &Arguments) -> Result<Self, String> {
         let count = arguments.number("messages")?;
         match arguments.extension()? {
@@ -204,7 +208,7 @@ impl Checker {
         }
     }
 
-    /// At the end, where messages may be given up: prints what has come.
+    /// Prints the received messages at the end of a case with partial reliability.
     pub fn conclude(&self) {
         let (count, bytes, reliable) = (self.count, self.bytes, self.reliable_count);
         if self.reliable.is_some() {
@@ -212,12 +216,12 @@ impl Checker {
         }
     }
 
-    /// Messages and bytes that have come.
+    /// Number of received messages and bytes.
     pub fn total(&self) -> (u32, u64) {
         (self.count, self.bytes)
     }
 
-    /// Whether every message has come that must.
+    /// Whether all required messages have arrived.
     pub fn complete(&self) -> bool {
         match self.reliable {
             Some(reliable) => self.reliable_count == reliable,
@@ -225,11 +229,11 @@ impl Checker {
         }
     }
 
-    /// Takes one message. Prints how far it is at a quarter and at the end.
+    /// Checks one message. Prints the progress at a quarter and at the end.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// Description of the defect.
     pub fn check(&mut self, message: Received<'_>) -> Result<(), String> {
         let data = message.data;
         if data.len() < HEADER as usize {
@@ -289,7 +293,7 @@ impl Checker {
     }
 }
 
-/// What a peer has been told on its command line: `connect` or `accept`, and `key=value`.
+/// Command line arguments of a peer: `connect` or `accept`, and `key=value`.
 #[derive(Clone, Debug)]
 pub struct Arguments {
     /// Whether this peer sends the INIT.
@@ -298,7 +302,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The keys that all peers know, with what they are unless told; `bare-init`, `hold` and `at-once` are this stack's alone.
+    /// Keys of all peers with their defaults. `bare-init`, `hold` and `at-once` are used only by
+    /// this stack.
     const DEFAULTS: [(&str, &str); 20] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
@@ -322,11 +327,11 @@ impl Arguments {
         ("seconds", "3"),
     ];
 
-    /// Reads the command line of this process.
+    /// Parses the command line of this process.
     ///
     /// # Errors
     ///
-    /// An argument that no peer knows.
+    /// An argument is unknown.
     pub fn from_command_line() -> Result<Self, String> {
         let mut connects = false;
         let mut values: BTreeMap<_, _> = Self::DEFAULTS
@@ -344,25 +349,25 @@ impl Arguments {
         Ok(Self { connects, values })
     }
 
-    /// What both peers offer.
+    /// Extension offered by both peers.
     ///
     /// # Errors
     ///
-    /// There is nothing of that name.
+    /// The name is unknown.
     pub fn extension(&self) -> Result<Extension, String> {
         Extension::by_name(self.text("speaks"))
     }
 
-    /// The text of a key.
+    /// Text value of a key.
     pub fn text(&self, key: &str) -> &str {
         &self.values[key]
     }
 
-    /// The number a key holds.
+    /// Numeric value of a key.
     ///
     /// # Errors
     ///
-    /// It is not one, or too large.
+    /// The value is not a number, or too large.
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<T, String> {
         self.text(key)
             .parse()
@@ -374,7 +379,8 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    /// The same figures come out of the peers in C and Go: a case between two languages fails if they do not.
+    /// The peers in C and Go produce the same numbers. A case between two languages should fail if
+    /// they do not.
     #[test]
     fn a_seed_is_always_the_same_messages() {
         let bytes = |seed| {
