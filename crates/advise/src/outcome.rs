@@ -1,5 +1,5 @@
-//! From a question to what a user gets: the candidates ranked, the settings of those that matter, the runs behind them, the
-//! words, and a directory with all of it.
+//! Complete processing of a question: ranking of the candidates, recommended settings of the
+//! relevant ones, the runs behind them, the text, and a directory with all of it.
 
 use std::fs;
 use std::io::Write;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::atomic_write::{self, Durability};
 use anabranch_lab::outputs::{WriteError, write};
 use anabranch_lab::plain;
 use anabranch_lab::run::{self, Progress};
 use anabranch_lab::store::{self, Store, StoreError};
-use anabranch_lab::whole::{self, Keep};
 use anabranch_report::reference::Reference;
-use anabranch_report::{Outputs, Words};
+use anabranch_report::{Introduction, Outputs};
 use anabranch_scenario::document::Document;
 use anabranch_scenario::records::{Results, RunRecord};
 
@@ -25,43 +25,43 @@ use crate::spec::{ABOUT, Evidence};
 use crate::work::{Watch, Work};
 use crate::{AdviseError, find, words};
 
-/// Where the advice for a sender that carries more than the first candidate goes, below the directory of the first.
+/// Subdirectory for the recommendation for a sender that is better than the first candidate.
 pub const BETTER: &str = "better";
-/// The words, as a file of a directory.
+/// File name of the text.
 const WORDS: &str = "advice.txt";
-/// The spec of the evidence, as a file of a directory.
+/// File name of the spec of the evidence.
 const SPEC: &str = "spec.toml";
 
-/// The answer for one sender.
+/// Answer for one sender.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What is advised.
+    /// The recommendation.
     pub advice: Advice,
-    /// The runs that it rests upon.
+    /// The runs on which it is based.
     pub results: Results,
-    /// Where these are kept, if they are.
+    /// Directory of these runs, if they are stored.
     pub directory: Option<PathBuf>,
-    /// What the report begins with.
-    pub foreword: Vec<Words>,
+    /// Introduction of the report.
+    pub introduction: Vec<Introduction>,
 }
 
-/// Everything that came of a question.
+/// Complete result of a question.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The question.
     pub question: Question,
-    /// What each candidate carries without limit.
+    /// Goodput of each candidate without limit.
     pub ranking: Ranking,
-    /// The answer for the first candidate.
+    /// Answer for the first candidate.
     pub first: Found,
-    /// The answer for the best of those that surely carry more, if there is one.
+    /// Answer for the best of the significantly better candidates, if there is one.
     pub better: Option<Found>,
-    /// All of it in words.
+    /// The whole result as text.
     pub words: String,
 }
 
-/// Ranks the candidates, searches for those that matter, and runs the evidence; into a directory, if one is named, with tables,
-/// figures, report and words.
+/// Ranks the candidates, searches the settings of the relevant ones, and runs the evidence. If a
+/// directory is given, tables, figures, report and text are written to it.
 ///
 /// # Errors
 /// [`AdviseError`].
@@ -88,7 +88,8 @@ pub fn advise(
     let first = asked(0, directory)?;
     let below = directory.map(|directory| directory.join(BETTER));
     let better = match ranking.better.map(|place| asked(place, below.as_deref())) {
-        // It carries more without limit; that no buffer was found takes nothing from the first answer.
+        // This candidate is better without limit. If no buffer was found for it, the first answer
+        // is still valid.
         None | Some(Err(AdviseError::Question(_))) => None,
         Some(found) => Some(found?),
     };
@@ -98,10 +99,10 @@ pub fn advise(
     }
     let (mut first, mut better) = (first, better);
     let second = better.as_ref().map(|found| &found.advice);
-    first.foreword = words::foreword(&question, &ranking, &first.advice, second);
+    first.introduction = words::introduction(&question, &ranking, &first.advice, second);
     let words = words::whole(&question, &ranking, &first.advice, second);
     if let Some(found) = &mut better {
-        found.foreword = words::of_better(&found.advice);
+        found.introduction = words::of_better(&found.advice);
     }
     let outcome = Outcome {
         question,
@@ -117,7 +118,8 @@ pub fn advise(
     Ok(outcome)
 }
 
-/// Takes away what an earlier question left in the place of a better sender. What is not an answer of this kind stays.
+/// Removes the answer for a better sender that an earlier question left. Files that are not such an
+/// answer are kept.
 fn remove_stale(directory: &Path) -> Result<(), AdviseError> {
     let spec = plain::text(&directory.join(SPEC));
     if !spec.is_ok_and(|text| text.contains(ABOUT)) {
@@ -131,9 +133,11 @@ fn made(directory: &Path) -> Result<Store, AdviseError> {
     Ok(Store::create(directory).map_err(Box::new)?)
 }
 
-/// Writes a file that stands there whole or not at all.
+/// Writes a file atomically.
 fn put(path: &Path, text: &str) -> std::io::Result<()> {
-    whole::write(path, Keep::Cheaply, |file| file.write_all(text.as_bytes()))
+    atomic_write::write(path, Durability::Buffered, |file| {
+        file.write_all(text.as_bytes())
+    })
 }
 
 fn unwritten(path: PathBuf, source: std::io::Error) -> AdviseError {
@@ -141,17 +145,17 @@ fn unwritten(path: PathBuf, source: std::io::Error) -> AdviseError {
 }
 
 impl Found {
-    /// Tables and figures of the evidence, with the advice before them.
+    /// Tables and figures of the evidence, preceded by the recommendation.
     ///
     /// # Errors
     /// [`AdviseError::Show`].
     pub fn outputs(&self) -> Result<Outputs<'_>, AdviseError> {
         let mut outputs = Outputs::make(&self.results, &Reference::default()).map_err(Box::new)?;
-        outputs.foreword.clone_from(&self.foreword);
+        outputs.introduction.clone_from(&self.introduction);
         Ok(outputs)
     }
 
-    /// Writes tables, figures, report and words into the directory, if there is one.
+    /// Writes tables, figures, report and text to the directory, if there is one.
     fn write(&self, words: &str) -> Result<(), AdviseError> {
         let Some(directory) = &self.directory else {
             return Ok(());
@@ -171,7 +175,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The advice for it, with the runs that it rests upon. The directory is made when there is something to write.
+    /// Recommendation for the candidate with the runs on which it is based. The directory is
+    /// created only if there is something to write.
     fn answer(&self, directory: Option<&Path>, work: Work<'_>) -> Result<Found, AdviseError> {
         let control = &self.ranking.candidates[self.place].0;
         work.watch.stage(&format!("2 of 3: searching, {control}"));
@@ -206,12 +211,12 @@ impl Asked<'_> {
             advice,
             results,
             directory: directory.map(Path::to_owned),
-            foreword: Vec::new(),
+            introduction: Vec::new(),
         })
     }
 }
 
-/// How the evidence is run.
+/// Parameters for running the evidence.
 struct Runs<'a> {
     seed: u64,
     store: Option<Store>,
@@ -219,7 +224,8 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Runs a spec by the ordinary engine: into a directory, or only in memory, where what is known already is not run again.
+    /// Runs a spec with the ordinary engine, in a directory or in memory. Runs that are already
+    /// known are not repeated in memory.
     fn of(&self, spec: &Document, known: &[RunRecord]) -> Result<Results, AdviseError> {
         let request = Request::default().with(|it| {
             it.file = SPEC.to_owned();
@@ -264,14 +270,14 @@ impl Runs<'_> {
     }
 }
 
-/// Whether a record is that of a unit.
+/// Whether a record belongs to a unit.
 fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
     record.experiment == unit.experiment.id
         && record.replication == unit.replication
         && record.point == unit.point.point
 }
 
-/// Passes on how far a run of the ordinary engine is.
+/// Forwards the progress of the ordinary engine.
 struct Passed<'a>(&'a dyn Watch);
 
 impl Progress for Passed<'_> {

@@ -1,7 +1,7 @@
-//! Advice in plain words, for a terminal or a file.
+//! Recommendations as plain text for a terminal or a file.
 
 use anabranch_report::statistics::Summary;
-use anabranch_report::{Words, table};
+use anabranch_report::{Introduction, table};
 use anabranch_settings::counted;
 
 use crate::discipline::DROP_TAIL;
@@ -17,15 +17,15 @@ mod layout;
 
 use layout::{columns, fitted, text};
 
-/// Everything there is to say, but the figure: what is advised for the first candidate, and for the one that surely carries
-/// more, if there is one.
+/// The complete text except the figure: recommendations for the first candidate, and for the
+/// significantly better one if there is one.
 pub fn whole(
     question: &Question,
     ranking: &Ranking,
     first: &Advice,
     better: Option<&Advice>,
 ) -> String {
-    let mut parts: Vec<String> = foreword(question, ranking, first, better)
+    let mut parts: Vec<String> = introduction(question, ranking, first, better)
         .iter()
         .map(text)
         .collect();
@@ -38,32 +38,35 @@ pub fn whole(
     parts.join("\n")
 }
 
-/// What a reader should see first, without the tables.
-pub fn foreword(
+/// Introduction for the reader, without the tables.
+pub fn introduction(
     question: &Question,
     ranking: &Ranking,
     first: &Advice,
     better: Option<&Advice>,
-) -> Vec<Words> {
-    let mut words = vec![Words::Text(path(question)), recommendation(first, false)];
-    words.extend(doubts(first).map(Words::Text));
+) -> Vec<Introduction> {
+    let mut words = vec![
+        Introduction::Text(path(question)),
+        recommendation(first, false),
+    ];
+    words.extend(doubts(first).map(Introduction::Text));
     match better {
         Some(better) => words.extend(of_better(better)),
-        None => words.extend(without_better(ranking).map(Words::Text)),
+        None => words.extend(without_better(ranking).map(Introduction::Text)),
     }
     words
 }
 
-/// The same for a sender that carries more than the first candidate.
-pub fn of_better(better: &Advice) -> Vec<Words> {
-    let doubts = doubts(better).map(Words::Text);
+/// Introduction for a sender that is better than the first candidate.
+pub fn of_better(better: &Advice) -> Vec<Introduction> {
+    let doubts = doubts(better).map(Introduction::Text);
     [recommendation(better, true)]
         .into_iter()
         .chain(doubts)
         .collect()
 }
 
-/// Why there is no second advice.
+/// Reason why there is no second recommendation.
 fn without_better(ranking: &Ranking) -> Option<String> {
     match ranking.better {
         Some(place) => Some(format!(
@@ -78,7 +81,7 @@ fn without_better(ranking: &Ranking) -> Option<String> {
     }
 }
 
-/// The unit that suits a rate: what it is divided by, and its name.
+/// Suitable unit for a rate: its size and its name.
 fn unit(rate: f64) -> (f64, &'static str) {
     if rate >= 999_500.0 {
         (1e6, "Mbit/s")
@@ -138,7 +141,7 @@ fn control(advice: &Advice) -> Control {
     advice.question.controls().swap_remove(0)
 }
 
-fn recommendation(advice: &Advice, better: bool) -> Words {
+fn recommendation(advice: &Advice, better: bool) -> Introduction {
     let control = control(advice);
     let standard = control.is_standard();
     let whose = match (standard, better) {
@@ -157,10 +160,10 @@ fn recommendation(advice: &Advice, better: bool) -> Words {
             vec![("none".to_owned(), lines.map(str::to_owned).to_vec())]
         }
     };
-    Words::List { title, items }
+    Introduction::List { title, items }
 }
 
-/// What is advised, what it carries, what holds it back, how it was measured, and how it is set.
+/// Items of a recommendation: setting, goodput, limiting factor, measurement, and configuration.
 fn advised_items(
     advice: &Advice,
     advised: &Tried,
@@ -214,7 +217,8 @@ fn advised_items(
     owned.collect()
 }
 
-/// Which part of the runs counts, and whether the sender had settled by then: a name, and what there is to know.
+/// Measured part of the runs, and whether the sender had reached a steady state: a name and its
+/// lines.
 fn settled(advice: &Advice) -> (&'static str, Vec<String>) {
     let timing = advice.question.timing();
     let [begin, end] = [timing.begin, timing.end].map(|span| tenths(span.seconds()));
@@ -239,13 +243,13 @@ fn settled(advice: &Advice) -> (&'static str, Vec<String>) {
     ("not settled", lines)
 }
 
-/// Seconds to a tenth, without needless digits.
+/// Seconds with one decimal, without trailing zeros.
 fn tenths(seconds: f64) -> String {
     let text = format!("{seconds:.1}");
     text.trim_end_matches(".0").to_owned()
 }
 
-/// A time of minutes or hours for a reader.
+/// A duration in minutes or hours for display.
 fn long(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 120.0 => format!("{seconds:.0} s"),
@@ -254,7 +258,7 @@ fn long(seconds: f64) -> String {
     }
 }
 
-/// How the path was simulated where it was not at its own size, and what its own size said.
+/// Size at which the path was simulated, and the result at full size.
 fn size(advice: &Advice) -> Vec<String> {
     let scale = advice.question.scale;
     if scale == 1 {
@@ -282,7 +286,7 @@ fn size(advice: &Advice) -> Vec<String> {
     lines
 }
 
-/// What holds the advised setting back, with the numbers that say so.
+/// Limiting factor of the recommended setting, with the numbers that show it.
 fn limit(tried: &Tried) -> Vec<String> {
     let (cost, half) = (tried.cost.0 * 100.0, tried.cost.1 * 100.0);
     let decimals = if tried.utilization < 10.0 { 1 } else { 0 };
@@ -366,7 +370,7 @@ fn tried(advice: &Advice) -> String {
     format!("{}{}{}", fitted(&head), columns(&rows), fitted(signs))
 }
 
-/// What each candidate gives without limit.
+/// Goodput of each candidate without limit.
 fn candidates(ranking: &Ranking) -> String {
     if ranking.candidates.len() < 2 {
         return String::new();
@@ -394,7 +398,7 @@ fn candidates(ranking: &Ranking) -> String {
     format!("{}{}", fitted(&head), columns(&rows))
 }
 
-/// Which candidates were not tried, and why.
+/// Candidates that were not tested, and the reason.
 fn left_out(question: &Question) -> String {
     match question.left_out.as_slice() {
         [] => String::new(),
@@ -425,7 +429,7 @@ fn doubts(advice: &Advice) -> Option<String> {
     (!text.is_empty()).then(|| text.join("\n"))
 }
 
-/// What the answer cost.
+/// Cost of the answer.
 fn effort(ranking: &Ranking, first: &Advice, better: Option<&Advice>) -> String {
     let all = || [Some(first), better].into_iter().flatten();
     let found: u64 = all().map(|advice| advice.search.runs).sum();

@@ -11,11 +11,11 @@ use anabranch::congestion::{
 };
 use anabranch::engine::kinds::Standard;
 use anabranch::engine::plan::{Plan, Request};
-use anabranch::lab::folder::Folder;
 use anabranch::lab::reference::Loaded;
 use anabranch::lab::run::{self, Quiet, Simulator};
+use anabranch::lab::spec_source::Folder;
 use anabranch::lab::store::Store;
-use anabranch::lab::{beside, outputs};
+use anabranch::lab::{outputs, spec_files};
 use anabranch::report::Outputs;
 use anabranch::settings::{Entry, Fallback, Kind, Setting, Variant};
 use anabranch::sim::loss::{Loss, Traffic};
@@ -112,7 +112,7 @@ fn laboratory(spec: &Path, results: &Path) -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(spec)?;
     let request = Request::new(spec.display().to_string(), text).with(|it| {
         it.seed = 1;
-        it.files = beside::files(&folder);
+        it.files = spec_files::files(&folder);
     });
     let plan = Plan::with(request, &kinds)?;
     for note in &plan.notes {

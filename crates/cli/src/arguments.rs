@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anabranch_advise::reading::{rate, share};
-use anabranch_lab::shard::Share;
+use anabranch_lab::shard::ShardSpec;
 use anabranch_orbit::{Date, Place};
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
@@ -453,7 +453,7 @@ pub struct Common {
     pub out: Option<PathBuf>,
     /// Run only shard I of N, for `merge`: 1/4 to 4/4. The default of --out is then NAME-I-of-N.
     #[arg(long, value_name = "I/N")]
-    pub shard: Option<Share>,
+    pub shard: Option<ShardSpec>,
     /// Keep the series of all replications.
     #[arg(long)]
     pub record_all: bool,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anabranch_explore::{Server, Source, Subject};
-use anabranch_lab::beside;
+use anabranch_lab::spec_files;
 
 use crate::arguments::Explore;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
     let subject = Subject::new(Source {
         file: found.file,
         text: found.text,
-        files: beside::files(&found.folder),
+        files: spec_files::files(&found.folder),
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anabranch_lab::whole::{self, Keep};
+use anabranch_lab::atomic_write::{self, Durability};
 use anabranch_settings::counted;
 
 use crate::arguments::{Common, Slurm};
@@ -60,7 +60,9 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     let [array, merge] = ["array.sh", "merge.sh"].map(|name| folder.join(name));
     for (path, text) in [&array, &merge].into_iter().zip(texts) {
-        let written = whole::write(path, Keep::Cheaply, |file| file.write_all(text.as_bytes()));
+        let written = atomic_write::write(path, Durability::Buffered, |file| {
+            file.write_all(text.as_bytes())
+        });
         written.map_err(|error| failed(path, error))?;
     }
     let mut said = io::stdout().lock();

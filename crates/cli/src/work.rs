@@ -9,16 +9,16 @@ use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::world;
-use anabranch_lab::beside;
-use anabranch_lab::folder::Folder;
 use anabranch_lab::journal::Damage;
 use anabranch_lab::outputs::{self, WriteError};
-use anabranch_lab::papers::{PaperError, Shelves, example, examples};
+use anabranch_lab::papers::{PaperCatalog, PaperError, example, examples};
 use anabranch_lab::plain;
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
-use anabranch_lab::shard::{self, Shard, ShardError, Share, Whole};
+use anabranch_lab::shard::{self, CompleteShards, Shard, ShardError, ShardSpec};
+use anabranch_lab::spec_files;
+use anabranch_lab::spec_source::Folder;
 use anabranch_lab::store::{Store, StoreError};
 use anabranch_lab::threads::Threads;
 use anabranch_report::Outputs;
@@ -42,7 +42,7 @@ use crate::wire::live::{self, MixedRunner};
 pub fn papers() -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let mut damaged = Vec::new();
-    for paper in Shelves::standard().papers().map_err(paper_failed)? {
+    for paper in PaperCatalog::standard().papers().map_err(paper_failed)? {
         let name = &paper.name;
         match paper.title() {
             Ok(title) => {
@@ -85,7 +85,7 @@ pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
 
 /// The spec of a paper.
 pub fn read_paper(name: &str) -> Result<Source, Failure> {
-    let paper = Shelves::standard().paper(name).map_err(paper_failed)?;
+    let paper = PaperCatalog::standard().paper(name).map_err(paper_failed)?;
     Ok(Source {
         file: paper.spec_path().display().to_string(),
         text: paper.text().map_err(paper_failed)?,
@@ -161,7 +161,7 @@ fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
             it.quick = common.quick;
             it.record_all = common.record_all;
             it.seed = common.seed;
-            it.files = beside::files(&source.folder);
+            it.files = spec_files::files(&source.folder);
         }),
         &Standard::default(),
         &Threads(jobs(common.jobs)),
@@ -227,7 +227,7 @@ fn work(
     let runner = MixedRunner { simulator, live };
     let bar = Bar::new();
     if let Some(share) = common.shard {
-        return run_share(&plan, share, &store, &runner, jobs, &bar);
+        return run_shard(&plan, share, &store, &runner, jobs, &bar);
     }
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
@@ -258,9 +258,9 @@ fn open(directory: &Path) -> Result<Store, Failure> {
 }
 
 /// Makes a share of a plan's runs.
-fn run_share(
+fn run_shard(
     plan: &Plan,
-    share: Share,
+    share: ShardSpec,
     store: &Store,
     runner: &MixedRunner<'_>,
     jobs: usize,
@@ -269,7 +269,7 @@ fn run_share(
     let shard = Shard::of(plan, share, runner.live);
     let begun = shard.begin(store);
     begun.map_err(|error| Failure::Shard(Box::new(error)))?;
-    let made = run::run_share(plan, share, store, runner, jobs, bar);
+    let made = run::run_shard(plan, share, store, runner, jobs, bar);
     bar.clear();
     let directory = store.directory();
     let runs = made.map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
@@ -283,7 +283,7 @@ fn run_share(
 /// Puts shards together.
 pub fn merge(arguments: &Merge) -> Result<(), Failure> {
     let failed = |error| Failure::Shard(Box::new(error));
-    let whole = Whole::read(&arguments.shards).map_err(failed)?;
+    let whole = CompleteShards::read(&arguments.shards).map_err(failed)?;
     let name = || PathBuf::from(&whole.plan.spec.name);
     let directory = arguments.out.clone().unwrap_or_else(name);
     let mut references = Vec::new();
@@ -385,7 +385,7 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     for remark in outputs.results.notes() {
         note(format_args!("note: {remark}"));
     }
-    let open = outputs.unanswered.iter().map(ToString::to_string);
+    let open = outputs.unmatched_rows.iter().map(ToString::to_string);
     for text in outputs.tallies().into_iter().chain(open) {
         for line in terminal::fitted(&text, 0) {
             writeln!(out, "{line}")?;

@@ -8,7 +8,7 @@ use anabranch_scenario::value::Point;
 
 /// Message about a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum RunEvent {
     /// The run begins.
     Begun {
         /// Id of the experiment.
@@ -29,24 +29,24 @@ pub enum Told {
 /// Sink that sends messages through a channel. If the receiver is gone, the run ends with an error.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    sender: SyncSender<Told>,
+    sender: SyncSender<RunEvent>,
 }
 
 impl Channel {
     /// A channel with space for `room` messages. If it is full, the run waits for the receiver.
-    pub fn new(room: usize) -> (Self, Receiver<Told>) {
+    pub fn new(room: usize) -> (Self, Receiver<RunEvent>) {
         let (sender, receiver) = sync_channel(room);
         (Self { sender }, receiver)
     }
 
-    fn tell(&self, told: Told) -> Result<(), SinkError> {
-        self.sender.send(told).map_err(|_| "nobody listens".into())
+    fn send_event(&self, event: RunEvent) -> Result<(), SinkError> {
+        self.sender.send(event).map_err(|_| "nobody listens".into())
     }
 }
 
 impl Sink for Channel {
     fn begin(&mut self, run: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
-        self.tell(Told::Begun {
+        self.send_event(RunEvent::Begun {
             experiment: run.experiment.to_owned(),
             point: run.point.clone(),
             replication: run.replication,
@@ -55,10 +55,10 @@ impl Sink for Channel {
     }
 
     fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
-        self.tell(Told::Samples(samples.to_vec()))
+        self.send_event(RunEvent::Samples(samples.to_vec()))
     }
 
     fn end(&mut self, record: &RunRecord) -> Result<(), SinkError> {
-        self.tell(Told::Ended(Box::new(record.clone())))
+        self.send_event(RunEvent::Ended(Box::new(record.clone())))
     }
 }

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fs4::{FileExt, TryLockError};
 
+use crate::atomic_write::Durability;
 use crate::plain;
-use crate::whole::Keep;
 
 /// First line of a journal. Another format must use another number.
 const HEAD: &str = "anabranch journal 1\n";
@@ -126,7 +126,7 @@ struct Found {
 /// Limit of failed CRC checks, as a multiple of the size of the journal. The limit is needed
 /// because each damaged position may look like the start of a line that extends to the end. Data
 /// after the limit counts as damaged.
-const MOST_SUMMED: usize = 16;
+const MAX_FAILED_CHECKS: usize = 16;
 
 impl Journal {
     /// Reads the journals in `directory`.
@@ -179,11 +179,16 @@ impl Journal {
         read(&record?)
     }
 
-    /// Adds a run. With [`Keep::Durably`], this run and all previous ones are flushed to disk.
+    /// Adds a run. With [`Durability::Synced`], this run and all previous ones are flushed to disk.
     ///
     /// # Errors
     /// [`JournalError::Write`]; the run was not added.
-    pub fn add(&self, key: &str, record: &[u8], keep: Keep) -> Result<(), JournalError> {
+    pub fn add(
+        &self,
+        key: &str,
+        record: &[u8],
+        durability: Durability,
+    ) -> Result<(), JournalError> {
         let line = line(key, record);
         let own = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,9 +204,9 @@ impl Journal {
             own
         };
         // Without the lock, so that other threads can continue.
-        match keep {
-            Keep::Durably => own.flush(),
-            Keep::Cheaply => Ok(()),
+        match durability {
+            Durability::Synced => own.flush(),
+            Durability::Buffered => Ok(()),
         }
     }
 
@@ -230,7 +235,7 @@ impl Journal {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
             let found = state.read(&path, &bytes)?;
-            mend(&mut file, &found).map_err(failed)?;
+            repair(&mut file, &found).map_err(failed)?;
             let file = Arc::new(file);
             return Ok(Own { path, file });
         }
@@ -365,7 +370,7 @@ fn next<'a>(bytes: &'a [u8], found: &mut Found) -> Option<(usize, Line<'a>)> {
         }
         lost += usize::from(at > begin);
         found.summed += length.min(bytes.len() - at);
-        if found.summed / MOST_SUMMED > bytes.len() {
+        if found.summed / MAX_FAILED_CHECKS > bytes.len() {
             break;
         }
     }
@@ -385,7 +390,7 @@ impl Found {
 
 /// Removes damaged data: the end is truncated, and earlier damage is replaced by empty lines. New
 /// runs are appended to the end.
-fn mend(file: &mut File, found: &Found) -> io::Result<()> {
+fn repair(file: &mut File, found: &Found) -> io::Result<()> {
     file.set_len(found.whole as u64)?;
     for damaged in &found.damaged {
         if damaged.start >= found.whole {
@@ -452,7 +457,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         for (key, record, kept) in [("a", "{}", 2), ("b", "[1]", 5), ("a", "{1}", 8)] {
             let journal = Journal::open(directory.path()).expect("journals");
-            let added = journal.add(key, record.as_bytes(), Keep::Cheaply);
+            let added = journal.add(key, record.as_bytes(), Durability::Buffered);
             added.expect("it can be written");
             assert_eq!(journal.locked(|state| state.text.len()), kept, "{key}");
             let found = journal.get(key, |found| Some(found == record.as_bytes()));
@@ -473,7 +478,10 @@ mod tests {
             bytes.extend_from_slice(&line("key", b"{}"));
             let mut state = State::default();
             let found = state.read(Path::new("1.journal"), &bytes).expect("read");
-            assert!(found.summed <= (MOST_SUMMED + 2) * bytes.len(), "{count}");
+            assert!(
+                found.summed <= (MAX_FAILED_CHECKS + 2) * bytes.len(),
+                "{count}"
+            );
             // Accidental damage is small, and the runs after it are found.
             let near = count == 10;
             assert_eq!(found.runs, usize::from(near));

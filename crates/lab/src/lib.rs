@@ -3,11 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod arrow;
-pub mod beside;
+pub mod atomic_write;
 pub mod build;
 pub mod channel;
 pub mod columns;
-pub mod folder;
 pub mod journal;
 pub mod measures;
 pub mod outputs;
@@ -18,6 +17,7 @@ mod rows;
 pub mod run;
 pub mod series;
 pub mod shard;
+pub mod spec_files;
+pub mod spec_source;
 pub mod store;
 pub mod threads;
-pub mod whole;

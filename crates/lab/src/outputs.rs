@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_report::outputs::{OutputError, Outputs};
 
-use crate::papers::Shelves;
-use crate::whole::{self, Keep};
+use crate::atomic_write::{self, Durability};
+use crate::papers::PaperCatalog;
 
 /// Error while writing outputs.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum WriteError {
 /// name.
 pub fn paper(outputs: &Outputs<'_>) -> Option<String> {
     let manifest = &outputs.results.manifest;
-    let paper = Shelves::standard().paper(&manifest.name).ok()?;
+    let paper = PaperCatalog::standard().paper(&manifest.name).ok()?;
     let is_same = paper.text().is_ok_and(|text| text == manifest.spec);
     is_same.then_some(paper.name)
 }
@@ -50,7 +50,7 @@ pub fn write(outputs: &Outputs<'_>, directory: &Path) -> Result<(), WriteError> 
     };
     for (name, bytes) in outputs.files()? {
         let path = directory.join(name);
-        whole::write(&path, Keep::Cheaply, |file| file.write_all(&bytes))
+        atomic_write::write(&path, Durability::Buffered, |file| file.write_all(&bytes))
             .map_err(|source| WriteError::Io { path, source })?;
     }
     Ok(())

@@ -21,8 +21,8 @@ use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::tree::{Node, NodeValue};
 use include_dir::{Dir, include_dir};
 
-use crate::folder::Folder;
 use crate::reference::{LoadError, Loaded};
+use crate::spec_source::Folder;
 
 static CARRIED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/papers");
 static EXAMPLES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/examples");
@@ -144,11 +144,11 @@ impl Paper {
 
 /// Search path for papers, nearest folder first.
 #[derive(Clone, Debug)]
-pub struct Shelves {
+pub struct PaperCatalog {
     folders: Vec<Folder>,
 }
 
-impl Shelves {
+impl PaperCatalog {
     /// Default search path of this process: working directory, data directory of the user, embedded
     /// folders.
     pub fn standard() -> Self {
@@ -181,8 +181,8 @@ impl Shelves {
     /// An existing folder of the search path cannot be read.
     pub fn papers(&self) -> Result<Vec<Paper>, PaperError> {
         let mut found: BTreeMap<(String, String), Paper> = BTreeMap::new();
-        for shelf in &self.folders {
-            for (name, folder) in books(shelf)? {
+        for root in &self.folders {
+            for (name, folder) in papers_in(root)? {
                 let year = name.trim_start_matches(|c: char| !c.is_ascii_digit());
                 let paper = found.entry((year.to_owned(), name.clone()));
                 paper
@@ -218,8 +218,8 @@ impl Shelves {
 }
 
 /// Papers in one folder of the search path.
-fn books(shelf: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
-    let directory = match shelf {
+fn papers_in(root: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
+    let directory = match root {
         Folder::Carried(carried) => {
             let name = |folder: &Dir<'_>| folder.path().to_string_lossy().into_owned();
             let folders = carried
@@ -263,7 +263,7 @@ fn is_missing(error: &io::Error) -> bool {
 /// # Errors
 /// [`PaperError::Unknown`].
 pub fn carried(name: &str) -> Result<Paper, PaperError> {
-    Shelves::of([]).paper(name)
+    PaperCatalog::of([]).paper(name)
 }
 
 /// Names of the embedded specs that are not papers.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anabranch_report::reference::{Reference, ReferenceError};
 use anabranch_scenario::reference::{PUBLISHED, ReferenceFiles};
 
-use crate::folder::{Folder, REFERENCE};
-use crate::whole::{self, Keep};
+use crate::atomic_write::{self, Durability};
+use crate::spec_source::{Folder, REFERENCE};
 
 /// Error of reference data.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ impl Loaded {
             let shown = path.display().to_string();
             match key {
                 PUBLISHED => loaded.reference.read_published(&shown, &text)?,
-                key => loaded.reference.read_yardstick(key, &shown, &text)?,
+                key => loaded.reference.read_baseline(key, &shown, &text)?,
             }
             loaded.texts.push((key.to_owned(), text));
         }
@@ -108,8 +108,10 @@ impl Loaded {
         }
         for (key, text) in &self.texts {
             let path = folder.join(format!("{key}.csv"));
-            whole::write(&path, Keep::Cheaply, |file| file.write_all(text.as_bytes()))
-                .map_err(failed(&path))?;
+            atomic_write::write(&path, Durability::Buffered, |file| {
+                file.write_all(text.as_bytes())
+            })
+            .map_err(failed(&path))?;
         }
         Ok(())
     }

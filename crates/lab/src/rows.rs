@@ -16,7 +16,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::record::Field;
 use parquet::record::reader::RowIter;
 
-use crate::folder::{MAX_FILE, too_large};
+use crate::spec_source::{MAX_FILE, too_large};
 use pages::{Group, metadata};
 
 /// Meaning of the values in a column.

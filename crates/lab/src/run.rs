@@ -13,11 +13,11 @@ use anabranch_scenario::records::{Results, RunRecord};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+use crate::atomic_write::{Durability, part_path};
 use crate::plain;
 use crate::series::{self, SeriesWriter};
-use crate::shard::Share;
+use crate::shard::ShardSpec;
 use crate::store::{self, Store, StoreError};
-use crate::whole::{Keep, part_path};
 
 /// Error while executing a plan. Finished runs remain stored.
 #[derive(Debug, thiserror::Error)]
@@ -174,13 +174,13 @@ pub fn run(
 }
 
 /// Executes the unfinished runs of a shard of a plan, and returns the number of runs in the shard.
-/// Results are combined once all shards exist: [`crate::shard::Whole`].
+/// Results are combined once all shards exist: [`crate::shard::CompleteShards`].
 ///
 /// # Errors
 /// The first failure, see [`run`].
-pub fn run_share(
+pub fn run_shard(
     plan: &Plan,
-    share: Share,
+    share: ShardSpec,
     store: &Store,
     runner: &(impl Runner + ?Sized),
     jobs: usize,
@@ -278,11 +278,11 @@ pub fn in_memory(
 }
 
 /// Maximum number of threads, because more only wait for each other: 5,000 took 50 s for 40 runs.
-const MOST_THREADS: usize = 512;
+const MAX_THREADS: usize = 512;
 
 /// A pool of `jobs` threads, but not more than there are runs.
 fn threads(jobs: usize, runs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
-    let threads = jobs.min(runs).clamp(1, MOST_THREADS);
+    let threads = jobs.min(runs).clamp(1, MAX_THREADS);
     ThreadPoolBuilder::new().num_threads(threads).build()
 }
 
@@ -351,7 +351,7 @@ fn run_recorded(
     let record = runner
         .run(unit, seed, &mut sink)
         .map_err(|source| failed(unit, source))?;
-    store::finish_series(sink, part, path, Keep::Durably)?;
+    store::finish_series(sink, part, path, Durability::Synced)?;
     Ok(record)
 }
 

@@ -16,21 +16,21 @@ use anabranch_engine::runner::Runner;
 use anabranch_scenario::records::Manifest;
 use serde::{Deserialize, Serialize};
 
+use crate::atomic_write::Durability;
 use crate::plain;
 use crate::store::{self, Store, StoreError};
-use crate::whole::Keep;
 
 /// File that identifies the shard in a directory.
 pub const FILE: &str = "shard.json";
 
 /// Identifies one shard of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Share {
+pub struct ShardSpec {
     index: u32,
     count: u32,
 }
 
-impl Share {
+impl ShardSpec {
     /// Maximum number of shards of a plan.
     pub const MAX: u32 = 10_000;
 
@@ -40,13 +40,13 @@ impl Share {
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for ShardSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.count)
     }
 }
 
-impl FromStr for Share {
+impl FromStr for ShardSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -68,7 +68,7 @@ impl FromStr for Share {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shard {
     /// The shard.
-    pub share: Share,
+    pub share: ShardSpec,
     /// Code that executes its runs.
     pub code: String,
     /// The plan; `runs` and `packet_hops` are 0.
@@ -88,9 +88,9 @@ pub enum ShardError {
         /// The directory.
         directory: PathBuf,
         /// Shard in the directory.
-        found: Share,
+        found: ShardSpec,
         /// Expected shard.
-        wanted: Share,
+        wanted: ShardSpec,
     },
     /// The directory does not contain a shard.
     #[error("{directory} is not a shard: it has no {FILE}; `run --shard i/n --out DIR` makes one", directory = directory.display())]
@@ -124,7 +124,7 @@ pub enum ShardError {
         /// Second directory.
         second: PathBuf,
         /// The shard.
-        share: Share,
+        share: ShardSpec,
     },
     /// Some shards are missing.
     #[error("missing: shard {shares}")]
@@ -138,7 +138,7 @@ pub enum ShardError {
         /// The directory.
         directory: PathBuf,
         /// The shard.
-        share: Share,
+        share: ShardSpec,
         /// Number of missing runs.
         lacks: usize,
         /// Number of runs in the shard.
@@ -151,7 +151,7 @@ pub enum ShardError {
 
 impl Shard {
     /// A shard of a plan.
-    pub fn of(plan: &Plan, share: Share, live: &[String]) -> Self {
+    pub fn of(plan: &Plan, share: ShardSpec, live: &[String]) -> Self {
         Self {
             share,
             code: store::CODE.to_owned(),
@@ -173,7 +173,7 @@ impl Shard {
         };
         let read = serde_json::from_str::<Self>(&text).map_err(|error| error.to_string());
         let shard = read.and_then(|shard| {
-            shard.share.to_string().parse::<Share>()?;
+            shard.share.to_string().parse::<ShardSpec>()?;
             Ok(shard)
         });
         let shard = shard.map_err(|reason| StoreError::Damaged { path, reason })?;
@@ -194,7 +194,7 @@ impl Shard {
             }),
             _ => Ok(store::write_json(
                 &directory.join(FILE),
-                Keep::Durably,
+                Durability::Synced,
                 self,
             )?),
         }
@@ -224,22 +224,22 @@ impl Shard {
 
 /// A complete set of shards of one plan.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct CompleteShards {
     /// Common description of the shards.
     pub shard: Shard,
     /// The plan.
     pub plan: Plan,
-    directories: BTreeMap<Share, PathBuf>,
+    directories: BTreeMap<ShardSpec, PathBuf>,
 }
 
-impl Whole {
+impl CompleteShards {
     /// Reads the shards in these directories.
     ///
     /// # Errors
     /// Shards belong to different plans or other code, or are duplicated or missing.
     pub fn read(directories: &[PathBuf]) -> Result<Self, ShardError> {
         let mut first: Option<(&PathBuf, Shard)> = None;
-        let mut found: BTreeMap<Share, PathBuf> = BTreeMap::new();
+        let mut found: BTreeMap<ShardSpec, PathBuf> = BTreeMap::new();
         for directory in directories {
             let shard = Shard::read(directory)?.ok_or_else(|| ShardError::NoShard {
                 directory: directory.clone(),
@@ -274,8 +274,8 @@ impl Whole {
             return Err(ShardError::Missing { shares });
         };
         let count = shard.share.count;
-        let all = (1..=count).map(|index| Share { index, count });
-        let missing: Vec<Share> = all.filter(|share| !found.contains_key(share)).collect();
+        let all = (1..=count).map(|index| ShardSpec { index, count });
+        let missing: Vec<ShardSpec> = all.filter(|share| !found.contains_key(share)).collect();
         if !missing.is_empty() {
             let shares = listed(&missing);
             return Err(ShardError::Missing { shares });
@@ -330,10 +330,14 @@ impl Whole {
 }
 
 /// List of shards for a message: all, or only the first if there are many.
-fn listed(shares: &[Share]) -> String {
-    const MOST: usize = 8;
-    let names: Vec<String> = shares.iter().take(MOST).map(Share::to_string).collect();
-    match shares.len().saturating_sub(MOST) {
+fn listed(shares: &[ShardSpec]) -> String {
+    const MAX_LISTED: usize = 8;
+    let names: Vec<String> = shares
+        .iter()
+        .take(MAX_LISTED)
+        .map(ShardSpec::to_string)
+        .collect();
+    match shares.len().saturating_sub(MAX_LISTED) {
         0 => names.join(", "),
         more => format!("{}, and {more} more", names.join(", ")),
     }
@@ -347,7 +351,7 @@ mod tests {
     fn many_shares_are_not_all_named() {
         let of = |count| {
             (1..=count)
-                .map(|index| Share { index, count })
+                .map(|index| ShardSpec { index, count })
                 .collect::<Vec<_>>()
         };
         let eight = "1/8, 2/8, 3/8, 4/8, 5/8, 6/8, 7/8, 8/8";
@@ -361,7 +365,9 @@ mod tests {
     #[test]
     fn each_run_belongs_to_one_share() {
         for count in 1..7 {
-            let shares: Vec<Share> = (1..=count).map(|index| Share { index, count }).collect();
+            let shares: Vec<ShardSpec> = (1..=count)
+                .map(|index| ShardSpec { index, count })
+                .collect();
             for place in 0..50 {
                 let having = shares.iter().filter(|share| share.has(place)).count();
                 assert_eq!(having, 1, "{place} of {count}");
@@ -372,13 +378,13 @@ mod tests {
     #[test]
     fn shares_are_written_as_i_of_n() {
         assert_eq!(
-            "2/3".parse::<Share>().map(|share| share.to_string()),
+            "2/3".parse::<ShardSpec>().map(|share| share.to_string()),
             Ok("2/3".to_owned())
         );
         for wrong in [
             "", "2", "0/3", "4/3", "1/0", "-1/2", "1/2/3", "1/10001", "a/b",
         ] {
-            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ShardSpec>().is_err(), "{wrong}");
         }
     }
 }

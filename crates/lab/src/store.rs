@@ -33,13 +33,13 @@ use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
+use crate::atomic_write::{self, DirectoryLock, Durability, part_path};
 use crate::build;
 use crate::columns::Axes;
 use crate::journal::{Damage, Journal, JournalError};
 use crate::measures::Measures;
 use crate::plain;
 use crate::series::{self, SeriesWriter};
-use crate::whole::{self, Keep, Visit, part_path};
 
 /// Error of a results directory.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ pub struct Store {
     journal: Journal,
     /// Number of events of stored runs that are not yet flushed.
     unflushed: Arc<AtomicU64>,
-    _visit: Arc<Visit>,
+    _lock: Arc<DirectoryLock>,
 }
 
 /// Crates of this project that affect a run. Their sources and the versions of all other crates are
@@ -139,8 +139,8 @@ impl Store {
         }
         let failed = |path: PathBuf| |source| StoreError::Write { path, source };
         let lock = runs.join(".lock");
-        let visit =
-            Visit::begin(&lock, &[directory, &runs, &series, &measures]).map_err(failed(lock))?;
+        let visit = DirectoryLock::acquire(&lock, &[directory, &runs, &series, &measures])
+            .map_err(failed(lock))?;
         let probe = part_path(&runs.join(".writable"));
         plain::create(&probe)
             .and_then(|mut file| file.write_all(b"anabranch"))
@@ -150,7 +150,7 @@ impl Store {
             directory: directory.to_owned(),
             journal: Journal::open(&runs)?,
             unflushed: Arc::default(),
-            _visit: Arc::new(visit),
+            _lock: Arc::new(visit),
         })
     }
 
@@ -202,11 +202,11 @@ impl Store {
             source: error.into(),
         })?;
         let unflushed = self.unflushed.fetch_add(record.events, Ordering::Relaxed) + record.events;
-        let keep = worth(record.events, unflushed);
-        if keep == Keep::Durably {
+        let durability = worth(record.events, unflushed);
+        if durability == Durability::Synced {
             self.unflushed.store(0, Ordering::Relaxed);
         }
-        Ok(self.journal.add(key, &json, keep)?)
+        Ok(self.journal.add(key, &json, durability)?)
     }
 
     /// Flushes stored runs to disk.
@@ -270,14 +270,14 @@ impl Store {
             || {
                 rayon::join(
                     || self.write_tidy_measures(plan, &records),
-                    || write_json(&path("records.json"), Keep::Cheaply, &records),
+                    || write_json(&path("records.json"), Durability::Buffered, &records),
                 )
             },
         );
         measures.and(tidy).and(json)?;
         write_json(
             &self.directory.join("manifest.json"),
-            Keep::Cheaply,
+            Durability::Buffered,
             &manifest,
         )?;
         let series = Arc::new(series::Directory(self.directory.clone()));
@@ -298,12 +298,12 @@ impl Store {
             let path = |form| folder.join(format!("{id}.{form}"));
             let (csv, parquet) = rayon::join(
                 || {
-                    write_whole(&path("csv"), Keep::Cheaply, |file| {
+                    write_atomically(&path("csv"), Durability::Buffered, |file| {
                         measures.write_csv(BufWriter::new(file))
                     })
                 },
                 || {
-                    write_whole(&path("parquet"), Keep::Cheaply, |file| {
+                    write_atomically(&path("parquet"), Durability::Buffered, |file| {
                         let written = measures.write_parquet(BufWriter::new(file));
                         written.map_err(io::Error::other)
                     })
@@ -332,7 +332,7 @@ impl Store {
                 path: from.clone(),
                 source,
             })?;
-            write_whole(&to, Keep::Cheaply, |file| {
+            write_atomically(&to, Durability::Buffered, |file| {
                 io::copy(&mut source, file).map(|_| ())
             })?;
         }
@@ -341,7 +341,7 @@ impl Store {
             path: other.runs(),
             reason: format!("the run {key} is not there"),
         })?;
-        Ok(self.journal.add(&key, &record, Keep::Cheaply)?)
+        Ok(self.journal.add(&key, &record, Durability::Buffered)?)
     }
 
     /// Combines the samples of all runs of an experiment, which are in these files, into one file
@@ -377,7 +377,7 @@ impl Store {
                         writer.append(&group).map_err(failed)?;
                     }
                 }
-                finish_series(writer, &part, &path, Keep::Cheaply)
+                finish_series(writer, &part, &path, Durability::Buffered)
             });
         if written.is_err() {
             let _ = fs::remove_file(&part);
@@ -429,11 +429,11 @@ const FLUSHED_TOGETHER: u64 = 10;
 /// Durability of a record that brings the number of unflushed events to `unflushed`. Flushes take a
 /// tenth of the time that they save. A run without events took real time and is always flushed.
 /// Data lost in a machine failure fails its checksum, and the run is repeated.
-fn worth(events: u64, unflushed: u64) -> Keep {
+fn worth(events: u64, unflushed: u64) -> Durability {
     if events == 0 || unflushed >= WORTH_A_FLUSH * FLUSHED_TOGETHER {
-        Keep::Durably
+        Durability::Synced
     } else {
-        Keep::Cheaply
+        Durability::Buffered
     }
 }
 
@@ -458,7 +458,7 @@ pub fn finish_series(
     writer: SeriesWriter<BufWriter<File>>,
     part: &Path,
     path: &Path,
-    keep: Keep,
+    durability: Durability,
 ) -> Result<(), StoreError> {
     let failed = |source| StoreError::Write {
         path: part.to_owned(),
@@ -469,7 +469,7 @@ pub fn finish_series(
         .map_err(|source| StoreError::Series(series::failed(part, source)))?
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;
-    if keep == Keep::Durably {
+    if durability == Durability::Synced {
         file.sync_all().map_err(failed)?;
     }
     fs::rename(part, path).map_err(|source| StoreError::Write {
@@ -478,12 +478,12 @@ pub fn finish_series(
     })
 }
 
-fn write_whole(
+fn write_atomically(
     path: &Path,
-    keep: Keep,
+    durability: Durability,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), StoreError> {
-    whole::write(path, keep, fill).map_err(|source| StoreError::Write {
+    atomic_write::write(path, durability, fill).map_err(|source| StoreError::Write {
         path: path.to_owned(),
         source,
     })
@@ -491,10 +491,10 @@ fn write_whole(
 
 pub(crate) fn write_json(
     path: &Path,
-    keep: Keep,
+    durability: Durability,
     value: &impl Serialize,
 ) -> Result<(), StoreError> {
-    write_whole(path, keep, |file| {
+    write_atomically(path, durability, |file| {
         let mut out = BufWriter::new(file);
         serde_json::to_writer_pretty(&mut out, value)?;
         writeln!(out)?;
@@ -515,7 +515,7 @@ const MEASURE_COLUMNS: [&str; 8] = [
 ];
 
 fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> {
-    write_whole(path, Keep::Cheaply, |file| {
+    write_atomically(path, Durability::Buffered, |file| {
         let mut out = csv::Writer::from_writer(BufWriter::new(file));
         out.write_record(MEASURE_COLUMNS)?;
         for record in records {
@@ -594,10 +594,10 @@ mod tests {
 
     #[test]
     fn records_are_flushed_where_their_runs_took_ten_times_as_long_as_a_flush() {
-        assert_eq!(worth(100, 100), Keep::Cheaply);
-        assert_eq!(worth(199_000, 199_999), Keep::Cheaply);
-        assert_eq!(worth(100, 200_000), Keep::Durably);
+        assert_eq!(worth(100, 100), Durability::Buffered);
+        assert_eq!(worth(199_000, 199_999), Durability::Buffered);
+        assert_eq!(worth(100, 200_000), Durability::Synced);
         // Runs on real sockets have no events, but took real time.
-        assert_eq!(worth(0, 0), Keep::Durably);
+        assert_eq!(worth(0, 0), Durability::Synced);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anabranch_lab::beside::files;
-use anabranch_lab::folder::Folder;
+use anabranch_lab::spec_files::files;
+use anabranch_lab::spec_source::Folder;
 
 #[test]
 fn files_of_every_codec_have_the_same_rows() {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use anabranch_lab::atomic_write::Durability;
 use anabranch_lab::journal::{Damage, Journal};
-use anabranch_lab::whole::Keep;
 
 const HEAD: &str = "anabranch journal 1\n";
 
@@ -15,7 +15,7 @@ fn kept(directory: &Path, key: &str) -> Option<String> {
 
 fn add(journal: &Journal, key: &str, record: &str) {
     journal
-        .add(key, record.as_bytes(), Keep::Cheaply)
+        .add(key, record.as_bytes(), Durability::Buffered)
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -206,7 +206,7 @@ fn a_journal_is_not_written_through_a_link() {
     fs::create_dir(&runs).expect("a directory");
     std::os::unix::fs::symlink("../victim.txt", runs.join("1.journal")).expect("a link");
     let journal = Journal::open(&runs).expect("journals");
-    let error = journal.add("a", b"{}", Keep::Cheaply);
+    let error = journal.add("a", b"{}", Durability::Buffered);
     let error = error.expect_err("a link").to_string();
     assert!(
         error.contains("1.journal") && error.contains("it is a link"),

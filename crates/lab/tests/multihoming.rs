@@ -10,9 +10,9 @@ use anabranch_engine::world;
 use anabranch_lab::papers::{carried, example};
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::{CaptureRequest, Simulator};
-use anabranch_report::compare::beside;
+use anabranch_report::compare::with_baseline;
 use anabranch_report::derive;
-use anabranch_report::reference::Yardstick;
+use anabranch_report::reference::Baseline;
 use anabranch_report::statistics::{Interval, Summary, paired_difference};
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::reference::ReferenceFiles;
@@ -60,14 +60,14 @@ fn ho2008() -> String {
 }
 
 /// What ns-2.35 gives for it.
-fn ns2_file() -> Yardstick {
+fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
         yardsticks: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
     };
     let folder = carried("ho2008").expect("a paper").folder;
     let loaded = Loaded::read(&files, &folder).expect("its file");
-    loaded.reference.yardsticks[0].clone()
+    loaded.reference.baselines[0].clone()
 }
 
 /// The values of a measure at a point, with their replications.
@@ -111,9 +111,9 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
                 let ours = summary(&ours);
                 let theirs = ns2.mean(PLACE, &condition, theirs);
                 let theirs = theirs.expect("ns-2.35 ran it");
-                let beside = beside(Some(&ours), "ns2", theirs);
+                let comparison = with_baseline(Some(&ours), "ns2", theirs);
                 assert_eq!(
-                    beside.overlap,
+                    comparison.overlap,
                     Some(true),
                     "{lossy}, {loss}: {metric} is {} ± {:?}, in ns-2.35 {} ± {:?}",
                     ours.mean,

@@ -11,7 +11,7 @@ use anabranch_report::figure::plot::{Axis, Mark, Plot};
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::table::Table;
 use anabranch_report::terminal::{self, Terminal};
-use anabranch_report::{Outputs, Tally};
+use anabranch_report::{Outputs, VerdictCounts};
 use anabranch_scenario::records::{Measure, Results, SeriesQuery};
 use anabranch_scenario::value::Value;
 
@@ -62,7 +62,7 @@ fn tables_as_csv() {
     }
     let mut bytes = Vec::new();
     table(&results, "table-2-as-ns2")
-        .write_beside_csv("ns2", &mut bytes)
+        .write_baseline_csv("ns2", &mut bytes)
         .unwrap();
     insta::assert_snapshot!("csv_table-2-ns2", String::from_utf8(bytes).unwrap());
 }
@@ -111,15 +111,18 @@ fn without_runs_every_printed_value_is_not_attempted() {
     results.records.clear();
     results.series = Arc::new(Vec::new());
     let outputs = Outputs::make(&results, &fake::reference()).unwrap();
-    let tally = Tally::of(&outputs.tables);
-    assert_eq!(tally.count(Verdict::NotAttempted), tally.total());
+    let verdict_counts = VerdictCounts::of(&outputs.tables);
+    assert_eq!(
+        verdict_counts.count(Verdict::NotAttempted),
+        verdict_counts.total()
+    );
     assert_eq!(
         csv(&outputs.tables[0]).lines().nth(1).unwrap(),
         "sctp over tcp,sources,2,throughput_increase,,,,%,23.9,not attempted,,,"
     );
     // 24 values of Tables II and III, which stand in two tables each, 4 of Section V, 20 of Figs. 8 and 9, 12 of Figs. 10
     // and 11: four of their times stand in Figs. 8 and 9.
-    assert_eq!(tally.total(), 60);
+    assert_eq!(verdict_counts.total(), 60);
     assert!(
         outputs
             .figures

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_engine::plan::{Plan, Request};
-use anabranch_lab::papers::{Shelves, carried};
+use anabranch_lab::papers::{PaperCatalog, carried};
 use anabranch_report::reference::Published;
 use anabranch_report::table::Table;
-use anabranch_report::tally::Tally;
+use anabranch_report::verdict_counts::VerdictCounts;
 use anabranch_scenario::records::{Manifest, Results};
 
 /// The tables of a paper before anything of it was run: they hold what was printed, and no measured value.
@@ -49,7 +49,9 @@ fn tables(name: &str) -> (Vec<Table>, Vec<Published>) {
 #[test]
 fn each_printed_line_is_compared_or_says_why_not() {
     let mut seen = 0;
-    let papers = Shelves::of([]).papers().expect("the papers of the program");
+    let papers = PaperCatalog::of([])
+        .papers()
+        .expect("the papers of the program");
     for name in papers.iter().map(|paper| &paper.name) {
         let (tables, published) = tables(name);
         let lines = tables.iter().flat_map(|table| &table.lines);
@@ -75,7 +77,7 @@ fn what_was_printed_once_counts_once() {
         let (tables, published) = tables(name);
         let first = published.iter().filter(|it| it.first == it.line);
         let compared = first.filter(|it| it.not_compared.is_empty()).count();
-        (Tally::of(&tables).total(), compared)
+        (VerdictCounts::of(&tables).total(), compared)
     };
     // A step has two printed values on one line, the window and its time: nine steps.
     let (counted, lines) = count("alamgir2002");

@@ -10,11 +10,11 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Discard, Sink};
 use anabranch_engine::world::WorldError;
+use anabranch_lab::atomic_write::Durability;
 use anabranch_lab::journal::Journal;
 use anabranch_lab::run::{Quiet, RunError, Simulator, run};
 use anabranch_lab::store::{Store, StoreError, key};
 use anabranch_lab::threads::Threads;
-use anabranch_lab::whole::Keep;
 use anabranch_scenario::records::{Results, RunRecord, SeriesQuery};
 
 const SPEC: &str = r#"
@@ -358,7 +358,7 @@ fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let journal = Journal::open(&runs).expect("journals");
     let record = journal.get(&one, |record| Some(record.to_vec()));
     let record = record.expect("a record");
-    let added = journal.add(&other, &record, Keep::Cheaply);
+    let added = journal.add(&other, &record, Durability::Buffered);
     added.expect("a record of another replication");
     drop(journal);
     assert_eq!(simulate(directory.path(), 1).records, before.records);

@@ -10,8 +10,8 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
 use anabranch_engine::world::WorldError;
-use anabranch_lab::run::{Quiet, RunError, Simulator, run, run_share};
-use anabranch_lab::shard::{FILE, Shard, ShardError, Share, Whole};
+use anabranch_lab::run::{Quiet, RunError, Simulator, run, run_shard};
+use anabranch_lab::shard::{CompleteShards, FILE, Shard, ShardError, ShardSpec};
 use anabranch_lab::store::{Store, key};
 use anabranch_scenario::records::{RunRecord, SeriesQuery};
 
@@ -53,7 +53,7 @@ fn plan() -> Plan {
     planned(request(SPEC, 7))
 }
 
-fn share(text: &str) -> Share {
+fn share(text: &str) -> ShardSpec {
     text.parse().expect("a share")
 }
 
@@ -67,7 +67,7 @@ fn make(
     let store = Store::create(directory).expect("a directory that can be written");
     let shard = Shard::of(plan, share(which), &[]);
     shard.begin(&store).expect("an empty directory");
-    run_share(plan, share(which), &store, runner, 1, &Quiet)
+    run_shard(plan, share(which), &store, runner, 1, &Quiet)
 }
 
 fn simulated(plan: &Plan, which: &str, directory: &Path) -> usize {
@@ -76,7 +76,7 @@ fn simulated(plan: &Plan, which: &str, directory: &Path) -> usize {
 }
 
 fn merge(shards: &[PathBuf], into: &Path) -> Result<(), ShardError> {
-    let whole = Whole::read(shards)?;
+    let whole = CompleteShards::read(shards)?;
     let store = Store::create(into)?;
     whole.copy(&store, &Simulator::default())?;
     store.assemble(&whole.plan, &Simulator::default())?;

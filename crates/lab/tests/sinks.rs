@@ -6,7 +6,7 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Discard, Memory, Sink};
 use anabranch_engine::world::{self, WorldError};
-use anabranch_lab::channel::{Channel, Told};
+use anabranch_lab::channel::{Channel, RunEvent};
 use anabranch_lab::run::{Quiet, Simulator, run};
 use anabranch_lab::store::Store;
 use anabranch_scenario::records::{RunRecord, Series, SeriesQuery};
@@ -71,10 +71,10 @@ fn a_channel_tells_all_in_order() {
     let (record, kept) = in_memory();
     let (mut channel, told) = Channel::new(2);
     let running = thread::spawn(move || into(&mut channel));
-    let mut heard: Vec<Told> = told.iter().collect();
+    let mut heard: Vec<RunEvent> = told.iter().collect();
     assert_eq!(running.join().expect("no panic"), record);
-    assert_eq!(heard.pop(), Some(Told::Ended(Box::new(record))));
-    let Told::Begun {
+    assert_eq!(heard.pop(), Some(RunEvent::Ended(Box::new(record))));
+    let RunEvent::Begun {
         keys, experiment, ..
     } = heard.remove(0)
     else {
@@ -84,7 +84,7 @@ fn a_channel_tells_all_in_order() {
     let mut samples = Vec::new();
     for told in heard {
         match told {
-            Told::Samples(more) => samples.extend(more),
+            RunEvent::Samples(more) => samples.extend(more),
             other => panic!("{other:?}"),
         }
     }

@@ -6,8 +6,8 @@ use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 use anabranch_lab::papers::carried;
 use anabranch_lab::reference::Loaded;
-use anabranch_report::compare::beside;
-use anabranch_report::reference::{Mean, Yardstick};
+use anabranch_report::compare::with_baseline;
+use anabranch_report::reference::{Baseline, Mean};
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::reference::ReferenceFiles;
@@ -60,14 +60,14 @@ fn ns2(condition: &str, metric: &str) -> Mean {
 }
 
 /// What ns-2.35 gives for it.
-fn ns2_file() -> Yardstick {
+fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
         yardsticks: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
     };
     let folder = carried("rafiq2007").expect("a paper").folder;
     let loaded = Loaded::read(&files, &folder).expect("its file");
-    loaded.reference.yardsticks[0].clone()
+    loaded.reference.baselines[0].clone()
 }
 
 /// Without losses only the backoffs are drawn: 0.2 % of ns-2.35's delays, where 2 % were asked.
@@ -112,9 +112,9 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
                 for (ours, theirs) in METRICS {
                     let measured = summary(&runs, &[variant, loss], "transfer", ours);
                     let mean = ns2(&condition, &format!("{protocol} {theirs}"));
-                    let beside = beside(Some(&measured), "ns2", &mean);
+                    let comparison = with_baseline(Some(&measured), "ns2", &mean);
                     assert_eq!(
-                        beside.overlap,
+                        comparison.overlap,
                         Some(true),
                         "{experiment} {protocol} {loss} % {ours}: {measured:?} against {mean:?}"
                     );

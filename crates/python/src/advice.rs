@@ -85,13 +85,13 @@ impl Advice {
             advice,
             results,
             directory,
-            foreword,
+            introduction,
         } = found;
         let control = advice.question.controls().swap_remove(0);
         let advised = advice.advised();
         let directory = directory.unwrap_or_default();
-        let results =
-            Results::new(results, Loaded::default(), directory, guard).with_foreword(foreword);
+        let results = Results::new(results, Loaded::default(), directory, guard)
+            .with_introduction(introduction);
         Ok(Self {
             profile: control.profile,
             congestion: control.congestion,

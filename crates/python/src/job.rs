@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::thread;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_lab::beside;
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run;
+use anabranch_lab::spec_files;
 use anabranch_lab::store::{self, Store};
 use anabranch_scenario::records::Manifest;
 use pyo3::exceptions::PyValueError;
@@ -76,7 +76,7 @@ impl Job {
             it.quick = quick;
             it.record_all = record_all;
             it.seed = seed;
-            it.files = beside::files(&spec.folder);
+            it.files = spec_files::files(&spec.folder);
         }))?;
         let reference = Loaded::read(&plan.spec.reference, &spec.folder).map_err(error::asked)?;
         Ok(Self {

@@ -8,7 +8,7 @@ use anabranch_lab::reference::Loaded;
 use anabranch_lab::series;
 use anabranch_lab::store::Store;
 use anabranch_report::page;
-use anabranch_report::{Outputs, Words};
+use anabranch_report::{Introduction, Outputs};
 use anabranch_scenario::records::Results as Records;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -28,7 +28,7 @@ pub struct Results {
     reference: Loaded,
     directory: PathBuf,
     /// What a reader of the report should see first.
-    foreword: Vec<Words>,
+    introduction: Vec<Introduction>,
     /// Removes the directory with the last that needs it.
     _temporary: Option<TempDir>,
 }
@@ -68,22 +68,22 @@ impl Results {
             records,
             reference,
             directory,
-            foreword: Vec::new(),
+            introduction: Vec::new(),
             _temporary: temporary,
         }
     }
 
     /// The same, whose report begins with these words.
     #[must_use]
-    pub fn with_foreword(mut self, words: Vec<Words>) -> Self {
-        self.foreword = words;
+    pub fn with_introduction(mut self, words: Vec<Introduction>) -> Self {
+        self.introduction = words;
         self
     }
 
     fn outputs(&self) -> PyResult<Outputs<'_>> {
         let made = Outputs::make(&self.records, &self.reference.reference);
         let mut outputs = made.map_err(error::failed)?;
-        outputs.foreword.clone_from(&self.foreword);
+        outputs.introduction.clone_from(&self.introduction);
         outputs.paper = outputs::paper(&outputs);
         Ok(outputs)
     }

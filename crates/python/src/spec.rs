@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anabranch_engine::plan::Request;
-use anabranch_lab::beside;
-use anabranch_lab::folder::Folder;
-use anabranch_lab::papers::{Paper, PaperError, SPEC, Shelves, example, examples as carried};
+use anabranch_lab::papers::{Paper, PaperCatalog, PaperError, SPEC, example, examples as carried};
+use anabranch_lab::spec_files;
+use anabranch_lab::spec_source::Folder;
 use anabranch_scenario::document::Document;
 use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::tree::Node;
@@ -119,7 +119,7 @@ impl Spec {
             PaperError::Spec(error) => error::spec(&error),
             error => error::asked(error),
         };
-        let paper = Shelves::standard().paper(name).map_err(refused)?;
+        let paper = PaperCatalog::standard().paper(name).map_err(refused)?;
         let text = paper.text().map_err(refused)?;
         let file = paper.folder.path(SPEC).display().to_string();
         Self::of(file, text, paper.folder)
@@ -196,7 +196,7 @@ impl Spec {
     /// check(): raises SpecError with everything that is wrong with the spec. A run checks by itself.
     fn check(&self) -> PyResult<()> {
         let request = Request::new(self.file.clone(), self.toml())
-            .with(|it| it.files = beside::files(&self.folder));
+            .with(|it| it.files = spec_files::files(&self.folder));
         kinds::plan(request).map(drop)
     }
 
@@ -251,7 +251,7 @@ fn at(path: &Path, error: io::Error) -> PyErr {
 /// papers(): the names of the papers that can be reproduced, each with its title.
 #[pyfunction]
 pub fn papers() -> PyResult<Vec<(String, String)>> {
-    let papers = Shelves::standard().papers().map_err(error::asked)?;
+    let papers = PaperCatalog::standard().papers().map_err(error::asked)?;
     let line = |paper: &Paper| {
         let title = paper.title().map_err(error::asked)?;
         Ok((paper.name.clone(), title))

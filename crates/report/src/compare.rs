@@ -7,7 +7,7 @@ use std::fmt;
 use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::unit::alike;
 
-use crate::reference::{Mean, Published, Rest};
+use crate::reference::{Mean, Published, Rounding};
 use crate::statistics::{Interval, Rank, Summary, normal_score, quantile_band, rank_score};
 
 #[cfg(test)]
@@ -288,8 +288,8 @@ impl Bench<'_> {
         };
         let rest = match (published.tolerance, published.rest) {
             (Some(_), _) => "the reading tolerance",
-            (None, Rest::Rounded) => "its rounding",
-            (None, Rest::Truncated) => "the digits cut off",
+            (None, Rounding::Rounded) => "its rounding",
+            (None, Rounding::Truncated) => "the digits cut off",
         };
         let printed_unit = match published.unit.is_empty() {
             true => unit.clone(),
@@ -305,9 +305,9 @@ impl Bench<'_> {
 
 /// Comparison with a mean of an independent program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
+pub struct BaselineComparison {
     /// Key of the program in `[reference]`.
-    pub yardstick: String,
+    pub baseline: String,
     /// Line in its file, counted from 1.
     pub line: u64,
     /// Mean of the program.
@@ -323,7 +323,7 @@ pub struct Beside {
     pub difference: Option<f64>,
 }
 
-impl Beside {
+impl BaselineComparison {
     /// The difference relative to the mean of the program; `None` if that is 0.
     pub fn relative(&self) -> Option<f64> {
         let difference = self.difference?;
@@ -335,14 +335,18 @@ impl Beside {
 const DIGITS: usize = 6;
 
 /// Compares a measured quantity with a mean of an independent program.
-pub fn beside(measured: Option<&Summary>, yardstick: &str, other: &Mean) -> Beside {
+pub fn with_baseline(
+    measured: Option<&Summary>,
+    baseline: &str,
+    other: &Mean,
+) -> BaselineComparison {
     let ours =
         measured.and_then(|summary| Some(Interval::around(summary.mean, summary.confidence()?)));
     let theirs = other
         .confidence
         .map(|half| Interval::around(other.mean, half).widened(half_unit(other.mean, DIGITS)));
-    Beside {
-        yardstick: yardstick.to_owned(),
+    BaselineComparison {
+        baseline: baseline.to_owned(),
         line: other.line,
         mean: other.mean,
         confidence: other.confidence,

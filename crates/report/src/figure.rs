@@ -3,9 +3,9 @@
 //! A figure is built in two steps: data ([`plot::Plot`] or [`ladder::Ladder`]), which is also used
 //! for the terminal, and its drawing. The bytes of an SVG depend only on the data.
 
+mod downsample;
 pub mod ladder;
 pub mod plot;
-mod sparse;
 
 mod canvas;
 mod cdf;

@@ -14,8 +14,8 @@
 use std::io;
 
 use crate::outputs::{OutputError, Outputs, TALLIES};
-use crate::tally::Tally;
-use crate::{claim, page, tally};
+use crate::verdict_counts::VerdictCounts;
+use crate::{claim, page, verdict_counts};
 
 impl Outputs<'_> {
     /// Path (relative to the results directory) and contents of all files: tables, figures and the
@@ -28,14 +28,16 @@ impl Outputs<'_> {
         for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {
             let name = format!("tables/{}.csv", table.id);
             files.push(csv(name, |out| table.write_csv(out))?);
-            for yardstick in table.yardsticks() {
-                let name = format!("tables/{}-{yardstick}.csv", table.id);
-                files.push(csv(name, |out| table.write_beside_csv(yardstick, out))?);
+            for baseline in table.baselines() {
+                let name = format!("tables/{}-{baseline}.csv", table.id);
+                files.push(csv(name, |out| table.write_baseline_csv(baseline, out))?);
             }
         }
-        if Tally::of(&self.tables).total() > 0 {
+        if VerdictCounts::of(&self.tables).total() > 0 {
             let name = "verdicts.csv".to_owned();
-            files.push(csv(name, |out| tally::write_csv(&self.tables, out))?);
+            files.push(csv(name, |out| {
+                verdict_counts::write_csv(&self.tables, out)
+            })?);
         }
         if !self.claims.is_empty() {
             let name = "claims.csv".to_owned();

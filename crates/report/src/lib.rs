@@ -12,13 +12,13 @@ pub mod page;
 pub mod reference;
 pub mod statistics;
 pub mod table;
-pub mod tally;
 pub mod terminal;
-pub mod unanswered;
 pub mod unit;
+pub mod unmatched_rows;
+pub mod verdict_counts;
 
 mod braille;
 mod files;
 
-pub use outputs::{OutputError, Outputs, Words};
-pub use tally::Tally;
+pub use outputs::{Introduction, OutputError, Outputs};
+pub use verdict_counts::VerdictCounts;

@@ -9,8 +9,8 @@ use crate::claim::Claimed;
 use crate::figure::{Figure, FigureError};
 use crate::reference::Reference;
 use crate::table::Table;
-use crate::tally::Tally;
-use crate::unanswered::{Unanswered, unanswered};
+use crate::unmatched_rows::{UnmatchedRows, unmatched_rows};
+use crate::verdict_counts::VerdictCounts;
 
 /// File with the tallies of a run, one per line.
 pub const TALLIES: &str = "tally.txt";
@@ -28,16 +28,16 @@ pub struct Outputs<'a> {
     pub claims: Vec<Claimed>,
     /// Rows of the reference that match no table or figure. Empty if only some outputs were
     /// requested.
-    pub unanswered: Vec<Unanswered>,
+    pub unmatched_rows: Vec<UnmatchedRows>,
     /// Introduction that should be displayed first.
-    pub foreword: Vec<Words>,
+    pub introduction: Vec<Introduction>,
     /// Name under which the command finds the paper of this spec, if it does.
     pub paper: Option<String>,
 }
 
 /// Introductory text given by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Words {
+pub enum Introduction {
     /// Sentences; each line is a paragraph.
     Text(String),
     /// Names with lines of text.
@@ -87,8 +87,8 @@ impl<'a> Outputs<'a> {
         let claims = results.spec.claims.iter();
         let claims = claims.map(|claim| Claimed::make(claim, results)).collect();
         let tables = tables.collect::<Result<Vec<_>, _>>()?;
-        let unanswered = match results.manifest.only.is_empty() {
-            true => unanswered(reference, &tables, &results.spec.figures),
+        let unmatched_rows = match results.manifest.only.is_empty() {
+            true => unmatched_rows(reference, &tables, &results.spec.figures),
             false => Vec::new(),
         };
         Ok(Outputs {
@@ -96,8 +96,8 @@ impl<'a> Outputs<'a> {
             tables,
             claims,
             figures: figures.collect::<Result<_, _>>()?,
-            unanswered,
-            foreword: Vec::new(),
+            unmatched_rows,
+            introduction: Vec::new(),
             paper: None,
         })
     }
@@ -108,10 +108,13 @@ impl<'a> Outputs<'a> {
         let short = self
             .short_of()
             .map_or(String::new(), |short| format!(" ({short})"));
-        let [values, claims] = [Tally::of(&self.tables), Tally::of_claims(&self.claims)];
-        let line = |(name, tally): (&str, Tally)| {
-            let line = format!("{} {name}: {tally}{short}", tally.total());
-            (tally.total() > 0).then_some(line)
+        let [values, claims] = [
+            VerdictCounts::of(&self.tables),
+            VerdictCounts::of_claims(&self.claims),
+        ];
+        let line = |(name, verdict_counts): (&str, VerdictCounts)| {
+            let line = format!("{} {name}: {verdict_counts}{short}", verdict_counts.total());
+            (verdict_counts.total() > 0).then_some(line)
         };
         let both = [("printed values", values), ("claims", claims)];
         both.into_iter().filter_map(line).collect()

@@ -8,10 +8,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::claim::Claimed;
 use crate::compare::{Verdict, digits};
 use crate::figure::{Figure, FigureError, for_page};
-use crate::outputs::{Outputs, Words};
+use crate::outputs::{Introduction, Outputs};
 use crate::table::Table;
-use crate::tally::Tally;
 use crate::unit;
+use crate::verdict_counts::VerdictCounts;
 
 mod answer;
 mod repeat;
@@ -47,7 +47,7 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
             body {
                 main {
                     (header(outputs, title))
-                    (foreword(&outputs.foreword))
+                    (introduction(&outputs.introduction))
                     @if answer::is_there(outputs) { (answer::section(outputs, drawn.as_ref())) }
                     (contents(outputs))
                     (verdicts(outputs))
@@ -85,13 +85,13 @@ fn header(outputs: &Outputs<'_>, title: &str) -> Markup {
     }
 }
 
-fn foreword(words: &[Words]) -> Markup {
+fn introduction(words: &[Introduction]) -> Markup {
     html! {
         @for words in words {
             section.foreword {
                 @match words {
-                    Words::Text(text) => @for line in text.lines() { p { (line) } },
-                    Words::List { title, items } => {
+                    Introduction::Text(text) => @for line in text.lines() { p { (line) } },
+                    Introduction::List { title, items } => {
                         h2 { (title) }
                         dl {
                             @for (name, lines) in items {
@@ -142,7 +142,7 @@ fn contents(outputs: &Outputs<'_>) -> Markup {
                 summary { "Contents" }
                 ul {
                     @if answer::is_there(outputs) { li { a href="#answer" { "The answer" } } }
-                    @if Tally::of(&outputs.tables).total() > 0 { li { a href="#verdicts" { "Verdicts" } } }
+                    @if VerdictCounts::of(&outputs.tables).total() > 0 { li { a href="#verdicts" { "Verdicts" } } }
                     @if !outputs.claims.is_empty() { li { a href="#claims" { "What the paper concludes" } } }
                     li { a href="#runs" { "What was run" } }
                     @if !outputs.results.spec.assumptions.is_empty() {
@@ -163,7 +163,7 @@ fn file(name: &str) -> Markup {
 
 /// Number of printed values per verdict, in total and by table, and the claims.
 fn verdicts(outputs: &Outputs<'_>) -> Markup {
-    let all = Tally::of(&outputs.tables);
+    let all = VerdictCounts::of(&outputs.tables);
     html! {
         section.summary {
             @if all.total() > 0 {
@@ -186,11 +186,11 @@ fn verdicts(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-fn counts(tally: &Tally) -> Markup {
+fn counts(verdict_counts: &VerdictCounts) -> Markup {
     html! {
         div.tally {
             @for verdict in Verdict::ALL {
-                div.count.(class_of(verdict)) { b { (tally.count(verdict)) } span { (verdict.text()) } }
+                div.count.(class_of(verdict)) { b { (verdict_counts.count(verdict)) } span { (verdict.text()) } }
             }
         }
     }
@@ -209,7 +209,7 @@ fn verdicts_by_table(outputs: &Outputs<'_>) -> Markup {
                     }
                 }
                 tbody {
-                    @for (table, (new, again)) in outputs.tables.iter().zip(Tally::of_each(&outputs.tables)) {
+                    @for (table, (new, again)) in outputs.tables.iter().zip(VerdictCounts::of_each(&outputs.tables)) {
                         @if new.total() + again.total() > 0 {
                             tr {
                                 th scope="row" { a href={ "#table-" (table.id) } { (table.title) } }
@@ -253,7 +253,7 @@ fn claims(claims: &[Claimed]) -> Markup {
     html! {
         @if !claims.is_empty() {
             h2 #claims { "What the paper concludes" }
-            (counts(&Tally::of_claims(claims)))
+            (counts(&VerdictCounts::of_claims(claims)))
             p.remark {
                 "Each claim is held against differences or slopes over common replications. It is reproduced when their 95 % \
                  intervals say so at every point, differs when one says the contrary, and is compatible when the runs do not decide."
@@ -331,7 +331,7 @@ fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
     facts.extend(failures.map(|failure| ("failed", failure)));
     let notes = outputs.results.notes().into_iter();
     facts.extend(notes.map(|note| ("note", note)));
-    let open = outputs.unanswered.iter();
+    let open = outputs.unmatched_rows.iter();
     facts.extend(open.map(|file| ("not compared", file.to_string())));
     facts
 }

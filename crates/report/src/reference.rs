@@ -40,7 +40,7 @@ pub struct Published {
     /// Unit; empty if it is the unit of the measure.
     pub unit: String,
     /// Treatment of the digits that were not printed.
-    pub rest: Rest,
+    pub rest: Rounding,
     /// Reading tolerance of a value read off a figure, in the unit of the value. It replaces the
     /// rounding.
     pub tolerance: Option<f64>,
@@ -52,7 +52,7 @@ pub struct Published {
 
 /// Treatment of the digits that were not printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rest {
+pub enum Rounding {
     /// The last printed digit was rounded.
     #[default]
     Rounded,
@@ -60,9 +60,12 @@ pub enum Rest {
     Truncated,
 }
 
-impl Rest {
+impl Rounding {
     /// The words allowed in the column `printed`.
-    const ALL: [(&str, Rest); 2] = [("rounded", Rest::Rounded), ("truncated", Rest::Truncated)];
+    const ALL: [(&str, Rounding); 2] = [
+        ("rounded", Rounding::Rounded),
+        ("truncated", Rounding::Truncated),
+    ];
 }
 
 impl Published {
@@ -77,8 +80,10 @@ impl Published {
         }
         let negative = self.printed.starts_with('-');
         match self.rest {
-            Rest::Rounded => Interval::around(self.value, unit_of_last(&self.printed, false) / 2.0),
-            Rest::Truncated => {
+            Rounding::Rounded => {
+                Interval::around(self.value, unit_of_last(&self.printed, false) / 2.0)
+            }
+            Rounding::Truncated => {
                 let unit = unit_of_last(&self.printed, true);
                 // Truncation is towards 0.
                 let shift = if negative { -unit / 2.0 } else { unit / 2.0 };
@@ -183,7 +188,7 @@ impl Mean {
 
 /// Means of an independent program.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Yardstick {
+pub struct Baseline {
     /// Key in `[reference]`.
     pub name: String,
     /// The file they were read from.
@@ -192,7 +197,7 @@ pub struct Yardstick {
     pub means: Vec<Mean>,
 }
 
-impl Yardstick {
+impl Baseline {
     /// The mean of a metric under a condition.
     pub fn mean(&self, place: &str, condition: &str, metric: &str) -> Option<&Mean> {
         self.means.iter().find(|row| {
@@ -211,7 +216,7 @@ pub struct Reference {
     /// All published values, in the order of the file.
     pub published: Vec<Published>,
     /// Independent programs, in the order of the spec.
-    pub yardsticks: Vec<Yardstick>,
+    pub baselines: Vec<Baseline>,
 }
 
 impl Reference {
@@ -229,13 +234,13 @@ impl Reference {
     ///
     /// # Errors
     /// The first invalid line: its position, the text found, and the values allowed.
-    pub fn read_yardstick(
+    pub fn read_baseline(
         &mut self,
         name: &str,
         file: &str,
         text: &str,
     ) -> Result<(), ReferenceError> {
-        self.yardsticks.push(Yardstick {
+        self.baselines.push(Baseline {
             name: name.to_owned(),
             file: file.to_owned(),
             means: read_means(file, text)?,
@@ -250,8 +255,8 @@ impl Reference {
     }
 
     /// Independent program by its key.
-    pub fn yardstick(&self, name: &str) -> Option<&Yardstick> {
-        self.yardsticks.iter().find(|it| it.name == name)
+    pub fn baseline(&self, name: &str) -> Option<&Baseline> {
+        self.baselines.iter().find(|it| it.name == name)
     }
 }
 
@@ -272,7 +277,7 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
     let sheet = Sheet::read(file, text, &COLUMNS)?;
     let row = |row: &sheet::Row| {
         let value = sheet.number(row, 5)?;
-        let rest = sheet.one_of(row, 7, &Rest::ALL)?;
+        let rest = sheet.one_of(row, 7, &Rounding::ALL)?;
         let [
             place,
             series,
@@ -290,7 +295,7 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
             true => None,
             false => Some(sheet.tolerance(row, 8, value)?),
         };
-        if tolerance.is_some() && rest == Rest::Truncated {
+        if tolerance.is_some() && rest == Rounding::Truncated {
             let allowed =
                 "nothing where `printed` says truncated, which is about digits of the paper";
             return Err(sheet.wrong_cell(row, 8, allowed));
@@ -486,7 +491,7 @@ mod tests {
 
     fn wrong_means(text: &str) -> String {
         let mut reference = Reference::default();
-        let error = reference.read_yardstick("ns3", "ns3.csv", text);
+        let error = reference.read_baseline("ns3", "ns3.csv", text);
         error.unwrap_err().to_string()
     }
 
@@ -562,18 +567,18 @@ mod tests {
         );
         assert_eq!(reference.published("anywhere").count(), 1);
         reference
-            .read_yardstick(
+            .read_baseline(
                 "ns3",
                 "ns3.csv",
                 "mean,condition,metric,where\n2,c,m,Table 1\n",
             )
             .unwrap();
-        let ns3 = reference.yardstick("ns3").unwrap();
+        let ns3 = reference.baseline("ns3").unwrap();
         let mean = ns3.mean("Table 1", "c", "m").unwrap();
         assert_eq!(
             (mean.mean, mean.confidence, mean.replications),
             (2.0, None, 1)
         );
-        assert!(ns3.mean("Table 2", "c", "m").is_none() && reference.yardstick("ns2").is_none());
+        assert!(ns3.mean("Table 2", "c", "m").is_none() && reference.baseline("ns2").is_none());
     }
 }

@@ -31,7 +31,7 @@ fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
 
 /// Limit of scores. Larger ones are clipped, because the runs contain no information about such far
 /// tails.
-const FARTHEST: f64 = 8.0;
+const MAX_SCORE: f64 = 8.0;
 
 /// Standard normal score of a value relative to the prediction of one more run. `slack` is
 /// subtracted from its distance to the mean (the error that rounding may hide). `None` for fewer
@@ -45,7 +45,7 @@ pub fn normal_score(runs: &Summary, value: f64, slack: f64) -> Option<f64> {
     }
     let deviation = runs.deviation * (1.0 + 1.0 / runs.replications as f64).sqrt();
     if deviation == 0.0 {
-        return Some(FARTHEST * distance.signum());
+        return Some(MAX_SCORE * distance.signum());
     }
     // The lower tail is used because it keeps its digits.
     let tail = student.cdf(-beyond / deviation);
@@ -59,7 +59,7 @@ pub fn rank_score(rank: Rank) -> f64 {
 
 fn standard_quantile(probability: f64) -> f64 {
     let quantile = Normal::standard().inverse_cdf(probability);
-    quantile.clamp(-FARTHEST, FARTHEST)
+    quantile.clamp(-MAX_SCORE, MAX_SCORE)
 }
 
 /// Probability that independent values, each consistent with our runs, together deviate as far as

@@ -11,7 +11,7 @@ use anabranch_scenario::records::{Results, RunRecord};
 use anabranch_scenario::unit::{divisor, factor};
 use anabranch_scenario::value::{Point, Value};
 
-use crate::compare::{self, Beside, Judgement, Rule, digits};
+use crate::compare::{self, BaselineComparison, Judgement, Rule, digits};
 use crate::reference::{Published, Reference};
 use crate::statistics::{Rank, Summary, paired_differences};
 
@@ -36,8 +36,8 @@ pub const COLUMNS: [&str; 13] = [
     "rank",
 ];
 
-/// Columns of `tables/<id>-<yardstick>.csv`; `*` stands for the name of the independent program.
-pub const BESIDE_COLUMNS: [&str; 14] = [
+/// Columns of `tables/<id>-<baseline>.csv`; `*` stands for the name of the independent program.
+pub const BASELINE_COLUMNS: [&str; 14] = [
     "series",
     "x_name",
     "x",
@@ -93,7 +93,7 @@ pub struct Line {
     /// Comparison with the published value, if there is one.
     pub judgement: Option<Judgement>,
     /// Comparisons with means of independent programs.
-    pub beside: Vec<Beside>,
+    pub comparisons: Vec<BaselineComparison>,
 }
 
 impl Table {
@@ -129,11 +129,11 @@ impl Table {
     }
 
     /// Independent programs with a mean in any line.
-    pub fn yardsticks(&self) -> Vec<&str> {
+    pub fn baselines(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for beside in self.lines.iter().flat_map(|line| &line.beside) {
-            if !names.contains(&beside.yardstick.as_str()) {
-                names.push(&beside.yardstick);
+        for comparison in self.lines.iter().flat_map(|line| &line.comparisons) {
+            if !names.contains(&comparison.baseline.as_str()) {
+                names.push(&comparison.baseline);
             }
         }
         names
@@ -174,16 +174,16 @@ impl Table {
         writer.flush()
     }
 
-    /// Writes `tables/<id>-<yardstick>.csv` with the lines that have a mean of that program: see
-    /// [`BESIDE_COLUMNS`]. `overlap` is `yes`, `no`, or empty if either side is a single run.
+    /// Writes `tables/<id>-<baseline>.csv` with the lines that have a mean of that program: see
+    /// [`BASELINE_COLUMNS`]. `overlap` is `yes`, `no`, or empty if either side is a single run.
     ///
     /// # Errors
     /// Any error of the writer.
-    pub fn write_beside_csv(&self, yardstick: &str, out: impl io::Write) -> io::Result<()> {
+    pub fn write_baseline_csv(&self, baseline: &str, out: impl io::Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(BESIDE_COLUMNS.map(|column| column.replace('*', yardstick)))?;
+        writer.write_record(BASELINE_COLUMNS.map(|column| column.replace('*', baseline)))?;
         for line in &self.lines {
-            let Some(beside) = line.beside(yardstick) else {
+            let Some(comparison) = line.comparison(baseline) else {
                 continue;
             };
             let [value, confidence, replications] = line.numbers();
@@ -196,14 +196,14 @@ impl Table {
                 &confidence,
                 &replications,
                 &line.unit,
-                &digits(beside.mean, 6),
-                &optional(beside.confidence),
-                &beside.replications.to_string(),
-                beside
+                &digits(comparison.mean, 6),
+                &optional(comparison.confidence),
+                &comparison.replications.to_string(),
+                comparison
                     .overlap
                     .map_or("", |overlap| if overlap { "yes" } else { "no" }),
-                &optional(beside.difference),
-                &optional(beside.relative()),
+                &optional(comparison.difference),
+                &optional(comparison.relative()),
             ])?;
         }
         writer.flush()
@@ -233,7 +233,7 @@ impl Line {
             unit: unit.to_owned(),
             published: None,
             judgement: None,
-            beside: Vec::new(),
+            comparisons: Vec::new(),
         }
     }
 
@@ -251,8 +251,8 @@ impl Line {
     }
 
     /// Comparison with the mean of an independent program.
-    pub fn beside(&self, yardstick: &str) -> Option<&Beside> {
-        self.beside.iter().find(|it| it.yardstick == yardstick)
+    pub fn comparison(&self, baseline: &str) -> Option<&BaselineComparison> {
+        self.comparisons.iter().find(|it| it.baseline == baseline)
     }
 
     /// Mean, half width of the 95 % interval and number of replications, as written to a file.
@@ -455,9 +455,15 @@ impl<'a> Maker<'a> {
 
     /// Comparisons of a row at a point with independent programs; `index` counts the steps of a row
     /// with several.
-    fn beside(&self, row: &Row, index: usize, point: &Point, line: &Line) -> Vec<Beside> {
+    fn comparisons(
+        &self,
+        row: &Row,
+        index: usize,
+        point: &Point,
+        line: &Line,
+    ) -> Vec<BaselineComparison> {
         let of = |(name, source): (&String, &BesideSource)| {
-            let yardstick = self.reference.yardstick(name)?;
+            let baseline = self.reference.baseline(name)?;
             let metric = row.beside.get(name)?.get(index)?;
             let place = source.place.as_deref().unwrap_or(self.place());
             let whole = source.condition.replace("{x}", &axis(point).1);
@@ -465,13 +471,13 @@ impl<'a> Maker<'a> {
                 .iter()
                 .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
             let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
-            let mean = yardstick.mean(place, &condition, metric)?;
+            let mean = baseline.mean(place, &condition, metric)?;
             let divisor = match mean.unit.is_empty() {
                 true => 1.0,
                 false => factor(&line.unit, &mean.unit)?,
             };
             let mean = mean.divided_by(divisor);
-            Some(compare::beside(line.measured.as_ref(), name, &mean))
+            Some(compare::with_baseline(line.measured.as_ref(), name, &mean))
         };
         self.spec.beside.iter().filter_map(of).collect()
     }
@@ -501,9 +507,9 @@ impl<'a> Maker<'a> {
                 };
                 let runs = alone(&values);
                 let line = Line::new(name, (x_name, x), metric, &unit, runs);
-                let beside = self.beside(row, 0, &point, &line);
+                let comparisons = self.comparisons(row, 0, &point, &line);
                 lines.push(Line {
-                    beside,
+                    comparisons,
                     ..line.judged(published, rule)
                 });
             }

@@ -112,8 +112,8 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
             writeln!(out, "{}", terminal.paint(FAINT, &line))?;
         }
     }
-    for tally in outputs.tallies() {
-        for line in lines(&tally, 0, terminal) {
+    for verdict_counts in outputs.tallies() {
+        for line in lines(&verdict_counts, 0, terminal) {
             writeln!(out, "{line}")?;
         }
     }
@@ -182,11 +182,11 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         terminal.paint(BOLD, &headline(table.place.as_deref(), &table.title))
     )?;
     let mut heads = vec!["", "ours", "runs"];
-    let yardsticks = columns.beside.iter().map(String::as_str);
+    let baselines = columns.baselines.iter().map(String::as_str);
     if columns.published {
         heads.extend(["printed", "verdict"]);
     }
-    heads.extend(yardsticks.flat_map(|name| [name, "intervals", "difference"]));
+    heads.extend(baselines.flat_map(|name| [name, "intervals", "difference"]));
     let rows: Vec<Vec<Cell>> = table
         .lines
         .iter()
@@ -319,23 +319,24 @@ fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
                 }),
         );
     }
-    for name in &columns.beside {
-        let beside = line.beside(name);
-        row.push(plain(beside.map_or(String::new(), |beside| {
-            with_half(readable(beside.mean, beside.confidence))
+    for name in &columns.baselines {
+        let comparison = line.comparison(name);
+        row.push(plain(comparison.map_or(String::new(), |comparison| {
+            with_half(readable(comparison.mean, comparison.confidence))
         })));
-        row.push(match beside.and_then(|beside| beside.overlap) {
+        row.push(match comparison.and_then(|comparison| comparison.overlap) {
             Some(true) => ("overlap".to_owned(), colour_of(Verdict::Reproduced)),
             Some(false) => ("apart".to_owned(), colour_of(Verdict::Differs)),
             None => plain(String::new()),
         });
-        row.push(plain(beside.and_then(|beside| beside.difference).map_or(
-            String::new(),
-            |difference| {
-                let sign = if difference > 0.0 { "+" } else { "" };
-                format!("{sign}{}", digits(difference, 3))
-            },
-        )));
+        row.push(plain(
+            comparison
+                .and_then(|comparison| comparison.difference)
+                .map_or(String::new(), |difference| {
+                    let sign = if difference > 0.0 { "+" } else { "" };
+                    format!("{sign}{}", digits(difference, 3))
+                }),
+        ));
     }
     row
 }

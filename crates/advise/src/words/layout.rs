@@ -1,15 +1,15 @@
-//! Lines that fit a terminal.
+//! Layout of lines for a terminal.
 
 use std::fmt::Write;
 
-use anabranch_report::Words;
+use anabranch_report::Introduction;
 
-/// Characters of a line.
+/// Line width in characters.
 const WIDE: usize = 80;
-/// Where values stand.
+/// Column of values.
 const VALUES: usize = 20;
 
-/// Text whose lines are no wider than a terminal: what does not fit goes on below, values below values.
+/// Wraps text to the width of a terminal. Values are continued in their column.
 pub fn fitted(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -18,7 +18,7 @@ pub fn fitted(text: &str) -> String {
             let _ = writeln!(out, "{line}");
             continue;
         }
-        // A name is plain ASCII, so that a value begins at a byte, too.
+        // A name is ASCII, so that the start of its value is a character boundary.
         let (mut head, rest) = line.split_at_checked(indent).unwrap_or(("", line));
         let below = " ".repeat(indent);
         let mut now = String::new();
@@ -37,11 +37,11 @@ pub fn fitted(text: &str) -> String {
     out
 }
 
-/// Words for a terminal or a file.
-pub fn text(words: &Words) -> String {
+/// Formats text for a terminal or a file.
+pub fn text(words: &Introduction) -> String {
     match words {
-        Words::Text(text) => fitted(text),
-        Words::List { title, items } => {
+        Introduction::Text(text) => fitted(text),
+        Introduction::List { title, items } => {
             let mut text = format!("{title}\n");
             for (name, lines) in items {
                 for (place, line) in lines.iter().enumerate() {
@@ -54,11 +54,11 @@ pub fn text(words: &Words) -> String {
     }
 }
 
-/// Between two columns.
+/// Distance between columns.
 const GAP: usize = 2;
 
-/// Rows as aligned columns, the first to the left, numbers as they come. Columns that do not fit beside the others stand below them,
-/// each time with the first.
+/// Formats rows as aligned columns, the first one left-aligned. Columns that do not fit are placed
+/// below the others, each time with the first column.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let most = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

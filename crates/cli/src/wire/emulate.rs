@@ -10,8 +10,8 @@ use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartE
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::resolve;
 use anabranch_engine::world::{self, WorldError};
-use anabranch_lab::beside;
-use anabranch_lab::folder::Folder;
+use anabranch_lab::spec_files;
+use anabranch_lab::spec_source::Folder;
 use anabranch_scenario::Spec;
 use anabranch_settings::counted;
 use anabranch_sim::{BuildError, DropCounts, DropReason, Family, Seed};
@@ -134,7 +134,7 @@ pub(super) fn network(file: &std::path::Path, set: &[String]) -> Result<Spec, Fa
         let why = unread(&error);
         Failure::Asked(format!("cannot read the spec {}: {why}", file.display()))
     })?;
-    let files = beside::files(&Folder::of(file));
+    let files = spec_files::files(&Folder::of(file));
     let spec = resolve::network(&file.display().to_string(), &text, set, &files)?;
     Ok(spec)
 }

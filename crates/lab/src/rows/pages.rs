@@ -16,7 +16,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
-use crate::folder::{MAX_FILE, too_large};
+use crate::spec_source::{MAX_FILE, too_large};
 
 /// Metadata at the end of a file.
 pub(super) fn metadata(file: &Bytes) -> Result<ParquetMetaData> {

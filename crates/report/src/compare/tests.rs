@@ -184,7 +184,7 @@ fn without_chance_rounding_and_tolerance_decide() {
 
 #[test]
 fn intervals_overlap_those_of_another_program_or_not() {
-    let compare = |ours: Option<&Summary>, theirs: &Mean| super::beside(ours, "ns2", theirs);
+    let compare = |ours: Option<&Summary>, theirs: &Mean| super::with_baseline(ours, "ns2", theirs);
     let ns2 = |mean, confidence| Mean {
         line: 2,
         place: "Table".into(),

@@ -5,8 +5,8 @@ use anabranch_scenario::records::SeriesError;
 
 use super::Maker;
 use super::curves::Drawn;
+use super::downsample::downsample;
 use super::plot::{Axis, Mark, Plot, PlotPoint};
-use super::sparse::sparse;
 use crate::table::{alone, in_unit, values};
 use crate::unit;
 
@@ -22,7 +22,7 @@ impl Maker<'_> {
                 Some(_) => self.samples_of(curve, &mut drawn)?,
                 None => self.measured(curve, &mut drawn),
             };
-            let points = sparse(Mark::Step, cumulative(found));
+            let points = downsample(Mark::Step, cumulative(found));
             drawn.push(curve.label.clone(), index, Mark::Step, points);
             if let Some(layer) = drawn.layers.last_mut() {
                 layer.dash = index;

@@ -167,11 +167,11 @@ impl Maker<'_> {
         let count = self.spec.curves.len();
         for (index, curve) in self.spec.curves.iter().enumerate() {
             // The bars of one x are drawn next to each other.
-            let beside = match bars {
+            let offset = match bars {
                 true => bar_place(index, count),
                 false => 0.0,
             };
-            let place_of = |x: &str| Some(place_of(x)? + beside);
+            let place_of = |x: &str| Some(place_of(x)? + offset);
             let swept = self.swept(index, curve, place_of, &mut drawn);
             swept.draw(&curve.label, mark, &mut drawn);
             self.printed(&swept, curve, place_of, &mut drawn);

@@ -35,7 +35,7 @@ const LEFT: i32 = 30;
 /// Margins to the right of the axes, below them, and below them if names are drawn vertically.
 const RIGHT: i32 = 20;
 const BELOW: i32 = 52;
-const LONGEST_NAME: usize = 16;
+const MAX_NAME: usize = 16;
 
 /// Dashes and gaps of lines in drawn pixels, which distinguish lines without colours.
 const DASHES: [Option<(i32, i32)>; 6] = [
@@ -76,7 +76,7 @@ pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
 fn hanging(axis: &Axis) -> i32 {
     let longest = axis.ticks.iter().map(|(_, text)| text.chars().count());
     match axis.has_names() {
-        true => (longest.max().unwrap_or(0).min(LONGEST_NAME) as f64 * LETTER) as i32 - 10,
+        true => (longest.max().unwrap_or(0).min(MAX_NAME) as f64 * LETTER) as i32 - 10,
         false => 0,
     }
 }
@@ -347,8 +347,8 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
 
 /// Shortens a name that is drawn below the axis.
 fn shortened(text: &str) -> String {
-    match text.chars().count() > LONGEST_NAME {
-        true => text.chars().take(LONGEST_NAME - 1).chain(['…']).collect(),
+    match text.chars().count() > MAX_NAME {
+        true => text.chars().take(MAX_NAME - 1).chain(['…']).collect(),
         false => text.to_owned(),
     }
 }

@@ -23,8 +23,8 @@ const NOTE: usize = 23;
 /// Displayed pixels per second, and the minimum and maximum distance between consecutive events. At
 /// a uniform scale, a burst of segments would be a single stroke, and a round trip an empty page.
 const SECOND: f64 = 600.0;
-const LEAST: f64 = 12.0;
-const MOST: f64 = 46.0;
+const MIN_STEP: f64 = 12.0;
+const MAX_STEP: f64 = 46.0;
 /// Distance between lifeline and label.
 const LEADER: i32 = 20;
 
@@ -86,7 +86,7 @@ fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
     for time in times {
         let height = match heights.last() {
             None => 0.0,
-            Some((before, height)) => height + ((time - before) * SECOND).clamp(LEAST, MOST),
+            Some((before, height)) => height + ((time - before) * SECOND).clamp(MIN_STEP, MAX_STEP),
         };
         heights.push((time, height));
     }

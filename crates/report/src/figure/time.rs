@@ -6,8 +6,8 @@ use anabranch_scenario::value::Point;
 
 use super::Maker;
 use super::curves::Drawn;
+use super::downsample::downsample;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
-use super::sparse::sparse;
 use crate::statistics::quantile;
 use crate::unit;
 
@@ -137,7 +137,7 @@ impl Maker<'_> {
         } else {
             for series in &runs[0] {
                 // The legend names the curve once.
-                let points = sparse(mark, cut(series));
+                let points = downsample(mark, cut(series));
                 drawn.push(std::mem::take(&mut label), index, mark, points);
             }
         }

@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use super::{class_of, file, probability};
 use crate::compare::{Judgement, digits};
 use crate::table::{Line, Table, readable};
-use crate::tally::Column;
 use crate::unit;
+use crate::verdict_counts::Column;
 
 /// Maximum number of lines of a table that is displayed unfolded. Longer tables are folded under a
 /// summary line.
@@ -36,7 +36,7 @@ pub(super) fn section(table: &Table) -> Markup {
             @if !table.lines.is_empty() {
                 p.files {
                     (file(&format!("tables/{}.csv", table.id)))
-                    @for name in table.yardsticks() { " " (file(&format!("tables/{}-{name}.csv", table.id))) }
+                    @for name in table.baselines() { " " (file(&format!("tables/{}-{name}.csv", table.id))) }
                 }
             }
         }
@@ -236,10 +236,10 @@ fn cell(line: &Line) -> Markup {
                 small { (judgement.reason) }
             }
         }
-        @for beside in &line.beside {
+        @for comparison in &line.comparisons {
             small {
-                (beside.yardstick) " " (with_half(beside.mean, beside.confidence)) " "
-                @match beside.overlap {
+                (comparison.baseline) " " (with_half(comparison.mean, comparison.confidence)) " "
+                @match comparison.overlap {
                     Some(true) => "overlaps",
                     Some(false) => "lies apart",
                     None => "",
@@ -265,7 +265,7 @@ fn verdict(judgement: &Judgement) -> Markup {
 /// The lines of a table from top to bottom, grouped by series and metric in their order.
 fn list(table: &Table) -> Markup {
     let columns = Columns::of(table);
-    let width = 3 + 3 * usize::from(columns.published) + 2 * columns.beside.len();
+    let width = 3 + 3 * usize::from(columns.published) + 2 * columns.baselines.len();
     html! {
         table.lines {
             thead {
@@ -274,7 +274,7 @@ fn list(table: &Table) -> Markup {
                     th scope="col" { "ours" }
                     th scope="col" { "runs" }
                     @if columns.published { th scope="col" { "printed" } th scope="col" { "verdict" } }
-                    @for name in &columns.beside {
+                    @for name in &columns.baselines {
                         th scope="col" { (name) }
                         th scope="col" { "ours less " (name) }
                     }
@@ -309,15 +309,15 @@ fn line(line: &Line, columns: &Columns) -> Markup {
                 td data-label="printed" { @if let Some(published) = &line.published { (published.shown_with(&line.unit)) } }
                 td data-label="verdict" { @if let Some(judgement) = judgement { (verdict(judgement)) } }
             }
-            @for name in &columns.beside {
-                @let beside = line.beside(name);
+            @for name in &columns.baselines {
+                @let comparison = line.comparison(name);
                 td data-label=(name) {
-                    @if let Some(beside) = beside { (with_half(beside.mean, beside.confidence)) }
+                    @if let Some(comparison) = comparison { (with_half(comparison.mean, comparison.confidence)) }
                 }
                 td data-label={ "ours less " (name) } {
-                    @if let Some(difference) = beside.and_then(|it| it.difference) {
+                    @if let Some(difference) = comparison.and_then(|it| it.difference) {
                         (signed(difference))
-                        @match beside.and_then(|it| it.overlap) {
+                        @match comparison.and_then(|it| it.overlap) {
                             Some(true) => ", intervals overlap",
                             Some(false) => ", apart",
                             None => "",
@@ -337,7 +337,7 @@ pub(crate) struct Columns {
     /// Printed values and verdicts.
     pub published: bool,
     /// Independent programs that have their means displayed.
-    pub beside: Vec<String>,
+    pub baselines: Vec<String>,
     /// Lines with the same series and metric are grouped under a heading.
     pub grouped: bool,
 }
@@ -349,7 +349,7 @@ impl Columns {
             |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
         Columns {
             published: table.lines.iter().any(|line| line.judgement.is_some()),
-            beside: table.yardsticks().into_iter().map(str::to_owned).collect(),
+            baselines: table.baselines().into_iter().map(str::to_owned).collect(),
             grouped: table.lines.windows(2).any(same),
         }
     }
@@ -376,9 +376,11 @@ impl Columns {
 fn summary(table: &Table) -> String {
     let total = table.lines.len();
     let mut text = counted(total, "line");
-    for name in table.yardsticks() {
-        let besides = table.lines.iter().filter_map(|line| line.beside(name));
-        let overlaps: Vec<bool> = besides.filter_map(|beside| beside.overlap).collect();
+    for name in table.baselines() {
+        let comparisons = table.lines.iter().filter_map(|line| line.comparison(name));
+        let overlaps: Vec<bool> = comparisons
+            .filter_map(|comparison| comparison.overlap)
+            .collect();
         let overlapping = overlaps.iter().filter(|overlap| **overlap).count();
         if !overlaps.is_empty() {
             let all = overlaps.len();

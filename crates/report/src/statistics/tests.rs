@@ -124,7 +124,7 @@ fn scores_are_those_of_the_t_distribution() {
         deviation: 0.0,
         ..runs
     };
-    assert_eq!(normal_score(&still, 11.0, 0.5), Some(FARTHEST));
+    assert_eq!(normal_score(&still, 11.0, 0.5), Some(MAX_SCORE));
     assert_eq!(
         normal_score(
             &Summary {

@@ -192,11 +192,11 @@ impl Maker<'_> {
         };
         let value = line(named.metric, named.unit, step.map(|step| step.value));
         let time = line("time", "s", step.map(|step| step.time));
-        let beside = self.beside(row, index, &single_point(&x), &time);
+        let comparisons = self.comparisons(row, index, &single_point(&x), &time);
         [
             value.judged(printed.cloned(), Rule::Within(0.0)),
             Line {
-                beside,
+                comparisons,
                 ..time.judged(printed_time, self.tolerance())
             },
         ]
@@ -235,9 +235,9 @@ impl Maker<'_> {
                 continue;
             };
             let line = Line::new(name, (x_name, x.clone()), metric, unit, vec![measured]);
-            let beside = self.beside(row, 0, &single_point(&x), &line);
+            let comparisons = self.comparisons(row, 0, &single_point(&x), &line);
             lines.push(Line {
-                beside,
+                comparisons,
                 ..line.judged(published, rule)
             });
         }

@@ -7,7 +7,7 @@ use super::plot::{Mark, PlotPoint};
 
 /// Maximum number of points of a curve that is drawn unchanged. Longer curves are downsampled
 /// without a visible difference.
-const MOST: usize = 50_000;
+const MAX_POINTS: usize = 50_000;
 /// Number of columns for lines, and of columns and rows for dots: several per screen pixel, and
 /// about one per dot radius.
 const COLUMNS: usize = 2_000;
@@ -15,8 +15,8 @@ const CELLS: (usize, usize) = (600, 400);
 
 /// The visible points. For a line, these are the first, least, greatest and last point of each
 /// column; for dots, one point per cell.
-pub(super) fn sparse(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
-    if points.len() <= MOST {
+pub(super) fn downsample(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
+    if points.len() <= MAX_POINTS {
         return points;
     }
     match mark {
@@ -77,9 +77,12 @@ mod tests {
     #[test]
     fn few_points_stay_as_they_are() {
         for mark in [Mark::Line, Mark::Step, Mark::Dots] {
-            assert_eq!(sparse(mark, saw(MOST)).len(), MOST);
+            assert_eq!(downsample(mark, saw(MAX_POINTS)).len(), MAX_POINTS);
         }
-        assert_eq!(sparse(Mark::Crosses, saw(MOST + 1)).len(), MOST + 1);
+        assert_eq!(
+            downsample(Mark::Crosses, saw(MAX_POINTS + 1)).len(),
+            MAX_POINTS + 1
+        );
     }
 
     #[test]
@@ -87,7 +90,7 @@ mod tests {
         let mut points = saw(300_000);
         points[123_456].y = 5_000.0;
         points[200_001].y = -5_000.0;
-        let kept = sparse(Mark::Step, points.clone());
+        let kept = downsample(Mark::Step, points.clone());
         assert!(kept.len() <= 4 * (COLUMNS + 1), "{}", kept.len());
         assert!(kept.windows(2).all(|pair| pair[0].x < pair[1].x));
         let has = |at: usize| {
@@ -100,7 +103,7 @@ mod tests {
     #[test]
     fn a_dot_stays_in_each_cell() {
         let points = saw(300_000);
-        let kept = sparse(Mark::Dots, points.clone());
+        let kept = downsample(Mark::Dots, points.clone());
         assert!(kept.len() <= (CELLS.0 + 1) * (CELLS.1 + 1));
         let near = |of: &PlotPoint| {
             kept.iter().any(|it| {
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn points_at_one_place_are_one_dot() {
-        let points = vec![PlotPoint::new(1.0, 2.0); MOST + 1];
-        assert_eq!(sparse(Mark::Dots, points).len(), 1);
+        let points = vec![PlotPoint::new(1.0, 2.0); MAX_POINTS + 1];
+        assert_eq!(downsample(Mark::Dots, points).len(), 1);
     }
 }

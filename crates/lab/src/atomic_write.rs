@@ -30,18 +30,18 @@ pub fn part_path(path: &Path) -> PathBuf {
 
 /// Shared lock of a directory that several processes may use at the same time; released on drop.
 #[derive(Debug)]
-pub struct Visit {
+pub struct DirectoryLock {
     _lock: File,
 }
 
-impl Visit {
+impl DirectoryLock {
     /// Acquires the shared lock of a directory. `lock` is the lock file, which is created if
     /// necessary. If no other process holds the lock, incomplete files left in `directories` by
     /// killed processes are removed.
     ///
     /// # Errors
     /// Any error of the file system.
-    pub fn begin(lock: &Path, directories: &[&Path]) -> io::Result<Self> {
+    pub fn acquire(lock: &Path, directories: &[&Path]) -> io::Result<Self> {
         let file = plain::update(lock)?;
         if FileExt::try_lock(&file).is_ok() {
             for directory in directories {
@@ -79,11 +79,11 @@ fn remove_parts(directory: &Path) -> io::Result<()> {
 /// Whether a file must survive a failure of the machine, or only of this program. Waiting for the
 /// disk takes longer than a short run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum Durability {
     /// Flushed to disk.
-    Durably,
+    Synced,
     /// Left to the operating system, because the same command can recreate it.
-    Cheaply,
+    Buffered,
 }
 
 /// Writes a file atomically.
@@ -92,15 +92,15 @@ pub enum Keep {
 /// Any error of the file system; the temporary file is removed.
 pub fn write(
     path: &Path,
-    keep: Keep,
+    durability: Durability,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let part = part_path(path);
     let written = plain::create(&part).and_then(|mut file| {
         fill(&mut file)?;
-        match keep {
-            Keep::Durably => file.sync_all(),
-            Keep::Cheaply => Ok(()),
+        match durability {
+            Durability::Synced => file.sync_all(),
+            Durability::Buffered => Ok(()),
         }
     });
     written

@@ -15,7 +15,7 @@ const NAMED: usize = 6;
 
 /// Rows of a file that match no table and no figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unanswered {
+pub struct UnmatchedRows {
     /// Name of the file.
     pub file: String,
     /// Number of rows in the file.
@@ -26,7 +26,7 @@ pub struct Unanswered {
     pub reasons: Vec<(u64, String)>,
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for UnmatchedRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges: Vec<&[u64]> = self.lines.chunk_by(|a, b| *b == *a + 1).collect();
         let range = |range: &&[u64]| match range {
@@ -57,7 +57,11 @@ impl fmt::Display for Unanswered {
 
 /// Rows of each file that match none of these tables and figures, except those that state why they
 /// are not compared.
-pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -> Vec<Unanswered> {
+pub fn unmatched_rows(
+    reference: &Reference,
+    tables: &[Table],
+    figures: &[Figure],
+) -> Vec<UnmatchedRows> {
     let lines = || tables.iter().flat_map(|table| &table.lines);
     let is_answered = |line: &&Line| {
         let remark = line.judgement.as_ref().and_then(|it| it.remark.as_ref());
@@ -72,24 +76,24 @@ pub fn unanswered(reference: &Reference, tables: &[Table], figures: &[Figure]) -
     };
     let open: Vec<&Published> = reference.published.iter().filter(open).collect();
     let reason = |row: &&Published| Some((row.line, reason(row, tables, figures)?));
-    let published = Unanswered {
+    let published = UnmatchedRows {
         file: reference.file.clone(),
         rows: reference.published.len(),
         lines: open.iter().map(|row| row.line).collect(),
         reasons: distinct(open.iter().filter_map(reason)),
     };
-    let yardsticks = reference.yardsticks.iter().map(|yardstick| {
-        let besides = lines().filter_map(|line| line.beside(&yardstick.name));
-        let answered: BTreeSet<u64> = besides.map(|beside| beside.line).collect();
-        let rows = yardstick.means.iter().map(|row| row.line);
-        Unanswered {
-            file: yardstick.file.clone(),
-            rows: yardstick.means.len(),
+    let baselines = reference.baselines.iter().map(|baseline| {
+        let comparisons = lines().filter_map(|line| line.comparison(&baseline.name));
+        let answered: BTreeSet<u64> = comparisons.map(|comparison| comparison.line).collect();
+        let rows = baseline.means.iter().map(|row| row.line);
+        UnmatchedRows {
+            file: baseline.file.clone(),
+            rows: baseline.means.len(),
             lines: rows.filter(|line| !answered.contains(line)).collect(),
             reasons: Vec::new(),
         }
     });
-    let all = std::iter::once(published).chain(yardsticks);
+    let all = std::iter::once(published).chain(baselines);
     all.filter(|file| !file.lines.is_empty()).collect()
 }
 
@@ -155,19 +159,19 @@ fn draws(figure: &Figure, row: &Published) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Unanswered;
+    use super::UnmatchedRows;
 
     #[test]
     fn lines_are_named_in_ranges() {
         let text = |lines: &[u64]| {
             let (file, lines) = ("mine.csv".to_owned(), lines.to_vec());
-            let unanswered = Unanswered {
+            let unmatched_rows = UnmatchedRows {
                 file,
                 rows: 40,
                 lines,
                 reasons: Vec::new(),
             };
-            unanswered.to_string()
+            unmatched_rows.to_string()
         };
         assert_eq!(
             text(&[2, 3, 4, 9]),

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anabranch_engine::files::Files;
 
-use crate::folder::Folder;
 use crate::rows;
+use crate::spec_source::Folder;
 
 /// Access to the files that a spec in this folder may name: relative paths below the folder and, if
 /// the folder is on disk, absolute paths. A Parquet file (`.parquet`) is read as lines of text,

@@ -11,33 +11,33 @@ use crate::table::{Line, Table};
 
 /// Number of comparisons per verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally([usize; Verdict::ALL.len()]);
+pub struct VerdictCounts([usize; Verdict::ALL.len()]);
 
-impl Tally {
+impl VerdictCounts {
     /// Counts the verdicts of several tables. A value that was published once counts once: in the
     /// first table that contains it. The same applies to values that the reference declares to be
     /// identical.
-    pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Tally {
+    pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> VerdictCounts {
         let mut seen = BTreeSet::new();
-        let mut tally = Tally::default();
+        let mut verdict_counts = VerdictCounts::default();
         for table in tables {
-            tally.add_new(&table.lines, &mut seen);
+            verdict_counts.add_new(&table.lines, &mut seen);
         }
-        tally
+        verdict_counts
     }
 
     /// Counts the verdicts of each table: new ones, and those already counted in a previous table.
-    pub fn of_each(tables: &[Table]) -> Vec<(Tally, Tally)> {
+    pub fn of_each(tables: &[Table]) -> Vec<(VerdictCounts, VerdictCounts)> {
         let mut seen = BTreeSet::new();
         let each = tables.iter().map(|table| {
-            let whole = Tally::of([table]);
+            let whole = VerdictCounts::of([table]);
             let new = {
-                let mut new = Tally::default();
+                let mut new = VerdictCounts::default();
                 new.add_new(&table.lines, &mut seen);
                 new
             };
             let rest = whole.0.iter().zip(new.0).map(|(all, new)| all - new);
-            let mut again = Tally::default();
+            let mut again = VerdictCounts::default();
             again.0.iter_mut().zip(rest).for_each(|(to, it)| *to = it);
             (new, again)
         });
@@ -45,10 +45,12 @@ impl Tally {
     }
 
     /// Counts the verdicts of claims.
-    pub fn of_claims(claims: &[Claimed]) -> Tally {
-        let mut tally = Tally::default();
-        claims.iter().for_each(|claim| tally.add(claim.verdict));
-        tally
+    pub fn of_claims(claims: &[Claimed]) -> VerdictCounts {
+        let mut verdict_counts = VerdictCounts::default();
+        claims
+            .iter()
+            .for_each(|claim| verdict_counts.add(claim.verdict));
+        verdict_counts
     }
 
     fn add(&mut self, verdict: Verdict) {
@@ -79,7 +81,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for VerdictCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |verdict: Verdict| {
             let text = match verdict {
@@ -144,9 +146,9 @@ pub fn write_csv(tables: &[Table], out: impl io::Write) -> io::Result<()> {
     let mut seen = BTreeSet::new();
     for table in tables {
         for column in table.columns() {
-            let mut all = Tally::default();
+            let mut all = VerdictCounts::default();
             all.add_new(column.lines, &mut BTreeSet::new());
-            let mut counted = Tally::default();
+            let mut counted = VerdictCounts::default();
             counted.add_new(column.lines, &mut seen);
             let (Some(first), true) = (column.lines.first(), all.total() > 0) else {
                 continue;
