@@ -1,4 +1,5 @@
-//! Queue disciplines that a question can name: those that need nothing beside what a path says.
+//! Queue disciplines that a question can name: those that need no parameters except ones derived
+//! from the path.
 
 use anabranch_scenario::document::Table;
 use anabranch_scenario::quantity::{Amount, Rate, Size, Span};
@@ -6,14 +7,14 @@ use anabranch_settings::{Fallback, Kind, Variant};
 use anabranch_sim::queue;
 use anabranch_transport::time::SECOND;
 
-/// The discipline of a queue unless another is named.
+/// Default queue discipline.
 pub const DROP_TAIL: &str = "drop-tail";
-/// Its capacity, as a parameter.
+/// Parameter for the capacity.
 const LIMIT: &str = "limit";
-/// How long a packet takes on the link, as a parameter.
+/// Parameter for the transmission time of a packet.
 const PACKET_TIME: &str = "packet_time";
 
-/// The parameters of disciplines that follow from a path.
+/// Parameters that are derived from the path.
 const OF_A_PATH: [&str; 2] = [LIMIT, PACKET_TIME];
 
 fn all() -> Vec<Variant> {
@@ -26,23 +27,24 @@ fn all() -> Vec<Variant> {
     all
 }
 
-/// Their names.
+/// Names of the disciplines.
 pub fn names() -> Vec<&'static str> {
     all().iter().map(|variant| variant.name).collect()
 }
 
-/// What disciplines must know of the link that they are for.
+/// Properties of the link from which parameters are derived.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// Its rate.
+    /// Rate of the link.
     pub rate: Rate,
-    /// Its largest packet.
+    /// Maximum packet size.
     pub mtu: Size,
-    /// What its queue holds.
+    /// Capacity of the queue.
     pub queue: Amount,
 }
 
-/// A discipline of that name for a link, as a spec writes it; all else by its default.
+/// The discipline with this name for a link as a table of a spec. All other parameters have their
+/// defaults.
 pub fn table(link: Link, name: &str) -> Table {
     let all = all();
     let variant = all.iter().find(|variant| variant.name == name);
@@ -50,7 +52,7 @@ pub fn table(link: Link, name: &str) -> Table {
     let mut table = Table::new().with("kind", name);
     for parameter in parameters {
         table = match (parameter.name, parameter.kind) {
-            // A discipline that counts packets only.
+            // For a discipline that counts packets only.
             (LIMIT, Kind::Count { .. }) => {
                 let packets = match link.queue {
                     Amount::Packets(packets) => packets,

@@ -1,4 +1,5 @@
-//! The evidence: what the search found, shown again by the ordinary engine with losses that the search did not meet.
+//! Evidence for the result of a search: new runs of the ordinary engine with losses that did not
+//! occur in the search.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -17,29 +18,32 @@ use crate::trials::{Answer, Trials, judge};
 use crate::work::Work;
 use crate::{AdviseError, Question};
 
-/// Events that the search and the evidence of one candidate may cost; docs/ADVISE.md has the time that they take.
+/// Maximum number of events for the search and the evidence of one candidate; docs/ADVISE.md lists
+/// the computing time.
 pub const EVENTS: u64 = 32_000_000;
-/// Events of these that the search may take.
+/// Part of these events that the search may use.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
-/// Steps from the chosen buffer to those that are shown; a path that costs much has fewer.
+/// Steps from the chosen buffer to the buffers that are shown; FEW is used for a path that is
+/// expensive to simulate.
 const MANY: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
 const FEW: [isize; 5] = [-4, -1, 0, 1, 4];
-/// Runs of what decides: at least, and at most.
+/// Minimum and maximum number of runs of a deciding setting.
 const DECIDING: RangeInclusive<u32> = 8..=60;
-/// Runs of all else.
+/// Number of runs of other settings.
 const AROUND: u32 = 4;
-/// Runs where nothing is left to chance: two show that it is so.
+/// Number of runs of a deterministic path; two show that it is deterministic.
 const CERTAIN: u32 = 2;
 
-/// What is shown around the chosen setting.
+/// Settings shown around the chosen one.
 struct Surroundings {
     buffers: Vec<u64>,
     streams: Vec<u16>,
 }
 
 impl Surroundings {
-    /// What may stand in for the chosen setting: more streams with its buffer, then its streams with larger buffers.
+    /// Settings that may replace the chosen one: first more streams with the same buffer, then the
+    /// same streams with larger buffers.
     fn standing_in(&self, chosen: Setting) -> VecDeque<Setting> {
         let more = self
             .streams
@@ -57,7 +61,8 @@ impl Evidence {
     /// Plans the evidence of a search.
     ///
     /// # Errors
-    /// [`AdviseError::Question`] where the search found nothing: nothing carries anything on this path.
+    /// [`AdviseError::Question`] if the search found nothing, which means that no setting transfers
+    /// data on this path.
     pub fn plan(question: &Question, search: &Search) -> Result<Self, AdviseError> {
         let Some(
             chosen @ Setting {
@@ -97,7 +102,7 @@ impl Evidence {
         for surroundings in surroundings_of(question, chosen, &grid, place) {
             let points = surroundings.streams.len() * (surroundings.buffers.len() + 1);
             evidence.waiting = surroundings.standing_in(chosen);
-            // Where none is confirmed all are asked, and the reference is run beside them.
+            // If no setting is confirmed, all are run, and the reference with them.
             let deciding = (evidence.deciding.len() + evidence.waiting.len()) as u64 + 1;
             let left = affordable.saturating_sub(points as u64 * u64::from(around)) / deciding;
             evidence.replications = u32::try_from(left).unwrap_or(u32::MAX).clamp(least, wanted);
@@ -112,9 +117,10 @@ impl Evidence {
 }
 
 impl Evidence {
-    /// Asks the next setting that may stand in for those that are not confirmed; `false` where there is none left.
+    /// Adds the next setting that may replace those not confirmed; `false` if there is none left.
     ///
-    /// One at a time: what decides is the first in their order that the evidence shows, and those behind it would say nothing.
+    /// They are added one at a time, because the first confirmed setting in their order is the
+    /// result, and later ones would contribute nothing.
     pub fn fall_back(&mut self) -> bool {
         let Some(next) = self.waiting.pop_front() else {
             return false;
@@ -128,8 +134,9 @@ impl Evidence {
         true
     }
 
-    /// Adds half of a setting's buffer to what lies around, where it is not run anyway: a reader wants to know that it is not
-    /// enough. None is added that no association could have.
+    /// Adds half of a setting's buffer to the surroundings, unless it is run anyway, because a
+    /// reader should see that it is not enough. It is not added if it is too small for any
+    /// association.
     pub fn add_half(&mut self, question: &Question, setting: Setting) {
         let least = question.buffers().first().copied();
         let half = setting.buffer.map(|buffer| buffer / 2);
@@ -144,7 +151,8 @@ impl Evidence {
     }
 }
 
-/// What may be shown around a setting: the more the better, the last however much it costs.
+/// Possible surroundings of a setting, from most to fewest. The last is used regardless of its
+/// cost.
 fn surroundings_of(
     question: &Question,
     chosen: Setting,
@@ -175,9 +183,10 @@ fn surroundings_of(
     ]
 }
 
-/// Runs after which a setting whose margin and spread are those seen is confirmed nine times in ten: its mean must lie two
-/// standard errors above 0, and lies 1.3 below the true one in one case of ten. The search chose a margin that looked well, so the
-/// true one is taken to be a standard error less than was seen.
+/// Number of runs after which a setting with this observed margin and deviation is confirmed with a
+/// probability of 90 %. Its mean must be two standard errors above 0, and in one case of ten it is
+/// 1.3 standard errors below the true mean. The search selected a margin that looked good, so the
+/// true margin is assumed to be one standard error less than observed.
 fn needed(margin: &Summary) -> u32 {
     let error = margin.deviation / (margin.replications as f64).sqrt();
     let spread = margin.deviation / (margin.mean - error).max(f64::MIN_POSITIVE);
@@ -185,14 +194,15 @@ fn needed(margin: &Summary) -> u32 {
     (runs as u32).clamp(*DECIDING.start(), *DECIDING.end())
 }
 
-/// What holds a sender back.
+/// Factor that limits a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The link is full.
+    /// The link is fully used.
     Link,
-    /// A larger buffer carries more.
+    /// A larger buffer increases goodput.
     Buffer,
-    /// Congestion control: a larger buffer carries no more, and the link is not full.
+    /// Congestion control: a larger buffer does not increase goodput, and the link is not fully
+    /// used.
     Congestion,
 }
 
@@ -201,77 +211,80 @@ pub enum Limit {
 pub struct Tried {
     /// The setting.
     pub setting: Setting,
-    /// Whether it is among what decides, with more runs than the others.
+    /// Whether it is a deciding setting, which has more runs than others.
     pub decides: bool,
     /// Goodput, bit/s.
     pub goodput: Summary,
-    /// Goodput as a share of the best candidate's without limit, replication by replication.
+    /// Goodput relative to that of the best candidate without limit, by replication.
     pub share: Summary,
-    /// Whether it surely carries the share asked for.
+    /// Whether it reaches the requested share with confidence.
     pub answer: Answer,
-    /// What holds it back.
+    /// Limiting factor.
     pub limit: Limit,
-    /// Use of the link by all bytes on the wire, %.
+    /// Utilization of the link by all bytes on the wire, %.
     pub utilization: f64,
     /// Mean congestion window, full chunks.
     pub mean_cwnd: f64,
-    /// Share of the goodput that the limit of the buffer costs, with its 95 % half width.
+    /// Share of the goodput lost because of the buffer limit, with the half width of its 95 %
+    /// interval.
     pub cost: (f64, f64),
-    /// What the second half of its runs carries beyond the first.
+    /// Difference between the second and the first half of its runs.
     pub drift: Drift,
 }
 
-/// What the second half of runs carries beyond the first, as a share of the first.
+/// Goodput of the second half of runs less that of the first, relative to the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
-    /// The mean, and its 95 % half width.
+    /// Mean, and half width of its 95 % interval.
     pub mean: (f64, f64),
-    /// Whether it is surely more than nothing: the runs have not settled.
+    /// Whether it is significant, which means that the runs have not reached a steady state.
     pub surely: bool,
 }
 
-/// Runs of the advised setting on the path at its own size, where the search and the evidence had a smaller one.
+/// Runs of the recommended setting on the full-size path, if search and evidence used a smaller
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FullSize {
     /// Goodput, bit/s.
     pub goodput: Summary,
-    /// Whether the smaller path gives the same goodput: the difference of the means is within its 95 % interval.
+    /// Whether the smaller path gives the same goodput: the difference of the means is within its
+    /// 95 % interval.
     pub agrees: bool,
 }
 
-/// The advice.
+/// A recommendation and its basis.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Advice {
     /// The question.
     pub question: Question,
-    /// What the search found.
+    /// Result of the search.
     pub search: Search,
-    /// Runs of each setting that decides, and of each other.
+    /// Number of runs of each deciding setting, and of each other.
     pub replications: [u32; 2],
     /// Goodput without limit, bit/s.
     pub unlimited: Summary,
-    /// Every setting of the evidence, by streams, then by buffer, without limit last.
+    /// All settings of the evidence, by streams and then by buffer, without limit last.
     pub tried: Vec<Tried>,
-    /// Runs of the evidence in all, and events simulated.
+    /// Total number of runs of the evidence, and of simulated events.
     pub effort: (u64, u64),
-    /// Place in `tried` of what is advised; `None` where the evidence confirms nothing.
+    /// Index in `tried` of the recommended setting; `None` if the evidence confirms none.
     pub advised: Option<usize>,
-    /// What the second half of the runs without limit carries beyond the first.
+    /// Difference between the second and the first half of the runs without limit.
     pub drift: Drift,
-    /// When the sender settles, where that was looked for.
+    /// Duration of the warm-up, if it was determined.
     pub settled: Option<Settled>,
-    /// The check at full size, where there was one.
+    /// Check on the full-size path, if it was made.
     pub full: Option<FullSize>,
 }
 
-/// More of the link in use than this is full, %.
+/// Utilization above which the link counts as fully used, %.
 const FULL: f64 = 95.0;
-/// A buffer that surely costs more than this share holds the sender back.
+/// Loss of goodput above which the buffer counts as limiting, if significant.
 const COSTS: f64 = 0.02;
 
 impl Advice {
-    /// Which setting the runs that decide confirm.
+    /// The setting that the deciding runs confirm.
     pub fn confirmed(
         question: &Question,
         evidence: &Evidence,
@@ -281,7 +294,7 @@ impl Advice {
         Some(tried[confirmed(&tried, evidence.chosen)?].setting)
     }
 
-    /// Judges the evidence.
+    /// Evaluates the evidence.
     pub fn of(
         question: &Question,
         search: &Search,
@@ -326,19 +339,20 @@ impl Advice {
         }
     }
 
-    /// Whether what was measured is what the sender carries for good: it had settled before, and no run says otherwise.
+    /// Whether the measured goodput is the long-term one: the warm-up was over, and no run
+    /// indicates otherwise.
     pub fn has_settled(&self) -> bool {
         let before = self.settled.is_none_or(|settled| settled.surely);
         let advised = self.advised().is_some_and(|tried| tried.drift.surely);
         before && !self.drift.surely && !advised
     }
 
-    /// What is advised.
+    /// The recommended setting.
     pub fn advised(&self) -> Option<&Tried> {
         self.tried.get(self.advised?)
     }
 
-    /// Half of the advised buffer with the same streams, where it was tried.
+    /// Half of the recommended buffer with the same streams, if it was run.
     pub fn half(&self) -> Option<&Tried> {
         let advised = self.advised()?.setting;
         let half = advised.buffer? / 2;
@@ -349,18 +363,18 @@ impl Advice {
     }
 }
 
-/// Runs at full size, and what all of them may cost.
+/// Number of full-size runs, and maximum number of events of all of them.
 const FULL_SIZE_RUNS: u32 = 8;
 const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 
-/// Runs a setting on the path at its own size, where it was simulated at a smaller one; nothing where it was not, or where
-/// that would cost too much. The losses are neither those of the search nor those of the evidence.
+/// Runs a setting on the full-size path if it was simulated at a smaller size; `None` if it was
+/// not, or if the runs would be too expensive. The losses are those of neither search nor evidence.
 ///
-/// A setting without limit is not run beside it: its first slow start overshoots by so much on a large path that a run of
-/// bearable length is not past it.
+/// No run without limit is made for comparison, because on a large path its first slow start
+/// overshoots so far that a run of acceptable length would not get past it.
 ///
 /// # Errors
-/// A spec that is refused, or a run that fails.
+/// A spec is rejected, or a run fails.
 pub fn full_size(
     question: &Question,
     tried: &Tried,
@@ -383,7 +397,7 @@ pub fn full_size(
     if affordable < f64::from(FULL_SIZE_RUNS) {
         return Ok(None);
     }
-    // What is left goes into longer runs.
+    // The remaining budget is used for longer runs.
     let longer = (affordable / f64::from(FULL_SIZE_RUNS)).min(40.0);
     let long = of(Span((least.0 as f64 * longer) as u64));
     let mut trials = Trials::new(&long, u64::MAX, work);
@@ -397,13 +411,14 @@ pub fn full_size(
     )
 }
 
-/// Whether two means may be one: their difference is within the root of the sum of the squares of their half widths.
+/// Whether two means may be equal: their difference is less than the root of the sum of the squared
+/// half widths.
 fn agree(one: &Summary, other: &Summary) -> bool {
     let half = |summary: &Summary| summary.confidence().unwrap_or(f64::INFINITY);
     (one.mean - other.mean).abs() <= half(one).hypot(half(other))
 }
 
-/// What decides, judged.
+/// Evaluation of the deciding settings.
 fn deciding<'a>(
     question: &'a Question,
     evidence: &'a Evidence,
@@ -416,8 +431,9 @@ fn deciding<'a>(
     })
 }
 
-/// The chosen setting where the evidence shows it, else the next larger one of those that decide that it does show: with more
-/// streams, then with a larger buffer. Smaller ones are not looked at: among many that are not enough one may seem so by luck.
+/// The chosen setting if the evidence confirms it, and otherwise the next larger deciding setting
+/// that it confirms: first with more streams, then with a larger buffer. Smaller ones must not be
+/// considered, because among many insufficient settings one may appear sufficient by chance.
 fn confirmed(tried: &[Tried], chosen: Setting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
@@ -430,7 +446,7 @@ fn confirmed(tried: &[Tried], chosen: Setting) -> Option<usize> {
     first.map(|(place, _)| place)
 }
 
-/// The runs of one point of the evidence.
+/// Runs of one point of the evidence.
 struct Point<'a> {
     question: &'a Question,
     records: Vec<&'a RunRecord>,
@@ -450,7 +466,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Windows and rates of the path, of those simulated.
+    /// Factor from simulated windows and rates to those of the path.
     fn scale(&self) -> f64 {
         f64::from(self.question.scale)
     }
@@ -501,7 +517,8 @@ impl<'a> Point<'a> {
         let whole = Summary::of(&reference.bare(GOODPUT))?
             .mean
             .max(f64::MIN_POSITIVE);
-        // The margin and its interval, as a share: what is judged and what is shown are the same numbers.
+        // Margin and interval relative to the reference. The displayed numbers must be the ones
+        // that are judged.
         let shown = Summary {
             replications: margin.replications,
             mean: share + margin.mean / whole,

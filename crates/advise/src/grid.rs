@@ -1,18 +1,19 @@
-//! The buffers that are tried: four to an octave, 2 KiB, 2.5 KiB, 3 KiB, 3.5 KiB, 4 KiB, 5 KiB, ... 256 MiB.
+//! Grid of tested buffers with four steps per octave: 2 KiB, 2.5 KiB, 3 KiB, 3.5 KiB, 4 KiB, 5 KiB,
+//! ... 256 MiB.
 //!
-//! Each is 14 to 25 % larger than the one before. A finer grid would cost runs and say no more: from one run to the next
-//! goodput strays by more than such a step changes it.
+//! Each is 14 to 25 % larger than the previous one. A finer grid would need more runs without
+//! giving more information, because goodput varies more between runs than between such steps.
 
-/// Steps from a buffer to its double.
+/// Number of steps from a buffer to its double.
 pub const OCTAVE: usize = 4;
 
-/// The largest buffer tried, bytes.
+/// Largest tested buffer, bytes.
 pub const LARGEST: u64 = 256 << 20;
 
-/// What stands for a buffer without limit, bytes: nothing that is simulated fills it.
+/// Buffer that represents no limit, bytes. No simulation should fill it.
 pub const UNLIMITED: u64 = 1 << 30;
 
-/// The buffers from `least` bytes up, in rising order; never empty.
+/// Buffers from `least` bytes up, in ascending order; never empty.
 pub fn buffers(least: u64) -> Vec<u64> {
     let octaves = (0..)
         .map(|octave| 512_u64 << octave)
@@ -22,13 +23,13 @@ pub fn buffers(least: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The place of the first buffer that holds `bytes`; the last place where none does.
+/// Index of the first buffer of at least `bytes`; the last index if there is none.
 pub fn place_of(grid: &[u64], bytes: u64) -> usize {
     grid.partition_point(|&buffer| buffer < bytes)
         .min(grid.len().saturating_sub(1))
 }
 
-/// A buffer in words: `2.5 KiB`, `96 KiB`, `1.25 MiB`.
+/// Formats a buffer size: `2.5 KiB`, `96 KiB`, `1.25 MiB`.
 pub fn readable(bytes: u64) -> String {
     let (unit, name) = if bytes >= 1 << 20 {
         (1 << 20, "MiB")

@@ -1,21 +1,21 @@
-//! What a receive buffer and a number of streams are called where they are set, stack by stack.
+//! Configuration of receive buffer and number of streams in various SCTP and TCP stacks.
 
 use crate::question::Setting;
 
-/// A stack that has the sender of the standard: slow start, additive increase, halving.
+/// A stack with a standard sender: slow start, additive increase, halving.
 struct Stack {
     name: &'static str,
-    /// How the setting is made there, the buffer in bytes: lines of at most 60 characters.
+    /// Returns the settings for a buffer in bytes: lines of up to 60 characters.
     knobs: fn(u64, u16) -> Vec<String>,
 }
 
-/// What dcsctp announces unless its user sets another, bytes (`DcSctpOptions`).
+/// Default window of dcsctp, bytes (`DcSctpOptions`).
 const DCSCTP: u64 = 5 << 20;
 
 const STACKS: &[Stack] = &[
     Stack {
         name: "Linux",
-        // The kernel doubles SO_RCVBUF and announces half of what it then holds; sctp_rmem is not doubled.
+        // The kernel doubles SO_RCVBUF and advertises half of the result; sctp_rmem is not doubled.
         knobs: |buffer, streams| {
             let twice = 2 * buffer;
             vec![
@@ -72,7 +72,7 @@ const STACKS: &[Stack] = &[
     },
 ];
 
-/// How a setting is made in each stack: its name, and the words.
+/// Name of each stack, and its settings as lines of text.
 pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
     let Some(buffer) = setting.buffer else {
         return Vec::new();
@@ -83,7 +83,7 @@ pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
         .collect()
 }
 
-/// How it is made in this stack.
+/// Settings of this stack.
 pub fn here(buffer: u64, streams: u16) -> Vec<String> {
     vec![
         format!("receive_buffer = \"{buffer} B\", streams = {streams}"),

@@ -1,13 +1,16 @@
-//! What a user comes for: the smallest receive buffer and the fewest streams that carry a wanted share of what a sender could
-//! carry on a path, found by simulation: for the sender that every stack has, and for a better one where there is one.
+//! Recommendations for SCTP buffers and streams. By simulation, this crate finds the smallest
+//! receive buffer and the fewest streams that reach a requested share of the achievable goodput on
+//! a path, for the standard sender that every stack has, and for a better sender if there is one.
 //!
 //! ```text
 //! Question -> ranking (every candidate without limit) -> a question of one candidate
 //!          -> search (rounds of runs that are thrown away) -> a setting
 //!          -> evidence (a spec, run by the ordinary engine with other losses) -> Advice
 //! ```
-//! The search may be lucky, so what it finds is not believed before the evidence, which met none of the search's losses,
-//! shows it again with its 95 % interval. `docs/ADVISE.md` tells the reasons.
+//!
+//! The search may find a setting by chance. Its result should therefore be confirmed by the
+//! evidence: new runs with other losses, and with 95 % intervals. `docs/ADVISE.md` explains the
+//! reasons.
 
 pub mod discipline;
 pub mod evidence;
@@ -46,7 +49,7 @@ pub use spec::Evidence;
 pub use trials::Trials;
 pub use work::{Unwatched, Watch, Work};
 
-/// Searches for the setting of a question's first candidate.
+/// Searches for the setting of the first candidate of a question.
 ///
 /// # Errors
 /// [`AdviseError`].
@@ -55,26 +58,26 @@ pub fn find(question: &Question, work: Work<'_>) -> Result<Search, AdviseError> 
     search::search(question, &mut trials)
 }
 
-/// Advice that could not be found.
+/// Error while finding a recommendation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdviseError {
-    /// What is asked makes no sense, or has no answer.
+    /// The question is invalid or has no answer.
     #[error(transparent)]
     Question(#[from] Refused),
-    /// The spec made of the question is refused.
+    /// The spec derived from the question is rejected.
     #[error(transparent)]
     Spec(#[from] Box<SpecError>),
-    /// A run failed whose results are kept nowhere.
+    /// A run failed; no results were stored.
     #[error(transparent)]
     Run(#[from] Box<RunError>),
     /// The directory for the evidence cannot be used.
     #[error(transparent)]
     Directory(#[from] Box<StoreError>),
-    /// A run of the evidence failed; what was finished is in the directory.
+    /// A run of the evidence failed; finished runs are in the directory.
     #[error("{0}")]
     Evidence(Box<RunError>, PathBuf),
-    /// Tables, figures or the report could not be made of the evidence.
+    /// Tables, figures or the report of the evidence could not be made.
     #[error(transparent)]
     Show(#[from] Box<OutputError>),
     /// They could not be written; the runs are in the directory.

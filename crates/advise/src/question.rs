@@ -1,4 +1,4 @@
-//! What is asked: a path, a share of what it could carry, and who may be asked to carry it.
+//! Questions: a path, a requested share of its achievable goodput, and candidate senders.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::refused::Refused;
 use crate::satellites::Satellites;
 use crate::{AdviseError, discipline, grid, recovery};
 
-/// Who decides what may fly: a profile, a congestion control and a loss recovery.
+/// A candidate sender: profile, congestion control and loss recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// The profile's name.
+    /// Name of the profile.
     pub profile: String,
-    /// The algorithm's name.
+    /// Name of the algorithm.
     pub congestion: String,
-    /// The name of a [loss recovery](recovery::RECOVERIES).
+    /// Name of a [loss recovery](recovery::RECOVERIES).
     pub recovery: String,
 }
 
@@ -34,8 +34,9 @@ impl fmt::Display for Control {
 }
 
 impl Control {
-    /// Whether it is the sender that stacks have which follow a standard: the protocol's own congestion control (additive
-    /// increase, and half at a loss), which the registry has before those that build on it, by the rules of an RFC.
+    /// Whether it is the sender of stacks that follow a standard: the congestion control of the
+    /// protocol itself (additive increase, halving after a loss) with the rules of an RFC. The
+    /// registry lists it before algorithms that build on it.
     pub fn is_standard(&self) -> bool {
         let own = registry::all(Protocol::Sctp).first().copied();
         let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);
@@ -51,108 +52,115 @@ impl Control {
     }
 }
 
-/// A path, the share wanted, and the candidates.
+/// A path, the requested share, and the candidates.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Question {
-    /// Round-trip time of the empty path, without the time to put a packet on the link.
+    /// Round-trip time of the empty path, without the transmission time of packets.
     pub rtt: Span,
-    /// Rate of the link, in each direction.
+    /// Rate of the link in each direction.
     pub rate: Rate,
-    /// Probability that a packet of the data direction is lost in the air.
+    /// Probability that a packet in the data direction is lost on the link.
     pub loss: Probability,
-    /// The share wanted of the goodput with a buffer without limit: 0.01 to 0.99.
+    /// Requested share of the goodput with an unlimited buffer: 0.01 to 0.99.
     pub share: f64,
-    /// Largest IP packet, bytes: 512 to 65535.
+    /// Maximum IP packet size, bytes: 512 to 65535.
     pub mtu: Size,
-    /// Size of a message; one that fills a packet if left out.
+    /// Message size; by default a message fills a packet.
     pub message: Option<Size>,
-    /// What the link's queue holds; a round trip's worth of packets if left out.
+    /// Capacity of the queue of the link; by default one bandwidth-delay product in packets.
     pub queue: Option<Amount>,
-    /// The discipline of the link's queue, one of [`discipline::names`].
+    /// Discipline of the queue, one of [`discipline::names`].
     pub discipline: String,
-    /// The link is a path over satellites, and `rtt` the median of its round-trip time.
+    /// The link is a satellite path, and `rtt` is the median of its round-trip time.
     pub satellites: Option<Satellites>,
-    /// Numbers of streams to try.
+    /// Numbers of streams to test.
     pub streams: Vec<u16>,
-    /// Profiles to try, the one to be preferred first.
+    /// Profiles to test, in order of preference.
     pub profiles: Vec<String>,
-    /// Congestion controls to try, the one to be preferred first.
+    /// Congestion controls to test, in order of preference.
     pub congestion: Vec<String>,
-    /// Loss recoveries to try with each of these. None named: the standard's with controls that were named, else the
-    /// [usual](recovery::usual) ones.
+    /// Loss recoveries to test with each of these. If none is named: the standard one for
+    /// congestion controls that were named, and the [usual](recovery::usual) ones otherwise.
     pub recovery: Vec<String>,
-    /// Congestion controls that would have been tried, and would cost too much on this path.
+    /// Default congestion controls that are omitted because they would be too expensive on this
+    /// path.
     pub left_out: Vec<String>,
-    /// How long each run is measured, after its begin; [`crate::ranking`] and [`crate::Ranking::question`] choose if left out.
+    /// Measured duration of each run, after its warm-up; chosen by [`crate::ranking`] and
+    /// [`crate::Ranking::question`] if omitted.
     pub duration: Option<Span>,
-    /// What is left out of each run at least, before what is measured; 20 round trips and a second are, however short it is.
+    /// Minimum duration of the warm-up, which is not measured. It is never shorter than 20 round
+    /// trips plus one second.
     pub begin: Span,
-    /// The path is simulated at one part in so many of its size, see [`Question::scale_for`]; 1: as it is.
+    /// The path is simulated at 1 / `scale` of its size, see [`Question::scale_for`].
     pub scale: u32,
-    /// The seed of all randomness.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// The profile that is tried unless others are named: the text in force.
+/// Default profiles: the current RFC.
 pub const PROFILES: &[&str] = &["rfc9260"];
-/// Numbers of streams that are tried unless others are named.
+/// Default numbers of streams.
 pub const STREAMS: &[u16] = &[1, 2, 4, 8];
 
-/// IPv4 header, common header and the header of a DATA chunk.
+/// Length of the IPv4 header, the common header and the DATA chunk header, bytes.
 const HEADERS: u64 = 20 + 12 + 16;
-/// Fewer packets make no queue.
+/// Minimum number of packets of a meaningful queue.
 const LEAST_QUEUE: u64 = 20;
-/// The largest message: larger ones say nothing new of a path.
+/// Maximum message size. Larger messages give no additional information about a path.
 const LARGEST_MESSAGE: u64 = 64 << 10;
 
-/// Windows of more packets than this are simulated at a smaller scale, at about [`SMALL_WINDOW`].
+/// Window in packets above which a path is simulated at a smaller scale, with windows of about
+/// [`SMALL_WINDOW`].
 const LARGE_WINDOW: f64 = 256.0;
-/// See [`Question::scale_for`].
+/// Window of a scaled path in packets, see [`Question::scale_for`].
 const SMALL_WINDOW: f64 = 64.0;
-/// The probability of a loss that a smaller scale does not exceed.
+/// Maximum loss probability of a scaled path.
 const SCARCE: f64 = 0.002;
 
-/// How long a run is.
+/// Times of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// What comes before is not measured.
+    /// End of the warm-up, before which nothing is measured.
     pub begin: Span,
-    /// The end of the run.
+    /// End of the run.
     pub end: Span,
 }
 
-/// The congestion controls that need nothing beside a path.
+/// Congestion controls that need no parameters except those of the path.
 fn algorithms() -> Vec<&'static str> {
     let all = registry::all(Protocol::Sctp).into_iter();
     let alone = all.filter(|algorithm| algorithm.needs == Needs::Nothing);
     alone.map(|algorithm| algorithm.name).collect()
 }
 
-/// The congestion controls tried where a question names none. Each more would make the search longer; any other can be named.
+/// Default congestion controls. Each additional one would make the search longer; any other can be
+/// named.
 const TRIED: &[&str] = &["sctp", "westwood", "binomial", "cubic", "bbr"];
 
-/// Those that are simulated at the size of the path: CUBIC's window follows the clock, BBR's the rate, Vegas and Veno count packets in
-/// the queue.
+/// Congestion controls that must be simulated on the full-size path, because the window of CUBIC
+/// depends on time, that of BBR on the rate, and Vegas and Veno count packets in the queue.
 const FULL_SIZE: &[&str] = &["cubic", "bbr", "vegas", "veno"];
-/// The most packets of the shortest run that is simulated at the size of its path: more would not leave an answer in a minute.
+/// Maximum number of packets in the shortest run on a full-size path. More would not give an answer
+/// within a minute.
 const MOST_PACKETS: f64 = 300_000.0;
-/// What is measured of a path over satellites at least: four intervals of 15 s, each with another path, perhaps.
+/// Minimum measured duration on a satellite path: four intervals of 15 s, which may have different
+/// routes.
 const SATELLITES_MEASURED: Span = Span(60 * SECOND);
 
-/// What of a question may be chosen.
+/// The setting to be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
-    /// Place among [`Question::controls`].
+    /// Index in [`Question::controls`].
     pub control: usize,
-    /// Streams.
+    /// Number of streams.
     pub streams: u16,
-    /// Receive buffer, bytes; `None`: without limit.
+    /// Receive buffer, bytes; `None` for no limit.
     pub buffer: Option<u64>,
 }
 
 impl Question {
-    /// A question about a path, all else as it is if nobody says otherwise.
+    /// A question about a path with default values for everything else.
     pub fn new(rtt: Span, rate: Rate, loss: Probability) -> Self {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         Self {
@@ -177,10 +185,10 @@ impl Question {
         }
     }
 
-    /// A question about a path over satellites, whose round-trip time is the median one.
+    /// A question about a satellite path, with its median round-trip time.
     ///
     /// # Errors
-    /// As [`Satellites::rtt`].
+    /// See [`Satellites::rtt`].
     pub fn over(
         satellites: Satellites,
         rate: Rate,
@@ -193,17 +201,17 @@ impl Question {
         })
     }
 
-    /// The same, with what `change` changes.
+    /// The question modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// Puts what is asked in order and refuses what makes no sense.
+    /// Normalizes the question and checks it.
     ///
     /// # Errors
-    /// [`AdviseError::Question`]: the key, what was found, what is allowed.
+    /// [`AdviseError::Question`] with the key, the value found, and the values allowed.
     pub fn checked(mut self) -> Result<Self, AdviseError> {
         self.path_makes_sense()?;
         let wrong = |key, found: String, allowed| Err(Refused::new(key, found, allowed).into());
@@ -244,8 +252,8 @@ impl Question {
         Ok(self)
     }
 
-    /// Leaves out the usual controls that would have to be simulated at the size of a path that is too large for it, and refuses
-    /// others.
+    /// Omits default congestion controls that would have to be simulated on a full-size path that
+    /// is too large for it. Named ones are rejected.
     fn leave_out_what_costs_too_much(&mut self) -> Result<(), Refused> {
         let run = self.timing_of(self.least_measured()).end.seconds();
         let packets = run * self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
@@ -304,7 +312,8 @@ impl Question {
         Ok(())
     }
 
-    /// The candidates, the one to be preferred among equals first: all algorithms of the first profile, then of the next.
+    /// Candidates in order of preference: all algorithms of the first profile, then those of the
+    /// next.
     pub fn controls(&self) -> Vec<Control> {
         let mut controls = Vec::new();
         for profile in &self.profiles {
@@ -320,7 +329,7 @@ impl Question {
         controls
     }
 
-    /// The loss recoveries that a congestion control is tried with.
+    /// Loss recoveries with which a congestion control is tested.
     fn recoveries(&self, congestion: &str) -> Vec<String> {
         if !self.recovery.is_empty() {
             let named = self.recovery.iter();
@@ -338,19 +347,20 @@ impl Question {
         names.iter().map(|&name| name.to_owned()).collect()
     }
 
-    /// What the pipe holds: rate x round-trip time, bytes.
+    /// Bandwidth-delay product: rate x round-trip time, bytes.
     pub fn bandwidth_delay(&self) -> u64 {
         let bits = u128::from(self.rate.0) * u128::from(self.rtt.0) / u128::from(SECOND);
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
     }
 
-    /// How long a window takes that grows by a packet a round trip from nothing to all that link and queue hold.
+    /// Time until link and queue are full if the window starts at zero and grows by one packet per
+    /// round trip.
     pub fn filling(&self) -> Span {
         let bytes = self.bandwidth_delay() + self.queue().bytes(self.mtu.0);
         Span((bytes / self.mtu.0).saturating_mul(self.rtt.0))
     }
 
-    /// The link, as queue disciplines ask for it.
+    /// The link properties for queue disciplines.
     pub fn link(&self) -> discipline::Link {
         discipline::Link {
             rate: self.rate,
@@ -359,22 +369,24 @@ impl Question {
         }
     }
 
-    /// What the link's queue holds.
+    /// Capacity of the queue of the link.
     pub fn queue(&self) -> Amount {
         self.queue.unwrap_or_else(|| {
             Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(LEAST_QUEUE))
         })
     }
 
-    /// How many times smaller a path may be simulated whose sender's window comes to so many packets.
+    /// Factor by which a path can be scaled down if the window of its sender is about `window`
+    /// packets.
     ///
-    /// Where windows are large, what decides is how they move from round trip to round trip. Additive increase and halving keep
-    /// their shape when rate, queue, buffers and windows are divided by k and the probability of a loss is multiplied by k^2,
-    /// since the mean window of such a sender follows 1/sqrt(p) (Mathis, Semke, Mahdavi, Ott 1997); a run then costs k times
-    /// less a second, and sees k times as many losses. Windows stay at some [`SMALL_WINDOW`] packets and losses below
-    /// [`SCARCE`], where timeouts are still rare.
+    /// With large windows, the result depends on the change of the window from one round trip to
+    /// the next. Additive increase and halving keep their shape if rate, queue, buffers and windows
+    /// are divided by k and the loss probability is multiplied by k^2, because the mean window of
+    /// such a sender is proportional to 1/sqrt(p) (Mathis, Semke, Mahdavi, Ott 1997). A simulated
+    /// second then costs 1/k of the events and has k times as many losses. Windows stay at about
+    /// [`SMALL_WINDOW`] packets and losses below [`SCARCE`], so that timeouts are still rare.
     ///
-    /// A discipline other than drop-tail goes by the clock, which does not shrink.
+    /// A discipline other than drop-tail depends on time, which does not scale.
     pub fn scale_for(&self, window: f64) -> u32 {
         if window <= LARGE_WINDOW || self.discipline != discipline::DROP_TAIL {
             return 1;
@@ -386,7 +398,7 @@ impl Question {
         (window / SMALL_WINDOW).min(of_loss).max(1.0) as u32
     }
 
-    /// The scale at which a candidate is simulated, where the others are at that of the question.
+    /// Scale at which a candidate is simulated, if the others use the scale of the question.
     pub fn scale_of(&self, control: &Control) -> u32 {
         match control.keeps_its_shape() {
             true => self.scale,
@@ -394,7 +406,7 @@ impl Question {
         }
     }
 
-    /// The scale for one candidate alone whose window comes to so many packets.
+    /// Scale for a single candidate whose window is about `window` packets.
     pub fn scale_alone(&self, control: &Control, window: f64) -> u32 {
         match control.keeps_its_shape() {
             true => self.scale_for(window),
@@ -402,22 +414,22 @@ impl Question {
         }
     }
 
-    /// Whether nothing of the path is left to chance.
+    /// Whether the path is deterministic.
     pub fn is_certain(&self) -> bool {
         self.loss.0 == 0.0 && self.discipline == discipline::DROP_TAIL
     }
 
-    /// The rate simulated.
+    /// Simulated rate.
     pub fn simulated_rate(&self) -> Rate {
         Rate(self.rate.0 / u64::from(self.scale))
     }
 
-    /// The probability of a loss simulated.
+    /// Simulated loss probability.
     pub fn simulated_loss(&self) -> Probability {
         Probability(self.loss.0 * f64::from(self.scale).powi(2))
     }
 
-    /// The queue simulated.
+    /// Simulated queue.
     pub fn simulated_queue(&self) -> Amount {
         match self.queue() {
             Amount::Packets(packets) => Amount::Packets((packets / u64::from(self.scale)).max(1)),
@@ -427,12 +439,12 @@ impl Question {
         }
     }
 
-    /// A receive buffer as it is simulated; without limit it is one that is never full.
+    /// Simulated receive buffer. No limit is represented by a buffer that never fills.
     pub fn simulated_buffer(&self, buffer: Option<u64>) -> Size {
         Size(buffer.map_or(grid::UNLIMITED, |buffer| buffer / u64::from(self.scale)))
     }
 
-    /// The buffers that are tried, bytes, rising.
+    /// Buffers to test in ascending order, bytes.
     pub fn buffers(&self) -> Vec<u64> {
         grid::buffers(self.least_buffer() * u64::from(self.scale))
     }
@@ -443,14 +455,15 @@ impl Question {
             .map_or(self.mtu.0 - HEADERS, |message| message.0)
     }
 
-    /// The least buffer that makes sense, bytes: a packet, a whole message, and what RFC 9260 §6 asks of a receiver.
+    /// Smallest meaningful buffer, bytes: a packet, a whole message, and the minimum of RFC 9260 §6
+    /// for receivers.
     pub fn least_buffer(&self) -> u64 {
         let chunks = self.message().div_ceil(self.mtu.0 - HEADERS);
         (self.message() + 16 * chunks).max(self.mtu.0).max(1500)
     }
 
-    /// The least that is measured of a run: 50 round trips, or 5 s where these are longer, or a second where they are shorter.
-    /// Over satellites it is a minute.
+    /// Minimum measured duration of a run: 50 round trips, but not less than 1 s and not more than
+    /// 5 s. On a satellite path it is one minute.
     pub fn least_measured(&self) -> Span {
         match self.satellites {
             Some(_) => SATELLITES_MEASURED,
@@ -458,14 +471,15 @@ impl Question {
         }
     }
 
-    /// The most that is measured of a run where nothing is lost: 400 round trips, at least 20 s and at most 400 s.
+    /// Maximum measured duration of a run without losses: 400 round trips, but not less than 20 s
+    /// and not more than 400 s.
     pub fn most_measured(&self) -> Span {
         let most = Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND));
         most.max(self.least_measured())
     }
 
-    /// How long a run is. Before what is measured come 20 round trips and a second for the handshake and the first slow
-    /// start, or more where [`Question::begin`] asks for it.
+    /// Times of a run. The warm-up lasts 20 round trips plus one second for the handshake and the
+    /// first slow start, or longer if [`Question::begin`] requires it.
     pub fn timing(&self) -> Timing {
         self.timing_of(self.duration.unwrap_or(self.most_measured()))
     }

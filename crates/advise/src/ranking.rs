@@ -1,4 +1,5 @@
-//! What each candidate carries with a buffer without limit: whose setting is searched for, and at which scale.
+//! Ranking of the candidates by their goodput with an unlimited buffer. It determines the
+//! candidates to search, and the scale.
 
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::quantity::Span;
@@ -10,32 +11,34 @@ use crate::settle::{Settled, settle};
 use crate::trials::{self, Trials};
 use crate::work::Work;
 
-/// Events that a run of a sender may cost, where that leaves enough of a path to see: many short runs say as much as few
-/// long ones. The second is what a run with few losses may cost.
+/// Maximum number of events per run, if this shows enough of the path, because many short runs are
+/// as informative as few long ones. The second value applies to runs with few losses.
 const EVENTS_OF_A_RUN: [f64; 2] = [40_000.0, 400_000.0];
-/// Losses of a run: differences between settings come from how each meets them.
+/// Minimum number of losses in a run, because differences between settings result from their
+/// reaction to losses.
 const LOSSES_OF_A_RUN: f64 = 60.0;
-/// Events that the ranking may cost.
+/// Maximum number of events of the ranking.
 const EVENTS: u64 = 6_000_000;
-/// Runs of every candidate, after which those that are surely behind are left out.
+/// Numbers of runs of every candidate after which the significantly worse ones are excluded.
 const ROUNDS: [u32; 3] = [4, 8, 16];
-/// Candidates this close, as a share, need not be told from each other.
+/// Relative difference below which two candidates count as equal.
 const TIE: f64 = 0.01;
 
-/// Every candidate with a buffer without limit.
+/// All candidates with an unlimited buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// Each candidate with its goodput, bit/s, in the order of [`Question::controls`].
+    /// Candidates with their goodput, bit/s, in the order of [`Question::controls`].
     pub candidates: Vec<(Control, Summary)>,
-    /// The candidate that surely carries more than the first, by more than a hundredth; the best of these.
+    /// The best candidate that is significantly better than the first, by more than one percent.
     pub better: Option<usize>,
-    /// One part in so many of the path was simulated, for candidates that [allow it](Question::scale_of).
+    /// The path was simulated at 1 / `scale` of its size for candidates that [allow
+    /// it](Question::scale_of).
     pub scale: u32,
-    /// Runs made.
+    /// Number of runs.
     pub runs: u64,
-    /// Events simulated.
+    /// Number of simulated events.
     pub events: u64,
-    /// Seconds simulated of a run, and the events that one cost, for each candidate.
+    /// Simulated seconds per run and events per run of each candidate.
     costs: Vec<(f64, f64)>,
 }
 
@@ -90,7 +93,7 @@ pub fn ranking(question: &Question, work: Work<'_>) -> Result<Ranking, AdviseErr
     })
 }
 
-/// How long the runs of a ranking are measured, after a short run of each candidate.
+/// Measured duration of the ranking runs, determined by a short run of each candidate.
 fn brief(question: &Question, settings: &[Setting], work: Work<'_>) -> Result<Span, AdviseError> {
     let (least, most) = (question.least_measured(), question.most_measured());
     let short = Question {
@@ -105,12 +108,13 @@ fn brief(question: &Question, settings: &[Setting], work: Work<'_>) -> Result<Sp
     Ok(Span(measured).clamp(least, most))
 }
 
-/// Runs the candidates until the best is known from those that come near it, or it does not matter which it is.
+/// Runs the candidates until the best is distinguished from those close to it, or the difference no
+/// longer matters.
 fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError> {
     let mut near = settings.to_vec();
     let certain = trials.certain().then_some(2);
     for replications in certain.into_iter().chain(ROUNDS) {
-        // The first is what the others are held against.
+        // The first candidate is the reference for all others.
         let mut wanted = near.clone();
         wanted.push(settings[0]);
         trials.ensure(&wanted, replications)?;
@@ -135,21 +139,22 @@ fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError
     Ok(())
 }
 
-/// Whether a candidate with such a margin over the best of so far must be looked at again: it may be the best, and by more
-/// than a tie.
+/// Whether a candidate with this margin over the best so far needs further runs, because it may be
+/// better by more than a tie.
 fn matters(margin: &Summary, best: f64) -> bool {
     let half = margin.confidence().unwrap_or(f64::INFINITY);
     margin.mean + half > TIE * best
 }
 
 impl Ranking {
-    /// What is asked of one candidate alone: at its own scale, its runs as long as its events and losses allow.
+    /// The question for one candidate alone, at its own scale, with runs as long as its events and
+    /// losses allow.
     ///
-    /// They begin to count when the sender has settled, and are measured at least as long as that takes. Runs of a length that the
-    /// question names begin as they always do.
+    /// Measurement starts after the warm-up of the sender and lasts at least as long. If the
+    /// question sets a duration, the default warm-up is used.
     ///
     /// # Errors
-    /// A spec that is refused, or a run that fails.
+    /// A spec is rejected, or a run fails.
     pub fn question(
         &self,
         question: &Question,
@@ -177,10 +182,10 @@ impl Ranking {
         Ok((own, Some(settled)))
     }
 
-    /// Events of a second of a candidate's runs.
+    /// Number of events per simulated second of a candidate.
     fn second(&self, own: &Question, place: usize) -> f64 {
         let (seconds, events) = self.costs[place];
-        // Events go with packets, and these with the scale.
+        // The number of events is proportional to packets, and therefore to the scale.
         let ranked = Question {
             scale: self.scale,
             ..own.clone()
@@ -190,7 +195,8 @@ impl Ranking {
         second.max(1.0)
     }
 
-    /// How long a run of a candidate is measured: [`EVENTS_OF_A_RUN`] of it, and longer where that brings too few losses.
+    /// Measured duration of a run of a candidate: [`EVENTS_OF_A_RUN`] events, or longer if this
+    /// contains too few losses.
     fn measured(&self, own: &Question, place: usize) -> Span {
         let second = self.second(own, place);
         let goodput = self.candidates[place].1.mean / f64::from(own.scale);

@@ -1,11 +1,11 @@
-//! What is asked of a path, as people write it.
+//! Parsing of path properties in user notation.
 
 use anabranch_scenario::quantity::Rate;
 
-/// Reads a rate; `10Mbit` stands for `10 Mbit/s`.
+/// Parses a rate; `10Mbit` stands for `10 Mbit/s`.
 ///
 /// # Errors
-/// What was found, and what is allowed.
+/// The text found, and the values allowed.
 pub fn rate(text: &str) -> Result<Rate, String> {
     if text.trim_end().ends_with("bit") {
         format!("{}/s", text.trim_end()).parse()
@@ -14,10 +14,10 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Reads a share: `1%`, or `0.01`.
+/// Parses a share: `1%`, or `0.01`.
 ///
 /// # Errors
-/// What was found, and what is allowed.
+/// The text found, and the values allowed.
 pub fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("found {text:?}; write a share of 0 % to 100 % as 1% or 0.01");
     let trimmed = text.trim();

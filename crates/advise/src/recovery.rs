@@ -1,26 +1,27 @@
-//! How a sender finds and repairs losses: beside the standard's way, switches that this stack has.
+//! Loss recovery variants of a sender: the standard one, and those enabled by switches of this
+//! stack.
 
 use anabranch_sctp::Config;
 
 /// A loss recovery that a question can name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recovery {
-    /// Its name.
+    /// Name of the variant.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
     /// RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937).
     pub rack: bool,
-    /// The factor of the setting `pacing`.
+    /// Value of the setting `pacing`.
     pub pacing: Option<f64>,
 }
 
-/// What the standard says, which every stack has.
+/// The standard recovery, which every stack has.
 pub const STANDARD: &str = "standard";
-/// Losses found by time.
+/// Time-based loss detection.
 const RACK: &str = "rack";
 
-/// Every loss recovery: one line for each.
+/// All loss recoveries.
 pub const RECOVERIES: &[Recovery] = &[
     Recovery {
         name: STANDARD,
@@ -42,18 +43,19 @@ pub const RECOVERIES: &[Recovery] = &[
     },
 ];
 
-/// Their names.
+/// Names of all recoveries.
 pub fn names() -> Vec<&'static str> {
     RECOVERIES.iter().map(|it| it.name).collect()
 }
 
-/// The one of that name; the standard's where there is none.
+/// The recovery with this name; the standard one if there is none.
 pub fn by_name(name: &str) -> Recovery {
     let mut all = RECOVERIES.iter();
     *all.find(|it| it.name == name).unwrap_or(&RECOVERIES[0])
 }
 
-/// The recovery of that name beside a congestion control: one that has a pace of its own leaves nothing of `paced` but the rest.
+/// The recovery of this name as effective with a congestion control. For an algorithm that paces
+/// itself, `paced` is the same as `rack`.
 pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
     let mut config = Config::default().with(|it| it.pacing = by_name(name).pacing);
     let is_known = config.set("congestion", congestion).is_ok();
@@ -63,8 +65,9 @@ pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
     }
 }
 
-/// With which recoveries a congestion control is tried where a question names neither. The standard's own has both kinds, which shows
-/// what the recovery alone brings; CUBIC and BBR were made for stacks that have RACK-TLP.
+/// Default recoveries for a congestion control if the question names neither. The algorithm of the
+/// standard has both variants, which shows the effect of the recovery alone; CUBIC and BBR were
+/// designed for stacks with RACK-TLP.
 pub fn usual(congestion: &str) -> &'static [&'static str] {
     match congestion {
         "sctp" => &[STANDARD, RACK],
@@ -73,7 +76,7 @@ pub fn usual(congestion: &str) -> &'static [&'static str] {
     }
 }
 
-/// Its settings as a user writes them; none for the standard's.
+/// Settings of the recovery as written by a user; `None` for the standard one.
 pub fn knobs(name: &str) -> Option<String> {
     let recovery = by_name(name);
     let pacing = recovery

@@ -1,24 +1,24 @@
-//! A question that makes no sense, said so that it can be put right.
+//! Invalid questions, with enough detail to correct them.
 
 use std::fmt;
 
 use anabranch_scenario::nearest::nearest;
 
-/// What is wrong with a question.
+/// Error in a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What of the question; empty where it is the whole.
+    /// Key in the question; empty if the question as a whole is invalid.
     pub key: String,
-    /// What was found.
+    /// The value found.
     pub message: String,
-    /// What is allowed: a range in words, or all names.
+    /// The values allowed: a range in words, or all names.
     pub allowed: Vec<String>,
-    /// The nearest of the names, if one is near.
+    /// The most similar name, if there is one.
     pub nearest: Option<String>,
 }
 
 impl Refused {
-    /// A value outside of what is allowed.
+    /// A value that is not allowed.
     pub fn new(key: &str, found: impl fmt::Display, allowed: &str) -> Self {
         Self {
             key: key.to_owned(),
@@ -28,7 +28,7 @@ impl Refused {
         }
     }
 
-    /// A text that is no such value; the message says what is allowed.
+    /// A text that cannot be parsed; the message describes the allowed values.
     pub fn unread(key: &str, message: String) -> Self {
         Self {
             key: key.to_owned(),
@@ -38,7 +38,7 @@ impl Refused {
         }
     }
 
-    /// A name that nothing has.
+    /// An unknown name.
     pub fn unknown(key: &str, name: &str, known: &[&str]) -> Self {
         Self {
             key: key.to_owned(),
@@ -48,7 +48,7 @@ impl Refused {
         }
     }
 
-    /// A question that has no answer, in words that say what to ask instead.
+    /// A question without an answer; the message suggests another question.
     pub fn whole(message: &str) -> Self {
         Self {
             key: String::new(),

@@ -1,4 +1,4 @@
-//! A path over satellites, as a question names it.
+//! Satellite paths in questions.
 
 use anabranch_orbit::{Constellation, Place, SHELLS, follow, shell};
 use anabranch_scenario::document::Table;
@@ -7,26 +7,27 @@ use anabranch_transport::time::{SECOND, seconds};
 
 use crate::refused::Refused;
 
-/// The shell that is taken unless another is named.
+/// Default satellite shell.
 pub const SHELL: &str = "starlink-1";
-/// How long the path is looked at for its round-trip time, and in which steps, seconds: about half of an orbit of a low shell.
+/// Duration over which the round-trip time is sampled, and the sampling interval, seconds. The
+/// duration is about half an orbit of a low shell.
 const LOOKED_AT: [f64; 2] = [3000.0, 15.0];
 
-/// A path between two places over a shell of satellites.
+/// A path between two locations over a satellite shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Satellites {
-    /// One end, `latitude,longitude` in degrees.
+    /// First location, `latitude,longitude` in degrees.
     pub from: String,
-    /// The other.
+    /// Second location.
     pub to: String,
-    /// The shell's name.
+    /// Name of the shell.
     pub shell: String,
-    /// Outage after each change to another path.
+    /// Duration of the outage after each route change.
     pub handover: Span,
 }
 
 impl Satellites {
-    /// A path over the usual shell, whose handovers cost nothing.
+    /// A path over the default shell without outages.
     pub fn new(from: &str, to: &str) -> Self {
         Self {
             from: from.to_owned(),
@@ -36,10 +37,10 @@ impl Satellites {
         }
     }
 
-    /// The median round-trip time.
+    /// Median round-trip time.
     ///
     /// # Errors
-    /// No such shell or place, handovers that never end, or no path.
+    /// The shell or a location does not exist, the outages overlap, or there is no path.
     pub fn rtt(&self) -> Result<Span, Refused> {
         let names: Vec<&str> = SHELLS.iter().map(|shell| shell.name).collect();
         let known = shell(&self.shell);
@@ -71,7 +72,7 @@ impl Satellites {
         Ok(Span((2.0 * median * SECOND as f64) as u64))
     }
 
-    /// It as the delay of a link in a spec.
+    /// The path as the delay of a link in a spec.
     pub fn delay(&self) -> Table {
         Table::new()
             .with("kind", "satellites")
@@ -81,7 +82,7 @@ impl Satellites {
             .with("handover", self.handover)
     }
 
-    /// It as options of the command.
+    /// The path as command line options.
     pub fn options(&self) -> String {
         format!(
             "--from \"{}\" --to \"{}\" --shell {} --handover \"{}\"",

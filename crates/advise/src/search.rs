@@ -1,4 +1,4 @@
-//! Which settings of one sender carry enough, found by halving the grid of buffers.
+//! Search for the smallest sufficient setting of one sender by bisection of the buffer grid.
 
 use anabranch_report::statistics::Summary;
 
@@ -7,33 +7,34 @@ use crate::grid::{self, OCTAVE};
 use crate::question::{Question, Setting};
 use crate::trials::{self, Answer, Trials};
 
-/// What the search found; numbers of its own runs, which the evidence confirms or corrects.
+/// Result of the search. Its numbers are from its own runs; the evidence confirms or corrects them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// Goodput with a buffer without limit, bit/s.
+    /// Goodput with an unlimited buffer, bit/s.
     pub unlimited: Summary,
-    /// The smallest buffer, then the fewest streams, that carry the wanted share of it.
+    /// The smallest buffer, and for it the fewest streams, that reach the requested share of that
+    /// goodput.
     pub chosen: Option<Setting>,
-    /// What `chosen` carried beyond that share, bit/s.
+    /// Goodput of `chosen` above that share, bit/s.
     pub margin: Option<Summary>,
-    /// Runs made.
+    /// Number of runs.
     pub runs: u64,
-    /// Events simulated.
+    /// Number of simulated events.
     pub events: u64,
-    /// The events allowed were not enough to be sure everywhere.
+    /// The allowed events were not enough for a decision at every step.
     pub exhausted: bool,
 }
 
-/// Comparisons that a search is guessed to need beside one for each number of streams, and the runs that one takes: for an
-/// estimate of the time left, no more.
+/// Assumed number of comparisons in addition to one per number of streams, and of runs per
+/// comparison. Used only to estimate the remaining time.
 const GUESSED: (usize, usize) = (8, 10);
-/// Runs without limit before the first comparison.
+/// Number of runs without limit before the first comparison.
 const FIRST: u32 = 4;
 
-/// Searches for the first candidate of a question.
+/// Searches for the setting of the first candidate of a question.
 ///
 /// # Errors
-/// A spec that is refused, or a run that fails.
+/// A spec is rejected, or a run fails.
 pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, AdviseError> {
     let reference = Setting {
         control: 0,
@@ -49,7 +50,8 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         trials,
     };
     let guess = halving.guess(question);
-    // Nothing needs less than the most streams do; fewer are enough where they carry it with the same buffer.
+    // The largest number of streams needs the smallest buffer. Fewer streams suffice if they reach
+    // the share with the same buffer.
     let most = question.streams[question.streams.len() - 1];
     let chosen = match halving.least(most, guess)? {
         Some(place) => Some(halving.fewest(&question.streams, place)?),
@@ -77,7 +79,7 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
     })
 }
 
-/// Halves the grid: a larger buffer is taken never to carry less.
+/// Bisection of the grid, assuming that a larger buffer never reduces goodput.
 struct Halving<'a, 'b> {
     share: f64,
     grid: Vec<u64>,
@@ -98,13 +100,13 @@ impl Halving<'_, '_> {
         self.test_by(streams, place, trials::MOST)
     }
 
-    /// The same with so many runs at most.
+    /// Tests a setting with at most `most` runs.
     fn test_by(&mut self, streams: u16, place: usize, most: u32) -> Result<Answer, AdviseError> {
         let setting = self.setting(streams, place);
         self.trials.test(setting, self.share, self.reference, most)
     }
 
-    /// Where to begin: one and a half times what is under way in a round trip.
+    /// Start of the search: one and a half times the data in flight during a round trip.
     fn guess(&self, question: &Question) -> usize {
         let goodputs = self.trials.goodputs(self.reference);
         let mean = goodputs.iter().sum::<f64>() / goodputs.len().max(1) as f64;
@@ -114,7 +116,7 @@ impl Halving<'_, '_> {
         )
     }
 
-    /// The fewest streams that hold at a place where the most do.
+    /// The fewest streams that are sufficient with a buffer that suffices for the most streams.
     fn fewest(&mut self, rising: &[u16], place: usize) -> Result<Setting, AdviseError> {
         let (most, fewer) = rising.split_last().unwrap_or((&1, &[]));
         for &streams in fewer {
@@ -125,14 +127,17 @@ impl Halving<'_, '_> {
         Ok(self.setting(*most, place))
     }
 
-    /// The first place that holds: octaves up from a guess until one holds, down until one surely fails, then by halving.
+    /// Index of the first sufficient buffer: the search goes up from a guess by octaves until one
+    /// is sufficient, down until one is significantly insufficient, and then bisects.
     ///
-    /// What cannot be told does not count as holding. It does not end the way down either: an octave further down the
-    /// difference may be plain, and what holds there holds above.
+    /// An undecided buffer does not count as sufficient, but does not end the downward search
+    /// either: the result an octave further down may be clear, and a sufficient buffer there means
+    /// that all larger ones are sufficient.
     fn least(&mut self, streams: u16, guess: usize) -> Result<Option<usize>, AdviseError> {
         let last = self.grid.len() - 1;
         let mut holding = guess.min(last);
-        // What cannot be told soon is left for the way down: an octave up the answer may be plain.
+        // A comparison that is not decided quickly is postponed to the downward search, because the
+        // result an octave higher may be clear.
         while self.test_by(streams, holding, trials::FEW)? != Answer::Holds {
             if holding == last {
                 return Ok(None);

@@ -1,8 +1,10 @@
-//! When a sender has settled: what of a run belongs to its start, found from runs without limit.
+//! Duration of the warm-up: the part of a run that belongs to the start of the sender, determined
+//! from runs without limit.
 //!
-//! A sender that halves is past its first slow start after some round trips. One that keeps most of its window at a loss goes on
-//! growing by a packet a round trip until link and queue are full, for minutes on a long path. What such a sender carries first is
-//! not what it carries later, and a buffer that is enough first is not enough later.
+//! A sender that halves its window gets past its first slow start after some round trips. A sender
+//! that keeps most of its window after a loss grows by one packet per round trip until link and
+//! queue are full, which takes minutes on a long path. Its initial goodput differs from its later
+//! goodput, and a buffer that is sufficient at first may not be sufficient later.
 
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::quantity::Span;
@@ -11,41 +13,43 @@ use crate::question::{Question, Setting};
 use crate::work::Work;
 use crate::{AdviseError, spec, trials};
 
-/// Parts of a run that are looked at; a mean over each.
+/// Number of parts of a run, each with a mean.
 const PARTS: u64 = 40;
-/// Parts that are left at the end of a run at least: the mean square of fewer is small by chance.
+/// Minimum number of parts at the end of a run, because the mean square of fewer may be small by
+/// chance.
 const LEAST_LEFT: usize = 5;
-/// Runs whose means are looked at together, and where nothing is left to chance.
+/// Number of runs whose means are averaged, and that number for a deterministic path.
 const RUNS: u32 = 8;
 const CERTAIN: u32 = 2;
-/// Events that this may cost.
+/// Maximum number of events for this analysis.
 pub const EVENTS: u64 = 8_000_000;
-/// Halves of a run that differ by less are alike, as a share.
+/// Relative difference below which the halves of a run count as equal.
 const TIE: f64 = 0.01;
 
-/// What was found.
+/// Result of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settled {
-    /// What comes before belongs to the start.
+    /// End of the warm-up.
     pub begin: Span,
-    /// How long the longest runs were measured.
+    /// Measured duration of the longest runs.
     pub seen: Span,
-    /// Whether these were long enough to tell.
+    /// Whether these were long enough for a reliable result.
     pub surely: bool,
-    /// Runs made.
+    /// Number of runs.
     pub runs: u64,
-    /// Events simulated.
+    /// Number of simulated events.
     pub events: u64,
 }
 
-/// Finds what of a run without limit belongs to its start, by the rule of MSER (White 1997): what is left out is as much as
-/// makes the standard error of the mean of the rest least. Runs are made twice as long until that is no more than half of
-/// them and the halves of the rest are alike, or all events are spent.
+/// Determines the warm-up of a run without limit with the MSER rule (White 1997): the truncation
+/// point minimizes the standard error of the mean of the remaining data. The duration of runs is
+/// doubled until the warm-up is at most half of it and the halves of the remainder are equal, or
+/// until all events are used.
 ///
-/// `second` is what a second of a run costs, in events.
+/// `second` is the number of events per simulated second.
 ///
 /// # Errors
-/// A spec that is refused, or a run that fails.
+/// A spec is rejected, or a run fails.
 pub fn settle(question: &Question, second: f64, work: Work<'_>) -> Result<Settled, AdviseError> {
     let setting = Setting {
         control: 0,
@@ -54,7 +58,8 @@ pub fn settle(question: &Question, second: f64, work: Work<'_>) -> Result<Settle
     };
     let runs = if question.is_certain() { CERTAIN } else { RUNS };
     let usual = question.timing();
-    // What grows by a packet a round trip is not past its start before this, and shorter runs are not worth their time.
+    // A window that grows by one packet per round trip needs at least this time, so shorter runs
+    // are not worthwhile.
     let cheap = EVENTS as f64 / 4.0 / f64::from(runs) / second.max(1.0);
     let filling = question.filling().seconds().min(cheap);
     let mut measured = Span((usual.end.0 - usual.begin.0).max((filling * 1e9) as u64));
@@ -98,7 +103,7 @@ pub fn settle(question: &Question, second: f64, work: Work<'_>) -> Result<Settle
     }
 }
 
-/// The mean over all runs, part by part.
+/// Mean over all runs for each part.
 fn means(of_run: &[Vec<f64>]) -> Vec<f64> {
     let parts = of_run.first().map_or(0, Vec::len);
     let mean = |part: usize| {
@@ -108,7 +113,8 @@ fn means(of_run: &[Vec<f64>]) -> Vec<f64> {
     (0..parts).map(mean).collect()
 }
 
-/// How many values at the beginning of a series are left out so that the standard error of the mean of the rest is least.
+/// Number of initial values to discard such that the standard error of the mean of the remaining
+/// ones is minimal.
 fn truncation(series: &[f64]) -> usize {
     let last = series.len().saturating_sub(LEAST_LEFT);
     let error = |left_out: usize| {
@@ -123,7 +129,7 @@ fn truncation(series: &[f64]) -> usize {
         .map_or(0, |(left_out, _)| left_out)
 }
 
-/// Whether the halves of what is left of each run carry the same.
+/// Whether the halves of the remainder of each run have equal goodput.
 fn alike(of_run: &[Vec<f64>], left_out: usize) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let halves: Vec<(f64, f64)> = of_run
@@ -137,7 +143,8 @@ fn alike(of_run: &[Vec<f64>], left_out: usize) -> bool {
     !drifts(&halves)
 }
 
-/// Whether the second of two values, run by run, is surely another than the first, by more than [`TIE`].
+/// Whether the second of two values differs significantly from the first over all runs, by more
+/// than [`TIE`].
 pub fn drifts(halves: &[(f64, f64)]) -> bool {
     let differences: Vec<f64> = halves
         .iter()

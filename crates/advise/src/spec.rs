@@ -1,4 +1,5 @@
-//! The specs of a question: what any user could have written, and may take and change.
+//! Generation of specs for a question. They are ordinary specs that a user could have written and
+//! can modify.
 
 use std::collections::VecDeque;
 
@@ -12,50 +13,52 @@ use crate::grid::readable;
 use crate::question::{Control, Question, Setting};
 use crate::recovery;
 
-/// The flow whose goodput counts.
+/// The flow whose goodput is measured.
 pub const FLOW: &str = "association";
-/// The metric that counts.
+/// The measured metric.
 pub const GOODPUT: &str = "goodput";
-/// The experiment that decides: the chosen setting, those that may stand in for it, and what they are held against.
+/// The deciding experiment: the chosen setting, its possible replacements, and the reference.
 pub const DECISION: &str = "decision";
-/// The x of a buffer without limit, which is what the wanted share is a share of.
+/// x of an unlimited buffer, which is the reference of the requested share.
 pub const NO_LIMIT: &str = "no limit";
 
-/// What the head of every spec of evidence begins with.
+/// Start of the header of every evidence spec.
 pub const ABOUT: &str = "The evidence of `anabranch advise";
 
-/// What is to be run for the evidence.
+/// Plan of the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// What the search chose.
+    /// Setting chosen by the search.
     pub chosen: Setting,
-    /// What decides, the chosen setting first, then those that were asked to stand in for it, in their order, then half of its buffer.
+    /// Deciding settings: the chosen one, then the replacements that were added, in order, then
+    /// half of the chosen buffer.
     pub deciding: Vec<Setting>,
-    /// Those that may stand in for what is not confirmed, the next first; [`Evidence::fall_back`] asks them one by one.
+    /// Possible replacements if no setting is confirmed, in order; [`Evidence::fall_back`] adds
+    /// them one by one.
     pub waiting: VecDeque<Setting>,
-    /// Runs of each of these and of the reference.
+    /// Number of runs of each deciding setting and of the reference.
     pub replications: u32,
-    /// The buffers that are shown around, bytes, rising.
+    /// Surrounding buffers in ascending order, bytes.
     pub buffers: Vec<u64>,
-    /// The numbers of streams that are shown with each of these, rising.
+    /// Numbers of streams shown with each of these, in ascending order.
     pub streams: Vec<u16>,
-    /// Runs of each point around.
+    /// Number of runs of each surrounding point.
     pub around: u32,
-    /// Goodput without limit, bit/s, as the search saw it.
+    /// Goodput without limit in the search, bit/s.
     pub goodput: f64,
 }
 
-/// The experiment of a number of streams.
+/// Id of the experiment for a number of streams.
 pub fn experiment_of(streams: u16) -> String {
     format!("streams-{streams}")
 }
 
-/// The x of a buffer.
+/// x of a buffer.
 pub fn x_of(buffer: Option<u64>) -> String {
     buffer.map_or(NO_LIMIT.to_owned(), readable)
 }
 
-/// The x of a setting that decides.
+/// x of a deciding setting.
 pub fn x_of_setting(setting: Setting) -> String {
     format!(
         "{}, {}",
@@ -64,7 +67,7 @@ pub fn x_of_setting(setting: Setting) -> String {
     )
 }
 
-/// Runs of settings, each a point of one experiment, in their order.
+/// Runs of settings, each of which is a point of one experiment, in order.
 pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     let controls = question.controls();
     let point = |(x, setting): (usize, &Setting)| {
@@ -84,18 +87,19 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     world(document, question, &controls[0], question.streams[0], None).push("experiment", search)
 }
 
-/// The setting `pacing` of a sender.
+/// Setting `pacing` of a sender.
 fn pacing(control: &Control) -> String {
     let factor = recovery::by_name(&control.recovery).pacing;
     factor.map_or("off".to_owned(), |factor| factor.to_string())
 }
 
-/// The metric of goodput in a part of a run.
+/// Goodput metric for part of a run.
 pub fn goodput_in(part: &str) -> String {
     format!("{GOODPUT}_{part}")
 }
 
-/// The same, with the goodput in each of so many equal parts of what is measured.
+/// Like [`trials`] for a single setting, with the goodput of each of `parts` equal parts of the
+/// measured time.
 pub fn parts(question: &Question, setting: Setting, parts: u64) -> Document {
     let timing = question.timing();
     let length = (timing.end.0 - timing.begin.0) / parts;
@@ -111,7 +115,7 @@ fn goodput() -> Table {
     Table::new().with("metric", GOODPUT).with("flow", FLOW)
 }
 
-/// The halves of what is measured, by name.
+/// Names of the halves of the measured time.
 pub const HALVES: [&str; 2] = ["first_half", "second_half"];
 
 fn halves(question: &Question) -> Table {
@@ -124,7 +128,7 @@ fn halves(question: &Question) -> Table {
     goodput().with("windows", windows)
 }
 
-/// An experiment all of whose points meet the same losses.
+/// An experiment in which all points have the same losses.
 fn experiment(id: &str) -> Table {
     Table::new().with("id", id).with("common_losses", true)
 }
@@ -133,7 +137,7 @@ fn sweep(name: &str, points: Vec<Table>) -> Table {
     Table::new().with("name", name).with("points", points)
 }
 
-/// Parameters, world and measures; the same for search and evidence.
+/// Parameters, world and measures, common to search and evidence.
 fn world(
     document: Document,
     question: &Question,
@@ -142,7 +146,7 @@ fn world(
     buffer: Option<u64>,
 ) -> Document {
     let timing = question.timing();
-    // Loss is a probability, of the data direction; the delay is one way.
+    // The loss probability applies to the data direction; the delay is one-way.
     let parameters = Table::new()
         .with("rate", question.simulated_rate())
         .with("loss", question.simulated_loss())
@@ -194,7 +198,7 @@ fn world(
         .with("transport", transport);
     let named = |name: &str| Table::new().with("name", name);
     let measure = |metric: &str| Table::new().with("metric", metric);
-    // After the start.
+    // After the warm-up.
     let window = [timing.begin, timing.end];
     let of_flow = |metric: &str| measure(metric).with("flow", FLOW);
     let utilization = measure("link_utilization")
@@ -214,22 +218,23 @@ fn world(
         .push("measure", of_flow("timeouts"))
 }
 
-/// What the evidence is to run, with what its text needs.
+/// Contents of an evidence spec and inputs for its text.
 struct Wanted<'a> {
     question: &'a Question,
     evidence: &'a Evidence,
-    /// The setting that the figures and the recorded run are of.
+    /// The setting in figures and in the recorded run.
     shown: Setting,
     control: Control,
 }
 
 impl Evidence {
-    /// The spec of what decides.
+    /// Spec of the deciding experiment.
     pub fn decision(&self, question: &Question) -> Document {
         self.spec(question, self.chosen, |document, _| document)
     }
 
-    /// The whole spec, with what lies around a setting: the advised one, or the chosen one where none is.
+    /// The whole spec including the surroundings of a setting: the recommended one, or the chosen
+    /// one if none is recommended.
     pub fn whole(&self, question: &Question, shown: Setting) -> Document {
         self.spec(question, shown, |document, wanted| {
             let streams = self.streams.iter();
@@ -306,7 +311,7 @@ fn head(wanted: &Wanted<'_>) -> Document {
         .push("assumption", assumption("no limit", limit))
 }
 
-/// What a reader must know of a path over satellites.
+/// Remark about satellite paths for the reader.
 fn over_satellites(question: &Question) -> &'static str {
     match question.satellites {
         None => "",
@@ -317,7 +322,7 @@ fn over_satellites(question: &Question) -> &'static str {
     }
 }
 
-/// A share in percent, without needless digits.
+/// A share in percent without trailing zeros.
 pub fn percent(share: f64) -> String {
     let text = format!("{:.6}", share * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -382,10 +387,10 @@ fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
         .push("experiment", recommended)
 }
 
-/// Packets that a figure of the windows shows: each is a point of both curves.
+/// Number of packets in a window figure; each is a point of both curves.
 const SHOWN_PACKETS: f64 = 2_000.0;
 
-/// A part of the run long enough to see some losses, and short enough to see each.
+/// Part of the run that is long enough to include some losses and short enough to show each.
 fn window(wanted: &Wanted<'_>) -> [Span; 2] {
     let question = wanted.question;
     let timing = question.timing();
@@ -423,7 +428,7 @@ fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
     })
 }
 
-/// The figure of what was tried.
+/// Figure of all tested settings.
 pub const FIGURE: &str = "goodput";
 
 fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
@@ -494,7 +499,7 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
     document.push("figure", tried).push("figure", windows)
 }
 
-/// What a reader of numbers must know of a path that was simulated smaller than it is.
+/// Remark about a path simulated at a smaller scale, for readers of numbers.
 pub fn scaled(question: &Question) -> String {
     match question.scale {
         1 => String::new(),

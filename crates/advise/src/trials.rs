@@ -1,7 +1,7 @@
-//! Runs of settings, kept in memory: the search asks, and what was run once is not run again.
+//! Runs of settings, cached in memory so that the search never repeats a run.
 //!
-//! A trial is what everything else is: a spec in, a run out. Equal replications of different settings meet the same random
-//! stream of losses, so that settings are compared by their differences.
+//! A trial is an ordinary run of a spec. Equal replications of different settings have the same
+//! random losses, so settings should be compared by their paired differences.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,29 +16,29 @@ use crate::question::{Question, Setting};
 use crate::work::Work;
 use crate::{AdviseError, spec};
 
-/// Whether a setting carries the wanted share.
+/// Whether a setting reaches the requested share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes: the whole 95 % interval lies at or above it.
+    /// Yes: the whole 95 % interval is at or above it.
     Holds,
-    /// No: the whole interval lies below it.
+    /// No: the whole interval is below it.
     Fails,
-    /// It cannot be told with the runs that may be spent.
+    /// Undecided with the runs that may be made.
     Open,
 }
 
-/// The numbers of runs after which a comparison is judged.
+/// Numbers of runs after which a comparison is evaluated.
 const LOOKS: [u32; 7] = [4, 8, 12, 16, 24, 32, MOST];
-/// Where nothing is lost, a run is like the next; two show that it is.
+/// Number of runs on a deterministic path; two show that it is deterministic.
 const LOOK_WITHOUT_CHANCE: u32 = 2;
-/// Runs at least for a yes.
+/// Minimum number of runs for a positive result.
 const LEAST: u32 = 8;
-/// Runs at most.
+/// Maximum number of runs.
 pub const MOST: u32 = 64;
-/// Runs at most where another setting will do as well if it cannot be told.
+/// Maximum number of runs if another setting can be used in the undecided case.
 pub const FEW: u32 = 12;
 
-/// Runs of settings, and how many events they may cost.
+/// Runs of settings within an event budget.
 pub struct Trials<'a> {
     question: &'a Question,
     work: Work<'a>,
@@ -51,7 +51,7 @@ pub struct Trials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// No run was made yet; `budget` events may be simulated.
+    /// An empty cache; `budget` is the maximum number of simulated events.
     pub fn new(question: &'a Question, budget: u64, work: Work<'a>) -> Self {
         Self {
             question,
@@ -65,47 +65,47 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Goodput of each replication that was run, bit/s.
+    /// Goodput of each replication so far, bit/s.
     pub fn goodputs(&self, setting: Setting) -> &[f64] {
         self.goodputs.get(&setting).map_or(&[], Vec::as_slice)
     }
 
-    /// Events of a run of a setting, on average.
+    /// Mean number of events per run of a setting.
     pub fn mean_events(&self, setting: Setting) -> f64 {
         let spent = self.spent.get(&setting).copied().unwrap_or(0);
         spent as f64 / self.goodputs(setting).len().max(1) as f64
     }
 
-    /// Runs made.
+    /// Number of runs.
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// Events simulated.
+    /// Number of simulated events.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Events of the run that had most.
+    /// Number of events of the most expensive run.
     pub fn dearest(&self) -> u64 {
         self.dearest
     }
 
-    /// Tells whoever watches how many runs are still to be expected.
+    /// Reports the expected number of further runs.
     pub fn expect(&self, runs: usize) {
         let watch = self.work.watch;
         watch.expect(runs as f64 * self.question.timing().end.seconds());
     }
 
-    /// Whether no more may be spent.
+    /// Whether the budget is used up.
     pub fn exhausted(&self) -> bool {
         self.events >= self.budget
     }
 
-    /// Sees to it that settings were run so many times.
+    /// Ensures that settings have been run `replications` times.
     ///
     /// # Errors
-    /// A spec that is refused, or a run that fails.
+    /// A spec is rejected, or a run fails.
     pub fn ensure(&mut self, settings: &[Setting], replications: u32) -> Result<(), AdviseError> {
         let short = |setting: &&Setting| (self.goodputs(**setting).len() as u32) < replications;
         let mut missing: Vec<Setting> = settings.iter().filter(short).copied().collect();
@@ -126,7 +126,7 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Runs settings of one scale up to so many replications.
+    /// Runs settings of one scale up to `replications` times.
     fn run(
         &mut self,
         settings: Vec<Setting>,
@@ -160,16 +160,18 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Whether nothing of the path is left to chance.
+    /// Whether the path is deterministic.
     pub fn certain(&self) -> bool {
         self.question.is_certain()
     }
 
-    /// Whether a setting carries `share` of what a reference carries, replication by replication; more runs are made until
-    /// it is sure, or hopeless, or more than `most`. The runs that a yes takes at least are made even where nothing more may be spent.
+    /// Tests whether a setting reaches `share` of the goodput of a reference, by replication. Runs
+    /// are added until the result is significant, a positive result has become unlikely, or `most`
+    /// is reached. The minimum number of runs for a positive result is made even if the budget is
+    /// used up.
     ///
     /// # Errors
-    /// Those of [`Trials::ensure`].
+    /// See [`Trials::ensure`].
     pub fn test(
         &mut self,
         setting: Setting,
@@ -199,10 +201,11 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Runs replications of each point of a spec's first experiment: those that `wanted` names for the place of a point.
+/// Runs replications of each point in the first experiment of a spec: those that `wanted` returns
+/// for the index of a point.
 ///
 /// # Errors
-/// A spec that is refused, or a run that fails.
+/// A spec is rejected, or a run fails.
 pub fn records(
     question: &Question,
     document: &Document,
@@ -229,24 +232,25 @@ pub fn records(
     Ok(records.map_err(Box::new)?)
 }
 
-/// The search's own seed: what it finds is shown again with losses that it did not meet.
+/// Seed of the search, which differs from that of the evidence, because the evidence must have
+/// other losses.
 fn seed(question: &Question) -> u64 {
-    // One round of SplitMix64 (Steele, Lea, Flood 2014): neighbouring seeds of users give unrelated ones.
+    // One round of SplitMix64 (Steele, Lea, Flood 2014): adjacent user seeds give unrelated seeds.
     let mixed = question.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-/// Whether even the most runs would hardly bring a yes: if the true margin is no more than a standard error above what was
-/// seen, the whole interval would not lie above 0 then.
+/// Whether a positive result is unlikely even with the maximum number of runs: the interval would
+/// not be above 0 if the true margin were one standard error above the observed one.
 fn hopeless(margin: &Summary) -> bool {
     let error = margin.deviation / (margin.replications as f64).sqrt();
     margin.replications >= LEAST as usize
         && margin.mean + error < 2.0 * margin.deviation / f64::from(MOST).sqrt()
 }
 
-/// What a setting carries beyond a share of what the reference carries, over common replications.
+/// Goodput of a setting above a share of the goodput of the reference, over common replications.
 pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary> {
     let numbered = |values: &[f64], factor: f64| -> Vec<(u32, f64)> {
         (0..)
@@ -257,7 +261,7 @@ pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary
     paired_difference(&numbered(goodputs, 1.0), &numbered(reference, share))
 }
 
-/// What a margin says with 95 % confidence.
+/// Result of a margin with 95 % confidence.
 pub fn judge(margin: &Summary) -> Answer {
     match margin.confidence() {
         Some(half) if margin.mean - half >= 0.0 => Answer::Holds,
@@ -272,14 +276,15 @@ mod tests {
 
     #[test]
     fn a_margin_is_taken_replication_by_replication() {
-        // 10 - 0.5 x 16 = 2 and 9 - 0.5 x 10 = 4; the third has no partner.
+        // 10 - 0.5 x 16 = 2 and 9 - 0.5 x 10 = 4; the third has no counterpart.
         let margin = margin(&[10.0, 9.0, 1.0], 0.5, &[16.0, 10.0]).expect("two are common");
         assert_eq!((margin.mean, margin.replications), (3.0, 2));
     }
 
     #[test]
     fn a_comparison_ends_where_no_number_of_runs_would_bring_a_yes() {
-        // After 64 runs a yes needs a mean of 2 x 8 / 8 = 2; after 16 the mean is known to 8 / 4 = 2.
+        // After 64 runs, a positive result needs a mean of 2 x 8 / 8 = 2; after 16, the standard
+        // error of the mean is 8 / 4 = 2.
         let with = |mean, replications| {
             hopeless(&Summary {
                 replications,

@@ -1,31 +1,32 @@
-//! Who does the work of an answer, and who hears how far it is.
+//! Executor and progress interface for the runs of a question.
 
 use anabranch_engine::runner::Runner;
 
-/// How the runs are made.
+/// Parameters for making runs.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
-    /// Threads. No answer depends on their number.
+    /// Number of threads. Results do not depend on it.
     pub jobs: usize,
-    /// What makes a run.
+    /// Runner that executes a run.
     pub runner: &'a dyn Runner,
-    /// Hears how far the work is.
+    /// Receiver of progress reports.
     pub watch: &'a dyn Watch,
 }
 
-/// Hears how far the work is, counted in simulated seconds.
+/// Receives progress reports in simulated seconds.
 pub trait Watch: Sync {
-    /// Something new begins.
+    /// A new stage begins.
     fn stage(&self, what: &str);
-    /// So many events may still come, after so many: told once, before the long part begins.
+    /// Estimated number of further events after `done` events. Reported once before the long part
+    /// begins.
     fn outlook(&self, ahead: u64, done: u64);
-    /// So much is expected still to come; a guess that gets better.
+    /// Estimated remaining simulated time, which becomes more precise.
     fn expect(&self, seconds: f64);
-    /// So much was done, by one run.
+    /// A run of this simulated time has finished.
     fn did(&self, seconds: f64);
 }
 
-/// Nobody watches.
+/// Progress receiver that ignores all reports.
 pub struct Unwatched;
 
 impl Watch for Unwatched {

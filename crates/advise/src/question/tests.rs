@@ -1,7 +1,7 @@
 use super::*;
 use crate::work::{Unwatched, Work};
 
-/// The question of the first candidate alone.
+/// The question for the first candidate alone.
 fn own(question: &Question) -> (crate::Ranking, Question) {
     let work = Work {
         jobs: 2,
@@ -46,10 +46,10 @@ fn a_dear_path_is_measured_for_less_time() {
         assert!(measured >= own.begin, "no less counts than is left out");
         (measured.0, question)
     };
-    // A packet or two in a round trip: a run costs next to nothing.
+    // One or two packets per round trip: a run is very cheap.
     let (slow, question) = timed(64_000, 100 * MILLISECOND);
     assert_eq!(slow, question.most_measured().0);
-    // 80 packets in a millisecond, and a SACK for every second of them.
+    // 80 packets per millisecond, and a SACK for every second packet.
     let (fast, question) = timed(1_000_000_000, MILLISECOND);
     let least = question.least_measured().0;
     assert!((least..=least * 11 / 10).contains(&fast), "{fast}");
@@ -77,7 +77,7 @@ fn a_large_window_is_simulated_at_a_smaller_scale() {
         Rate(10_000_000_000),
         Probability(1e-5),
     );
-    // A hundred times the probability of 0.2 % at 1/14, where the window alone would ask for 1/1172.
+    // A hundred times the loss probability, 0.2 %, at 1/14; the window alone would allow 1/1172.
     assert_eq!(question.scale_for(75_000.0), 14);
     assert_eq!(question.scale_for(640.0), 10);
     assert_eq!(question.scale_for(256.0), 1);
@@ -157,7 +157,8 @@ fn candidates_stand_in_the_order_of_preference() {
             "rfc4960 sctp"
         ]
     );
-    // Controls that are named are tried as the standard has them, or with the recoveries that are named, too.
+    // Named congestion controls are tested with the standard recovery, or with the named recoveries
+    // in addition.
     let of = |congestion: &[&str], recovery: &[&str]| {
         let question = geo().with(|it| {
             it.congestion = congestion.iter().map(|&name| name.to_owned()).collect();
@@ -168,7 +169,7 @@ fn candidates_stand_in_the_order_of_preference() {
         names
     };
     let named = |recovery: &[&str]| of(&["cubic", "sctp"], recovery);
-    // What has a pace of its own is not paced.
+    // An algorithm that paces itself is not paced.
     assert_eq!(of(&["bbr"], &["paced"]), ["rfc9260 bbr rack"]);
     assert_eq!(of(&["bbr"], &["rack", "paced"]), ["rfc9260 bbr rack"]);
     assert_eq!(named(&[]), ["rfc9260 cubic", "rfc9260 sctp"]);
@@ -214,7 +215,7 @@ fn what_goes_by_the_clock_is_simulated_at_its_size_or_not_at_all() {
         message.starts_with("discipline: found \"codel\""),
         "{message}"
     );
-    // Beside others that are simulated smaller, CUBIC is not.
+    // CUBIC is simulated at full size even if others are scaled.
     let small = Question {
         scale: 4,
         ..geo().checked().expect("sensible")
@@ -250,7 +251,8 @@ fn a_path_over_satellites_has_its_round_trip_time() {
         )
     };
     let question = over("40.7,-74.0", "51.5,-0.1").expect("a path");
-    // The great circle is 5570 km: light takes 37.2 ms there and back, and satellites are at most twice as far.
+    // The great circle is 5570 km long: the round-trip time of light is 37.2 ms, and the satellite
+    // path is less than twice as long.
     let rtt = question.rtt.seconds() * 1e3;
     assert!((37.2..75.0).contains(&rtt), "{rtt} ms");
     assert_eq!(question.least_measured(), Span(60 * SECOND));
@@ -258,7 +260,7 @@ fn a_path_over_satellites_has_its_round_trip_time() {
     let refused = |from: &str, to: &str| over(from, to).expect_err("refused").to_string();
     assert!(refused("40.7", "51.5,-0.1").starts_with("from: "));
     assert!(refused("40.7,-74.0", "91,0").starts_with("to: "));
-    // A shell of 53 degrees does not see the pole.
+    // A shell of 53 degrees does not cover the pole.
     assert!(refused("90,0", "51.5,-0.1").contains("no path over starlink-1"));
     let mut slow = Satellites::new("40.7,-74.0", "51.5,-0.1");
     slow.handover = Span(15 * SECOND);
@@ -381,7 +383,8 @@ fn a_sender_is_of_the_standard_by_what_it_is() {
 
 #[test]
 fn a_window_fills_link_and_queue_by_a_packet_a_round_trip() {
-    // 30 Mbit/s x 60 ms = 225000 B = 150 packets of 1500 B, and as many in the queue: 300 round trips.
+    // 30 Mbit/s x 60 ms = 225000 B = 150 packets of 1500 B, and as many in the queue: 300 round
+    // trips.
     let question = Question::new(Span(60_000_000), Rate(30_000_000), Probability(0.005));
     assert_eq!(question.filling(), Span(18_000_000_000));
 }

@@ -3,7 +3,7 @@ use anabranch_scenario::quantity::{Probability, Rate};
 use super::*;
 use crate::work::{Unwatched, Work};
 
-/// So many values that grow to 100 by so many a step, and then go up and down by one.
+/// Values that grow to 100 by `step`, and then alternate by one.
 fn growing(step: f64) -> Vec<f64> {
     let value = |place: usize| (step * place as f64).min(100.0) + (place % 2) as f64;
     (0..40).map(value).collect()
