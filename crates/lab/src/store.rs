@@ -17,6 +17,8 @@
 //! is always complete. Runs are flushed to disk in groups, as soon as repeating them would take
 //! longer than a flush; files that can be recreated from the runs are not flushed.
 
+mod csv;
+
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufWriter, Write};
@@ -266,7 +268,7 @@ impl Store {
         }
         let path = |name| self.directory.join(name);
         let (measures, (tidy, json)) = rayon::join(
-            || write_measures(&path("measures.csv"), &records),
+            || csv::write_measures(&path("measures.csv"), &records),
             || {
                 rayon::join(
                     || self.write_tidy_measures(plan, &records),
@@ -498,45 +500,6 @@ pub(crate) fn write_json(
         let mut out = BufWriter::new(file);
         serde_json::to_writer_pretty(&mut out, value)?;
         writeln!(out)?;
-        out.flush()
-    })
-}
-
-/// Columns of `measures.csv`. For several sweeps, names and values are joined by `;`.
-const MEASURE_COLUMNS: [&str; 8] = [
-    "experiment",
-    "x_name",
-    "x",
-    "replication",
-    "series",
-    "metric",
-    "value",
-    "unit",
-];
-
-fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> {
-    write_atomically(path, Durability::Buffered, |file| {
-        let mut out = csv::Writer::from_writer(BufWriter::new(file));
-        out.write_record(MEASURE_COLUMNS)?;
-        for record in records {
-            let names: Vec<&str> = record.point.iter().map(|(name, _)| name.as_str()).collect();
-            let values: Vec<String> = record.point.iter().map(|(_, x)| x.to_string()).collect();
-            let (names, values, replication) = (
-                names.join(";"),
-                values.join(";"),
-                record.replication.to_string(),
-            );
-            for measure in &record.metrics {
-                let value = measure.value.to_string();
-                let run = [&record.experiment, &names, &values, &replication];
-                out.write_record(run.into_iter().chain([
-                    &measure.series,
-                    &measure.metric,
-                    &value,
-                    &measure.unit,
-                ]))?;
-            }
-        }
         out.flush()
     })
 }

@@ -15,6 +15,7 @@ use crate::table::{alone, axis, by_point, in_unit, values};
 use crate::unit;
 
 mod file;
+mod slope;
 #[cfg(test)]
 mod tests;
 
@@ -226,8 +227,8 @@ impl<'a> Court<'a> {
                 } else {
                     -1.0
                 };
-                let slope = |runs: &[(f64, Runs)]| Samples::one(slopes(runs, sign));
-                let lines = lines(points, along).into_iter();
+                let slope = |runs: &[(f64, Runs)]| Samples::one(slope::slopes(runs, sign));
+                let lines = slope::lines(points, along).into_iter();
                 let slopes = lines.map(|(point, runs)| (point, slope(&runs)));
                 (
                     slopes.collect(),
@@ -246,7 +247,7 @@ impl<'a> Court<'a> {
                         scale: 0.0,
                     }
                 };
-                let lines = lines(points, along).into_iter();
+                let lines = slope::lines(points, along).into_iter();
                 (
                     lines.map(|(point, runs)| (point, ends(&runs))).collect(),
                     unit,
@@ -555,48 +556,4 @@ fn experiment_behind<'a>(spec: &'a Spec, id: &str) -> Option<&'a Experiment> {
 fn same_point(a: &Point, b: &Point) -> bool {
     let equal = |(a, b): (&(String, Value), &(String, Value))| a.0 == b.0 && same(&a.1, &b.1);
     a.len() == b.len() && a.iter().zip(b).all(equal)
-}
-
-/// Points in series along a sweep, in ascending order of x. Values that are not numbers keep their
-/// order of appearance.
-fn lines(points: Vec<(Point, Runs)>, along: &str) -> Vec<(Point, Vec<(f64, Runs)>)> {
-    let mut all: Vec<(Point, Vec<(f64, Runs)>)> = Vec::new();
-    for (mut point, runs) in points {
-        let Some(place) = point.iter().position(|(name, _)| name == along) else {
-            continue;
-        };
-        let (_, x) = point.remove(place);
-        let row = match all.iter().position(|(other, _)| same_point(other, &point)) {
-            Some(row) => row,
-            None => {
-                all.push((point, Vec::new()));
-                all.len() - 1
-            }
-        };
-        let row = &mut all[row].1;
-        let x = x.as_f64().unwrap_or(row.len() as f64);
-        row.push((x, runs));
-    }
-    all.iter_mut()
-        .for_each(|(_, row)| row.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    all
-}
-
-/// Least-squares slope of each replication that has every x, multiplied by `sign`.
-fn slopes(row: &[(f64, Runs)], sign: f64) -> Vec<f64> {
-    if row.len() < 2 {
-        return Vec::new();
-    }
-    let mean = row.iter().map(|(x, _)| x).sum::<f64>() / row.len() as f64;
-    let squares: f64 = row.iter().map(|(x, _)| (x - mean) * (x - mean)).sum();
-    let slope = |(replication, _): &(u32, f64)| {
-        let product = |(x, runs): &(f64, Runs)| {
-            let (_, y) = runs.iter().find(|(other, _)| other == replication)?;
-            Some((x - mean) * y)
-        };
-        let products: Option<Vec<f64>> = row.iter().map(product).collect();
-        Some(sign * products?.iter().sum::<f64>() / squares)
-    };
-    let first = row.iter().take(1).flat_map(|(_, runs)| runs);
-    first.filter_map(slope).collect()
 }
