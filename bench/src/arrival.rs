@@ -1,4 +1,4 @@
-//! Chunks in the orders of arrival that an attacker may choose, and an endpoint that takes them.
+//! Chunks in arrival orders that an attacker may choose, and an endpoint that receives them.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -15,7 +15,8 @@ use bytes::{Bytes, BytesMut};
 
 const PORT: u16 = 5000;
 const FIRST: u32 = 1000;
-/// Half of the circle of stream sequence numbers less one: so many may wait in a stream.
+/// Maximum number of messages that may wait in a stream: half of the circle of stream sequence
+/// numbers less one.
 const MOST_WAITING: u32 = 32_000;
 
 /// A chunk with one byte of user data.
@@ -49,7 +50,7 @@ impl Piece {
         }
     }
 
-    /// A fragment of the one message of `count` fragments.
+    /// A fragment of the only message, which has `count` fragments.
     fn fragment(offset: u32, count: u32) -> Self {
         Self {
             beginning: offset == 0,
@@ -73,10 +74,11 @@ impl Piece {
     }
 }
 
-/// Name, and the chunks in the order of their arrival; of about so many.
+/// Name of an order, and a function that returns about this many chunks in the order of their
+/// arrival.
 pub type Order = (&'static str, fn(u32) -> Vec<Piece>);
 
-/// Every order; the first is that in which an honest peer's data comes.
+/// All orders. The first is that of an honest peer.
 pub const ORDERS: &[Order] = &[
     ("messages in order", |n| {
         (0..n).map(|at| Piece::message(at, 0, at)).collect()
@@ -153,7 +155,7 @@ pub const ORDERS: &[Order] = &[
     ("fragments, runs joined by halves", |n| {
         let size = n.next_power_of_two() / 2;
         let bits = size.trailing_zeros();
-        // The lowest bit last: each step of the way joins runs of equal length.
+        // Bit-reversed order: each step joins two runs of equal length.
         let order = (1..size).map(|at| at.reverse_bits() >> (32 - bits));
         order
             .rev()
@@ -178,7 +180,7 @@ fn shuffled(n: u32) -> Vec<u32> {
     order
 }
 
-/// An endpoint with an association, and the packets that are to come.
+/// An endpoint with an association, and the packets that will arrive.
 #[derive(Debug)]
 pub struct Flood {
     endpoint: Endpoint,
@@ -188,10 +190,11 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// So many chunks a packet, to an endpoint with a buffer of 64 MiB, so that all of them are taken.
+    /// Packs `per_packet` chunks into each packet, for an endpoint with a buffer of 64 MiB, so that
+    /// all are accepted.
     ///
     /// # Errors
-    /// The endpoint does not answer as SCTP does.
+    /// The endpoint does not complete the handshake.
     pub fn new(pieces: &[Piece], per_packet: usize) -> Result<Self, Box<dyn Error>> {
         let [here, there]: [IpAddr; 2] = [[10, 0, 0, 2].into(), [10, 0, 0, 1].into()];
         let config = Config::default().with(|it| {
@@ -247,25 +250,25 @@ impl Flood {
         while self.endpoint.poll_transmit(now, &mut self.out).is_some() {}
     }
 
-    /// How many packets are to come.
+    /// Number of packets.
     pub fn packets(&self) -> usize {
         self.packets.len()
     }
 
-    /// Leaves only the first `count` packets to come.
+    /// Keeps only the first `count` packets.
     pub fn truncate(&mut self, count: usize) {
         self.packets.truncate(count);
     }
 
-    /// Bytes of the packets that are to come.
+    /// Number of bytes in the packets.
     pub fn bytes(&self) -> usize {
         self.packets.iter().map(Bytes::len).sum()
     }
 
-    /// Lets all packets arrive, a microsecond apart, and reads what can be read.
+    /// Delivers all packets, a microsecond apart, and reads all available messages.
     ///
     /// # Errors
-    /// The association did not survive it.
+    /// The association failed.
     pub fn run(mut self) -> Result<(), Box<dyn Error>> {
         let id = self
             .endpoint
@@ -298,7 +301,7 @@ fn packet(tag: u32, chunks: impl Iterator<Item = Chunk>) -> Bytes {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, header, 65_000);
     for chunk in chunks {
-        // A packet of so few small chunks has room.
+        // The packet has enough space for these few small chunks.
         let _ = builder.push(&chunk);
     }
     builder.finish(true);

@@ -1,19 +1,20 @@
-//! Instructions instead of seconds: what no load of the machine changes.
+//! Instruction counts, which unlike times do not depend on the load of the machine.
 
 use std::env;
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-/// Instructions that `program` executes when it is run with `arguments`, by `valgrind --tool=callgrind`.
+/// Number of instructions that `program` executes with `arguments`, by `valgrind --tool=callgrind`.
 ///
 /// # Errors
-/// Valgrind is not there, or the run fails.
+/// Valgrind is missing, or the run fails.
 pub fn instructions(program: &Path, arguments: &[String]) -> Result<u64, Box<dyn Error>> {
     collected(&[], program, arguments)
 }
 
-/// As [`instructions`], of what the functions with names like `functions` do (`*` for anything), and what they call.
+/// Like [`instructions`], but counts only functions whose names match `functions` (`*` is a
+/// wildcard), and the functions that they call.
 ///
 /// # Errors
 /// See [`instructions`].
@@ -49,7 +50,8 @@ fn collected(
     }
 }
 
-/// Instructions of the work between two runs of `program` that differ in how much they do: what starting costs is in both.
+/// Difference in instructions between two runs of `program` with different amounts of work. The
+/// startup cost cancels out.
 ///
 /// # Errors
 /// See [`instructions`].
@@ -57,7 +59,7 @@ pub fn between(program: &Path, less: &[String], more: &[String]) -> Result<u64, 
     Ok(instructions(program, more)?.saturating_sub(instructions(program, less)?))
 }
 
-/// As [`between`], of this program.
+/// Like [`between`], for this program.
 ///
 /// # Errors
 /// See [`instructions`].

@@ -1,6 +1,6 @@
-//! One race in memory: two ends of one SCTP stack on one thread, a wire of two queues between them, and a source that
-//! always has a message more. The same loop drives every stack, by its own contract: datagrams in, messages out,
-//! datagrams out.
+//! Benchmark of SCTP stacks in memory: two ends of one stack on one thread, two queues as the wire
+//! between them, and a source that always has another message. The same loop drives every stack
+//! through its own interface: datagrams in, messages out, datagrams out.
 
 pub mod crowd;
 pub mod dcsctp;
@@ -23,32 +23,33 @@ use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 use cpu_time::ThreadTime;
 
-/// How long a datagram is on the wire.
+/// Delay of a datagram on the wire.
 const DELAY: Nanos = MILLISECOND;
-/// Packets between two looks at the processor's clock.
+/// Number of packets between two readings of the processor clock.
 const LOOK: u64 = 256;
-/// Round trips in a row without a datagram, of which each lets a timer run.
+/// Maximum number of consecutive round trips without a datagram; each handles a timer.
 const MOST_IDLE: u32 = 100;
-/// Messages that are compared byte by byte before the race.
+/// Number of messages that are compared byte by byte before the measurement.
 const TRIALS: u32 = 20;
 
-/// What is the same for all.
+/// Conditions common to all stacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// Bytes of a message.
+    /// Message size, bytes.
     pub message: usize,
-    /// The longest SCTP packet, bytes with the common header.
+    /// Maximum SCTP packet size, bytes with the common header.
     pub packet: usize,
     /// Receive window, bytes.
     pub window: usize,
-    /// Streams, used in turn.
+    /// Number of streams, used in turn.
     pub streams: u16,
-    /// Datagrams that an end takes in before it is asked for messages and for what it has to send.
+    /// Number of datagrams that an end should receive before it is polled for messages and for
+    /// datagrams to send.
     pub batch: usize,
 }
 
 impl Conditions {
-    /// Small messages, each answered before the next.
+    /// Small messages; each is answered before the next is sent.
     pub const PINGS: Self = Self {
         message: 100,
         packet: 1200,
@@ -60,94 +61,95 @@ impl Conditions {
 
 /// One end of an association.
 pub trait End: Sized {
-    /// A datagram as the stack gives it out.
+    /// A datagram as returned by the stack.
     type Packet: AsRef<[u8]>;
-    /// A message as the stack hands it to its user.
+    /// A message as delivered by the stack.
     type Message;
 
-    /// Two ends, the first of which will connect.
+    /// Creates two ends; the first one will connect.
     ///
     /// # Errors
-    /// The stack refuses the conditions.
+    /// The stack rejects the conditions.
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>>;
 
-    /// Whether messages may be sent.
+    /// Whether messages can be sent.
     fn is_up(&self) -> bool;
 
-    /// Queues messages of `source`, a stream and a payload each, until the send buffer has no room for one more or the source
-    /// ends: one call, so that each adapter asks its stack no more often than the API makes it.
+    /// Queues messages of `source`, each with a stream and a payload, until the send buffer has no
+    /// space for another or the source ends. All are passed in one call, so that an adapter need
+    /// not call its stack more often than the API requires.
     ///
     /// # Errors
-    /// The stack refuses a message although there is room.
+    /// The stack rejects a message although there is space.
     fn fill<'a>(
         &mut self,
         now: Nanos,
         source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
     ) -> Result<(), Box<dyn Error>>;
 
-    /// Takes a datagram.
+    /// Processes a datagram.
     fn take(&mut self, now: Nanos, packet: Self::Packet);
 
-    /// Everything that may be sent now.
+    /// Moves all datagrams that may be sent now to `wire`.
     fn give(&mut self, now: Nanos, wire: &mut VecDeque<Self::Packet>);
 
-    /// All messages that can be read.
+    /// Passes all readable messages to `accept`.
     ///
     /// # Errors
-    /// What `accept` says.
+    /// Any error of `accept`.
     fn read(
         &mut self,
         accept: &mut impl FnMut(Self::Message) -> Result<(), Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>>;
 
-    /// Its length, bytes.
+    /// Length of a message, bytes.
     fn length(message: &Self::Message) -> usize;
 
-    /// Its bytes, in one piece.
+    /// Contents of a message as one vector.
     fn contents(message: Self::Message) -> Vec<u8>;
 
-    /// Chunks sent and not acknowledged; 0 where the stack does not tell.
+    /// Number of chunks sent but not acknowledged; 0 if the stack does not report it.
     fn outstanding(&self) -> usize {
         0
     }
 
-    /// Gives back memory that is the adapter's and not the stack's: it will be idle.
+    /// Releases memory of the adapter, which is not part of the stack, before an idle phase.
     fn rest(&mut self) {}
 
-    /// When [`End::expire`] must be called.
+    /// Deadline of the next call to [`End::expire`].
     fn deadline(&self) -> Option<Nanos>;
 
-    /// Runs the timers that are due.
+    /// Handles expired timers.
     fn expire(&mut self, now: Nanos);
 }
 
-/// What a race came to.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Score {
     /// Processor time of the thread, seconds.
     pub cpu: f64,
-    /// Messages that the receiver's user got.
+    /// Number of messages delivered to the receiving user.
     pub messages: u64,
-    /// Their bytes.
+    /// Number of bytes in these messages.
     pub bytes: u64,
-    /// Datagrams that crossed the wire, both ways.
+    /// Number of datagrams on the wire in both directions.
     pub packets: u64,
-    /// The most chunks that were sent and not acknowledged, where the stack tells.
+    /// Maximum number of chunks sent but not acknowledged, if the stack reports it.
     pub outstanding: usize,
 }
 
 impl Score {
-    /// Messages in a second of processor time.
+    /// Messages per second of processor time.
     pub fn messages_per_second(&self) -> f64 {
         self.messages as f64 / self.cpu
     }
 
-    /// Bytes of user data, in millions, in a second of processor time.
+    /// User data per second of processor time, MB.
     pub fn megabytes_per_second(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.cpu
     }
 
-    /// Processor time by datagrams, both ends and both ways, ns.
+    /// Processor time of both ends per datagram in either direction, ns.
     pub fn ns_per_packet(&self) -> f64 {
         self.cpu * 1e9 / self.packets as f64
     }
@@ -157,19 +159,20 @@ impl Score {
 struct Course<E: End> {
     conditions: Conditions,
     ends: [E; 2],
-    /// What is on its way to the end of that number.
+    /// Datagrams in transit to each end.
     wire: [VecDeque<E::Packet>; 2],
     now: Nanos,
     longest: usize,
-    /// Round trips in a row with nothing on the wire.
+    /// Number of consecutive round trips without datagrams.
     idle: u32,
     score: Score,
 }
 
-/// Lets a stack run for `warm_up` of processor time, so that slow start is over, and then measures it for `long`.
+/// Runs a stack for `warm_up` of processor time, so that slow start is complete, and then measures
+/// it for `long`.
 ///
 /// # Errors
-/// The two ends do not come together, a message is damaged, or nothing moves any more.
+/// The handshake fails, a message is damaged, or there is no progress.
 pub fn race<E: End>(
     conditions: &Conditions,
     warm_up: Duration,
@@ -188,10 +191,11 @@ pub fn race<E: End>(
     Ok(course.score)
 }
 
-/// Lets a stack carry at least so many messages, the same work each time: for a count of instructions.
+/// Transfers at least `messages` messages, with the same work in every run, for counting
+/// instructions.
 ///
 /// # Errors
-/// As [`race`].
+/// See [`race`].
 pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
     let mut course = Course::<E>::new(conditions)?;
     course.connect()?;
@@ -202,7 +206,7 @@ pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box
 }
 
 impl<E: End> Course<E> {
-    #[inline(always)] // its ends are moved less
+    #[inline(always)] // avoids moving the ends
     fn new(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             conditions: *conditions,
@@ -226,7 +230,7 @@ impl<E: End> Course<E> {
         Err("the two ends do not come together".into())
     }
 
-    /// A few messages, each with a content of its own, compared at the far end.
+    /// Transfers some messages with different contents and compares them at the receiver.
     fn try_out(&mut self) -> Result<(), Box<dyn Error>> {
         let length = self.conditions.message;
         let compose = |number: u32| -> Bytes {
@@ -262,7 +266,8 @@ impl<E: End> Course<E> {
         Ok(())
     }
 
-    /// Round trips, each with as many messages as the sender takes, while `more` says so.
+    /// Runs round trips while `more` returns true, each with as many messages as the sender
+    /// accepts.
     fn run_while(
         &mut self,
         payload: &Bytes,
@@ -291,7 +296,7 @@ impl<E: End> Course<E> {
         Ok(())
     }
 
-    /// What is on the wire arrives at the receiver, and then what is on the wire to the sender.
+    /// Delivers the datagrams in transit to the receiver, and then those to the sender.
     fn round_trip<'a>(
         &mut self,
         source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
@@ -323,7 +328,8 @@ impl<E: End> Course<E> {
         Ok(())
     }
 
-    /// Runs the timers of an end; with nothing on the wire, time goes on to the next of either end first.
+    /// Handles the timers of an end. If no datagram is in transit, the time is first advanced to
+    /// the next timer of either end.
     fn wait_if_quiet(&mut self, to: usize) -> Result<(), Box<dyn Error>> {
         if to == 1 && self.wire.iter().all(VecDeque::is_empty) {
             self.idle += 1;

@@ -1,4 +1,5 @@
-//! What the benches share: two programs, whole processes, one after the other in each round, so that both meet the same machine.
+//! Common code of the benchmarks. Two programs are compared as whole processes, alternating in each
+//! round, because both should run under the same conditions.
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::env;
@@ -21,24 +22,24 @@ pub mod raw;
 pub mod siege;
 pub mod standing;
 
-/// What one process cost.
+/// Cost of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// From its start to its exit, seconds.
+    /// Elapsed time from start to exit, seconds.
     pub wall: f64,
-    /// Of the processor, user and system, seconds.
+    /// User and system processor time, seconds.
     pub cpu: f64,
-    /// Largest resident memory, KiB.
+    /// Peak resident memory, KiB.
     pub peak_kib: u64,
 }
 
-/// Runs a command to its end.
+/// Runs a command until it exits.
 ///
 /// # Errors
 /// It cannot be started, or fails.
 pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     let begin = Instant::now();
-    // ns-2 talks there, but less than a pipe holds.
+    // ns-2 prints messages, but fewer than fill a pipe.
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -58,7 +59,7 @@ pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     })
 }
 
-/// Begins the table whose rows are those of [`report`].
+/// Starts the table whose rows are printed by [`report`].
 pub fn head(rounds: u32, page: &mut Page) {
     page.line(&format!(
         "Whole processes, medians of {rounds} alternating rounds; `ratio` above 1: anabranch is faster."
@@ -71,25 +72,26 @@ pub fn head(rounds: u32, page: &mut Page) {
     page.line("|---|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
-/// What one round of a scenario cost both programs.
+/// Cost of one round of a scenario in both programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// ns-2.
+    /// Cost of ns-2.
     pub theirs: Cost,
-    /// This project's program.
+    /// Cost of this project's program.
     pub ours: Cost,
-    /// Packets that ns-2 carried over a link, where they were counted.
+    /// Number of packets that crossed a link in ns-2, if counted.
     pub their_hops: Option<u64>,
-    /// The same of ours.
+    /// Number of packets that crossed a link in ours.
     pub our_hops: u64,
 }
 
-/// How many times as fast ours is by processor time, medians over rounds.
+/// Speedup of ours by processor time; medians over rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
-    /// For the scenario.
+    /// For the whole scenario.
     pub whole: f64,
-    /// For a packet on a link, where those of ns-2 were counted: the two programs draw different losses.
+    /// Per packet on a link, if those of ns-2 were counted, because the two programs have different
+    /// random losses.
     pub by_hop: Option<f64>,
 }
 
@@ -130,10 +132,10 @@ pub fn report(name: &str, rounds: &[Round], page: &mut Page) -> Ratio {
     ratio
 }
 
-/// The packets and hops that a results directory's manifest tells.
+/// The number of packet hops in the manifest of a results directory.
 ///
 /// # Errors
-/// There is no manifest, or no such number in it.
+/// The manifest or the number is missing.
 pub fn packet_hops(out: &Path) -> Result<u64, Box<dyn Error>> {
     let manifest: serde_json::Value =
         serde_json::from_slice(&fs::read(out.join("manifest.json"))?)?;
@@ -142,7 +144,7 @@ pub fn packet_hops(out: &Path) -> Result<u64, Box<dyn Error>> {
         .ok_or_else(|| "manifest.json has no packet_hops".into())
 }
 
-/// Arguments of `run_spec` for `geo.toml` with eight flows, so many seconds.
+/// Arguments of `run_spec` for `geo.toml` with eight flows and this duration.
 pub fn geo_of(spec: &Path, seconds: u32) -> Vec<String> {
     let settings = [
         "1".to_string(),
@@ -155,10 +157,10 @@ pub fn geo_of(spec: &Path, seconds: u32) -> Vec<String> {
     [spec].into_iter().chain(settings).collect()
 }
 
-/// The packets and hops of a run of `run_spec`.
+/// The number of packet hops of a run of `run_spec`.
 ///
 /// # Errors
-/// It cannot be run, or does not tell.
+/// The program cannot be run, or does not print the number.
 pub fn hops_of(run_spec: &Path, arguments: &[String]) -> Result<u64, Box<dyn Error>> {
     let output = Command::new(run_spec).args(arguments).output()?;
     let said = String::from_utf8(output.stdout)?;
@@ -167,10 +169,10 @@ pub fn hops_of(run_spec: &Path, arguments: &[String]) -> Result<u64, Box<dyn Err
     Ok(word.parse()?)
 }
 
-/// A program that was built into the same directory as this one.
+/// Path of a program that was built into the directory of this one.
 ///
 /// # Errors
-/// It was not.
+/// It does not exist.
 pub fn beside_this_program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let path = env::current_exe()?.with_file_name(name);
     if path.exists() {
@@ -179,7 +181,8 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     Err(format!("no {name} beside this program; build it: cargo build --release -p {name}").into())
 }
 
-/// The middle one, of an even number the mean of the two in the middle; there must be one.
+/// Median; the mean of the two middle values if their number is even. There must be at least one
+/// value.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

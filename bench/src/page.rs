@@ -1,4 +1,4 @@
-//! What a bench prints, and `bench/README.md` keeps of the last run.
+//! Output of a benchmark, and its last results in `bench/README.md`.
 
 use std::env;
 use std::error::Error;
@@ -6,21 +6,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A section of `bench/README.md`, printed line by line; [`Page::close`] puts it in the file.
+/// A section of `bench/README.md`, printed line by line; [`Page::close`] writes it to the file.
 pub struct Page {
     name: &'static str,
     write: bool,
     text: String,
 }
 
-/// The arguments of this program without `--write`, and whether that was among them.
+/// Arguments of this program without `--write`, and whether that was given.
 pub fn arguments() -> (Vec<String>, bool) {
     let (flags, rest): (Vec<_>, Vec<_>) = env::args().skip(1).partition(|it| it == "--write");
     (rest, !flags.is_empty())
 }
 
 impl Page {
-    /// Begins the section `name`, which the file must have if the text is to be written there.
+    /// Starts the section `name`. The file must have it if the text is to be written.
     ///
     /// # Errors
     /// The date or the load cannot be read.
@@ -42,7 +42,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Writes the section, if that was asked for.
+    /// Writes the section if requested.
     ///
     /// # Errors
     /// The file has no such section, or cannot be written.
@@ -58,15 +58,15 @@ impl Page {
     }
 }
 
-/// Where the benches' files lie.
+/// Directory of the benchmark files.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
 }
 
-/// The day, and how many programs wanted how many processors in the last minute.
+/// The date, the load of the last minute, and the number of processors.
 ///
 /// # Errors
-/// `date` cannot be run, or there is no `/proc/loadavg`.
+/// `date` cannot be run, or `/proc/loadavg` is missing.
 pub fn circumstances() -> Result<String, Box<dyn Error>> {
     let date = Command::new("date").args(["-u", "+%F"]).output()?.stdout;
     let load = fs::read_to_string("/proc/loadavg")?;

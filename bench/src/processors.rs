@@ -1,22 +1,22 @@
-//! The processors that a bench uses.
+//! Processor affinity of benchmarks.
 
 use std::io;
 use std::ops::Range;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Keeps this thread, and those that it will start, on the last so many of the processors that `allowed` has.
+/// Restricts this thread and threads that it starts to the last `count` processors in `allowed`.
 ///
 /// # Errors
-/// There are not so many, or what the system says.
+/// There are fewer, or an error of the system.
 pub fn stay_on(allowed: &CpuSet, count: usize) -> io::Result<()> {
     stay_on_those(allowed, 0..count)
 }
 
-/// The same on some of them, counted from the last.
+/// Like [`stay_on`], for a range of processors counted from the last.
 ///
 /// # Errors
-/// There are not so many, or what the system says.
+/// There are fewer, or an error of the system.
 pub fn stay_on_those(allowed: &CpuSet, those: Range<usize>) -> io::Result<()> {
     let mut few = CpuSet::new();
     let all = (0..CpuSet::MAX_CPU).rev().filter(|it| allowed.is_set(*it));
@@ -31,10 +31,10 @@ pub fn stay_on_those(allowed: &CpuSet, those: Range<usize>) -> io::Result<()> {
     Ok(sched_setaffinity(None, &few)?)
 }
 
-/// Those that this thread may use.
+/// Processors that this thread may use.
 ///
 /// # Errors
-/// What the system says.
+/// Any error of the system.
 pub fn allowed() -> io::Result<CpuSet> {
     Ok(sched_getaffinity(None)?)
 }

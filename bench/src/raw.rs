@@ -1,6 +1,7 @@
-//! What the loopback interface carries at most: UDP datagrams of one size from one socket to another, as many by one call as the
-//! system takes (GSO) and gives (GRO). No protocol, nobody reads them. The receiver tells how much has come, and the sender keeps no more
-//! on the way than the receiver's buffer holds: no time is spent on what would be lost.
+//! Maximum throughput of the loopback interface: UDP datagrams of one size from one socket to
+//! another, with as many per system call as GSO and GRO allow. The data is not processed. The
+//! receiver reports the amount received, and the sender limits the data in flight to the receive
+//! buffer, so that no time is spent on datagrams that are lost.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,21 +13,24 @@ use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 /// UDP payload of an IPv4 packet of 1500 bytes.
 const PACKET: usize = 1472;
-/// The most bytes of one call.
+/// Maximum number of bytes per system call.
 const RUN: usize = 65_000;
-/// Of the sockets, bytes: as the driver asks for.
+/// Socket buffer size, bytes; the same as requested by the driver.
 const BUFFER: usize = 4 << 20;
-/// Bytes on the way at most. A buffer is filled by what packets occupy in the system, which is more than their bytes.
+/// Maximum number of bytes in flight. A buffer is filled by the memory that packets occupy in the
+/// system, which is more than their length.
 const WINDOW: u64 = 1 << 20;
-/// Bytes that come between two words of the receiver.
+/// Number of bytes between two reports of the receiver.
 const WORD: u64 = WINDOW / 8;
-/// A receiver that gets nothing for so long looks whether it is over, and a sender that hears nothing takes what is on the way for lost.
+/// Interval at which an idle receiver checks for the end, and after which a sender without a report
+/// treats the data in flight as lost.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Sends for `long` in the network of this thread; bytes a second that arrive, from the first to the last.
+/// Sends for `long` in the network of this thread; returns the bytes per second that arrived, from
+/// the first to the last.
 ///
 /// # Errors
-/// What the system says.
+/// Any error of the system.
 pub fn rate(long: Duration) -> io::Result<f64> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let to = socket.local_addr()?;
@@ -84,7 +88,7 @@ fn receive(socket: &UdpSocket, over: &AtomicBool) -> io::Result<f64> {
     let mut meta = [RecvMeta::default()];
     let (mut first, mut last, mut bytes, mut told) = (None, Instant::now(), 0u64, 0);
     loop {
-        // One buffer a call: with more, a call would wait until all are full.
+        // One buffer per call, because a call with more would wait until all are full.
         let mut slices = [IoSliceMut::new(&mut buffer)];
         match state.recv(UdpSockRef::from(socket), &mut slices, &mut meta) {
             Ok(_) => {

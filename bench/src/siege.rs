@@ -1,4 +1,5 @@
-//! A peer that means ill, by its packets: it takes part in the handshake and then does what costs the other end most.
+//! A malicious peer: completes the handshake, then sends the packets that are most expensive to
+//! process.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,35 +16,36 @@ const COOKIE_ECHO: u8 = 10;
 const COOKIE_ACK: u8 = 11;
 /// Padding (RFC 4820).
 const PAD: u8 = 0x84;
-/// The parameter of INIT ACK that is to be sent back (RFC 9260 §3.3.3.1).
+/// Parameter of INIT ACK that must be echoed (RFC 9260 §3.3.3.1).
 const STATE_COOKIE: u16 = 7;
-/// Flags of DATA: the last fragment, the first (RFC 9260 §3.3.1).
+/// Flags of DATA: last fragment, first fragment (RFC 9260 §3.3.1).
 const ENDING: u8 = 1;
 const BEGINNING: u8 = 2;
-/// Our first TSN.
+/// First TSN of the attacker.
 const FIRST_TSN: u32 = 1_000;
-/// What a server is asked by (`perf -R` does so).
+/// Request that starts the server's transfer, as sent by `perf -R`.
 const REQUEST: u32 = 0x616e_6172;
 
-/// What is done to a server.
+/// Attack on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// Nothing.
+    /// No attack.
     None,
-    /// INITs from 200 addresses, as fast as they can be sent.
+    /// INITs from 200 addresses at full speed.
     Inits,
-    /// DATA that was received already, as fast as it can be sent.
+    /// Duplicate DATA at full speed.
     Repeats,
-    /// Fragments of one message, last first, 70 a packet, at 8 Mbit/s.
+    /// Fragments of one message, last first, 70 per packet, at 8 Mbit/s.
     Fragments,
-    /// SACKs that acknowledge 60,000 chunks by a gap block and take that back, 70 a packet, 60 packets a second.
+    /// SACKs that acknowledge 60,000 chunks by a gap block and then renege, 70 per packet, 60
+    /// packets per second.
     Sacks,
-    /// 256 bytes of data behind a hole in datagrams of 16 KiB, 2,000 a second.
+    /// 256 bytes of data after a gap in datagrams of 16 KiB, 2,000 per second.
     Pins,
 }
 
 impl Attack {
-    /// All, the peaceful one first.
+    /// All variants, starting with no attack.
     pub const ALL: [Attack; 6] = [
         Attack::None,
         Attack::Inits,
@@ -53,7 +55,7 @@ impl Attack {
         Attack::Pins,
     ];
 
-    /// Its name in tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Attack::None => "none",
@@ -65,13 +67,14 @@ impl Attack {
         }
     }
 
-    /// Whether it sends as fast as it can, and so takes a processor from the server and its other clients.
+    /// Whether it sends at full speed and therefore occupies a processor that the server and its
+    /// other clients lack.
     pub fn takes_a_processor(self) -> bool {
         matches!(self, Attack::Inits | Attack::Repeats)
     }
 
-    /// Attacks until `over`; gives the bytes sent. What is sent as fast as it can be goes to `aim`: the server, or a socket that
-    /// nobody reads.
+    /// Attacks until `over` is set; returns the number of bytes sent. Packets at full speed go to
+    /// `aim`: the server, or a socket without a reader.
     ///
     /// # Errors
     /// A socket cannot be opened, or the server does not answer.
@@ -99,7 +102,7 @@ impl Attack {
     }
 }
 
-/// An association of the attacker's.
+/// An association of the attacker.
 struct Peer {
     socket: UdpSocket,
     ports: [u16; 2],
@@ -167,7 +170,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes))
 }
 
-/// The tag and the cookie of a packet that begins with INIT ACK.
+/// Verification tag and cookie of a packet that begins with INIT ACK.
 fn tag_and_cookie(packet: &[u8]) -> Option<(u32, Vec<u8>)> {
     if *packet.get(12)? != INIT_ACK {
         return None;
@@ -211,12 +214,12 @@ impl Peer {
         packet(self.ports, self.tag, chunks)
     }
 
-    /// Sends; a full buffer loses it, as the network would.
+    /// Sends a packet. If the buffer is full, it is lost as in the network.
     fn send(&self, packet: &[u8]) -> u64 {
         self.socket.send(packet).unwrap_or(0) as u64
     }
 
-    /// Takes what the server answers; gives the highest TSN among it.
+    /// Receives responses of the server; returns the highest TSN in them.
     fn drain(&self, buffer: &mut [u8]) -> Option<u32> {
         let mut highest = None;
         while let Ok(len) = self.socket.recv(buffer) {
@@ -232,7 +235,7 @@ impl Peer {
     }
 }
 
-/// An attack on its way.
+/// An attack in progress.
 struct Siege<'a> {
     server: SocketAddr,
     port: u16,
@@ -274,7 +277,8 @@ impl Siege<'_> {
     }
 
     fn repeats(&self) -> io::Result<u64> {
-        // Another port for each aim: the association of the first one may live yet.
+        // A separate port for each target, because the association with the first one may still
+        // exist.
         let peer = self.peer(1 + u16::from(self.aim == self.server))?;
         let whole = BEGINNING | ENDING;
         let packet = peer.packet(&data(FIRST_TSN, 0, whole, 0, &[7; 16]));
@@ -323,7 +327,7 @@ impl Siege<'_> {
         let request = data(FIRST_TSN, 0, BEGINNING | ENDING, REQUEST, request);
         peer.send(&peer.packet(&request));
         let (mut sent, mut buffer) = (0, vec![0; 65_536]);
-        // Acknowledged until the window is wide, then no more: many chunks fly.
+        // Acknowledge until the window is large, and then stop, so that many chunks are in flight.
         let (mut point, mut highest) = (None, None);
         for round in 0..500 {
             highest = peer.drain(&mut buffer).max(highest);

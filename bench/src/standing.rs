@@ -1,4 +1,4 @@
-//! Where the project stands: what the benches measured last, beside the goal and the limit, in `bench/standing.json`.
+//! The last benchmark results with their goals and limits, in `bench/standing.json`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::page;
 
-/// One figure.
+/// One result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What of, in words.
+    /// Quantity and unit as text.
     pub unit: String,
-    /// At commit 3763e40, where it was measured.
+    /// Value at commit 3763e40, if it was measured.
     pub before: Option<f64>,
-    /// At the last run.
+    /// Value of the last run.
     pub now: f64,
-    /// What it shall be.
+    /// Goal for the value.
     pub goal: f64,
-    /// What it cannot be better than, where that was measured in the same run.
+    /// Theoretical limit, if it was measured in the same run.
     pub limit: Option<f64>,
-    /// Whether more of it is better; else less is.
+    /// Whether greater values are better; otherwise smaller ones are.
     pub more: bool,
-    /// When, and how busy the machine was.
+    /// Date and load of the run.
     pub run: String,
 }
 
 impl Figure {
-    /// Instructions by payload byte: the goal is half of what it was.
+    /// Instructions per payload byte; the goal is half of the previous value.
     pub fn instructions(now: f64, before: Option<f64>, limit: f64) -> Self {
         Self {
             unit: "instructions a byte".to_string(),
@@ -41,7 +41,7 @@ impl Figure {
         }
     }
 
-    /// Our rate by another's in the same round.
+    /// Ratio of our rate to another in the same round.
     pub fn ratio(now: f64, before: Option<f64>, goal: f64) -> Self {
         Self {
             unit: "times as fast".to_string(),
@@ -64,7 +64,7 @@ impl Figure {
     }
 }
 
-/// All figures, by what they are of.
+/// All results by name.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -76,7 +76,7 @@ pub fn figures() -> Result<BTreeMap<String, Figure>, Box<dyn Error>> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Notes a run's figures beside those of the other benches.
+/// Adds the results of a run to those of the other benchmarks.
 ///
 /// # Errors
 /// The file cannot be read or written.

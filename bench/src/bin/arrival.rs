@@ -1,6 +1,7 @@
-//! What a byte of an attacker's costs the receiver, by the order in which chunks of one byte of user data arrive.
+//! Receiver cost per byte sent by an attacker, depending on the arrival order of chunks with one
+//! byte of user data.
 //!
-//! `arrival [ROUNDS]`: seven rounds unless told otherwise; instructions are counted by valgrind, where it is there.
+//! `arrival [ROUNDS]`: default seven rounds. Instructions are counted if valgrind is installed.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -10,10 +11,10 @@ use anabranch_bench::arrival::{Flood, ORDERS};
 use anabranch_bench::{callgrind, median};
 use cpu_time::ThreadTime;
 
-/// Chunks a run, and of one that valgrind counts.
+/// Number of chunks in a run, and in a run counted by valgrind.
 const CHUNKS: u32 = 60_000;
 const COUNTED: u32 = 30_000;
-/// Chunks a packet.
+/// Chunks per packet.
 const BUNDLES: [usize; 2] = [70, 1];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -28,7 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Order, chunks a packet: so many of its packets arrive, the others were made for nothing.
+/// Arguments: order, chunks per packet, and the number of packets that arrive. The others are
+/// created but not delivered.
 fn one(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let numbers: Vec<usize> = arguments
         .iter()
@@ -73,7 +75,7 @@ fn table(bundle: usize, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions per byte: those of a run less those of one in which nothing arrives.
+/// Instructions per byte: those of a run less those of a run in which nothing arrives.
 fn instructions(order: usize, bundle: usize) -> Option<f64> {
     let flood = Flood::new(&(ORDERS[order].1)(COUNTED), bundle).ok()?;
     let words = |packets: usize| -> Vec<String> {

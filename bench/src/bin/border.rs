@@ -1,10 +1,13 @@
-//! What the sockets API for existing programs costs: instructions a message in the program's process and in the one that runs SCTP for it, beside
-//! a program that uses `anabranch-net` itself; and the system calls of each.
+//! Cost of the sockets API for existing programs: instructions per message in the process of the
+//! program and in the SCTP process, compared with a program that uses `anabranch-net` directly; and
+//! the system calls of each.
 //!
-//! `border [--write]`: `--write` also puts the tables into `bench/README.md`. Wants `valgrind`, `strace`, a C compiler, and the command and the C
-//! library beside this program (`cargo build --profile fair -p anabranch-cli -p anabranch-capi`).
+//! `border [--write]`: `--write` updates the tables in `bench/README.md`. Requires `valgrind`,
+//! `strace`, a C compiler, and the command and the C library in the directory of this program
+//! (`cargo build --profile fair -p anabranch-cli -p anabranch-capi`).
 //!
-//! `one-way` (crates/sockets/examples/one_way.rs) is one end by `anabranch-net`: what is measured, and everybody's peer.
+//! `one-way` (crates/sockets/examples/one_way.rs) is one end with `anabranch-net`. It is measured
+//! itself, and is the peer of all others.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::collections::BTreeMap;
@@ -19,14 +22,15 @@ use std::process::{Child, Command, Stdio};
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
 
-/// Bytes of a message, and the messages of the shorter run and of the longer.
+/// Message size, and number of messages in the shorter and the longer run.
 const SIZES: [(usize, u64, u64); 3] = [
     (100, 2_000, 12_000),
     (1_024, 2_000, 8_000),
     (64 * 1_024, 100, 500),
 ];
 const DIRECTIONS: [&str; 2] = ["send", "receive"];
-/// Runs of which the median counts: what the system's clock and scheduler do to a run is in it.
+/// Number of runs, of which the median is used, because the clock and the scheduler of the system
+/// influence single runs.
 const RUNS: usize = 3;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
@@ -42,12 +46,12 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// Who is counted.
+/// The measured process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
-    /// A program by `anabranch-net`.
+    /// A program with `anabranch-net`.
     Net,
-    /// The process that runs SCTP for a C program.
+    /// The SCTP process of a C program.
     Stack,
     /// The C program.
     Program,
@@ -55,7 +59,7 @@ enum Who {
 
 const ALL: [Who; 3] = [Who::Net, Who::Stack, Who::Program];
 
-/// What is run.
+/// Programs to run.
 struct Programs {
     one_way: PathBuf,
     command: PathBuf,
@@ -63,7 +67,7 @@ struct Programs {
     scratch: PathBuf,
 }
 
-/// A run: which end, how many messages of which size.
+/// A run: measured process, number and size of messages.
 #[derive(Clone, Copy)]
 struct Run {
     who: Who,
@@ -106,7 +110,7 @@ impl Programs {
         })
     }
 
-    /// The other end: a process by `anabranch-net`, and its UDP port.
+    /// Starts the other end, a process with `anabranch-net`; returns it and its UDP port.
     fn peer(&self, run: Run) -> Outcome<(Child, u16)> {
         let what = match run.direction {
             "send" => "serve-receive",
@@ -123,7 +127,7 @@ impl Programs {
         Ok((child, line.trim().parse()?))
     }
 
-    /// The end that is measured, with `tool` before the process that is meant; gives what it says on its standard error.
+    /// Runs the measured end with `tool` before the selected process; returns its standard error.
     fn run(&self, run: Run, tool: &[String]) -> Outcome<String> {
         let (mut peer, udp) = self.peer(run)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -164,7 +168,7 @@ impl Programs {
         let output = output.map_err(|error| format!("cannot run {}: {error}", line[0]))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
-            // Else it waits for this one.
+            // It would otherwise wait for this end.
             peer.kill()?;
         }
         peer.wait()?;
@@ -192,7 +196,7 @@ impl Programs {
     /// System calls of the process, by name.
     fn calls(&self, run: Run) -> Outcome<BTreeMap<String, f64>> {
         let out = self.scratch.join("calls");
-        // Of what it starts only until that is another program.
+        // Child processes are counted only until they execute another program.
         let tool = [
             "strace",
             "-f",
@@ -256,7 +260,7 @@ fn tables(write: bool) -> Outcome<()> {
     page.close()
 }
 
-/// What each of them comes to.
+/// Measures all three processes.
 fn each<T: Copy + Default>(of: impl Fn(Who) -> Outcome<T>) -> Outcome<[T; 3]> {
     let mut out = [T::default(); 3];
     for (out, who) in out.iter_mut().zip(ALL) {
@@ -265,7 +269,7 @@ fn each<T: Copy + Default>(of: impl Fn(Who) -> Outcome<T>) -> Outcome<[T; 3]> {
     Ok(out)
 }
 
-/// The table of system calls.
+/// Prints the table of system calls.
 fn calls(programs: &Programs, page: &mut Page) -> Outcome<()> {
     page.line("");
     page.line("System calls a message, under `strace`, which slows them all: in fact more messages go by one call of the stack's process.");

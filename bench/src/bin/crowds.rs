@@ -1,9 +1,12 @@
-//! Many associations at once over UDP on the loopback interface, on one processor and on two: each sends a message of 100 bytes, waits
-//! until it is back, and sends the next. The server is one endpoint in tokio's threads, or has a shard for each processor, on a thread of its
-//! own. Clients are endpoints with an SCTP port each, and some of them share a UDP socket. Both ends are threads of this process.
+//! Concurrent associations over UDP on the loopback interface, with one processor and with two:
+//! each association sends a message of 100 bytes, waits for the reply, and sends the next. The
+//! server is one endpoint with a multi-threaded tokio runtime, or one shard per processor on
+//! separate threads. Each client is an endpoint with its own SCTP port, and several share a UDP
+//! socket. Both ends are threads of this process.
 //!
-//! `crowds [ROUNDS] [--write]`, 3 unless told; `--write` also puts the table into `bench/README.md`, and what two processors give into
-//! `bench/standing.json`. `crowds one HOME PROCESSORS ASSOCIATIONS MESSAGES` is one of them alone, with about so many messages, for profiles.
+//! `crowds [ROUNDS] [--write]`: default 3 rounds. `--write` updates the table in `bench/README.md`,
+//! and the results for two processors in `bench/standing.json`. `crowds one HOME PROCESSORS
+//! ASSOCIATIONS MESSAGES` runs a single configuration with about this many messages, for profiling.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
@@ -27,35 +30,35 @@ use anabranch_net::{
 use bytes::Bytes;
 use cpu_time::ProcessTime;
 
-/// Associations at a time.
+/// Numbers of concurrent associations.
 const CROWDS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
-/// Processors.
+/// Numbers of processors.
 const PROCESSORS: [usize; 2] = [1, 2];
-/// Bytes of a message.
+/// Message size, bytes.
 const MESSAGE: usize = 100;
-/// How long all talk before anything is measured, and while it is.
+/// Duration of the warm-up and of the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
 const LONG: Duration = Duration::from_secs(2);
-/// How long all may take to come up.
+/// Timeout for establishing all associations.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// UDP sockets of a thread of clients, at most.
+/// Maximum number of UDP sockets in a client thread.
 const SOCKETS: usize = 64;
-/// Handshakes of a thread at a time: the others wait for those before.
+/// Maximum number of simultaneous handshakes in a thread.
 const AT_ONCE: usize = 64;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
-/// The first port of a client.
+/// First client port.
 const CLIENTS: u16 = 10_000;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where the ends live.
+/// Runtime of an end.
 #[derive(Clone, Copy, PartialEq)]
 enum Home {
-    /// One endpoint, in a runtime of tokio's with a thread for each processor.
+    /// One endpoint in a tokio runtime with one thread per processor.
     Tokio,
-    /// A shard of it for each processor, on a thread of its own.
+    /// One shard per processor, each on a separate thread.
     Shards,
 }
 
@@ -64,16 +67,16 @@ const HOMES: [(Home, &str); 2] = [
     (Home::Shards, "a shard and a thread a processor"),
 ];
 
-/// Messages that came back, and what they cost.
+/// Number of replies and their cost.
 #[derive(Clone, Copy)]
 struct Score {
-    /// Messages to and fro, a second.
+    /// Round trips per second.
     rate: f64,
-    /// Of the processors, both ends, seconds a message to and fro.
+    /// Processor time of both ends per round trip, seconds.
     processor: f64,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 #[derive(Default)]
 struct Crowd {
     up: AtomicUsize,
@@ -131,7 +134,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// So many associations on so many processors, for a while, or until so many messages came back.
+/// Runs `many` associations on `processors` processors for a fixed time, or until `messages`
+/// replies have arrived.
 fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Outcome<Score> {
     let threads = match home {
         Home::Tokio => 1,
@@ -143,7 +147,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
     let port = shards[0].local_addresses()[0].port();
     let mut first = CLIENTS;
     for (number, shard) in shards.into_iter().enumerate() {
-        // The first ones have one more.
+        // The remainder is distributed over the first threads.
         let share = (many + threads - 1 - number) / threads;
         let (tell, told) = mpsc::channel();
         let (over, is_over) = tokio::sync::oneshot::channel();
@@ -153,7 +157,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
         told.recv()?;
         let (stop, is_stopped) = tokio::sync::oneshot::channel();
         let of_all = Arc::clone(&crowd);
-        // A port for each: all call from one address.
+        // One port per client, because all use the same address.
         let ports = first..first + share as u16;
         first = ports.end;
         let clients = on_a_thread(home, processors, move |spawn| {
@@ -201,10 +205,10 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
     Ok(score)
 }
 
-/// How an end starts a task of its runtime's.
+/// Function that starts a task in the runtime of an end.
 type Spawn = Box<dyn Fn(Task) + Send + Sync>;
 
-/// A thread with a runtime for what `end` makes of it.
+/// Starts a thread with a runtime for the future returned by `end`.
 fn on_a_thread<F>(
     home: Home,
     processors: usize,
@@ -229,7 +233,7 @@ where
     })
 }
 
-/// Settings of an end: at a UDP port of its own.
+/// Settings of an end with its own UDP port.
 fn settings(config: Config) -> Config {
     config.with(|it| {
         it.carrier = Carrier::Encapsulated {
@@ -241,7 +245,7 @@ fn settings(config: Config) -> Config {
     })
 }
 
-/// A server that gives back what comes, until it is told that all is over.
+/// Echo server that runs until the end of the measurement.
 async fn serve(
     shard: Shard,
     tell: mpsc::Sender<()>,
@@ -267,7 +271,7 @@ async fn echo(association: Association) {
     }
 }
 
-/// Clients at these ports, which ask until they are told to stop.
+/// Clients on these ports that send requests until they are stopped.
 async fn ask(
     port: u16,
     ports: Range<u16>,
@@ -275,7 +279,7 @@ async fn ask(
     is_stopped: tokio::sync::oneshot::Receiver<()>,
     spawn: Spawn,
 ) -> Outcome<()> {
-    // The system spreads those who call by where they call from.
+    // The system distributes clients over shards by their source address and port.
     let config = settings(Config::default());
     let sockets = (0..SOCKETS.min(ports.len())).map(|_| SharedSockets::open(&config));
     let sockets: Vec<SharedSockets> = sockets.collect::<Result<_, _>>()?;
@@ -308,7 +312,7 @@ async fn ask(
     Ok(())
 }
 
-/// A message to and fro; whether it came back.
+/// One round trip of a message; returns whether the reply arrived.
 async fn once(association: &Association) -> bool {
     let question = Bytes::from_static(&[0x5a; MESSAGE]);
     let sent = association.send(0, question, SendOptions::default());

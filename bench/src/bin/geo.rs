@@ -1,8 +1,10 @@
-//! The GEO dumbbell of alamgir2002, untraced: anabranch beside ns-2.35, whole processes, alternating in one run.
+//! The GEO dumbbell of alamgir2002 without tracing: anabranch compared with ns-2.35 as whole
+//! processes, alternating within one run.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin geo [-- ROUNDS] [--write]
 //!
-//! Wants `ns` (Debian's package ns2) and `anabranch` built with the same profile beside this program.
+//! Requires `ns` (Debian package ns2), and `anabranch` built with the same profile in the directory
+//! of this program.
 
 use std::error::Error;
 use std::fs;
@@ -17,14 +19,14 @@ use anabranch_bench::{
     Round, beside_this_program, geo_of, head, hops_of, measure, packet_hops, report,
 };
 
-/// One of the scenarios that both programs run.
+/// A scenario that both programs run.
 struct Scenario {
     name: &'static str,
     pairs: u32,
     rate: &'static str,
     buffer: u32,
     seconds: u32,
-    /// Times as fast as ns-2.35 at commit 3763e40, by processor time.
+    /// Speedup over ns-2.35 at commit 3763e40, by processor time.
     before: f64,
 }
 
@@ -116,7 +118,8 @@ fn bench() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a packet costs on a link, with transports and without: instructions, which no load changes.
+/// Instructions per packet on a link, with and without transports. They do not depend on the load
+/// of the machine.
 fn instructions(
     directory: &Path,
     page: &mut Page,
@@ -161,7 +164,7 @@ fn instructions(
     Ok(figures)
 }
 
-/// How many packets crossed a link in ns-2: by its trace, in a run that is not measured.
+/// Number of packets that crossed a link in ns-2, from the trace of a run that is not measured.
 fn hops_of_ns2(directory: &Path, scenario: &Scenario, round: u32) -> Result<u64, Box<dyn Error>> {
     let mut child = ns2(directory, scenario, round)
         .arg("/dev/stdout")

@@ -1,7 +1,9 @@
-//! One flow of TCP over 1 Gbit/s: anabranch beside ns-3.37, whole processes, alternating in one run.
+//! One TCP flow over 1 Gbit/s: anabranch compared with ns-3.37 as whole processes, alternating
+//! within one run.
 //!
-//! `gigabit [ROUNDS] [SECONDS] [--write]`: 1 round of 10 simulated seconds unless told; `--write` also puts the table into
-//! `bench/README.md`. Wants Debian's `libns3-dev`, a C++ compiler, `valgrind`, and `anabranch` built with the same profile beside this program.
+//! `gigabit [ROUNDS] [SECONDS] [--write]`: default 1 round of 10 simulated seconds. `--write`
+//! updates the table in `bench/README.md`. Requires `libns3-dev` of Debian, a C++ compiler,
+//! `valgrind`, and `anabranch` built with the same profile in the directory of this program.
 
 use std::error::Error;
 use std::fs;
@@ -13,11 +15,12 @@ use anabranch_bench::{Cost, beside_this_program, callgrind, measure, median};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The congestion controls: as a spec names them, and ns-3.
+/// Congestion controls by their names in a spec and in ns-3.
 const CONTROLS: [(&str, &str); 2] = [("cubic", "TcpCubic"), ("bbr", "TcpBbr")];
-/// Lengths of the two runs whose instructions are counted, seconds: starting and slow start are in both.
+/// Durations of the two runs whose instructions are counted, seconds. The start and slow start are
+/// part of both.
 const COUNTED: [u32; 2] = [1, 2];
-/// User data of a segment with timestamps, bits.
+/// User data in a segment with timestamps, bits.
 const SEGMENT: f64 = 1448.0 * 8.0;
 
 fn main() -> Outcome<()> {
@@ -71,7 +74,7 @@ fn main() -> Outcome<()> {
     page.close()
 }
 
-/// The program of ns-3.
+/// Compiles the ns-3 program.
 fn compiled(scratch: &Path) -> Outcome<PathBuf> {
     const MODULES: [&str; 8] = [
         "core",
@@ -97,7 +100,7 @@ fn compiled(scratch: &Path) -> Outcome<PathBuf> {
     }
 }
 
-/// What runs here.
+/// Files of the anabranch runs.
 struct Ours {
     anabranch: PathBuf,
     control: &'static str,
@@ -125,7 +128,7 @@ impl Ours {
         command
     }
 
-    /// Of the last run, bit/s.
+    /// Goodput of the last run, bit/s.
     fn goodput(&self) -> Outcome<f64> {
         let mut rows = csv::Reader::from_path(self.out.join("measures.csv"))?;
         for row in rows.records() {
@@ -138,7 +141,7 @@ impl Ours {
         Err("no goodput in measures.csv".into())
     }
 
-    /// Instructions a segment, where the flow has its full rate.
+    /// Instructions per segment at full rate.
     fn instructions(&self, goodput: f64) -> Outcome<f64> {
         let mut counts = Vec::new();
         for seconds in COUNTED {

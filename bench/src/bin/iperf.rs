@@ -1,9 +1,11 @@
-//! Debian's `iperf3 --sctp` by this stack and by Linux's kernel, in one User Mode Linux, over its loopback interface, in turn in each round; and by
-//! this stack outside of the guest, since a system call costs more in there.
+//! Debian's `iperf3 --sctp` with this stack and with the Linux kernel in one User Mode Linux over
+//! its loopback interface, alternating in each round; and with this stack outside of the guest,
+//! because system calls are more expensive inside.
 //!
-//! `iperf [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`. Wants root (a network namespace), what
-//! `scripts/setup` installs, and the command and the C library beside this program (`cargo build --profile fair -p anabranch-cli -p
-//! anabranch-capi`). The variable `ANABRANCH_FOLDER` names another folder that has them.
+//! `iperf [ROUNDS] [--write]`: default 5 rounds. `--write` updates the table in `bench/README.md`.
+//! Requires root (network namespace), the packages installed by `scripts/setup`, and the command
+//! and the C library in the directory of this program (`cargo build --profile fair -p anabranch-cli
+//! -p anabranch-capi`). The variable `ANABRANCH_FOLDER` can name another directory for them.
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock")]
 
 use std::collections::BTreeMap;
@@ -20,18 +22,20 @@ use anabranch_interop::namespace::{self, Family, GUEST};
 use anabranch_interop::peer::Peer;
 use anabranch_interop::programs::Programs;
 
-/// How long iperf3 sends, seconds.
+/// Duration of an iperf3 test, seconds.
 const SECONDS: u32 = 2;
-/// Bytes of a message.
+/// Message sizes, bytes.
 const SIZES: [u32; 3] = [1024, 16 * 1024, 64 * 1024];
-/// What iperf3 is told beside `--sctp`. Without `-b 0` version 3.12 sends one message and stops where it is told of streams.
+/// Additional iperf3 options per number of streams. Version 3.12 needs `-b 0` because it otherwise
+/// stops after one message when the number of streams is given.
 const STREAMS: [(&str, &str); 2] = [("1", ""), ("8", "--nstreams 8 -b 0")];
-/// Who sends.
+/// Options by sender.
 const DIRECTIONS: [(&str, &str); 2] = [("client", ""), ("server", "-R")];
-/// In the order of the table's columns.
+/// Stacks in the order of the table columns.
 const STACKS: [&str; 4] = ["kernel-ip", "kernel-udp", "ours", "outside"];
 
-/// Runs iperf3 at both ends. The server is asked until it listens; it ends after one test.
+/// Runs iperf3 at both ends. The client retries until the server listens; the server ends after one
+/// test.
 const RUNS: &str = r#"
     one() { # STACK ROUND SIZE STREAMS SENDER OPTIONS...
         local stack=$1 name="$1 $2 $3 $4 $5" size=$3 said=; shift 5
@@ -68,9 +72,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// By stack, message, streams and sender: the rates of the rounds, bits a second.
+/// Rates of the rounds in bit/s, by stack, message size, streams and sender.
 type Rates = BTreeMap<(String, u32, String, String), Vec<f64>>;
-/// What a system call costs, nanoseconds, by place.
+/// Duration of a system call by environment, nanoseconds.
 type Calls = BTreeMap<String, Vec<f64>>;
 
 fn measure() -> Result<(), Box<dyn Error>> {
@@ -93,7 +97,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
     page.close()
 }
 
-/// Where the command and the library are.
+/// Directory with the command and the library.
 fn folder() -> Result<PathBuf, Box<dyn Error>> {
     let folder = match env::var_os("ANABRANCH_FOLDER") {
         Some(folder) => PathBuf::from(folder),
@@ -114,7 +118,7 @@ fn folder() -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(folder)?)
 }
 
-/// The commands of a round by these stacks, in turn.
+/// Commands of a round for these stacks in order.
 fn script(round: u32, folder: &Path, stacks: &[&str], place: &str) -> String {
     let mut out = format!(
         "FOLDER={}; SECONDS_EACH={SECONDS}; count=0\nexport ANABRANCH_PRELOAD=$FOLDER/libanabranch_preload.so\n{RUNS}\ncalls {place}\n",
@@ -134,7 +138,7 @@ fn script(round: u32, folder: &Path, stacks: &[&str], place: &str) -> String {
     out
 }
 
-/// A round in a guest of its own.
+/// Runs a round in a new guest.
 fn inside(
     round: u32,
     folder: &Path,
@@ -161,7 +165,7 @@ fn inside(
     namespace::inside(run)
 }
 
-/// The same by this stack alone, in a network of its own.
+/// Runs a round of this stack alone in a separate network.
 fn outside(round: u32, folder: &Path) -> Result<Vec<String>, String> {
     let text = script(round, folder, &STACKS[STACKS.len() - 1..], "outside");
     let run = || {
@@ -174,7 +178,7 @@ fn outside(round: u32, folder: &Path) -> Result<Vec<String>, String> {
     namespace::inside(run)
 }
 
-/// The rates of all runs, and what a system call costs inside and outside, nanoseconds.
+/// Rates of all runs, and durations of system calls inside and outside, nanoseconds.
 fn read(said: &[String]) -> Result<(Rates, Calls), Box<dyn Error>> {
     let (mut rates, mut calls) = (Rates::new(), Calls::new());
     for line in said {
@@ -203,7 +207,7 @@ fn read(said: &[String]) -> Result<(Rates, Calls), Box<dyn Error>> {
     Ok((rates, calls))
 }
 
-/// Mean, and least and most.
+/// Mean, minimum and maximum.
 fn spread(all: &[f64], unit: f64) -> String {
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
     let least = all.iter().copied().fold(f64::INFINITY, f64::min);

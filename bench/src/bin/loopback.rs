@@ -1,9 +1,10 @@
-//! One association on the loopback interface, one way: this stack, usrsctp and pion, each with itself, and UDP alone, in turn in
-//! each round.
+//! One association on the loopback interface with data in one direction: this stack, usrsctp and
+//! pion, each at both ends, and UDP alone, alternating in each round.
 //!
-//! `loopback [ROUNDS] [--write]`, 3 unless told; `--write` also puts the table into `bench/README.md`, and the ratios into
-//! `bench/standing.json`. Wants root (a network namespace), what `scripts/setup` installs, and
-//! `anabranch-peer` beside this program (`cargo build --profile fair -p anabranch-interop --bins`).
+//! `loopback [ROUNDS] [--write]`: default 3 rounds. `--write` updates the table in
+//! `bench/README.md`, and the ratios in `bench/standing.json`. Requires root (network namespace),
+//! the packages installed by `scripts/setup`, and `anabranch-peer` in the directory of this program
+//! (`cargo build --profile fair -p anabranch-interop --bins`).
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,9 +19,9 @@ use anabranch_interop::namespace;
 use anabranch_interop::peer::{Peer, Setup, Stack, Transport};
 use anabranch_interop::programs::Programs;
 
-/// Bytes of a message.
+/// Message sizes, bytes.
 const SIZES: [u32; 4] = [100, 1024, 16 * 1024, 256 * 1024];
-/// The stacks, ours first.
+/// The stacks; ours is first.
 const STACKS: [(Stack, Transport); 5] = [
     (Stack::Anabranch, Transport::Plain),
     (Stack::Anabranch, Transport::Encap),
@@ -28,9 +29,9 @@ const STACKS: [(Stack, Transport); 5] = [
     (Stack::Usrsctp, Transport::Encap),
     (Stack::Pion, Transport::Plain),
 ];
-/// How many of [`STACKS`] are ours.
+/// Number of entries of [`STACKS`] with our stack.
 const OURS: usize = 2;
-/// How long UDP alone sends, as the stacks do.
+/// Duration of the UDP test, the same as for the stacks.
 const LONG: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
@@ -70,7 +71,7 @@ fn measure() -> Result<(), String> {
             programs.anabranch.display()
         ));
     }
-    // Built here: where they run, nothing can be fetched.
+    // Built in advance, because nothing can be downloaded in the namespace.
     programs.usrsctp()?;
     programs.pion()?;
     let mut page = Page::open("loopback", write).map_err(|error| error.to_string())?;
@@ -94,8 +95,8 @@ fn measure() -> Result<(), String> {
     Ok(())
 }
 
-/// The rows of one size: each stack's median over the rounds, and how it stands to the better peer of the same round, and to UDP alone.
-/// Gives both of ours inside UDP.
+/// Prints the rows for one message size: the median of each stack over the rounds, and its ratio to
+/// the faster peer of the same round and to UDP alone. Returns both results of ours inside UDP.
 fn print_size(
     size: u32,
     rounds: usize,
@@ -142,7 +143,7 @@ fn print_size(
     Ok(encapsulated.map_or([f64::NAN; 2], |place| [to_best(place), to_alone(place)]))
 }
 
-/// Messages a second, from the first that came to the last, in the network of this thread.
+/// Messages per second, from the first to the last that arrived, in the network of this thread.
 #[allow(clippy::disallowed_methods, reason = "a bench has a clock")]
 fn flood(
     stack: Stack,

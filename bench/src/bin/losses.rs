@@ -1,8 +1,10 @@
-//! SCTP stacks under loss, and beside TCP: this one and others in the simulator by `bench/loss.toml`, and pion in real time on the same path.
+//! SCTP stacks with packet loss, and in competition with TCP: this stack and others in the
+//! simulator with `bench/loss.toml`, and pion in real time on the same path.
 //!
-//! `losses [ROUNDS] [--write]`: rounds of the races in real time, 3 unless told, 0 for none, and twenty times as many where the stacks
-//! are slow and hard to tell apart; `--write` also puts the tables into `bench/README.md`. Wants `anabranch` built with the same profile beside
-//! this program; the races also root (network namespaces) and Go.
+//! `losses [ROUNDS] [--write]`: rounds of the real-time comparison, default 3, 0 for none; twenty
+//! times as many if the stacks are slow and hard to distinguish. `--write` updates the tables in
+//! `bench/README.md`. Requires `anabranch` built with the same profile in the directory of this
+//! program; the real-time comparison also requires root (network namespaces) and Go.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,27 +19,28 @@ use anabranch_interop::programs::Programs;
 use anabranch_report::statistics::{Summary, paired_difference};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
-/// What ours and pion carried in one round, bit/s.
+/// Goodput of ours and of pion in one round, bit/s.
 type Pair = (f64, f64);
 
-/// The sender that the others are held against.
+/// Sender that is the reference for all others.
 const OURS: &str = "anabranch, RACK, PRR, CUBIC, L = 2";
-/// What the races in real time lose, as the spec's parameter and in words.
+/// Loss rates of the real-time comparison, as the parameter of the spec and as text.
 const LOSSES: [(&str, &str); 4] = [
     ("0.001", "0.1 %"),
     ("0.01", "1 %"),
     ("0.05", "5 %"),
     ("0", "by the queue"),
 ];
-/// Losses at which a race carries at most 150 packets a second. Chance decides more there than the stack does, and two processors carry
-/// many such races at once.
+/// Loss rates that limit a flow to about 150 packets per second. The variation between runs is
+/// larger than the difference between stacks, and two processors can run many of these in parallel.
 const SLOW: [&str; 2] = ["0.01", "0.05"];
-/// How many of these are run for each round of the others, and how many of them at once.
+/// Number of these runs per normal round, and number of parallel runs.
 const SLOW_ROUNDS: u64 = 20;
 const AT_ONCE: u64 = 10;
-/// How long a race sends.
+/// Duration of a run, seconds.
 const SECONDS: u32 = 20;
-/// A message that fills a packet of all stacks, bytes: pion's headers are the longest, since it interleaves.
+/// Size of a message that fills a packet of all stacks, bytes. pion has the longest headers,
+/// because it uses interleaving.
 const MESSAGE: &str = "1440";
 
 fn main() -> Outcome<()> {
@@ -55,19 +58,20 @@ fn main() -> Outcome<()> {
     page.close()
 }
 
-/// A point of the spec: what is lost, and who sends.
+/// A point of the spec: loss rate and sender.
 type Point = (String, String);
 
-/// The runs of the spec: of each experiment, point and series, the values of a measure by replication.
+/// Runs of the spec: values of a measure by replication, for each experiment, point and series.
 struct Simulated {
     values: BTreeMap<[String; 5], Vec<(u32, f64)>>,
-    /// The points in the order of the spec, of each experiment.
+    /// Points of each experiment in the order of the spec.
     points: BTreeMap<String, Vec<Point>>,
 }
 
 impl Simulated {
     fn run(anabranch: &Path) -> Outcome<Self> {
-        // Kept: repeated after an interruption, the command goes on, and with equal code it only reads.
+        // The directory is kept, so that an interrupted command can be resumed, and only reads the
+        // results if the code is unchanged.
         let out = page::folder().join("../target/losses");
         let status = Command::new(anabranch)
             .arg("run")
@@ -111,7 +115,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// The values of one measure at a point, by replication.
+    /// Values of one measure at a point, by replication.
     fn of(&self, experiment: &str, point: &Point, what: [&str; 2]) -> Outcome<&[(u32, f64)]> {
         let key = [experiment, &point.0, &point.1, what[0], what[1]].map(str::to_owned);
         let values = self.values.get(&key);
@@ -124,7 +128,7 @@ impl Simulated {
         Ok(Summary::of(&bare).ok_or("no runs")?)
     }
 
-    /// Each sender alone, and by how much ours is ahead of it, replication by replication.
+    /// Each sender alone, and the advantage of ours, by replication.
     fn alone(&self, page: &mut Page) -> Outcome<()> {
         page.line("Alone:");
         page.line("");
@@ -159,7 +163,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// Each sender beside a flow of TCP.
+    /// Each sender in competition with a TCP flow.
     fn beside(&self, page: &mut Page) -> Outcome<()> {
         page.line("Beside one flow of TCP, which the last word of the sender names:");
         page.line("");
@@ -188,7 +192,7 @@ impl Simulated {
     }
 }
 
-/// Jain's index of two shares.
+/// Jain's fairness index of two shares.
 fn jain(one: f64, other: f64) -> f64 {
     (one + other).powi(2) / (2.0 * (one * one + other * other))
 }
@@ -198,13 +202,14 @@ fn megabits(summary: &Summary) -> String {
     format!("{:.2} ± {:.2}", summary.mean / 1e6, half / 1e6)
 }
 
-/// What is lost, in words.
+/// Loss rate as text.
 fn in_words(loss: &str) -> &str {
     let known = LOSSES.iter().find(|(parameter, _)| *parameter == loss);
     known.map_or(loss, |(_, words)| words)
 }
 
-/// This stack and pion in turn, each with itself, over the spec's link in real time (`anabranch shell`).
+/// This stack and pion alternating, each at both ends, over the link of the spec in real time
+/// (`anabranch shell`).
 fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outcome<()> {
     let programs = Programs::new(&scratch.to_string_lossy(), "", "");
     let pion = programs.pion()?;
@@ -232,7 +237,7 @@ fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outc
     Ok(())
 }
 
-/// A round of each seed, all at once.
+/// Runs one round for each seed in parallel.
 fn rounds_of(
     seeds: Range<u64>,
     round: &(dyn Fn(u64) -> Outcome<Pair> + Sync),
@@ -247,7 +252,7 @@ fn rounds_of(
     })
 }
 
-/// The rest of a row: both stacks, and by how much ours is ahead, round by round.
+/// Remainder of a row: both stacks, and the advantage of ours, by round.
 fn row_of(pairs: &[Pair]) -> Outcome<String> {
     let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let numbered = |rates: &[f64]| (0..).zip(rates.iter().copied()).collect::<Vec<_>>();
@@ -263,7 +268,7 @@ fn row_of(pairs: &[Pair]) -> Outcome<String> {
     ))
 }
 
-/// What an interval of the ratio says.
+/// Interpretation of the confidence interval of a ratio.
 fn verdict(ratio: f64, half: f64) -> &'static str {
     match (ratio - half > 1.0, ratio + half < 1.0) {
         (true, _) => "ahead",
@@ -272,7 +277,7 @@ fn verdict(ratio: f64, half: f64) -> &'static str {
     }
 }
 
-/// The mean of the rounds with its interval, the least and the most.
+/// Mean of the rounds with its interval, minimum and maximum.
 fn of_rounds(rates: &[f64]) -> Outcome<String> {
     let all = || rates.iter().map(|rate| rate / 1e6);
     Ok(format!(
@@ -283,7 +288,7 @@ fn of_rounds(rates: &[f64]) -> Outcome<String> {
     ))
 }
 
-/// A command of `anabranch shell` on the spec's path, with one seed of losses.
+/// Command `anabranch shell` for the path of the spec with one loss seed.
 fn shell(anabranch: &Path, loss: &str, seed: u64) -> Command {
     let mut command = Command::new(anabranch);
     command
@@ -294,7 +299,7 @@ fn shell(anabranch: &Path, loss: &str, seed: u64) -> Command {
     command
 }
 
-/// User data that arrived, bit/s, by this stack with its best switches.
+/// Goodput of this stack with its best switches, bit/s.
 fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
     let own = anabranch.display();
     let sink = format!("{own} serve sink --pmtu '1500 B' --set receive_buffer='8 MiB' > /dev/null");
@@ -322,14 +327,15 @@ fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
         .args(["--set", "proportional_rate_reduction=true"])
         .args(["--set", "slow_start_limit=2"]);
     let output = command.output()?;
-    // Where the last packets of the shutdown are lost `perf` ends with an error, behind its report of what had arrived.
+    // If the last packets of the shutdown are lost, `perf` exits with an error after printing its
+    // report.
     let said: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
     let rate = said.and_then(|it| it["end"]["sum_received"]["bits_per_second"].as_f64());
     let failed = || String::from_utf8_lossy(&output.stderr).into_owned();
     Ok(rate.ok_or_else(failed)?)
 }
 
-/// The same by pion, whose program stays until it is ended.
+/// Goodput of pion, whose program must be stopped.
 fn race_of_pion(
     anabranch: &Path,
     pion: &Path,
@@ -348,7 +354,7 @@ fn race_of_pion(
          for i in $(seq 1200); do grep -q '^rate\\|^error' {heard} && break; sleep 0.1; done; cat {heard}"
     );
     let mut command = shell(anabranch, loss, seed);
-    // The one that connects repeats its INIT until the other is there.
+    // The connecting peer repeats its INIT until the other is started.
     command
         .args(["--at", "there", "--run", &format!("here={connect}"), "--"])
         .args(["sh", "-c", &accept]);
@@ -362,7 +368,7 @@ fn race_of_pion(
     Ok(field("bytes=")? * 8.0 / field("seconds=")?)
 }
 
-/// What a command prints.
+/// Standard output of a command.
 fn output(command: &mut Command) -> Outcome<Vec<u8>> {
     let output = command.output()?;
     if !output.status.success() {

@@ -1,11 +1,13 @@
-//! What an association costs beside its messages, ours and others': instructions of a handshake and of a message of 100 bytes to and
-//! fro, both ends, by `valgrind --tool=callgrind`; memory of idle pairs; and what a message costs one of many associations. None of it depends
-//! on the machine's load. A handshake is counted twice: of a new pair of endpoints that is dropped after it, and of one more association of many
-//! that all stay up.
+//! Cost of an association apart from bulk data, for this stack and others: instructions of a
+//! handshake and of a round trip with a message of 100 bytes, at both ends, by `valgrind
+//! --tool=callgrind`; memory of idle pairs; and cost of a message with many associations. The
+//! results do not depend on the load of the machine. Handshakes are counted in two ways: for a new
+//! pair of endpoints that is dropped afterwards, and for one more of many associations that all
+//! stay up.
 //!
-//! `many [--write]`: `--write` also puts the tables into `bench/README.md`.
-//! `many time [ROUNDS] [--write]`: handshakes by processor time, seven rounds unless told otherwise; with `--write` the ratios to dcsctp go
-//! into `bench/standing.json`, too.
+//! - `many [--write]`: `--write` updates the tables in `bench/README.md`.
+//! - `many time [ROUNDS] [--write]`: handshakes by processor time, default seven rounds; `--write`
+//!   also updates the ratios to dcsctp in `bench/standing.json`.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -23,18 +25,19 @@ use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{callgrind, median};
 use cpu_time::ThreadTime;
 
-/// Pairs of the shorter count of handshakes.
+/// Number of pairs in the shorter count of handshakes.
 const HANDSHAKES: u64 = 100;
-/// Associations of the shorter count of two endpoints, more of which need larger tables.
+/// Number of associations in the shorter count with two endpoints; more of them would need larger
+/// tables.
 const GATHERED: u64 = 500;
-/// Handshakes that are timed together.
+/// Number of handshakes that are timed together.
 const RACED: u64 = 10_000;
-/// Exchanges of the shorter count of pings, and idle pairs.
+/// Number of round trips in the shorter count, and number of idle pairs.
 const PINGS: u64 = 1_000;
 const IDLE: usize = 2_000;
-/// Associations of one endpoint.
+/// Numbers of associations of one endpoint.
 const MANY: [usize; 5] = [1, 10, 100, 1_000, 10_000];
-/// Turns of the shorter count, at least one for each association.
+/// Number of turns in the shorter count; each association has at least one.
 const TURNS: usize = 500;
 
 type Work = fn(&Conditions, u64) -> Result<(), Box<dyn Error>>;
@@ -43,7 +46,8 @@ type Idle = fn(&Conditions, usize) -> Result<f64, Box<dyn Error>>;
 struct Stack {
     name: &'static str,
     handshakes: Work,
-    /// All of them stay up: of one endpoint with one other, or of sockets in a table where the API has no such endpoint.
+    /// Handshakes of associations that all stay up, between two endpoints, or between sockets in a
+    /// table if the API has no such endpoint.
     gathered: Work,
     pings: Work,
     idle: Idle,
@@ -92,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// One measure of one stack, in a process of its own.
+/// Runs one measurement of one stack in a separate process.
 fn one(what: &str, stack: &str, number: u64) -> Result<(), Box<dyn Error>> {
     let named = STACKS.iter().find(|it| it.name == stack);
     let stack = named.ok_or("no such stack")?;
@@ -109,7 +113,7 @@ fn one(what: &str, stack: &str, number: u64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Instructions of each of what `number` counts.
+/// Instructions per item, where `number` is the number of items.
 fn count(words: &[&str], number: u64) -> Result<f64, Box<dyn Error>> {
     let arguments = |number: u64| {
         let words = words.iter().map(|it| it.to_string());
@@ -119,7 +123,7 @@ fn count(words: &[&str], number: u64) -> Result<f64, Box<dyn Error>> {
     Ok(more as f64 / (2 * number) as f64)
 }
 
-/// What this program prints when it is run with `words`: a number.
+/// The number printed by this program with the arguments `words`.
 fn told(words: &[&str]) -> Result<f64, Box<dyn Error>> {
     let output = Command::new(env::current_exe()?).args(words).output()?;
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
@@ -153,7 +157,8 @@ fn tables(write: bool) -> Result<(), Box<dyn Error>> {
     page.close()
 }
 
-/// Handshakes in a second of processor time: every stack has each kind once in a round, one after the other.
+/// Handshakes per second of processor time. In a round, every stack runs each kind once, one after
+/// the other.
 fn time(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
     let mut new = STACKS.each_ref().map(|_| Vec::new());
     let mut kept = STACKS.each_ref().map(|_| Vec::new());
@@ -201,7 +206,7 @@ fn time(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Handshakes a second of this thread.
+/// Handshakes per second of this thread.
 fn rate(work: Work) -> Result<f64, Box<dyn Error>> {
     let begin = ThreadTime::now();
     work(&Conditions::PINGS, RACED)?;

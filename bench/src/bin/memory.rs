@@ -1,12 +1,13 @@
-//! SCTP stacks in memory: both ends on one thread, no sockets, nothing lost. Every contestant has each row's race once in
-//! a round, one after the other, so that all meet the same machine; what counts is the thread's processor time. Beside it stand the
-//! instructions, counted by valgrind, which do not depend on the machine's load.
+//! SCTP stacks in memory: both ends on one thread, without sockets and loss. In each round, every
+//! stack runs each row once, one after the other, because all should run under the same conditions;
+//! the result is the processor time of the thread. Instructions are counted by valgrind in
+//! addition, because they do not depend on the load of the machine.
 //!
-//! `memory [ROUNDS] [--write]`: seven rounds unless told otherwise; `--write` also puts the tables into `bench/README.md`, and what they
-//! come to into `bench/standing.json`.
-//! `memory [ROUNDS] scaling`: ours alone, by window, streams and associations.
-//! `memory instructions [--write]`: what a byte of each row costs ours; `--write` notes it in `bench/standing.json`, beside the limits that
-//! were counted last.
+//! - `memory [ROUNDS] [--write]`: default seven rounds. `--write` updates the tables in
+//!   `bench/README.md`, and the results in `bench/standing.json`.
+//! - `memory [ROUNDS] scaling`: only ours, by window, streams and associations.
+//! - `memory instructions [--write]`: instructions of ours per byte for each row; `--write` records
+//!   them in `bench/standing.json`, next to the limits counted last.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::error::Error;
@@ -32,11 +33,12 @@ type Work = fn(&Conditions, u64) -> Result<Score, Box<dyn Error>>;
 
 struct Contestant {
     name: &'static str,
-    /// With CRC32c; ratios are to ours with the same.
+    /// Whether CRC32c is computed. Ratios are relative to ours with the same value.
     checksum: bool,
     race: Race,
     work: Work,
-    /// Bytes of user data in the shorter run of a count of instructions, beyond slow start; 0: not counted.
+    /// Bytes of user data in the shorter run when counting instructions, beyond slow start; 0: not
+    /// counted.
     counted: usize,
 }
 
@@ -58,11 +60,11 @@ const fn contestant(
 
 const OURS: &str = "anabranch";
 const LIMIT: &str = "limit";
-/// Bytes of a count; who is a hundred times slower is not counted.
+/// Bytes in a count. Stacks that are a hundred times slower are not counted.
 const FAST: usize = 4 << 20;
 const SLOW: usize = 0;
 
-/// `limit` is no stack: see [`limit`].
+/// `limit` is not a stack: see [`limit`].
 const CONTESTANTS: [Contestant; 8] = [
     contestant(OURS, true, race::<Ours<true>>, work::<Ours<true>>, FAST),
     contestant("rtc-sctp", true, race::<RtcSctp>, work::<RtcSctp>, FAST),
@@ -104,10 +106,11 @@ const CONTESTANTS: [Contestant; 8] = [
     ),
 ];
 
-/// Packet sizes, and datagrams taken in at a time.
+/// Packet sizes, and numbers of datagrams received at a time.
 const WIRES: [(usize, usize); 3] = [(1200, 1), (1200, 64), (1472, 1)];
 
-/// Instructions a payload byte of ours at commit 3763e40, by message and datagrams at a time, in packets of 1200 bytes.
+/// Instructions of ours per payload byte at commit 3763e40, by message size and datagrams at a
+/// time, with packets of 1200 bytes.
 const BEFORE: [(usize, usize, f64); 6] = [
     (100, 1, 27.3),
     (1024, 1, 8.51),
@@ -132,7 +135,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Who, message, packet, batch, streams: so many messages.
+/// Arguments: stack, message size, packet size, batch, streams, and number of messages.
 fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [name, numbers @ ..] = arguments else {
         return Err("work: STACK MESSAGE PACKET BATCH STREAMS MESSAGES".into());
@@ -158,7 +161,7 @@ fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions of ours by byte of user data.
+/// Instructions of ours per byte of user data.
 fn instructions(write: bool) -> Result<(), Box<dyn Error>> {
     println!("packet batch streams message instructions-a-byte");
     let known = standing::figures()?;
@@ -195,12 +198,12 @@ fn instructions(write: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The name of what a byte costs, among the figures.
+/// Name of the figure for the cost of a byte.
 fn figure_of(message: usize, batch: usize) -> String {
     format!("core, {message} B, {batch} at a time")
 }
 
-/// Instructions by byte of user data, both ends, by the difference of two runs.
+/// Instructions per byte of user data at both ends, from the difference of two runs.
 fn count(
     who: &Contestant,
     message: usize,
@@ -214,7 +217,7 @@ fn count(
         let begin = ["work", who.name].map(str::to_string);
         begin.into_iter().chain(words).collect()
     };
-    // Beyond slow start, and then twice as much again.
+    // Past slow start, and then twice as much more.
     let few = (who.counted / message).clamp(16, 20_000);
     let more = callgrind::between_own(&arguments(few), &arguments(3 * few))?;
     Ok(more as f64 / (2 * few * message) as f64)
@@ -307,7 +310,8 @@ fn row(
     Ok(())
 }
 
-/// Ours alone, messages of 100 bytes: what a message costs must not depend on how many of anything there are.
+/// Only ours, with messages of 100 bytes: the cost of a message should not depend on the window or
+/// the numbers of streams and associations.
 fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     let usual = Conditions {
         message: 100,
@@ -333,7 +337,8 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     associations(&usual, rounds)
 }
 
-/// The same by the number of associations; beside it what their memory alone costs, once it is more than the caches hold.
+/// Cost by number of associations, and the cost of accessing their memory alone, which matters once
+/// it exceeds the caches.
 fn associations(usual: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
     const MANY: [usize; 5] = [1, 10, 100, 1_000, 10_000];
     let mut scores = vec![Vec::new(); MANY.len()];
@@ -408,7 +413,7 @@ fn scaling_rows(
     Ok(())
 }
 
-/// The least and the most.
+/// Minimum and maximum.
 fn span(rates: impl Iterator<Item = f64>) -> String {
     let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(r), m.max(r)));
     format!("{least:.0} - {most:.0}")

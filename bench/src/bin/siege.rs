@@ -1,10 +1,12 @@
-//! What another client of a server has left while somebody attacks it, and the server's memory.
+//! Throughput of a normal client while a server is attacked, and memory of the server.
 //!
-//! `siege [ROUNDS] [PROGRAM] [ATTACK...]`: 3 rounds unless told, of `anabranch` beside this program unless another is named (another
-//! version, say); all attacks unless some are named, by words of their names. Each round starts a server for every attack, and
-//! lets `perf` send to it for 3 s: before the attack, and from 6 s after its beginning. An attack that sends as fast as it can
-//! takes a processor of its own, which on a machine of few the server and its client lack whatever the server does. So `perf`
-//! sends once more while the same packets go to a socket that nobody reads: `beside`. Loopback only.
+//! `siege [ROUNDS] [PROGRAM] [ATTACK...]`: default 3 rounds, with the `anabranch` in the directory
+//! of this program unless another is named (such as another version), and all attacks unless some
+//! are selected by words of their names. Each round starts a server for every attack, and `perf`
+//! sends to it for 3 s: before the attack, and again 6 s after its start. An attack at full speed
+//! occupies a processor, which the server and its client lack on a small machine regardless of the
+//! server. Therefore `perf` also sends while the same packets go to a socket without a reader:
+//! `beside`. Only the loopback interface is used.
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::error::Error;
@@ -20,9 +22,9 @@ use std::time::Duration;
 use anabranch_bench::siege::Attack;
 use serde_json::Value;
 
-/// The server's SCTP port.
+/// SCTP port of the server.
 const PORT: u16 = 5_911;
-/// An attack has so long to unfold before the other client comes.
+/// Duration of an attack before the other client starts.
 const UNFOLDING: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -87,17 +89,17 @@ fn measure() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What one round came to, in bits per second and MiB.
+/// Results of one round, bit/s and MiB.
 struct Round {
     attacker: f64,
     before: f64,
-    /// Where the attack takes a processor.
+    /// Rate while the attack occupies a processor.
     beside: Option<f64>,
     under: f64,
     peak_mib: f64,
 }
 
-/// A server, ended with this.
+/// A server process, which ends when this is dropped.
 struct Server {
     child: Child,
     udp_port: u16,
@@ -114,7 +116,7 @@ impl Server {
         let mut output = BufReader::new(output);
         let mut first = String::new();
         output.read_line(&mut first)?;
-        // Somebody reads what it prints.
+        // The output must be read, because the server would block otherwise.
         thread::spawn(move || output.lines().count());
         let digits = first.split("UDP port ").nth(1).unwrap_or_default();
         let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
@@ -128,7 +130,7 @@ impl Server {
         SocketAddr::from(([127, 0, 0, 1], self.udp_port))
     }
 
-    /// The most memory that was resident so far, MiB.
+    /// Peak resident memory, MiB.
     fn peak_mib(&self) -> Result<f64, Box<dyn Error>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -139,7 +141,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -164,7 +166,7 @@ fn round(program: &Path, attack: Attack) -> Result<Round, Box<dyn Error>> {
     })
 }
 
-/// The rates of the client and of the attacker while the attack goes to `aim`.
+/// Rates of the client and the attacker while the attack is directed at `aim`.
 fn under(
     program: &Path,
     server: &Server,
@@ -186,9 +188,9 @@ fn under(
     })
 }
 
-/// What another client sends in 3 s, bit/s of acknowledged user data; nothing where it does not get through.
+/// Acknowledged user data of a normal client during 3 s, bit/s; 0 if it cannot connect.
 fn client(program: &Path, udp_port: u16) -> Result<f64, Box<dyn Error>> {
-    // A version that waits for a server that is stopped is not waited for.
+    // Limits the wait for versions that hang if the server is stopped.
     let output = Command::new("timeout")
         .arg("30")
         .arg(program)

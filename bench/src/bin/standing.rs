@@ -1,6 +1,6 @@
-//! Where the project stands against its goals and the limits, in one table, from what the benches measured last.
+//! Table of the last benchmark results compared with the goals of the project and with the limits.
 //!
-//! `standing [--write]`: with `--write` also into `bench/README.md`.
+//! `standing [--write]`: `--write` updates `bench/README.md`.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::error::Error;

@@ -1,15 +1,17 @@
-//! A sweep of many short runs: what a run costs beside what it simulates, how memory grows with their number, what a second processor
-//! brings, and what the command costs before it does anything.
+//! A sweep of many short runs: overhead of a run apart from the simulation, growth of memory with
+//! the number of runs, benefit of a second processor, and startup cost of the command.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin sweep [-- ROUNDS] [--write]
 //!
-//! The runs are of one simulated second. Each number of them is measured as a whole process with one job: making the runs, resuming
-//! when all of them are there, and in one run of a sweep with a tenth of the length of its runs, from which the cost of what is not
-//! simulation follows. In each of ROUNDS rounds (7 if left out) one job and as many as there are processors take the same sweep, one
-//! after the other; then as many processes as there are processors take a part each, side by side, which share nothing and so tell
-//! what the processors give. Last, the command starts in several ways.
+//! Each run simulates one second. Each number of runs is measured as a whole process with one job:
+//! executing the runs, resuming when all are finished, and executing a sweep with runs of a tenth
+//! of the length, from which the overhead follows. In each of ROUNDS rounds (default 7), the same
+//! sweep is executed with one job and with one job per processor, one after the other; then as many
+//! processes as processors execute one part each in parallel. They share nothing and therefore show
+//! the capacity of the processors. Finally, the command is started in several ways.
 //!
-//! Wants `anabranch` built with the same profile beside this program, and `valgrind`.
+//! Requires `anabranch` built with the same profile in the directory of this program, and
+//! `valgrind`.
 
 use std::error::Error;
 use std::fs;
@@ -23,13 +25,13 @@ use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{Cost, beside_this_program, measure, median};
 
-/// Points of the sweep.
+/// Number of points in the sweep.
 const POINTS: u32 = 100;
-/// Replications of each point.
+/// Numbers of replications of each point.
 const REPLICATIONS: [u32; 3] = [1, 10, 100];
-/// Starts of a command in one round.
+/// Number of starts of a command in one round.
 const STARTS: u32 = 20;
-/// What a start may take of the processor, milliseconds.
+/// Goal for the processor time of a start, milliseconds.
 const START: f64 = 2.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -61,7 +63,7 @@ fn bench() -> Outcome<()> {
     Ok(())
 }
 
-/// What a run costs, by their number.
+/// Cost of a run by the number of runs.
 fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
     page.line("One job, once each:");
     page.line("");
@@ -79,7 +81,8 @@ fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
         let short = scratch.join("short");
         let shorter = sweep(program, replications, "0.1 s", 1, &short)?;
         fs::remove_dir_all(&short)?;
-        // cpu = overhead + simulated seconds * cost of a second: two lengths give the overhead.
+        // cpu = overhead + simulated seconds * cost of a second: the overhead follows from two
+        // durations.
         let second = (made.cpu - shorter.cpu) / 0.9;
         let each = 1e6 / f64::from(runs);
         page.line(&format!(
@@ -97,7 +100,7 @@ fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
     Ok(())
 }
 
-/// What all processors bring: to one process, and to processes that have nothing to do with each other.
+/// Benefit of all processors for one process, and for independent processes.
 fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
     let processors = u32::try_from(std::thread::available_parallelism()?.get())?;
     let [.., most] = REPLICATIONS;
@@ -134,7 +137,7 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
     let apart = format!("1 in each of {processors} processes, a part of the runs each");
     let limit = row(&apart, 2);
     page.line("");
-    // Asked: 1.94 on two processors.
+    // Goal: 1.94 on two processors.
     let goal = 0.97 * f64::from(processors);
     let figure = Figure {
         limit: Some(limit),
@@ -143,7 +146,8 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
     Ok(vec![(format!("a sweep, {processors} jobs by one"), figure)])
 }
 
-/// The same runs by `parts` processes of one job side by side: their cost together, as if all runs could be shared out evenly.
+/// The same runs in `parts` parallel processes with one job each: their total cost, as if all runs
+/// could be distributed evenly.
 #[allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 fn apart(program: &Path, replications: u32, parts: u32, scratch: &Path) -> Outcome<Cost> {
     let each = (replications / parts).max(1);
@@ -178,13 +182,13 @@ fn apart(program: &Path, replications: u32, parts: u32, scratch: &Path) -> Outco
 struct Start<'a> {
     what: &'a str,
     words: Vec<&'a str>,
-    /// Where it is started.
+    /// Working directory.
     folder: &'a Path,
-    /// Whether it is held to the goal: it does nothing but start.
+    /// Whether the goal applies, because the command does nothing except start.
     is_bare: bool,
 }
 
-/// What the command costs where it does nothing else, or hardly anything.
+/// Cost of the command if it does nothing else, or almost nothing.
 fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
     let spec = spec();
     let spec = spec.to_string_lossy();
@@ -220,7 +224,7 @@ fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outco
     page.line("|---|---|---|---|");
     let mut figures = Vec::new();
     for way in ways {
-        // Before each start.
+        // Called before each start.
         let fresh = || match fs::remove_dir_all(&out) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -272,7 +276,7 @@ fn sweep(
     measure(&mut command)
 }
 
-/// Bytes of all files below a directory.
+/// Size of all files below a directory, bytes.
 fn size(directory: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {

@@ -1,8 +1,10 @@
-//! The 100 s scenarios of rafiq2007, untraced, at 0.1 % loss: anabranch beside ns-2.35, whole processes, alternating in one run.
+//! The 100 s scenarios of rafiq2007 without tracing, with 0.1 % loss: anabranch compared with
+//! ns-2.35 as whole processes, alternating within one run.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin wifi [-- ROUNDS] [--write]
 //!
-//! Wants `ns` (Debian's package ns2) and `anabranch` built with the same profile beside this program.
+//! Requires `ns` (Debian package ns2), and `anabranch` built with the same profile in the directory
+//! of this program.
 
 use std::error::Error;
 use std::fs;
@@ -49,7 +51,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
                 all.push(Round {
                     theirs,
                     ours: measure(command)?,
-                    // Its trace has a line for each layer that a packet passes.
+                    // Its trace has one line per layer that a packet passes.
                     their_hops: None,
                     our_hops: packet_hops(&out)?,
                 });

@@ -1,4 +1,5 @@
-//! Many associations of this project's stack between two endpoints, a few of them at work at a time.
+//! Many associations of this stack between a server and clients, of which only a few are active at
+//! a time.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -16,35 +17,36 @@ use super::many::resident;
 use super::ours::config;
 use super::{Conditions, Score};
 
-/// Messages that an association is given in its turn, whatever the number of associations.
+/// Number of messages per turn of an association, independent of the number of associations.
 pub const EACH: usize = 40;
-/// The most associations that have their turn at a time.
+/// Maximum number of associations that are active at a time.
 const AT_WORK: usize = 50;
-/// Cache lines of their own that the two ends of an association touch in a turn: what `callgrind --cache-sim=yes` counts as
-/// misses of a cache of 2 MiB.
+/// Number of cache lines that the two ends of an association touch in a turn, measured as misses in
+/// a cache of 2 MiB by `callgrind --cache-sim=yes`.
 const LINES: usize = 76;
-/// Bytes that they lie within.
+/// Memory range of these cache lines, bytes.
 const SPREAD: usize = 16 * 1024;
 const LINE: usize = 64;
 const PORT: u16 = 5000;
 const SERVER: [u8; 4] = [10, 255, 255, 254];
 
-/// Associations of one endpoint with many clients, each a port and an address of its own.
+/// Associations of one endpoint with many clients. Each client has its own port and address.
 struct Crowd {
     server: Endpoint,
     clients: Vec<(Endpoint, AssociationId, Path)>,
-    /// The server's name for each client's association.
+    /// Identifier of each client's association at the server.
     accepted: Vec<AssociationId>,
     now: Nanos,
     out: BytesMut,
     score: Score,
 }
 
-/// Messages from a server to `many` clients, each of which gets the same few in its turn; so a turn is the same work, whatever
-/// the number of associations. `warm_up` and `long` are processor time, and each lasts until all had a turn or two.
+/// Sends messages from a server to `many` clients. Each client gets the same number per turn, so a
+/// turn is the same work for any number of associations. `warm_up` and `long` are processor time;
+/// each phase lasts until all clients had one or two turns.
 ///
 /// # Errors
-/// An association does not come up, or a message is lost.
+/// An association is not established, or a message is lost.
 pub fn race(
     conditions: &Conditions,
     many: usize,
@@ -53,27 +55,28 @@ pub fn race(
 ) -> Result<Score, Box<dyn Error>> {
     let mut crowd = Crowd::new(conditions, many)?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
-    // In its second turn an association has the memory that it needs.
+    // After its second turn, an association has allocated all memory that it needs.
     crowd.run(&payload, warm_up, 2 * many)?;
     crowd.score = Score::default();
     crowd.run(&payload, long, many)?;
     Ok(crowd.score)
 }
 
-/// The same, turns instead of time: for a count of instructions.
+/// Like [`race`], with a number of turns instead of a duration, for counting instructions.
 ///
 /// # Errors
-/// As [`race`].
+/// See [`race`].
 pub fn work(conditions: &Conditions, many: usize, turns: usize) -> Result<(), Box<dyn Error>> {
     let mut crowd = Crowd::new(conditions, many)?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
     crowd.run(&payload, Duration::ZERO, turns)
 }
 
-/// Memory by one of `many` idle associations of one endpoint, bytes: with its client's end and endpoint.
+/// Memory per idle association out of `many` of one endpoint, bytes, including the client's end and
+/// endpoint.
 ///
 /// # Errors
-/// As [`race`].
+/// See [`race`].
 pub fn idle(conditions: &Conditions, many: usize) -> Result<f64, Box<dyn Error>> {
     let before = resident()?;
     let crowd = Crowd::new(conditions, many)?;
@@ -81,11 +84,11 @@ pub fn idle(conditions: &Conditions, many: usize) -> Result<f64, Box<dyn Error>>
     Ok((after - before) as f64 / crowd.accepted.len() as f64)
 }
 
-/// What the memory alone costs a message, seconds of processor time: a loop that does nothing but change a number in each of
-/// so many cache lines of an association, association by association, for `long`.
+/// Cost of memory access alone per message, seconds of processor time: a loop that only changes a
+/// number in each cache line of an association, association by association, for `long`.
 pub fn floor(many: usize, long: Duration) -> f64 {
     let mut memory = vec![0_u8; many * SPREAD];
-    // Once before: the pages are there then, and what is in a cache is what a round leaves in it.
+    // A first pass allocates the pages and fills the caches as a round would.
     touch(&mut memory);
     let rounds = 1_000_usize.div_ceil(many);
     let begin = ThreadTime::now();
@@ -100,7 +103,7 @@ pub fn floor(many: usize, long: Duration) -> f64 {
 fn touch(memory: &mut [u8]) {
     for state in memory.chunks_exact_mut(SPREAD) {
         for line in 0..LINES {
-            // In no order that a prefetcher would guess.
+            // An order that a prefetcher cannot predict.
             let place = (line * 29 % LINES) * (SPREAD / LINE / LINES) * LINE;
             state[place] = state[place].wrapping_add(1);
         }
@@ -115,7 +118,7 @@ fn address_of(client: usize) -> IpAddr {
 
 impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
-        // The address of each is that of its packets, so that all have the same settings.
+        // Each uses the address of its packets, so that all can share the same settings.
         let settings = config(conditions, true).checked()?;
         let mut server = Endpoint::sharing(settings.clone(), PORT, [1; 32]);
         server.listen(true);
@@ -148,7 +151,8 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Carries packets between the server and these clients until nobody has any; returns how many messages were read.
+    /// Transfers packets between the server and these clients until there are none; returns the
+    /// number of messages read.
     fn settle(&mut self, clients: std::ops::Range<usize>) -> u64 {
         let mut messages = 0;
         let mut wire: VecDeque<(usize, Bytes)> = VecDeque::new();
@@ -190,14 +194,15 @@ impl Crowd {
         }
     }
 
-    /// Turn after turn, each of the next few associations, until so much processor time is spent and `least`
-    /// turns were had.
+    /// Runs turns of the next few associations until the processor time is used and at least
+    /// `least` turns were made.
     fn run(&mut self, payload: &Bytes, long: Duration, least: usize) -> Result<(), Box<dyn Error>> {
         let many = self.clients.len();
         let at_work = many.min(AT_WORK);
         let begin = ThreadTime::now();
         let (mut first, mut turns) = (0, 0);
-        // The clock costs as much in each row: it is asked after so many turns of associations.
+        // The clock is read once per fixed number of turns, so that its cost is the same in each
+        // row.
         while turns % AT_WORK > 0 || turns < least || begin.elapsed() < long {
             let turn = first..(first + at_work).min(many);
             turns += turn.len();

@@ -1,4 +1,4 @@
-//! The crate `dcsctp` as it is published.
+//! The published crate `dcsctp`.
 
 use ::dcsctp as stack;
 

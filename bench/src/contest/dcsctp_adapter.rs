@@ -1,4 +1,4 @@
-//! What the contest asks of `dcsctp`, which takes and gives vectors. No logger is installed.
+//! Adapter for `dcsctp`, whose packets are vectors. No logger is installed.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -21,11 +21,11 @@ pub struct DcSctp<const CHECKSUM: bool> {
     send_buffer: usize,
     message: usize,
     options: SendOptions,
-    /// The time that it was told last.
+    /// Time of the last update.
     now: Nanos,
 }
 
-/// The settings of a socket.
+/// Options of a socket.
 pub fn options<const CHECKSUM: bool>(conditions: &Conditions) -> Options {
     Options {
         mtu: conditions.packet,
@@ -46,7 +46,7 @@ pub fn options<const CHECKSUM: bool>(conditions: &Conditions) -> Options {
 }
 
 impl<const CHECKSUM: bool> DcSctp<CHECKSUM> {
-    /// Tells the time, if it has gone on.
+    /// Updates the time if it has advanced.
     fn advance(&mut self, now: Nanos) {
         if self.now != now {
             self.now = now;
@@ -87,7 +87,7 @@ impl<const CHECKSUM: bool> End for DcSctp<CHECKSUM> {
         _: Nanos,
         source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
     ) -> Result<(), Box<dyn Error>> {
-        // It tells what a stream holds; all are one here.
+        // The stack reports the buffered amount per stream; all messages use one stream here.
         let buffered = self.socket.buffered_amount(StreamId(0));
         let mut room = self.send_buffer.saturating_sub(buffered);
         let mut messages = Vec::new();
@@ -97,7 +97,7 @@ impl<const CHECKSUM: bool> End for DcSctp<CHECKSUM> {
             messages.push(Message::new(StreamId(stream), PpId(0), payload.to_vec()));
             room -= self.message;
         }
-        // Unlike `send`, this puts several messages in a packet.
+        // Unlike `send`, this bundles several messages in a packet.
         let sent = self.socket.send_many(messages, &self.options);
         sent.map_err(|error| format!("{error:?}"))?;
         Ok(())

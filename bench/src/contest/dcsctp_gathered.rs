@@ -1,5 +1,6 @@
-//! Associations of one program with the crate `dcsctp`, without its packet log, all kept up. Its socket is one association, and knows
-//! nothing of addresses: what would be an endpoint is a table of sockets by where packets come from.
+//! Many concurrent associations of one program with the crate `dcsctp` without its packet log. A
+//! socket of the crate is a single association without addresses, so the endpoint is represented by
+//! a table of sockets by source address.
 #![allow(
     clippy::disallowed_types,
     reason = "what a user of the stack would take; its order is not looked at"
@@ -19,10 +20,11 @@ use super::gathered::{Gathered, PORT, addresses};
 
 const MOST: usize = 4;
 
-/// A peer's IPv4 address and port.
+/// IPv4 address and port of a peer.
 type From = u64;
 
-/// One multiplication, so that the table costs next to nothing: one that strangers may choose the keys of needs a better one.
+/// Hash function of one multiplication, which makes the table very cheap. A table whose keys an
+/// attacker can choose should use a better one.
 #[derive(Default)]
 struct Cheap(u64);
 
@@ -42,7 +44,8 @@ impl Hasher for Cheap {
     }
 }
 
-/// A program that calls, and keeps its sockets in the order of its calls; and a server, whose sockets are found by who sent a packet.
+/// A client program with its sockets in the order of their creation, and a server that finds its
+/// sockets by the source of a packet.
 pub struct DcSctpGathered {
     options: Options,
     calling: Vec<Box<dyn DcSctpSocket>>,
@@ -56,7 +59,7 @@ fn key(address: IpAddr) -> From {
     }
 }
 
-/// Gives what a socket has to send to `each`; whether it tells that it is up.
+/// Passes outgoing packets of a socket to `each`; returns whether the association is established.
 fn drain(socket: &mut dyn DcSctpSocket, mut each: impl FnMut(Vec<u8>)) -> bool {
     let mut up = false;
     while let Some(event) = socket.poll_event() {

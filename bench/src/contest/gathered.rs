@@ -1,5 +1,5 @@
-//! Associations between one endpoint that calls and one that listens, each begun anew while all before it stay up: what a server
-//! does. The peer of each has an address of its own.
+//! Associations between a connecting and a listening endpoint that are established one after the
+//! other and all stay up, as on a server. The peer of each has its own address.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -14,34 +14,34 @@ use super::ours::config;
 pub use super::rtc_gathered::RtcGathered;
 
 pub(super) const PORT: u16 = 5000;
-/// Packets that cross for one association, each way, before it must be up.
+/// Maximum number of packets per direction until an association is established.
 const MOST: usize = 4;
 
 /// Two endpoints and their associations.
 pub trait Gathered: Sized {
-    /// Before the first.
+    /// State before the first association.
     ///
     /// # Errors
-    /// The stack refuses the conditions.
+    /// The stack rejects the conditions.
     fn begin(conditions: &Conditions) -> Result<Self, Box<dyn Error>>;
 
-    /// One more, until both ends are told that it is up; `number`: how many there are.
+    /// Establishes one more association; `number` is the number of existing ones.
     ///
     /// # Errors
-    /// It does not come up.
+    /// It is not established.
     fn one_more(&mut self, number: u32) -> Result<(), Box<dyn Error>>;
 }
 
-/// Lets so many associations of two endpoints come up, one after the other.
+/// Establishes `many` associations between two endpoints one after the other.
 ///
 /// # Errors
-/// One does not.
+/// One is not established.
 pub fn gathered<G: Gathered>(conditions: &Conditions, many: u64) -> Result<(), Box<dyn Error>> {
     let mut both = G::begin(conditions)?;
     (0..u32::try_from(many)?).try_for_each(|number| both.one_more(number))
 }
 
-/// Where the ends of an association are: who calls, and who listens.
+/// Addresses of an association: client and server.
 pub(super) fn addresses(number: u32) -> [IpAddr; 2] {
     let [_, high, middle, low] = number.to_be_bytes();
     [[10, high, middle, low], [11, high, middle, low]].map(IpAddr::from)
@@ -51,14 +51,15 @@ pub(super) fn sockets(number: u32) -> [SocketAddr; 2] {
     addresses(number).map(|it| SocketAddr::new(it, PORT))
 }
 
-/// This project's own.
+/// Implementation for this stack.
 pub struct OursGathered {
     ends: [Endpoint; 2],
     out: BytesMut,
 }
 
 impl OursGathered {
-    /// Carries what an end has to send to the other; whether that is told that the association is up.
+    /// Transfers packets from one end to the other; returns whether the receiver has reported the
+    /// association as established.
     fn carry(&mut self, from: usize, path: Path) -> bool {
         let [a, z] = &mut self.ends;
         let (sender, receiver) = if from == 0 { (a, z) } else { (z, a) };
@@ -76,7 +77,7 @@ impl OursGathered {
 
 impl Gathered for OursGathered {
     fn begin(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
-        // Neither lists its addresses: they are those that packets come from.
+        // Neither end lists addresses; the source addresses of packets are used.
         let settings = config(conditions, true).checked()?;
         let end = |seed| Endpoint::sharing(settings.clone(), PORT, [seed; 32]);
         let mut ends = [end(1), end(2)];

@@ -1,4 +1,5 @@
-//! What no stack can do without: the payload is copied into packets once, and CRC32c is computed at both ends.
+//! Lower bound for any stack: the payload is copied into packets once, and CRC32c is computed at
+//! both ends.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -10,13 +11,13 @@ use cpu_time::ThreadTime;
 
 use super::{Conditions, LOOK, Score};
 
-/// Of the common header, and of a DATA chunk.
+/// Length of the common header and of the DATA chunk header, bytes.
 const HEADERS: [usize; 2] = [12, 16];
 
-/// So much processor time of it.
+/// Runs for the given processor time.
 ///
 /// # Errors
-/// None; the signature is that of a race.
+/// None; the signature is that of a stack.
 pub fn race(
     conditions: &Conditions,
     warm_up: Duration,
@@ -40,17 +41,17 @@ pub fn race(
     Ok(Score::default())
 }
 
-/// So many messages of it.
+/// Runs for the given number of messages.
 ///
 /// # Errors
-/// None; the signature is that of a stack's work.
+/// None; the signature is that of a stack.
 pub fn work(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
     let mut score = Score::default();
     carry(conditions, &mut score, |score| score.messages < messages);
     Ok(score)
 }
 
-/// Packet after packet, full of chunks of whole messages or of pieces of one.
+/// Fills packets with chunks of whole messages or with fragments of one.
 fn carry(conditions: &Conditions, score: &mut Score, mut more: impl FnMut(&Score) -> bool) {
     let payload = Bytes::from(vec![0x5a; conditions.message]);
     let [common, chunk] = HEADERS;

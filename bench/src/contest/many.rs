@@ -1,4 +1,5 @@
-//! What an association costs beside its messages: memory while it is idle, its handshake, and small messages to and fro.
+//! Cost of an association apart from bulk data: memory while idle, handshake, and round trips of
+//! small messages.
 
 use std::error::Error;
 use std::fs;
@@ -7,13 +8,13 @@ use bytes::Bytes;
 
 use super::{Conditions, Course, End};
 
-/// Bytes of a page of memory.
+/// Size of a memory page, bytes.
 const PAGE: usize = 4096;
 
-/// Lets so many pairs of ends come together, one after the other.
+/// Establishes associations between `pairs` pairs of ends one after the other.
 ///
 /// # Errors
-/// A pair does not.
+/// A handshake fails.
 pub fn handshakes<E: End>(conditions: &Conditions, pairs: u64) -> Result<(), Box<dyn Error>> {
     for _ in 0..pairs {
         Course::<E>::new(conditions)?.connect()?;
@@ -21,10 +22,10 @@ pub fn handshakes<E: End>(conditions: &Conditions, pairs: u64) -> Result<(), Box
     Ok(())
 }
 
-/// A message to and a message fro, so many times, over one association.
+/// Makes `times` round trips of a message over one association.
 ///
 /// # Errors
-/// One is not answered.
+/// A reply is missing.
 pub fn pings<E: End>(conditions: &Conditions, times: u64) -> Result<(), Box<dyn Error>> {
     let mut course = Course::<E>::new(conditions)?;
     course.connect()?;
@@ -37,10 +38,10 @@ pub fn pings<E: End>(conditions: &Conditions, times: u64) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Memory that so many idle pairs hold, bytes a pair: what the process takes more of the system.
+/// Memory per idle pair out of `pairs`, bytes, from the growth of the resident memory.
 ///
 /// # Errors
-/// A pair does not come together, or the system does not tell.
+/// A handshake fails, or the system does not report the memory.
 pub fn idle<E: End>(conditions: &Conditions, pairs: usize) -> Result<f64, Box<dyn Error>> {
     let mut kept = Vec::with_capacity(pairs);
     let before = resident()?;
@@ -53,7 +54,7 @@ pub fn idle<E: End>(conditions: &Conditions, pairs: usize) -> Result<f64, Box<dy
     Ok((resident()? - before) as f64 / kept.len() as f64)
 }
 
-/// Bytes of memory that this process has.
+/// Resident memory of this process, bytes.
 pub(super) fn resident() -> Result<usize, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/self/statm")?;
     let pages = text.split(' ').nth(1).ok_or("no second number in statm")?;
@@ -61,14 +62,14 @@ pub(super) fn resident() -> Result<usize, Box<dyn Error>> {
 }
 
 impl<E: End> Course<E> {
-    /// A message from one end to the other, as far as it takes.
+    /// Transfers a message from one end to the other.
     fn call(&mut self, from: usize, payload: &Bytes) -> Result<(), Box<dyn Error>> {
         let to = 1 - from;
         let mut left = Some((0, payload));
         self.ends[from].fill(self.now, &mut || left.take())?;
         self.ends[from].give(self.now, &mut self.wire[to]);
         let mut came = false;
-        // It may have to wait for an acknowledgement, which may be delayed.
+        // The message may wait for an acknowledgement, which may be delayed.
         for _ in 0..100 {
             self.now += super::DELAY;
             for end in [to, from] {

@@ -1,4 +1,4 @@
-//! This project's own stack.
+//! Adapter for this stack.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,14 +15,14 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Conditions, End};
 
-/// Bytes that one allocation of packets serves.
+/// Size of a packet buffer allocation, bytes.
 const BUFFER: usize = 64 * 1024;
-/// Of IPv4, which the stack counts in its MTU.
+/// Length of the IPv4 header, which the MTU of the stack includes.
 const IP_HEADER: usize = 20;
 const PORT: u16 = 5000;
 
 thread_local! {
-    /// Buffers for packets that no end has: as a driver's, which serves its endpoints with one.
+    /// Buffers that no end uses at the moment. A driver likewise shares one among its endpoints.
     static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -37,7 +37,7 @@ pub struct Ours<const CHECKSUM: bool> {
     out: BytesMut,
 }
 
-/// The settings of both ends.
+/// Configuration of both ends.
 pub fn config(conditions: &Conditions, checksum: bool) -> Config {
     Config::default().with(|it| {
         it.mtu = conditions.packet + IP_HEADER;
@@ -49,14 +49,14 @@ pub fn config(conditions: &Conditions, checksum: bool) -> Config {
     })
 }
 
-/// The addresses of the two ends, as each sees them.
+/// Addresses of the two ends, as seen by each.
 pub fn paths() -> [Path; 2] {
     let [a, z]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
     [Path::new(a, z), Path::new(z, a)]
 }
 
 impl<const CHECKSUM: bool> Ours<CHECKSUM> {
-    #[inline(always)] // what is made is moved less
+    #[inline(always)] // avoids moving the result
     fn new(conditions: &Conditions, config: CheckedConfig, path: Path, seed: u8) -> Self {
         Self {
             endpoint: Endpoint::sharing(config, PORT, [seed; 32]),
@@ -86,7 +86,8 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
 
     #[inline(always)]
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
-        // Both ends have the same settings, and so check them once and keep them once; their addresses are those of the packets.
+        // Both ends share the same settings, which are checked and stored only once. The source
+        // addresses of packets are used.
         let config = config(conditions, CHECKSUM).checked()?;
         let [a, z] = paths();
         let mut ends = [

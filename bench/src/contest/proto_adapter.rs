@@ -1,5 +1,5 @@
-//! What the contest asks of `sctp-proto` and of `rtc-sctp`, which came of it, on one stream. Where their calls differ, the file that
-//! includes this one says how, in `differ`.
+//! Adapter for `sctp-proto` and `rtc-sctp`, which is derived from it, with one stream. The
+//! including file defines the differences in a module `differ`.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"
@@ -21,7 +21,7 @@ use super::stack::{
     PayloadProtocolIdentifier,
 };
 
-/// Of the common header and of that of a DATA chunk.
+/// Length of the common header and the DATA chunk header, bytes.
 const HEADERS: usize = 28;
 const STREAM: u16 = 0;
 const PPID: PayloadProtocolIdentifier = PayloadProtocolIdentifier::Binary;
@@ -38,7 +38,7 @@ pub struct Adapter {
     message: usize,
 }
 
-/// The settings of an endpoint, which any number may share.
+/// Settings of an endpoint, which can be shared by any number of endpoints.
 pub fn settings(conditions: &Conditions) -> Arc<EndpointConfig> {
     let mut settings = EndpointConfig::new();
     settings.max_payload_size((conditions.packet - HEADERS) as u32 & !3);
@@ -97,7 +97,7 @@ impl End for Adapter {
         let now = self.at(now);
         let (_, association) = self.association.as_mut().ok_or("not connected")?;
         let mut stream = association.stream(STREAM)?;
-        // It keeps no limit of its own, and lets more than this be written.
+        // The stack has no limit, and would accept more than this.
         let mut room = self.send_buffer.saturating_sub(stream.buffered_amount()?);
         while room >= self.message
             && let Some((_, payload)) = source()
@@ -131,7 +131,7 @@ impl End for Adapter {
             if let Event::Connected = event {
                 self.up = true;
                 if self.connects {
-                    // It is there already only if this event came before.
+                    // This fails only if the stream was already opened by an earlier event.
                     let _ = association.open_stream(STREAM, PPID);
                 }
             }
@@ -148,7 +148,7 @@ impl End for Adapter {
         &mut self,
         accept: &mut impl FnMut(Chunks) -> Result<(), Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
-        // The receiver has the stream from its first message on.
+        // The receiver creates the stream with the first message.
         let association = self.association.as_mut();
         let Some(mut stream) = association.and_then(|(_, it)| it.stream(STREAM).ok()) else {
             return Ok(());
@@ -165,7 +165,7 @@ impl End for Adapter {
 
     fn contents(message: Chunks) -> Vec<u8> {
         let mut whole = vec![0; message.len()];
-        // A message that cannot be read is not what was sent.
+        // A message that cannot be read is treated as damaged.
         let length = message.read(&mut whole).unwrap_or(0);
         whole.truncate(length);
         whole

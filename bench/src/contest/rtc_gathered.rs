@@ -1,4 +1,5 @@
-//! Associations of two endpoints of the crate `rtc-sctp`. It finds them by their tags.
+//! Concurrent associations of two endpoints of the crate `rtc-sctp`, which finds associations by
+//! their verification tags.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"
@@ -23,7 +24,7 @@ use super::rtc_sctp::{differ, settings};
 
 const MOST: usize = 4;
 
-/// An endpoint and the associations that it gave out, which its user keeps.
+/// An endpoint and its associations, which the user of the crate must store.
 struct Side {
     endpoint: Endpoint,
     associations: HashMap<AssociationHandle, Association>,
@@ -44,7 +45,7 @@ impl Side {
         }
     }
 
-    /// Takes a packet; gives whose it was.
+    /// Processes a packet; returns its association.
     fn take(&mut self, now: Instant, from: SocketAddr, packet: Bytes) -> Option<AssociationHandle> {
         match differ::handle(&mut self.endpoint, now, from, packet)? {
             (handle, DatagramEvent::NewAssociation(association)) => {
@@ -59,7 +60,7 @@ impl Side {
         }
     }
 
-    /// What an association has to send, and whether it tells that it is up.
+    /// Outgoing packets of an association, and whether it is established.
     fn give(&mut self, now: Instant, handle: AssociationHandle) -> (bool, Vec<Bytes>) {
         let (mut up, mut packets) = (false, Vec::new());
         let Some(association) = self.associations.get_mut(&handle) else {

@@ -12,7 +12,7 @@ mod adapter;
 pub use adapter::Adapter as RtcSctp;
 pub(super) use adapter::settings;
 
-/// What the two crates call in ways of their own.
+/// Differences between the interfaces of the two crates.
 pub(super) mod differ {
     use std::error::Error;
     use std::net::SocketAddr;

@@ -15,7 +15,7 @@ mod adapter;
 
 pub use adapter::Adapter as SctpProto;
 
-/// What the two crates call in ways of their own.
+/// Differences between the interfaces of the two crates.
 mod differ {
     use std::error::Error;
     use std::net::SocketAddr;

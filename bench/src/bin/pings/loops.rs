@@ -1,4 +1,5 @@
-//! A stack without I/O, driven by as little as can be: a plain loop around one socket, or one task of tokio's around one.
+//! Minimal drivers for a sans-IO stack: a plain loop with one socket, or one tokio task with one
+//! socket.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -18,23 +19,24 @@ use nix::sys::socket::{MsgFlags, recv};
 
 use super::{BUSY, Outcome, Score, WARM_UP, Watch, between, runtime};
 
-/// How long an end of a plain loop listens before it looks at its timers, and how long who answers goes on when nobody asks.
+/// Interval at which an end of a plain loop checks its timers while waiting, and time after which
+/// the responder ends without requests.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// An end for which nothing comes for so long has failed.
+/// Time without a packet after which an end has failed.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Bytes of the longest packet and more.
+/// Receive buffer size, more than the longest packet.
 const ROOM: usize = 2048;
 
-/// An end and what it has to do: number 0 calls and asks, 1 answers.
+/// An end and its work: number 0 connects and sends requests, number 1 replies.
 struct Turns<E: End> {
     end: E,
     begin: Instant,
-    /// What it has to send.
+    /// Packets to send.
     wire: VecDeque<E::Packet>,
     payload: Bytes,
-    /// Messages that are to be sent next.
+    /// Number of messages to send next.
     due: u32,
-    /// Messages that came, of so many.
+    /// Number of messages received, and the total number.
     came: u32,
     all: u32,
     watch: Option<Watch>,
@@ -49,7 +51,7 @@ impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
             begin: Instant::now(),
             wire: VecDeque::new(),
             payload: Bytes::from(vec![0x5a; Conditions::PINGS.message]),
-            // Who asks has one question to begin with.
+            // The requester starts with one request.
             due: 1 - which as u32,
             came: 0,
             all: WARM_UP + pings,
@@ -62,7 +64,7 @@ impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
         self.begin.elapsed().as_nanos() as Nanos
     }
 
-    /// Puts what is to be sent into `wire`.
+    /// Moves outgoing packets to `wire`.
     fn give(&mut self) -> Outcome<()> {
         let now = self.now();
         self.end.give(now, &mut self.wire);
@@ -78,7 +80,7 @@ impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
         Ok(())
     }
 
-    /// A packet came; reads what it brought.
+    /// Processes a received packet and reads the messages in it.
     fn take(&mut self, packet: &[u8]) -> Outcome<()> {
         let now = self.now();
         self.end.take(now, packet.to_vec().into());
@@ -94,7 +96,7 @@ impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
         Ok(())
     }
 
-    /// Lets a timer that has ended act.
+    /// Handles expired timers.
     fn look_at_timers(&mut self) {
         let now = self.now();
         if self.end.deadline().is_some_and(|at| at <= now) {
@@ -102,7 +104,7 @@ impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
         }
     }
 
-    /// Whether it has answered all there is.
+    /// Whether all replies have been sent.
     fn is_done(&self) -> bool {
         self.watch.is_none() && self.came == self.all
     }
@@ -112,12 +114,12 @@ fn text(error: Box<dyn Error>) -> String {
     error.to_string()
 }
 
-/// Both ends by a plain loop.
+/// Both ends with a plain loop.
 pub fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
     by_loops::<E>(pings, Duration::ZERO)
 }
 
-/// The same, and each end looks for a while before it sleeps.
+/// Both ends with a plain loop that polls for a while before it blocks.
 pub fn by_a_busy_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
     by_loops::<E>(pings, BUSY)
 }
@@ -132,7 +134,7 @@ fn by_loops<E: End<Packet: From<Vec<u8>>>>(pings: u32, busy: Duration) -> Outcom
     )
 }
 
-/// The next packet; waits for it, after having looked for so long.
+/// Receives the next packet, polling for `busy` before blocking.
 fn receive(socket: &UdpSocket, buffer: &mut [u8], busy: Duration) -> std::io::Result<usize> {
     if !busy.is_zero() {
         let begin = Instant::now();
@@ -146,7 +148,8 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8], busy: Duration) -> std::io::Re
     socket.recv(buffer)
 }
 
-/// Receive, take, read, send. Gives the score, of who asks; who answers ends when nobody asks any more.
+/// Loop of receiving, processing, reading and sending. Returns the score of the requester; the
+/// responder ends when there are no more requests.
 fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     mut turns: Turns<E>,
     socket: &UdpSocket,
@@ -178,8 +181,8 @@ fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     Ok(turns.score)
 }
 
-/// Both ends by a task of tokio's each, as a program does that has other things to do on its thread: its socket and its next timer
-/// are what it waits for.
+/// Each end in a tokio task, like a program that has other work on the same thread: the task waits
+/// for the socket and for the next timer.
 pub fn by_a_task<E: End<Packet: From<Vec<u8>>> + 'static>(pings: u32) -> Outcome<Score> {
     let run = move |which, socket: UdpSocket, to| {
         socket.set_nonblocking(true)?;
@@ -194,7 +197,8 @@ pub fn by_a_task<E: End<Packet: From<Vec<u8>>> + 'static>(pings: u32) -> Outcome
     )
 }
 
-/// The same turns. The timer is set anew only where it would ring too late: one that rings early finds nothing to do.
+/// The same loop as a future. The timer is updated only if it would otherwise expire too late,
+/// because an early expiry does no harm.
 async fn waiting<E: End<Packet: From<Vec<u8>>>>(
     mut turns: Turns<E>,
     socket: &tokio::net::UdpSocket,

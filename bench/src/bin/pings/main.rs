@@ -1,11 +1,14 @@
-//! A message of 100 bytes to and fro over UDP on the loopback interface, one at a time: this stack by its driver (`anabranch-net`, a
-//! runtime of tokio for each end; the program is a task of it, or what it blocks on; or a thread for each end, without an async
-//! runtime), and stacks without I/O by one plain loop, and in one task of tokio's, ours among them. Both ends are threads of this process,
-//! on one processor: with two, the time is that of waking a processor which sleeps, and it differs from minute to minute by more than the
-//! stacks do.
+//! Round-trip latency of a message of 100 bytes over UDP on the loopback interface, one at a time.
+//! It compares this stack with its driver (`anabranch-net`) and sans-IO stacks, including ours,
+//! with a plain loop or in one tokio task. With the driver, each end has a tokio runtime, in which
+//! the program is a task or the future that it blocks on, or a thread without an async runtime.
+//! Both ends are threads of this process on one processor. With two processors, the result would be
+//! the time to wake an idle processor, which varies over minutes by more than the differences
+//! between stacks.
 //!
-//! `pings [ROUNDS] [--write]`, 5 unless told; `--write` also puts the table into `bench/README.md`, and the ratio to dcsctp into
-//! `bench/standing.json`. `pings one NUMBER PINGS` is a contestant alone, for profiles: its instructions are counted so, by valgrind.
+//! `pings [ROUNDS] [--write]`: default 5 rounds. `--write` updates the table in `bench/README.md`,
+//! and the ratio to dcsctp in `bench/standing.json`. `pings one NUMBER PINGS` runs a single
+//! contestant for profiling; this is how valgrind counts its instructions.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
@@ -36,10 +39,10 @@ use rustix::thread::CpuSet;
 use self::loops::{by_a_loop, by_a_task};
 use self::udp::{Calls, udp_alone};
 
-/// Messages that an end sends before anything is measured, and while it is.
+/// Number of messages in the warm-up and in the measurement.
 const WARM_UP: u32 = 500;
 const MEASURED: u32 = 5_000;
-/// The same where instructions are counted, of the shorter run.
+/// Number of messages in the shorter run when counting instructions.
 const COUNTED: u32 = 1_000;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
@@ -47,7 +50,7 @@ const PORT: u16 = 5_001;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 type Race = fn(u32) -> Outcome<Score>;
 
-/// What pings cost: by the clock, and of the processor, both ends, seconds each.
+/// Cost of a round trip: elapsed time, and processor time of both ends, seconds.
 struct Score {
     wall: f64,
     processor: f64,
@@ -96,23 +99,23 @@ const CONTESTANTS: [(&str, Race); 15] = [
     ),
 ];
 
-/// Places among them: this stack on a thread of its own, by the plain loop and in a plain task; dcsctp by the loop and in the task; and the
-/// calls of the driver without a stack.
+/// Indices of contestants: this stack on a separate thread, with the plain loop and in a plain
+/// task; dcsctp with the loop and in the task; and the system calls of the driver without a stack.
 const THREAD: usize = 2;
 const LOOP: usize = 3;
 const DCSCTP: usize = 4;
 const TASK: usize = 6;
 const DCSCTP_TASK: usize = 7;
 const CALLS: usize = 11;
-/// The first of those that look for a while before they sleep.
+/// First of the contestants that poll before they block.
 const BUSIES: usize = 12;
-/// Those that have a processor for each end.
+/// Contestants with one processor per end.
 const APART: [usize; 7] = [THREAD, LOOP, DCSCTP, 9, BUSIES, BUSIES + 1, BUSIES + 2];
 
-/// How long they look.
+/// Duration of polling.
 const BUSY: Duration = Duration::from_micros(50);
 
-/// The processors, and whether the ends have one each.
+/// The allowed processors, and whether each end has its own.
 static PROCESSORS: OnceLock<CpuSet> = OnceLock::new();
 static ARE_APART: AtomicBool = AtomicBool::new(false);
 
@@ -164,9 +167,9 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Puts the ratios to dcsctp into `bench/standing.json`.
+/// Writes the ratios to dcsctp to `bench/standing.json`.
 fn note(scores: &[Vec<Score>]) -> Outcome<()> {
-    // Like with like: by our driver and in a task of tokio's, and by a plain loop.
+    // Comparable pairs: our driver and a tokio task, and the plain loops.
     let by_dcsctp = |place: usize, dcsctp: usize, of: fn(&Score) -> f64| {
         let pairs = scores[place].iter().zip(&scores[dcsctp]);
         median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
@@ -192,7 +195,7 @@ fn note(scores: &[Vec<Score>]) -> Outcome<()> {
     let ways = [("", wall), (", processor", processor)];
     let figures = ways.into_iter().flat_map(|(way, of)| {
         pairs.map(|(what, ours, theirs)| {
-            // What the driver's calls alone allow.
+            // Limit given by the system calls of the driver alone.
             let limit = [0, THREAD]
                 .contains(&ours)
                 .then(|| by_dcsctp(CALLS, theirs, of));
@@ -205,7 +208,7 @@ fn note(scores: &[Vec<Score>]) -> Outcome<()> {
     Ok(())
 }
 
-/// What those of the contestants score, in turn in each round.
+/// Scores of these contestants, alternating in each round.
 fn race_all(rounds: u32, those: &[usize]) -> Outcome<Vec<Vec<Score>>> {
     let mut scores: Vec<Vec<Score>> = those.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds.max(1) {
@@ -217,7 +220,7 @@ fn race_all(rounds: u32, those: &[usize]) -> Outcome<Vec<Vec<Score>>> {
     Ok(scores)
 }
 
-/// The rates and the processor time of a contestant.
+/// Rates and processor time of a contestant as table cells.
 fn in_cells(scores: &[Score]) -> String {
     let rates = || scores.iter().map(|it| 1.0 / it.wall);
     format!(
@@ -229,7 +232,7 @@ fn in_cells(scores: &[Score]) -> String {
     )
 }
 
-/// Instructions of the process, without those of the system, a ping of the contestant of that number.
+/// Instructions of the process per round trip of a contestant, without those in the kernel.
 fn instructions(number: usize) -> Outcome<f64> {
     let words = |pings: u32| ["one".to_string(), number.to_string(), pings.to_string()];
     let more = callgrind::between_own(&words(COUNTED), &words(3 * COUNTED));
@@ -237,7 +240,7 @@ fn instructions(number: usize) -> Outcome<f64> {
     Ok(more as f64 / f64::from(2 * COUNTED))
 }
 
-/// Takes the time of the pings that follow the warm-up.
+/// Measures the round trips after the warm-up.
 struct Watch {
     measured: u32,
     answered: u32,
@@ -253,7 +256,7 @@ impl Watch {
         }
     }
 
-    /// One more is answered. Gives the score after the last.
+    /// Counts a reply. Returns the score after the last.
     fn answered(&mut self) -> Option<Score> {
         self.answered += 1;
         if self.answered == WARM_UP {
@@ -269,11 +272,11 @@ impl Watch {
     }
 }
 
-/// A thread for the end that answers.
+/// Starts a thread for the responding end.
 fn other_end<T: Send + 'static>(
     end: impl FnOnce() -> Outcome<T> + Send + 'static,
 ) -> JoinHandle<Outcome<T>> {
-    // Those that this thread may use are no more all that there are.
+    // The processors allowed for this thread are only part of all.
     let all = PROCESSORS
         .get()
         .filter(|_| ARE_APART.load(Ordering::Relaxed));
@@ -283,7 +286,8 @@ fn other_end<T: Send + 'static>(
     })
 }
 
-/// Two ends, `caller` here and `called` in a thread of its own, which are told their sockets and where the other is.
+/// Runs two ends, `caller` here and `called` on a separate thread. Each receives its socket and the
+/// address of the other.
 fn between(
     caller: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<Score>,
     called: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<()> + Send + 'static,
@@ -296,7 +300,7 @@ fn between(
     Ok(score)
 }
 
-/// An endpoint of ours at a UDP port of its own.
+/// An endpoint of our stack with its own UDP port.
 fn endpoint(config: Config) -> Outcome<Endpoint> {
     let config = config.with(|it| {
         it.carrier = Carrier::Encapsulated {
@@ -313,20 +317,20 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
     Ok(builder.enable_all().build()?)
 }
 
-/// Where an end lives.
+/// Runtime of an end.
 #[derive(Clone, Copy)]
 enum Home {
-    /// A task of tokio's.
+    /// A tokio task.
     Task,
-    /// What a runtime of tokio's blocks on.
+    /// The future that a tokio runtime blocks on.
     BlockOn,
-    /// The thread itself, without an async runtime.
+    /// A thread without an async runtime.
     Thread,
-    /// The same, which looks for a while before it sleeps.
+    /// A thread that polls for a while before it blocks.
     BusyThread,
 }
 
-/// Runs an end in a runtime of its own.
+/// Runs an end in a new runtime.
 fn run<T: Send + 'static>(
     end: impl Future<Output = Outcome<T>> + Send + 'static,
     home: Home,

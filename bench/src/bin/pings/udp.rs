@@ -1,4 +1,4 @@
-//! Packets without a stack: what the calls of the system cost.
+//! Packets without a stack: the cost of the system calls.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,18 +11,19 @@ use rustix::event::epoll;
 
 use super::{Outcome, Score, WARM_UP, Watch, between};
 
-/// How packets are sent and received.
+/// System calls used for sending and receiving.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
-    /// Received, and blocked for.
+    /// Blocking receive.
     Plain,
-    /// Waited for by `epoll`, and then received, as everybody has to who watches more than one socket.
+    /// Wait with `epoll` before each receive, as required for more than one socket.
     Epoll,
-    /// As our driver has to, on a thread of its own: also several by one call, as many as are there, with the ECN of each.
+    /// The calls of our driver on a separate thread: receive several packets at once if available,
+    /// with the ECN field of each.
     Driver,
 }
 
-/// Packets without a stack.
+/// Round trips of packets without a stack.
 pub fn udp_alone(pings: u32, calls: Calls) -> Outcome<Score> {
     between(
         move |socket, to| {
@@ -48,17 +49,17 @@ pub fn udp_alone(pings: u32, calls: Calls) -> Outcome<Score> {
     )
 }
 
-/// A socket, and where it sends.
+/// A socket and its destination.
 struct RawPort {
     socket: UdpSocket,
     to: SocketAddr,
     epoll: Option<OwnedFd>,
-    /// Of a driver: what knows the system's options.
+    /// State of `quinn_udp` for the system's options; only with the calls of the driver.
     state: Option<UdpSocketState>,
     buffers: Vec<Vec<u8>>,
 }
 
-/// Buffers of one call of the driver, while few packets come.
+/// Number of buffers in a call of the driver while few packets arrive.
 const BUFFERS: usize = 4;
 
 impl RawPort {
@@ -91,7 +92,7 @@ impl RawPort {
         Ok(())
     }
 
-    /// Waits, and receives.
+    /// Waits for a packet and receives it.
     fn receive(&mut self) -> Outcome<usize> {
         let Some(epoll) = &self.epoll else {
             return Ok(self.socket.recv(&mut self.buffers[0])?);
