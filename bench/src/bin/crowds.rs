@@ -287,7 +287,7 @@ async fn ask(
     let (stopped, watch) = tokio::sync::watch::channel(false);
     for (number, own) in ports.enumerate() {
         let config = settings(Config::default()).with(|it| it.port = own);
-        let client = Endpoint::bind_on(&sockets[number % sockets.len()], config)?;
+        let client = Endpoint::bind_with(config, &sockets[number % sockets.len()])?;
         let (crowd, gate) = (Arc::clone(&crowd), Arc::clone(&gate));
         let watch = watch.clone();
         spawn(Box::pin(async move {

@@ -99,6 +99,7 @@ impl ChannelId {
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Payload {
     /// Text.
     Text(String),

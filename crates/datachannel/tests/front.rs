@@ -18,6 +18,9 @@ use bytes::Bytes;
 use common::{attribute, check, offer_of};
 use tokio::net::UdpSocket;
 
+#[path = "../examples/echo_server.rs"]
+mod echo_server;
+
 /// The client's end: the core, and what a task does for it.
 struct Client {
     socket: UdpSocket,
@@ -193,6 +196,32 @@ async fn messages_both_ways() {
     assert!(beside(&mut client, mine.opened()).await);
     assert!(peer.statistics().is_some());
     assert_eq!(peer.discards(), []);
+}
+
+/// The example `echo_server`.
+#[tokio::test]
+async fn the_example_greets_and_sends_everything_back() {
+    let (mut client, peer) = Client::connect().await;
+    let serving = tokio::spawn(echo_server::serve(peer));
+    let id = client.open("label");
+    client.send(id, "text");
+    client.send(id, Bytes::from_static(b"bytes"));
+    client.until(|client| client.messages(id).len() == 2).await;
+    let bytes = Payload::from(Bytes::from_static(b"bytes"));
+    assert_eq!(client.messages(id), [&Payload::from("text"), &bytes]);
+    let greeted = |client: &mut Client| {
+        let is_greeting = |event: &Event| {
+            let hello = Payload::from("hello");
+            matches!(event, Event::Channel(ChannelEvent::Message(_, it)) if *it == hello)
+        };
+        client.events.iter().any(is_greeting)
+    };
+    client.until(greeted).await;
+    client.connection.close(client.now());
+    beside(&mut client, serving)
+        .await
+        .expect("no panic")
+        .expect("it greeted");
 }
 
 /// What nobody reads has a bound, and all of it comes when it is read.

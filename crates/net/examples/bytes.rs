@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p anabranch-net --example bytes`
 
-use anabranch_net::{Carrier, Config, Endpoint, NamedPeer};
+use anabranch_net::{Carrier, Config, Endpoint, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::main]
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
     }))?;
     // The client's address family and the server's UDP port; the name is looked up by the system.
-    let peer = NamedPeer::from(("localhost", 5_001)).over_udp(server.udp_port());
+    let peer = Peer::from(("localhost", 5_001)).over_udp(server.udp_port());
     tokio::spawn(async move {
         while let Ok(association) = server.accept().await {
             tokio::spawn(async move {
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
 
     let client = Endpoint::bind(Config::default())?;
-    let association = client.connect_by_name(peer).await?;
+    let association = client.connect(peer).await?;
     let mut bytes = association.byte_stream(0);
     let text = b"one write, or several: the reader sees bytes";
     bytes.write_all(text).await?;

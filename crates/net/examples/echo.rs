@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!(
                 "{address}: {state:?}, cwnd {} B, rto {} ms",
                 path.cwnd,
-                path.rto / 1_000_000
+                path.rto.as_millis()
             );
         }
     }

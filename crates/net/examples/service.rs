@@ -23,7 +23,7 @@ async fn echo(association: Association) -> Result<(), AssociationError> {
 /// Serves those who ask for at most ten streams.
 async fn serve(server: Endpoint) {
     while let Ok(incoming) = server.incoming().await {
-        let (from, streams) = (incoming.from(), incoming.inbound_streams());
+        let (from, streams) = (incoming.peer_addr(), incoming.inbound_streams());
         if streams > 10 {
             println!("server: {from} asks for {streams} streams: refused");
             incoming.refuse("ten streams at most");
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Nobody new is served; those who are end when they like, or after five seconds.
     let draining = tokio::spawn(async move {
         if !server.drain(Duration::from_secs(5)).await {
-            server.close_within(Duration::from_secs(1)).await;
+            server.close_with_timeout(Duration::from_secs(1)).await;
         }
         println!("server: {}", server.statistics());
     });

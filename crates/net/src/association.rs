@@ -6,8 +6,11 @@ mod reconfig;
 mod send;
 mod settings;
 
+pub use negotiated::Negotiated;
+pub use reconfig::Reconfiguration;
+
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -69,6 +72,37 @@ impl Association {
     /// Its name among those of its endpoint.
     pub fn id(&self) -> AssociationId {
         self.id
+    }
+
+    /// The primary address of the peer, and its SCTP port. After a failover data may go to another
+    /// address: [`Status::in_use`].
+    pub fn peer_addr(&self) -> SocketAddr {
+        let (addresses, port) = (self.addresses().1, self.peer_port());
+        SocketAddr::new(addresses, port)
+    }
+
+    /// The address of this host on the primary path, unspecified if the system chooses it, and the
+    /// SCTP port of the endpoint.
+    pub fn local_addr(&self) -> SocketAddr {
+        SocketAddr::new(self.addresses().0, self.shared.reservation.port)
+    }
+
+    /// The peer's SCTP port.
+    pub fn peer_port(&self) -> u16 {
+        let state = self.shared.lock();
+        let association = state.endpoint.association(self.id);
+        association.map_or(0, Protocol::remote_port)
+    }
+
+    /// The local and remote address of the primary path.
+    fn addresses(&self) -> (IpAddr, IpAddr) {
+        let state = self.shared.lock();
+        let association = state.endpoint.association(self.id);
+        let none = IpAddr::from(std::net::Ipv4Addr::UNSPECIFIED);
+        association.map_or((none, none), |it| {
+            let path = it.paths().get(it.paths().primary()).path();
+            (path.local, path.remote)
+        })
     }
 
     /// The span `association` (with its `id`) that everything logged of it is within: for what an application logs, too, as
@@ -172,12 +206,6 @@ impl Association {
         self.next_read(Self::poll_part).await
     }
 
-    /// The next message or part, if there is one now.
-    pub fn try_recv_part(&self) -> Option<MessagePart> {
-        let part = self.poll_part(&mut self.shared.lock());
-        part.and_then(|result| result.ok().flatten())
-    }
-
     /// As [`Association::recv_part`], of `stream` alone: what comes on other streams waits for others, in the receive buffer that all
     /// streams share. `None` when the association was shut down gracefully and everything of `stream` is read.
     ///
@@ -185,19 +213,22 @@ impl Association {
     ///
     /// # Errors
     /// As [`Association::recv_part`].
-    pub async fn recv_part_on(&self, stream: u16) -> Result<Option<MessagePart>, AssociationError> {
+    pub(crate) async fn recv_part_on(
+        &self,
+        stream: u16,
+    ) -> Result<Option<MessagePart>, AssociationError> {
         self.next_read(|it, state| it.poll_part_on(state, stream))
             .await
     }
 
     /// The next message or part of `stream`, if there is one now.
-    pub fn try_recv_part_on(&self, stream: u16) -> Option<MessagePart> {
+    pub(crate) fn try_recv_part_on(&self, stream: u16) -> Option<MessagePart> {
         let part = self.poll_part_on(&mut self.shared.lock(), stream);
         part.and_then(|result| result.ok().flatten())
     }
 
-    /// The largest message that may be sent, bytes ([`Config::max_message_size`](crate::Config::max_message_size)).
-    pub fn max_message_size(&self) -> usize {
+    /// The largest message that may be sent, bytes.
+    pub(crate) fn max_message_size(&self) -> usize {
         self.shared.max_message_size
     }
 
@@ -348,14 +379,14 @@ impl Association {
     /// are done. Messages that arrive meanwhile stay readable.
     ///
     /// How long that takes is up to the peer: one that acknowledges what it gets, but keeps its receive window shut, keeps
-    /// this end waiting without bound; see [`Association::shutdown_within`].
+    /// this end waiting without bound; see [`Association::shutdown_with_timeout`].
     ///
     /// Cancel-safe: if the future is dropped, the association goes on closing.
     ///
     /// # Errors
     /// The association ended otherwise: what was sent last may not have arrived.
     pub async fn shutdown(&self) -> Result<(), AssociationError> {
-        self.start_shutdown();
+        self.start_shutdown(None);
         match self.closed().await {
             CloseReason::Shutdown => Ok(()),
             reason => Err(AssociationError(reason)),
@@ -369,27 +400,22 @@ impl Association {
     ///
     /// # Errors
     /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] where the time was over.
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<(), AssociationError> {
-        self.start_shutdown_within(limit);
+    pub async fn shutdown_with_timeout(&self, limit: Duration) -> Result<(), AssociationError> {
+        self.start_shutdown(Some(limit));
         self.shutdown().await
     }
 
-    /// Begins to close gracefully, and waits for nothing.
-    pub fn start_shutdown(&self) {
-        let now = self.shared.now();
-        self.shared.lock().shut_down(self.id, now, None);
-    }
-
-    /// Begins to close gracefully, as [`Association::shutdown_within`] does, and waits for nothing. Of several limits the one
+    /// Begins to close gracefully, as [`Association::shutdown`] or
+    /// [`Association::shutdown_with_timeout`] does, and waits for nothing. Of several limits the one
     /// that ends first counts.
-    pub fn start_shutdown_within(&self, limit: Duration) {
+    pub fn start_shutdown(&self, limit: Option<Duration>) {
         let now = self.shared.now();
-        self.shared.lock().shut_down(self.id, now, Some(limit));
+        self.shared.lock().shut_down(self.id, now, limit);
     }
 
     /// Takes back the messages of which nothing was sent yet; returns how many. A message of which a part was sent is sent to
     /// its end.
-    pub fn withdraw_unsent(&self) -> usize {
+    pub fn cancel_unsent(&self) -> usize {
         let mut state = self.shared.lock();
         let withdrawn = state.association(self.id).map(Protocol::withdraw_unsent);
         state.wake_driver();
@@ -408,13 +434,6 @@ impl Association {
         }
     }
 
-    /// What the peer said when it aborted the association, if it did and said something (User-Initiated Abort, RFC 9260 §3.3.10.12).
-    pub fn abort_reason(&self) -> Option<Bytes> {
-        let state = self.shared.lock();
-        let association = state.endpoint.association(self.id)?;
-        association.peers_abort_reason().map(Bytes::copy_from_slice)
-    }
-
     /// Why the association ended, once it has.
     ///
     /// Cancel-safe: nothing depends on the future.
@@ -424,6 +443,13 @@ impl Association {
             // Not forgotten while it is held.
             _ => CloseReason::Shutdown,
         }
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        let state = self.shared.lock();
+        let entry = state.entries.get(&self.id);
+        entry.is_some_and(|it| !matches!(it.phase, Phase::Closed(_)))
     }
 
     /// Waits until it is up.
@@ -466,36 +492,17 @@ impl Association {
         done
     }
 
-    /// Adds an address of this host to the association while it lives (ASCONF, RFC 5061; the settings `address_changes` and
-    /// `authentication`), and opens a socket for it where the endpoint is bound to addresses.
-    /// [`AssociationEvent::AddressChanged`] tells when the peer has agreed; until then nothing else is sent from it.
+    /// Requests changes of this host's addresses in the association (ASCONF, RFC 5061; the settings
+    /// `address_changes` and `authentication`), in one chunk: to replace the only address, it is
+    /// added and removed by one call. [`AddressChange::PeerPrimary`] asks the peer to send to one of
+    /// them first. A socket is opened for a new address if the endpoint is bound to addresses; that
+    /// of a removed address stays open, for others.
+    /// [`AssociationEvent::AddressChanged`] reports that the peer has agreed or refused; until then
+    /// nothing else is sent from a new address.
     ///
     /// # Errors
-    /// The socket cannot be opened, or the association cannot have the address.
-    pub fn add_address(&self, address: IpAddr) -> Result<(), AddressError> {
-        self.change_addresses(&[AddressChange::Add(address)])
-    }
-
-    /// Removes an address of this host from the association. Nothing is sent from it any more; its socket stays open, for others.
-    ///
-    /// # Errors
-    /// The association does not have the address, or no other.
-    pub fn remove_address(&self, address: IpAddr) -> Result<(), AddressError> {
-        self.change_addresses(&[AddressChange::Remove(address)])
-    }
-
-    /// Asks the peer to send to `address`, one of this host, before its others.
-    ///
-    /// # Errors
-    /// The association does not have the address.
-    pub fn set_peer_primary(&self, address: IpAddr) -> Result<(), AddressError> {
-        self.change_addresses(&[AddressChange::PeerPrimary(address)])
-    }
-
-    /// Asks for several changes in one chunk: to replace the only address, it is added and removed so.
-    ///
-    /// # Errors
-    /// As [`Association::add_address`] and the others; nothing is asked then.
+    /// A socket cannot be opened, or the association cannot have the change: an address that it has
+    /// already, does not have, or its last. Nothing is requested then.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<(), AddressError> {
         for change in changes {
             if let AddressChange::Add(address) | AddressChange::AddSource(address) = *change {
@@ -515,7 +522,8 @@ impl Association {
     /// Live figures.
     pub fn status(&self) -> Option<Status> {
         let state = self.shared.lock();
-        state.endpoint.association(self.id).map(Status::of)
+        let association = state.endpoint.association(self.id);
+        association.map(|it| Status::of(it, self.shared.max_message_size))
     }
 }
 

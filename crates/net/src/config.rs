@@ -8,6 +8,7 @@ use anabranch_sctp::Config as SctpConfig;
 
 use crate::error::BindError;
 use crate::runtime::Runtime;
+use crate::settings::Timers;
 
 /// The UDP port of SCTP inside UDP (RFC 6951 §5.1, "sctp-tunneling").
 pub const ENCAPSULATION_PORT: u16 = 9899;
@@ -131,6 +132,10 @@ pub struct Config {
     /// the peer has not taken by then is lost, and the association is aborted. Whoever wants to wait longer holds it and
     /// calls [`shutdown`](crate::Association::shutdown). 60 s by default.
     pub linger: Duration,
+    /// The longest that [`connect`](crate::Endpoint::connect) may take; 30 s by default.
+    /// [`Duration::MAX`]: as long as the protocol repeats INIT and COOKIE ECHO
+    /// (`sctp.max_init_retransmits`; some four minutes by the defaults of RFC 9260).
+    pub connect_timeout: Duration,
     /// What the task of the sockets runs on. `None`, the default: the `ThreadRuntime` or the tokio runtime that
     /// [`bind`](crate::Endpoint::bind) is called on; where there is none and this crate has the feature `smol`, that. Endpoints on [`SharedSockets`](crate::SharedSockets) run where those do.
     pub runtime: Option<Arc<dyn Runtime>>,
@@ -160,6 +165,7 @@ impl Default for Config {
             socket_buffer: 4 << 20,
             offload: true,
             linger: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(30),
             runtime: None,
         }
     }
@@ -171,6 +177,31 @@ impl Config {
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
+    }
+
+    /// The same with other timers of the protocol ([`Config::sctp`]), which are durations here.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use anabranch_net::Config;
+    ///
+    /// let config = Config::default().with_timers(|timers| {
+    ///     timers.rto_min = Duration::from_millis(200);
+    ///     timers.heartbeat_interval = Some(Duration::from_secs(5));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn with_timers(mut self, change: impl FnOnce(&mut Timers)) -> Self {
+        let mut timers = self.timers();
+        change(&mut timers);
+        timers.put_in(&mut self.sctp);
+        self
+    }
+
+    /// The timers of the protocol.
+    pub fn timers(&self) -> Timers {
+        Timers::of(&self.sctp)
     }
 
     /// A server at SCTP port `port` over [`Carrier::server`].

@@ -2,19 +2,21 @@
 
 mod addresses;
 mod backlog;
+mod bind;
+mod connect;
 mod incoming;
 
 pub use backlog::BacklogPermit;
+pub use bind::BindOptions;
+pub use connect::ConnectOptions;
 pub use incoming::Incoming;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{
-    AssociationId, CloseReason, Config as SctpConfig, Refusal, StateName, ZeroChecksum,
-};
+use anabranch_sctp::{AssociationId, Config as SctpConfig, Refusal, ZeroChecksum};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
@@ -23,10 +25,9 @@ use crate::association::Association;
 use crate::config::{Carrier, Config};
 use crate::deferred_wakeups::DeferredWakeups;
 use crate::endpoint_driver::EndpointDriver;
-use crate::endpoint_state::{AssociationEntry, EndpointShared, EndpointState, Phase};
-use crate::error::{AssociationError, BindError, ConnectError};
+use crate::endpoint_state::{EndpointShared, EndpointState, Phase};
+use crate::error::{AcceptError, BindError};
 use crate::observer::Observer;
-use crate::peer::Peer;
 use crate::random::secret;
 use crate::runtime::{Runtime, within};
 use crate::shared_sockets::SharedSockets;
@@ -45,50 +46,6 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the sockets and starts the endpoint's task on the runtime that `config` names, or else on the current one.
-    ///
-    /// # Errors
-    /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
-    pub fn bind(config: Config) -> Result<Self, BindError> {
-        Self::bind_inner(config, None)
-    }
-
-    /// As [`Endpoint::bind`], with somebody who watches.
-    ///
-    /// # Errors
-    /// As [`Endpoint::bind`].
-    pub fn bind_observed(config: Config, observer: Box<dyn Observer>) -> Result<Self, BindError> {
-        Self::bind_inner(config, Some(observer))
-    }
-
-    /// As [`Endpoint::bind`], on sockets that other endpoints use too. `config`'s own carrier is not looked at. Where it names
-    /// addresses, peers are told these alone; each is one that the sockets have. Where it names no port, it gets one that is free there.
-    /// Endpoints with one port have addresses of their own each: packets go to the one whose address they came to.
-    ///
-    /// # Errors
-    /// A setting that cannot be used, a port that another endpoint has there at one of the addresses, or the task of the sockets is gone.
-    pub fn bind_on(sockets: &SharedSockets, config: Config) -> Result<Self, BindError> {
-        Self::join(sockets, config, None)
-    }
-
-    /// As [`Endpoint::bind_on`], with somebody who watches.
-    ///
-    /// # Errors
-    /// As [`Endpoint::bind_on`].
-    pub fn bind_on_observed(
-        sockets: &SharedSockets,
-        config: Config,
-        observer: Box<dyn Observer>,
-    ) -> Result<Self, BindError> {
-        Self::join(sockets, config, Some(observer))
-    }
-
-    fn bind_inner(config: Config, observer: Option<Box<dyn Observer>>) -> Result<Self, BindError> {
-        config.check()?;
-        let sockets = SharedSockets::open(&config)?;
-        Self::join(&sockets, config, observer)
-    }
-
     fn join(
         sockets: &SharedSockets,
         config: Config,
@@ -111,7 +68,7 @@ impl Endpoint {
         let port = reservation.port;
         let linger = config.linger;
         let decides = config.undecided > 0;
-        let max_message_size = config.max_message_size;
+        let (max_message_size, connect_timeout) = (config.max_message_size, config.connect_timeout);
         let (backlog, accepts) = (config.backlog, config.accept);
         let mut endpoint =
             protocol(config, port, secret).inspect_err(|_| driver_shared.release(&reservation))?;
@@ -134,6 +91,7 @@ impl Endpoint {
             deferred: DeferredWakeups::default(),
             handles: 1,
             stopped: false,
+            closed: false,
             observer,
             foreign: 0,
             statistics: EndpointStatistics::default(),
@@ -144,6 +102,7 @@ impl Endpoint {
             Arc::clone(driver_shared),
             reservation,
             max_message_size,
+            connect_timeout,
             tracing::info_span!("endpoint", port),
         ));
         match sockets.join(EndpointDriver::new(Arc::clone(&shared))) {
@@ -175,6 +134,13 @@ impl Endpoint {
         &self.shared.span
     }
 
+    /// The first local address with the SCTP port; unspecified if the endpoint has all addresses of
+    /// the host.
+    pub fn local_addr(&self) -> SocketAddr {
+        let local = self.shared.local.first().map(SocketAddr::ip);
+        SocketAddr::new(local.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), self.port)
+    }
+
     /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.shared.local
@@ -185,95 +151,10 @@ impl Endpoint {
         self.shared.local.first().map_or(0, SocketAddr::port)
     }
 
-    /// Begins an association and waits until it is up. Messages may be sent right after.
-    ///
-    /// Cancel-safe: if the future is dropped, the attempt is aborted.
-    ///
-    /// # Errors
-    /// The peer cannot be addressed, refuses, names another in its place, or does not answer: after RFC 9260's eight retransmissions, some four minutes;
-    /// `sctp.max_init_retransmits` makes it fewer.
-    pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
-        Self::finish(self.begin(&peer.into(), None)?).await
-    }
-
-    /// As [`Endpoint::connect`], but for so long at most.
-    ///
-    /// Cancel-safe: if the future is dropped, the attempt is aborted.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`]; where the limit ends it, [`CloseReason::NoAnswer`] or [`CloseReason::NoCookieAck`], by what was answered so far.
-    pub async fn connect_within(
-        &self,
-        peer: impl Into<Peer>,
-        limit: Duration,
-    ) -> Result<Association, ConnectError> {
-        let attempt = self.begin(&peer.into(), None)?;
-        let up = within(&**self.runtime(), limit, attempt.established()).await;
-        if up.is_none() {
-            let state = attempt.status().map_or(StateName::Closed, |it| it.state);
-            return Err(AssociationError(CloseReason::unanswered(state)).into());
-        }
-        Self::finish(attempt).await
-    }
-
-    /// Waits until an attempt has come to its end.
-    pub(crate) async fn finish(association: Association) -> Result<Association, ConnectError> {
-        match association.established().await {
-            Ok(()) => Ok(association),
-            Err(lost) => {
-                let reason = association.abort_reason().unwrap_or_default();
-                Err(match Peer::of_redirect(&reason) {
-                    Some(peer) => ConnectError::Redirected(peer),
-                    None => lost.into(),
-                })
-            }
-        }
-    }
-
-    /// A number for attempts of which one is wanted.
-    pub(crate) fn next_race(&self) -> u64 {
-        let mut state = self.shared.lock();
-        state.races += 1;
-        state.races
-    }
-
-    /// Begins an attempt, one of a race where that has a number.
-    pub(crate) fn begin(
-        &self,
-        peer: &Peer,
-        race: Option<u64>,
-    ) -> Result<Association, ConnectError> {
-        let mut state = self.shared.lock();
-        if state.stopped {
-            return Err(AssociationError(CloseReason::AbortedHere).into());
-        }
-        for &address in &peer.addresses {
-            let mut local = self.shared.local.iter();
-            if !local.any(|local| local.is_ipv4() == address.is_ipv4()) {
-                return Err(ConnectError::Family(address));
-            }
-        }
-        let now = self.shared.now();
-        let udp_port = self.shared.carrier.port_of_peer(peer.udp_port);
-        let udp_port = udp_port.ok_or(ConnectError::NoUdpPort)?;
-        let (to, port) = (&peer.addresses, peer.port);
-        let id = match race {
-            Some(race) => (state.endpoint).connect_racing(now, to, port, udp_port, race)?,
-            None => (state.endpoint).connect_over_udp(now, to, port, udp_port)?,
-        };
-        let entry = AssociationEntry::new(Phase::Opening, 1, self.shared.span_of(id));
-        let signals = Arc::clone(&entry.signals);
-        state.entries.insert(id, entry);
-        state.watch(id);
-        state.wake_driver();
-        drop(state);
-        Ok(Association::attempt(Arc::clone(&self.shared), signals, id))
-    }
-
     /// Lets peers begin associations from now on, or no more. Those that wait to be accepted go on waiting.
     pub fn listen(&self, accept: bool) {
         let mut state = self.shared.lock();
-        state.accepts = accept;
+        (state.accepts, state.closed) = (accept, false);
         state.listen();
         drop(state);
         self.shared.acceptable.notify_one();
@@ -282,7 +163,7 @@ impl Endpoint {
     /// Lets peers begin no more associations, and ends those that wait to be accepted.
     pub fn refuse(&self) {
         let mut state = self.shared.lock();
-        state.accepts = false;
+        (state.accepts, state.closed) = (false, true);
         state.listen();
         drop_waiting(&mut state, self.shared.now());
         state.wake_driver();
@@ -290,11 +171,13 @@ impl Endpoint {
 
     /// The next association that a peer began.
     ///
-    /// Cancel-safe: if the future is dropped, nobody is lost; the association waits for the next call.
+    /// Cancel-safe: if the future is dropped, the association waits for the next call.
     ///
     /// # Errors
-    /// The endpoint does not accept ([`Config::accept`]), or its task is gone.
-    pub async fn accept(&self) -> Result<Association, AssociationError> {
+    /// [`AcceptError::NotListening`]: the endpoint does not accept
+    /// ([`Config::accept`], [`Endpoint::listen`]); [`AcceptError::Closed`]: it was closed, or goes
+    /// out of service; [`AcceptError::Stopped`]: its task is gone.
+    pub async fn accept(&self) -> Result<Association, AcceptError> {
         if self.decides {
             return self.accept_all().await;
         }
@@ -304,8 +187,8 @@ impl Endpoint {
     /// Waits until `take` has something to give.
     async fn acceptable<T>(
         &self,
-        take: impl Fn(&Self) -> Result<Option<T>, AssociationError>,
-    ) -> Result<T, AssociationError> {
+        take: impl Fn(&Self) -> Result<Option<T>, AcceptError>,
+    ) -> Result<T, AcceptError> {
         loop {
             if let Some(taken) = take(self)? {
                 return Ok(taken);
@@ -316,12 +199,9 @@ impl Endpoint {
     }
 
     /// `keeps`: it keeps its place in the backlog.
-    fn try_accept(&self, keeps: bool) -> Result<Option<Association>, AssociationError> {
+    fn try_accept(&self, keeps: bool) -> Result<Option<Association>, AcceptError> {
         let mut state = self.shared.lock();
-        if state.stopped || !state.accepts {
-            state.deferred.tell_acceptable();
-            return Err(AssociationError(CloseReason::AbortedHere));
-        }
+        state.check_accepts()?;
         let Some(id) = state.waiting.pop_front() else {
             return Ok(None);
         };
@@ -347,7 +227,7 @@ impl Endpoint {
 
     /// Lets an endpoint go out of service: it accepts no more ([`Endpoint::refuse`]), and the associations that are up go on until
     /// their users or peers end them. Gives `true` when none of them is open any more, and `false` when `patience` is over before: then
-    /// [`Endpoint::close_within`] shuts down those that are left. Associations that this side begins meanwhile do not count.
+    /// [`Endpoint::close_with_timeout`] shuts down those that are left. Associations that this side begins meanwhile do not count.
     ///
     /// Cancel-safe: if the future is dropped, the endpoint still accepts no more.
     pub async fn drain(&self, patience: Duration) -> bool {
@@ -366,14 +246,14 @@ impl Endpoint {
     /// As [`Endpoint::close`], but for so long at most: associations that are not closed by then are aborted.
     ///
     /// Cancel-safe: if the future is dropped, the associations go on closing, and the bound holds.
-    pub async fn close_within(&self, limit: Duration) {
+    pub async fn close_with_timeout(&self, limit: Duration) {
         self.close_all(Some(limit)).await;
     }
 
     async fn close_all(&self, within: Option<Duration>) {
         let ids: Vec<AssociationId> = {
             let mut state = self.shared.lock();
-            state.accepts = false;
+            (state.accepts, state.closed) = (false, true);
             state.listen();
             let now = self.shared.now();
             let ids: Vec<AssociationId> = state.entries.keys().copied().collect();

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
 use anabranch_transport::time::SECOND;
@@ -432,7 +433,7 @@ fn see(
     state.statistics.packets_received += 1;
     if let Some(observer) = &mut state.observer {
         observer.packet(&ObservedPacket {
-            at: now,
+            at: Duration::from_nanos(now),
             direction: Direction::In,
             local,
             remote: from.ip(),
@@ -501,7 +502,7 @@ fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
                     checksum::fill(&mut bytes[packet.clone()]);
                 }
                 observer.packet(&ObservedPacket {
-                    at: now,
+                    at: Duration::from_nanos(now),
                     direction: Direction::Out,
                     local: outgoing.transmit.path.local,
                     remote: outgoing.transmit.path.remote,

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::Carrier;
 use crate::deferred_wakeups::{DeferredWakeups, EVENT, Signals};
 use crate::driver_shared::DriverShared;
-use crate::error::AssociationError;
+use crate::error::{AcceptError, AssociationError};
 use crate::event::AssociationEvent;
 use crate::events::Events;
 use crate::observer::Observer;
@@ -38,6 +38,8 @@ pub(crate) struct EndpointShared {
     /// How packets travel.
     pub carrier: Carrier,
     pub max_message_size: usize,
+    /// The limit of attempts to connect that have none.
+    pub connect_timeout: Duration,
     /// What is logged of the endpoint is within it.
     pub span: Span,
     /// An association waits to be accepted, or none will.
@@ -72,6 +74,8 @@ pub(crate) struct EndpointState {
     pub handles: usize,
     /// Peers may begin associations.
     pub accepts: bool,
+    /// The endpoint was closed, or goes out of service.
+    pub closed: bool,
     /// The driver is gone: nothing will happen any more.
     pub stopped: bool,
     pub observer: Option<Box<dyn Observer>>,
@@ -151,6 +155,7 @@ impl EndpointShared {
         driver_shared: Arc<DriverShared>,
         reservation: Arc<PortReservation>,
         max_message_size: usize,
+        connect_timeout: Duration,
         span: Span,
     ) -> Self {
         Self {
@@ -161,6 +166,7 @@ impl EndpointShared {
             driver_shared,
             reservation,
             max_message_size,
+            connect_timeout,
             span,
             acceptable: Notify::new(),
             idle: Notify::new(),
@@ -216,6 +222,21 @@ impl EndpointState {
     pub fn ask_for_room(&mut self, id: AssociationId, size: usize) {
         self.endpoint.ask_for_room(id, size);
         self.wake_driver();
+    }
+
+    /// Whether associations can be accepted. If not, all that wait for one should learn it.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn check_accepts(&mut self) -> Result<(), AcceptError> {
+        let error = match self {
+            Self { stopped: true, .. } => AcceptError::Stopped,
+            Self { closed: true, .. } => AcceptError::Closed,
+            Self { accepts: false, .. } => AcceptError::NotListening,
+            _ => return Ok(()),
+        };
+        self.deferred.tell_acceptable();
+        Err(error)
     }
 
     /// The protocol's side of an association.

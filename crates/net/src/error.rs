@@ -176,11 +176,21 @@ pub enum SinkError {
     Association(#[from] AssociationError),
 }
 
-/// Why [`Incoming::accept`](crate::Incoming::accept) failed.
+/// Why [`Endpoint::accept`](crate::Endpoint::accept), [`Endpoint::incoming`](crate::Endpoint::incoming) or
+/// [`Incoming::accept`](crate::Incoming::accept) failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The peer began anew meanwhile, or waited longer than its cookie is good for (`sctp.valid_cookie_life`, 60 s; RFC 9260 §5.2.6); or
+    /// The endpoint does not accept associations.
+    #[error(
+        "the endpoint does not listen: set Config::accept, as Config::server does, or call Endpoint::listen"
+    )]
+    NotListening,
+    /// [`Endpoint::close`](crate::Endpoint::close), [`drain`](crate::Endpoint::drain) or
+    /// [`refuse`](crate::Endpoint::refuse) was called.
+    #[error("the endpoint is closed and accepts no more associations")]
+    Closed,
+    /// The peer restarted meanwhile, or waited longer than its cookie is valid (`sctp.valid_cookie_life`, 60 s; RFC 9260 §5.2.6); or
     /// there are [`Config::max_associations`](crate::Config::max_associations).
     #[error("the peer that waited to be accepted is gone, or there are max_associations")]
     Gone,

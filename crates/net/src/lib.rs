@@ -1,7 +1,7 @@
-//! SCTP on real sockets, with the very code that the simulator runs.
+//! SCTP on real sockets, with the same code that the simulator runs.
 //!
-//! [`Endpoint`] is one SCTP port; [`Association`] is what its user holds. Both are driven by one task that owns the sockets,
-//! and may be used from any number of tasks. Several endpoints may share their sockets, and the task ([`SharedSockets`]).
+//! [`Endpoint`] is one SCTP port; [`Association`] is a connection. Both are handles: clones may be
+//! used from any number of tasks. One task of the runtime owns the sockets and drives both.
 //!
 //! ```no_run
 //! use anabranch_net::{Config, Endpoint, SendOptions};
@@ -10,13 +10,13 @@
 //! // A server: SCTP port 5001, packets inside UDP on port 9899 (RFC 6951).
 //! let server = Endpoint::bind(Config::server(5001))?;
 //! tokio::spawn(async move {
+//!     // Until the endpoint is closed.
 //!     while let Ok(association) = server.accept().await {
 //!         tokio::spawn(async move {
 //!             while let Ok(Some(message)) = association.recv().await {
-//!                 let options = SendOptions::default()
-//!                     .with_ppid(message.ppid)
-//!                     .with_unordered(message.unordered);
-//!                 if association.send(message.stream, message.bytes, options).await.is_err() {
+//!                 let options = SendOptions::default().with_ppid(message.ppid);
+//!                 let echo = association.send(message.stream, message.bytes, options);
+//!                 if echo.await.is_err() {
 //!                     break;
 //!                 }
 //!             }
@@ -24,20 +24,41 @@
 //!     }
 //! });
 //!
-//! // A client.
+//! // A client. It waits 30 s at most (`Config::connect_timeout`).
 //! let client = Endpoint::bind(Config::default())?;
-//! let association = client.connect(([127, 0, 0, 1], 5001)).await?;
-//! association.send(0, "hello", SendOptions::default()).await?;
-//! let echo = association.recv().await?;
-//! association.shutdown().await?;
+//! let association = client.connect(("localhost", 5001)).await?;
+//! association.send(0, "hello", SendOptions::default()).await?; // on stream 0
+//! let echo = association.recv().await?; // `None`: the peer has closed
+//! association.shutdown().await?; // everything sent has arrived
 //! # Ok(())
 //! # }
 //! ```
 //!
+//! # Where to find what
+//!
+//! | for | see |
+//! |---|---|
+//! | connecting by address, by name, to several addresses | [`Endpoint::connect`], [`Peer`] |
+//! | limits, resolvers | [`Endpoint::connect_with`], [`ConnectOptions`] |
+//! | connecting again when an association ends | [`ReconnectingClient`], [`ReconnectPolicy`] |
+//! | selecting, refusing and redirecting peers | [`Endpoint::incoming`], [`Incoming`] |
+//! | unordered and partially reliable messages | [`SendOptions`] |
+//! | one stream in two tasks, or as bytes | [`Association::stream`], [`Association::byte_stream`] |
+//! | messages that are too large to hold | [`Association::recv_part`] |
+//! | when the peer has a message | [`Association::send_with_receipt`], [`Receipt`] |
+//! | several paths, failover | [`Config::addresses`], [`AssociationEvent`], [`Status::paths`] |
+//! | timers, buffers, congestion control | [`Config::with_timers`], [`Config::sctp`] |
+//! | settings of a living association | [`AssociationSettings`], [`PathSettings`] |
+//! | several endpoints on the same sockets; an observer | [`Endpoint::bind_with`], [`SharedSockets`] |
+//! | several threads | [`Shard`] |
+//!
+//! The examples `diameter` (a server, and a client that connects again) and `failover` (a sender with
+//! two paths) are programs to begin with. `docs/NET.md` is the manual.
+//!
 //! # Runtimes
 //!
 //! The task of the sockets lives on tokio (the feature `tokio`, on by default), smol (the feature `smol`), the program's own thread
-//! (`ThreadRuntime`, the feature `thread`, on Linux), or a [`Runtime`] of one's own ([`Config::runtime`]); all futures may be polled by any executor.
+//! (`ThreadRuntime`, the feature `thread`, on Linux), or another [`Runtime`] ([`Config::runtime`]); all futures may be polled by any executor.
 //!
 //! ```no_run
 //! # #[cfg(feature = "smol")]
@@ -50,8 +71,9 @@
 //!     let config = Config::default().with(|it| it.runtime = Some(Arc::new(SmolRuntime)));
 //!     let client = Endpoint::bind(config)?;
 //!     let association = client.connect(([127, 0, 0, 1], 5001)).await?;
-//!     // The receipt tells when the peer has it.
-//!     association.send_for_receipt(0, "hello", SendOptions::default()).await?.await?;
+//!     // The receipt is ready when the peer has the message.
+//!     let receipt = association.send_with_receipt(0, "hello", SendOptions::default());
+//!     receipt.await?.await?;
 //!     association.shutdown().await?;
 //!     Ok(())
 //! })
@@ -62,19 +84,20 @@
 //!
 //! # Speed
 //!
-//! On tokio, send and receive in tasks. What a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread of its own, each message changes
-//! threads there, and an association carries half as much. An endpoint has one task for its sockets, and uses one core; several [`Shard`]s use several. A program that has no other use for an async runtime is fastest on a `ThreadRuntime`.
+//! On tokio, send and receive in tasks. The future that a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread
+//! of its own, each message changes threads there, and an association carries half as much. An endpoint has one task for its sockets, and uses
+//! one core; several [`Shard`]s use several. A program that has no other use for an async runtime is fastest on a `ThreadRuntime`.
 //!
 //! # Carriers
 //!
 //! Three carriers take packets to the peer ([`Carrier`]): UDP encapsulation, plain UDP between two fixed ports, and raw IP.
 //! Without a runtime, or with sockets of your own, drive [`anabranch_sctp::Endpoint`] yourself: `examples/without_tokio.rs`
-//! does so in a page. `docs/NET.md` tells the rest.
+//! does so in a page.
 //!
 //! # Cancel safety
 //!
 //! Every future of this crate may be dropped at any await point. Where that is not simply "nothing happened", the method
-//! says what did: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
+//! says so: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
 #![forbid(unsafe_code)]
 
 mod association;
@@ -101,8 +124,10 @@ mod random;
 mod receipt;
 mod receive_buffers;
 mod receive_queue;
+mod reconnect;
 mod redirect;
 mod runtime;
+mod settings;
 mod shard;
 mod shard_group;
 mod shared_sockets;
@@ -111,29 +136,30 @@ mod socket_backoff;
 mod socket_errors;
 mod status;
 mod streams;
+mod time;
 mod transmit_queue;
 mod waiters;
 
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
-    AssociationSettings, CloseReason, KeyError, PathSettings, PathState, ReconfigError,
-    ReconfigOutcome, Refusal, RuntimeError, SendDefaults, SendOptions, SharedKeys, StreamDirection,
-    UndeliveredCause,
+    CloseReason, KeyError, PathState, ReconfigError, ReconfigOutcome, Refusal, RuntimeError,
+    SendDefaults, SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
 };
-pub use association::Association;
+pub use association::{Association, Negotiated, Reconfiguration};
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};
-pub use endpoint::{BacklogPermit, Endpoint, Incoming};
+pub use endpoint::{BacklogPermit, BindOptions, ConnectOptions, Endpoint, Incoming};
 pub use error::{
     AcceptError, AddressError, AssociationError, BindError, ConnectError, SendError, SinkError,
     TrySendError,
 };
 pub use event::AssociationEvent;
-pub use happy_eyeballs::{HappyEyeballsTiming, NamedPeer, Resolve, ResolverStream, SystemResolver};
+pub use happy_eyeballs::{HappyEyeballsTiming, Resolve, ResolverStream, SystemResolver};
 pub use message::{Message, MessagePart};
 pub use observer::{Direction, ObservedPacket, Observer};
 pub use peer::Peer;
 pub use random::dynamic_port;
 pub use receipt::{DeliveryError, Receipt};
+pub use reconnect::{ConnectionFailure, ReconnectEvent, ReconnectPolicy, ReconnectingClient};
 #[cfg(feature = "smol")]
 pub use runtime::SmolRuntime;
 #[cfg(feature = "tokio")]
@@ -141,9 +167,10 @@ pub use runtime::TokioRuntime;
 pub use runtime::{AsyncSocket, Readiness, ReadinessHint, Runtime, Timer};
 #[cfg(all(feature = "thread", target_os = "linux"))]
 pub use runtime::{JoinError, JoinHandle, ThreadRuntime, ThreadSpawner};
+pub use settings::{AssociationSettings, PathSettings, Timers};
 pub use shard::Shard;
 pub use shared_sockets::SharedSockets;
 pub use socket::{Packet, PacketSocket, Received};
 pub use socket_errors::{SocketError, SocketOperation};
 pub use status::{EndpointStatistics, PathStatus, Status};
-pub use streams::{ByteStream, MessageSink, Messages};
+pub use streams::{ByteStream, Messages, RecvStream, SendStream};

@@ -52,6 +52,17 @@ pub struct MessagePart {
     pub bytes: Bytes,
 }
 
+impl From<MessagePart> for Message {
+    fn from(part: MessagePart) -> Self {
+        Self {
+            stream: part.stream,
+            ppid: part.ppid,
+            unordered: part.unordered,
+            bytes: part.bytes,
+        }
+    }
+}
+
 impl MessagePart {
     /// What the protocol gives, with the last TSN before which none is missing.
     pub(crate) fn new(part: ReceivedPart, cumulative: u32) -> Self {

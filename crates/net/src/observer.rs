@@ -1,9 +1,10 @@
 //! A look at what an endpoint does, for captures and series.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use anabranch_sctp::AssociationId;
-use anabranch_transport::{Ecn, Nanos, ProbeSet, Sample};
+use anabranch_transport::{Ecn, ProbeSet, Sample};
 
 /// Which way a packet went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ObservedPacket<'a> {
-    /// When, nanoseconds since the endpoint's sockets were bound.
-    pub at: Nanos,
+    /// When, since the endpoint's sockets were bound.
+    pub at: Duration,
     /// Which way.
     pub direction: Direction,
     /// Our address; unspecified where the system chooses it.

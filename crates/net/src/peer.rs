@@ -1,16 +1,18 @@
-//! Whom to connect to.
+//! The peer to connect to.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whom to connect to.
+/// The peer to connect to: its addresses, or its name, and its SCTP port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Its addresses; the first is the primary.
+    /// Its addresses; the first is the primary. Empty if it has a name.
     pub addresses: Vec<IpAddr>,
+    /// Its name, which is resolved for each attempt (RFC 8305).
+    pub name: Option<String>,
     /// Its SCTP port.
     pub port: u16,
-    /// Its UDP port where it differs from the carrier's `peer_port`.
+    /// Its UDP port if it differs from the carrier's `peer_port`.
     pub udp_port: Option<u16>,
 }
 
@@ -19,8 +21,21 @@ impl Peer {
     pub fn new(addresses: impl Into<Vec<IpAddr>>, port: u16) -> Self {
         Self {
             addresses: addresses.into(),
+            name: None,
             port,
             udp_port: None,
+        }
+    }
+
+    /// A peer with this name, or an address as text, and this SCTP port.
+    pub fn named(name: impl Into<String>, port: u16) -> Self {
+        let name = name.into();
+        match name.parse::<IpAddr>() {
+            Ok(address) => Self::new([address], port),
+            Err(_) => Self {
+                name: Some(name),
+                ..Self::new([], port)
+            },
         }
     }
 
@@ -32,18 +47,46 @@ impl Peer {
             ..self
         }
     }
-}
 
-impl<A: Into<IpAddr>> From<(A, u16)> for Peer {
-    /// An address and an SCTP port.
-    fn from((address, port): (A, u16)) -> Self {
-        Peer::new([address.into()], port)
+    /// The same with one address in place of the name.
+    pub(crate) fn at(&self, address: IpAddr) -> Self {
+        Self {
+            udp_port: self.udp_port,
+            ..Self::new([address], self.port)
+        }
     }
 }
+
+macro_rules! from_address {
+    ($($address:ty),+) => {$(
+        impl From<($address, u16)> for Peer {
+            /// An address and an SCTP port.
+            fn from((address, port): ($address, u16)) -> Self {
+                Self::new([IpAddr::from(address)], port)
+            }
+        }
+    )+};
+}
+
+from_address!(IpAddr, Ipv4Addr, Ipv6Addr, [u8; 4], [u8; 16], [u16; 8]);
 
 impl From<SocketAddr> for Peer {
     /// The port is the SCTP port.
     fn from(address: SocketAddr) -> Self {
-        Peer::new([address.ip()], address.port())
+        Self::new([address.ip()], address.port())
+    }
+}
+
+impl From<(&str, u16)> for Peer {
+    /// A name, or an address as text, and an SCTP port.
+    fn from((name, port): (&str, u16)) -> Self {
+        Self::named(name, port)
+    }
+}
+
+impl From<(String, u16)> for Peer {
+    /// A name, or an address as text, and an SCTP port.
+    fn from((name, port): (String, u16)) -> Self {
+        Self::named(name, port)
     }
 }

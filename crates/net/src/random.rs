@@ -13,6 +13,15 @@ pub(crate) fn secret() -> Result<[u8; 32], BindError> {
     Ok(seed)
 }
 
+/// A number from 0 to 1, or 0 if the system gives no random bytes.
+pub(crate) fn fraction() -> f64 {
+    let mut bytes = [0; 4];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX),
+        Err(_) => 0.0,
+    }
+}
+
 /// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` where none is free:
 /// the first from one drawn at random on (RFC 6056 §3.3.1). Others that have this host's address
 /// cannot guess which one comes next, nor do two of them count through the same ones.

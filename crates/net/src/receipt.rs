@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::AssociationError;
 
-/// What became of one message ([`Association::send_for_receipt`](crate::Association::send_for_receipt)): ready when the peer has acknowledged
+/// What became of one message ([`Association::send_with_receipt`](crate::Association::send_with_receipt)): ready when the peer has acknowledged
 /// all of it, or when it is certain that it will not.
 ///
 /// **Acknowledged** means that the cumulative TSN of the peer has passed the message (RFC 9260 §6.2.1). A Gap Ack Block alone is no receipt:
@@ -33,7 +33,7 @@ pub enum DeliveryError {
     /// the same.
     #[error("the message was given up ({0:?})")]
     Abandoned(AbandonPolicy),
-    /// It was taken back before any of it was sent ([`Association::withdraw_unsent`](crate::Association::withdraw_unsent)).
+    /// It was taken back before any of it was sent ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
     #[error("the message was taken back before it was sent")]
     Unsent,
     /// The peer lost its state and set the association up anew before it had acknowledged the message, which may have reached it.

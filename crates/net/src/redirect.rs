@@ -13,16 +13,24 @@ const MOST_ADDRESSES: usize = 8;
 impl fmt::Display for Peer {
     /// `192.0.2.1,2001:db8::1 port 5001`, and the UDP port where the peer has one of its own: `udp 9899`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_peer(f, &self.addresses, self)
+        match &self.name {
+            Some(name) => write!(f, "{name}")?,
+            None => write_addresses(f, &self.addresses)?,
+        }
+        write_ports(f, self)
     }
 }
 
-fn write_peer(f: &mut impl fmt::Write, addresses: &[IpAddr], peer: &Peer) -> fmt::Result {
+fn write_addresses(f: &mut impl fmt::Write, addresses: &[IpAddr]) -> fmt::Result {
     let mut separator = "";
     for address in addresses {
         write!(f, "{separator}{address}")?;
         separator = ",";
     }
+    Ok(())
+}
+
+fn write_ports(f: &mut impl fmt::Write, peer: &Peer) -> fmt::Result {
     write!(f, " port {}", peer.port)?;
     match peer.udp_port {
         Some(port) => write!(f, " udp {port}"),
@@ -36,7 +44,8 @@ impl Peer {
         let first = self.addresses.len().min(MOST_ADDRESSES);
         let mut reason = format!("{WORD} ");
         // A string takes all that is written.
-        let _ = write_peer(&mut reason, &self.addresses[..first], self);
+        let _ = write_addresses(&mut reason, &self.addresses[..first]);
+        let _ = write_ports(&mut reason, self);
         reason
     }
 

@@ -159,10 +159,10 @@ impl Shard {
     /// A setting that cannot be used, or no runtime.
     pub fn bind(self) -> Result<Endpoint, BindError> {
         let config = self.config.clone();
-        Endpoint::bind_on(&self.start()?, config)
+        Endpoint::bind_with(config, &self.start()?)
     }
 
-    /// Starts the task of the sockets, for endpoints with several SCTP ports: see [`Endpoint::bind_on`]. Each port is bound on every shard of
+    /// Starts the task of the sockets, for endpoints with several SCTP ports: see [`Endpoint::bind_with`]. Each port is bound on every shard of
     /// the group, with the same settings. Until then packets wait in the sockets.
     ///
     /// # Errors

@@ -24,8 +24,8 @@ use crate::socket::{PacketSocket, Sockets};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let sockets = SharedSockets::open(&Config::server(0))?; // UDP port 9899
-/// let echo = Endpoint::bind_on(&sockets, Config::server(7))?;
-/// let discard = Endpoint::bind_on(&sockets, Config::server(9))?;
+/// let echo = Endpoint::bind_with(Config::server(7), &sockets)?;
+/// let discard = Endpoint::bind_with(Config::server(9), &sockets)?;
 /// # Ok(())
 /// # }
 /// ```

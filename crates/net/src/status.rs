@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use anabranch_sctp::stats::AssociationStatistics;
 use anabranch_sctp::{Association, Discards, PathState, StateName};
-use anabranch_transport::Nanos;
+use bytes::Bytes;
 
 use crate::socket_errors::SocketError;
 
@@ -37,6 +38,10 @@ pub struct Status {
     pub paths: Vec<PathStatus>,
     /// Streams that messages without a stream are spread over now.
     pub streams_in_use: u16,
+    /// The largest message that may be sent, bytes ([`Config::max_message_size`](crate::Config::max_message_size)).
+    pub max_message_size: usize,
+    /// The reason that the peer gave when it aborted the association (User-Initiated Abort, RFC 9260 §3.3.10.12).
+    pub abort_reason: Option<Bytes>,
     /// Counters of the data transfer.
     pub counters: AssociationStatistics,
 }
@@ -59,10 +64,10 @@ pub struct PathStatus {
     pub ssthresh: u64,
     /// Bytes in flight.
     pub flightsize: u64,
-    /// Smoothed round-trip time, nanoseconds; `None` before the first measurement.
-    pub srtt: Option<Nanos>,
-    /// Retransmission timeout, nanoseconds.
-    pub rto: Nanos,
+    /// Smoothed round-trip time; `None` before the first measurement.
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout.
+    pub rto: Duration,
     /// The largest SCTP packet, bytes. (RFC 6458 has the path MTU, which is this and the headers below.)
     pub mtu: usize,
     /// Errors in a row.
@@ -83,7 +88,7 @@ impl PathStatus {
             ssthresh: 0,
             flightsize: 0,
             srtt: None,
-            rto: 0,
+            rto: Duration::ZERO,
             mtu: 1_500,
             error_count: 0,
             bytes_sent: 0,
@@ -114,6 +119,8 @@ impl Status {
             in_use: path.clone(),
             paths: vec![path],
             streams_in_use: 1,
+            max_message_size: 1 << 20,
+            abort_reason: None,
             counters: AssociationStatistics::default(),
         }
     }
@@ -125,7 +132,7 @@ impl Status {
         self
     }
 
-    pub(crate) fn of(association: &Association) -> Self {
+    pub(crate) fn of(association: &Association, max_message_size: usize) -> Self {
         let all = association.paths();
         let path = |id| {
             let entry = all.get(id);
@@ -137,8 +144,8 @@ impl Status {
                 cwnd: entry.cwnd(),
                 ssthresh: entry.ssthresh(),
                 flightsize: entry.flightsize(),
-                srtt: entry.rto().srtt(),
-                rto: entry.rto().rto(),
+                srtt: entry.rto().srtt().map(Duration::from_nanos),
+                rto: Duration::from_nanos(entry.rto().rto()),
                 mtu: entry.max_packet(),
                 error_count: entry.error_count(),
                 bytes_sent: entry.bytes_sent(),
@@ -161,6 +168,8 @@ impl Status {
             in_use,
             paths,
             streams_in_use: association.streams_in_use(),
+            max_message_size,
+            abort_reason: association.peers_abort_reason().map(Bytes::copy_from_slice),
             counters: association.stats(),
         }
     }
@@ -223,7 +232,7 @@ impl fmt::Display for EndpointStatistics {
 #[cfg(test)]
 mod tests {
     use anabranch_sctp::{Config, Endpoint, Message};
-    use anabranch_transport::{Ecn, Path, Transport};
+    use anabranch_transport::{Ecn, Nanos, Path, Transport};
     use bytes::BytesMut;
 
     use super::*;
@@ -305,7 +314,7 @@ mod tests {
         let id = id.expect("an address");
         hosts.exchange();
         // Until the second address is confirmed by a HEARTBEAT.
-        let status = |hosts: &Hosts| Status::of(hosts.endpoints[0].association(id).expect("up"));
+        let status = |hosts: &Hosts| Status::of(hosts.endpoints[0].association(id).expect("up"), 1);
         while status(&hosts).paths[1].state != PathState::Active {
             hosts.step();
         }

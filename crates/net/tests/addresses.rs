@@ -93,22 +93,32 @@ fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
         };
         let before = call(FIRST).await;
         assert_eq!(peers(&before), [FIRST]);
-        assert_eq!(server.add_address(SECOND).expect("one more"), 1);
+        assert_eq!(
+            server
+                .change_addresses(&[AddressChange::Add(SECOND)])
+                .expect("one more"),
+            1
+        );
         assert_eq!(server.addresses(), [FIRST, SECOND]);
         told(&before, AssociationEvent::PeerAddressAdded(SECOND)).await;
         let between = call(FIRST).await;
         assert_eq!(peers(&between), [FIRST, SECOND]);
         // Until the first has settled, it has no other address to go on from.
         told(&before, AssociationEvent::PathUp(SECOND)).await;
-        assert_eq!(server.remove_address(FIRST).expect("another is left"), 2);
+        assert_eq!(
+            server
+                .change_addresses(&[AddressChange::Remove(FIRST)])
+                .expect("another is left"),
+            2
+        );
         told(&before, AssociationEvent::PeerAddressRemoved(FIRST)).await;
         told(&between, AssociationEvent::PeerAddressRemoved(FIRST)).await;
         let after = call(SECOND).await;
         assert_eq!(peers(&after), [SECOND]);
         for (address, adds) in [(SECOND, false), (SECOND, true), (FIRST, false)] {
             let refused = match adds {
-                true => server.add_address(address),
-                false => server.remove_address(address),
+                true => server.change_addresses(&[AddressChange::Add(address)]),
+                false => server.change_addresses(&[AddressChange::Remove(address)]),
             };
             assert!(
                 matches!(refused, Err(AddressError::Refused(_))),
@@ -155,30 +165,33 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             task.await.expect("all came");
         }
         // Back, without a break: both at a time.
-        here.add_address(THIRD).expect("taken");
+        here.change_addresses(&[AddressChange::Add(THIRD)])
+            .expect("taken");
         assert_eq!(
             settled(&here, AddressChange::Add(THIRD)).await,
             AddressChangeOutcome::Performed
         );
-        here.set_peer_primary(THIRD).expect("taken");
+        here.change_addresses(&[AddressChange::PeerPrimary(THIRD)])
+            .expect("taken");
         let primary = AddressChange::PeerPrimary(THIRD);
         assert_eq!(
             settled(&here, primary).await,
             AddressChangeOutcome::Performed
         );
-        here.remove_address(FOURTH).expect("taken");
+        here.change_addresses(&[AddressChange::Remove(FOURTH)])
+            .expect("taken");
         let removed = AddressChange::Remove(FOURTH);
         assert_eq!(
             settled(&here, removed).await,
             AddressChangeOutcome::Performed
         );
         // One that is not this host's has no socket, one that is there already needs none.
-        let strange = here.add_address([192, 0, 2, 1].into());
+        let strange = here.change_addresses(&[AddressChange::Add([192, 0, 2, 1].into())]);
         assert!(
             matches!(strange, Err(AddressError::Socket(_))),
             "{strange:?}"
         );
-        let again = here.add_address(THIRD);
+        let again = here.change_addresses(&[AddressChange::Add(THIRD)]);
         assert!(matches!(again, Err(AddressError::Refused(_))), "{again:?}");
         here.shutdown().await.expect("in peace");
     });

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, Carrier, CloseReason, Config, Endpoint, Observer, Peer, SendOptions,
+    Association, BindOptions, Carrier, CloseReason, Config, Endpoint, Observer, Peer, SendOptions,
 };
 use common::{HANGS, LOOPBACK, pattern, without_timers};
 use tokio::net::UdpSocket;
@@ -61,7 +61,9 @@ impl Pair {
         let config = without_timers(on_loopback(Config::default()));
         let server = Endpoint::bind(config.clone().with(|it| it.accept = true));
         let client = match observer {
-            Some(observer) => Endpoint::bind_observed(config, observer),
+            Some(observer) => {
+                Endpoint::bind_with(config, BindOptions::default().with_observer(observer))
+            }
             None => Endpoint::bind(config),
         };
         let (client, server) = (client.expect("loopback"), server.expect("loopback"));

@@ -5,7 +5,8 @@ use crate::common;
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, AssociationError, CloseReason, Config, ConnectError, Endpoint, Peer,
+    Association, AssociationError, CloseReason, Config, ConnectError, ConnectOptions, Endpoint,
+    Peer,
 };
 use common::{HANGS, LOOPBACK, bounded, without_timers};
 
@@ -72,7 +73,9 @@ fn an_attempt_tells_how_far_it_came() {
             Endpoint::bind(config).expect("loopback")
         };
         let at = |port| Peer::from((LOOPBACK, server.port())).over_udp(port);
-        let within = |port, limit| patient.connect_within(at(port), limit);
+        let within = |port, limit| {
+            patient.connect_with(at(port), ConnectOptions::default().with_timeout(limit))
+        };
         let in_vain = |port, rto| async move { quick(rto).connect(at(port)).await };
         let (limit, rto) = (Duration::from_millis(300), Duration::from_millis(20));
         let unanswered = Err(ConnectError::Association(AssociationError(
@@ -87,7 +90,7 @@ fn an_attempt_tells_how_far_it_came() {
         assert_eq!(slow, unheard);
         patient.wait_idle().await;
         let straight = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
-        let up = patient.connect_within(straight, HANGS);
+        let up = patient.connect_with(straight, ConnectOptions::default().with_timeout(HANGS));
         up.await.expect("it listens");
     });
 }

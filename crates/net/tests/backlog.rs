@@ -75,7 +75,7 @@ impl Crowd {
         });
         let socket = Box::new(End(Arc::clone(&air))) as Box<dyn PacketSocket>;
         let sockets = SharedSockets::on_packets(&config, vec![socket]).expect("a socket");
-        let server = Endpoint::bind_on(&sockets, config).expect("free");
+        let server = Endpoint::bind_with(config, &sockets).expect("free");
         let peer = |number: usize| {
             let mut seed = [7; 32];
             seed[..8].copy_from_slice(&number.to_le_bytes());

@@ -110,13 +110,13 @@ async fn pair(config: Config) -> Pair {
         }) as Box<dyn PacketSocket>
     });
     let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
-    let client = Endpoint::bind_on(&client, config.clone()).expect("free");
+    let client = Endpoint::bind_with(config.clone(), &client).expect("free");
     let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
     let listening = Config::server(7).with(|it| {
         it.carrier = config.carrier;
         it.sctp = config.sctp.clone();
     });
-    let server = Endpoint::bind_on(&server, listening).expect("free");
+    let server = Endpoint::bind_with(listening, &server).expect("free");
     let held = client.connect(([10, 0, 0, 2], 7)).await.expect("up");
     let served = server.accept().await.expect("it came");
     Pair {
@@ -221,7 +221,11 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
         sleep_millis(10).await;
         let began = Instant::now();
         let limit = Duration::from_secs(2);
-        let ended = timeout(Duration::from_secs(600), pair.held.shutdown_within(limit)).await;
+        let ended = timeout(
+            Duration::from_secs(600),
+            pair.held.shutdown_with_timeout(limit),
+        )
+        .await;
         assert_eq!(
             ended,
             Ok(Err(AssociationError(CloseReason::ShutdownTimeout)))
@@ -283,7 +287,7 @@ async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
         }
         sleep_millis(10).await;
         let began = Instant::now();
-        client.close_within(Duration::from_secs(2)).await;
+        client.close_with_timeout(Duration::from_secs(2)).await;
         drop((held, client, served));
         // The socket holds the mood, too, and the driver the socket.
         let is_there = || Arc::strong_count(&mood) > 1;

@@ -73,7 +73,7 @@ fn a_shutdown_of_a_silent_peer_ends_when_the_caller_says() {
         let association = client.connect(peer).await.expect("it answers");
         let sent = association.send(0, "never acknowledged", SendOptions::default());
         sent.await.expect("up");
-        let ended = association.shutdown_within(SOON).await;
+        let ended = association.shutdown_with_timeout(SOON).await;
         assert_eq!(ended, Err(AssociationError(CloseReason::ShutdownTimeout)));
         assert_eq!(association.closed().await, CloseReason::ShutdownTimeout);
         thread.join().expect("the peer is told by an ABORT");
@@ -86,16 +86,16 @@ fn a_bound_outlives_the_future_and_the_earliest_counts() {
         let client = Endpoint::bind(without_timers(settings())).expect("loopback");
         let (peer, thread) = silent_after_the_handshake();
         let association = client.connect(peer).await.expect("it answers");
-        association.start_shutdown_within(Duration::from_secs(3_600));
+        association.start_shutdown(Some(Duration::from_secs(3_600)));
         {
-            let mut waiting = Box::pin(association.shutdown_within(SOON));
+            let mut waiting = Box::pin(association.shutdown_with_timeout(SOON));
             tokio::select! {
                 biased;
                 _ = &mut waiting => panic!("nobody answers"),
                 () = std::future::ready(()) => {}
             }
         }
-        association.start_shutdown_within(Duration::MAX);
+        association.start_shutdown(Some(Duration::MAX));
         assert_eq!(association.closed().await, CloseReason::ShutdownTimeout);
         thread.join().expect("the peer is told by an ABORT");
     });
@@ -109,7 +109,7 @@ fn a_bound_that_is_not_needed_changes_nothing() {
         sent.await.expect("up");
         let closing = tokio::spawn(async move {
             client
-                .shutdown_within(Duration::from_secs(3_600))
+                .shutdown_with_timeout(Duration::from_secs(3_600))
                 .await
                 .map(|()| client)
         });
@@ -159,7 +159,7 @@ fn an_association_that_nobody_holds_ends_though_its_peer_keeps_the_window_shut()
 fn an_endpoint_closes_within_a_bound() {
     bounded(async {
         let (client, sender, reader) = behind_a_shut_window(settings()).await;
-        client.close_within(SOON).await;
+        client.close_with_timeout(SOON).await;
         assert_eq!(sender.closed().await, CloseReason::ShutdownTimeout);
         let aborted = CloseReason::AbortedByPeer { cause: Some(12) };
         assert_eq!(reader.closed().await, aborted);
@@ -171,7 +171,7 @@ fn an_endpoint_closes_within_a_bound() {
 fn messages_that_were_not_sent_can_be_taken_back() {
     bounded(async {
         let (_client, sender, reader) = behind_a_shut_window(settings()).await;
-        let withdrawn = sender.withdraw_unsent();
+        let withdrawn = sender.cancel_unsent();
         assert!(withdrawn > 50, "{withdrawn} of 1 MiB in 10 kB");
         let closing = tokio::spawn(async move { sender.shutdown().await });
         let mut came = 0;

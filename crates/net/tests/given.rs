@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anabranch_net::{
-    BindError, Carrier, Config, Endpoint, Packet, PacketSocket, Peer, Received, SendOptions,
-    SharedSockets,
+    AddressChange, BindError, Carrier, Config, Endpoint, Packet, PacketSocket, Peer, Received,
+    SendOptions, SharedSockets,
 };
 use bytes::Bytes;
 use common::lane::{Lane, ends};
@@ -70,10 +70,10 @@ async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
     let [here, there] = link();
     let config = Config::default();
     let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
-    let client = Endpoint::bind_on(&client, config.clone()).expect("free");
+    let client = Endpoint::bind_with(config.clone(), &client).expect("free");
     let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
     let listening = Config::server(7).with(|it| it.carrier = config.carrier);
-    let server = Endpoint::bind_on(&server, listening).expect("free");
+    let server = Endpoint::bind_with(listening, &server).expect("free");
     assert_eq!(client.local_addresses(), [([10, 0, 0, 1], 9_899).into()]);
 
     let began = Instant::now();
@@ -123,9 +123,9 @@ fn an_endpoint_stands_on_sockets_that_are_bound_already() {
             (sockets, bound.port())
         };
         let ((here, _), (there, udp_port)) = (bind(), bind());
-        let client = Endpoint::bind_on(&here, config.clone()).expect("free");
+        let client = Endpoint::bind_with(config.clone(), &here).expect("free");
         let listening = config.clone().with(|it| it.accept = true);
-        let server = Endpoint::bind_on(&there, listening).expect("free");
+        let server = Endpoint::bind_with(listening, &there).expect("free");
         let peer = Peer::from((LOOPBACK, server.port())).over_udp(udp_port);
         let held = client.connect(peer).await.expect("it listens");
         let served = server.accept().await.expect("it came");
@@ -135,7 +135,9 @@ fn an_endpoint_stands_on_sockets_that_are_bound_already() {
         let message = served.recv().await.expect("up").expect("a message");
         assert_eq!(message.bytes, pattern(1, 20_000));
         let other: IpAddr = [127, 0, 0, 77].into();
-        client.add_address(other).expect_err("no socket is opened");
+        client
+            .change_addresses(&[AddressChange::Add(other)])
+            .expect_err("no socket is opened");
         held.shutdown().await.expect("graceful");
     });
 }
@@ -157,10 +159,10 @@ async fn a_send_does_not_call_the_socket_of_the_caller() {
     let [here, there] = link();
     let config = without_timers(Config::default());
     let client = SharedSockets::on_packets(&config, vec![here]).expect("a socket");
-    let client = Endpoint::bind_on(&client, config.clone()).expect("free");
+    let client = Endpoint::bind_with(config.clone(), &client).expect("free");
     let server = SharedSockets::on_packets(&config, vec![there]).expect("a socket");
     let listening = Config::server(7).with(|it| it.carrier = config.carrier);
-    let server = Endpoint::bind_on(&server, without_timers(listening)).expect("free");
+    let server = Endpoint::bind_with(without_timers(listening), &server).expect("free");
     let held = client
         .connect(([10, 0, 0, 2], 7))
         .await

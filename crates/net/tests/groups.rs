@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, Carrier, Config, Direction, Endpoint, ObservedPacket, Observer, Peer, SendOptions,
-    Shard, SharedSockets, ThreadRuntime, ThreadSpawner,
+    Association, BindOptions, Carrier, Config, Direction, Endpoint, ObservedPacket, Observer, Peer,
+    SendOptions, Shard, SharedSockets, ThreadRuntime, ThreadSpawner,
 };
 use common::switch::{Switch, client, client_with, shards};
 use common::{Draws, LOOPBACK, bounded, pattern, without_timers};
@@ -55,7 +55,8 @@ async fn each_packet_is_seen_and_counted_once() {
         let sockets = shard.start().expect("started");
         let config = without_timers(Config::server(7));
         let counting = Box::new(Counting(Arc::clone(&seen)));
-        Endpoint::bind_on_observed(&sockets, config, counting).expect("bound")
+        Endpoint::bind_with(config, BindOptions::from(&sockets).with_observer(counting))
+            .expect("bound")
     };
     let servers: Vec<Endpoint> = shards.into_iter().map(bind).collect();
     let mut lives = Vec::new();
@@ -88,7 +89,7 @@ async fn endpoints_at_other_addresses_have_peers_of_their_own() {
         [0, 1].map(|network| {
             let config = without_timers(Config::server(7));
             let config = config.with(|it| it.addresses = vec![[10, 0, network, 1].into()]);
-            Endpoint::bind_on(&sockets, config).expect("bound")
+            Endpoint::bind_with(config, &sockets).expect("bound")
         })
     };
     let all: Vec<[Endpoint; 2]> = shards.into_iter().map(bind).collect();
@@ -224,7 +225,7 @@ async fn play(seed: u64) {
     switch.lock().expect("whole").shards.remove(gone);
     let server = servers.remove(gone);
     match random.below(2) {
-        0 => server.close_within(Duration::from_secs(5)).await,
+        0 => server.close_with_timeout(Duration::from_secs(5)).await,
         _ => server.abort("it goes"),
     }
     drop(accepts.remove(gone));
@@ -243,7 +244,7 @@ async fn play(seed: u64) {
         up.shutdown().await.expect("graceful");
     }
     for server in &servers {
-        server.close_within(Duration::from_secs(5)).await;
+        server.close_with_timeout(Duration::from_secs(5)).await;
         server.wait_idle().await;
     }
 }
@@ -268,7 +269,7 @@ fn many_come_and_go_on_threads() {
                 let sockets = shard.start().expect("started");
                 let servers = PORTS.map(|port| {
                     let config = settings().with(|it| it.port = port);
-                    Endpoint::bind_on(&sockets, config).expect("free")
+                    Endpoint::bind_with(config, &sockets).expect("free")
                 });
                 let spawner = ThreadSpawner::current().expect("here");
                 for server in servers.clone() {
@@ -310,7 +311,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
     let sockets = SharedSockets::open(&settings()).expect("loopback");
     let client = |port: u16| {
         let config = settings().with(|it| it.port = port);
-        Endpoint::bind_on(&sockets, config).expect("free")
+        Endpoint::bind_with(config, &sockets).expect("free")
     };
     // Some of one flow, whose packets the system may join.
     let first = 6_000 + 2 * number as u16;
@@ -341,7 +342,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
 fn endpoints_come_and_go_beside_one_that_talks() {
     bounded(async {
         let sockets = SharedSockets::open(&settings()).expect("loopback");
-        let server = Endpoint::bind_on(&sockets, settings().with(|it| it.port = 7));
+        let server = Endpoint::bind_with(settings().with(|it| it.port = 7), &sockets);
         let server = server.expect("free");
         let peer = || Peer::from((LOOPBACK, 7)).over_udp(server.udp_port());
         let client = Endpoint::bind(settings()).expect("loopback");
@@ -359,7 +360,7 @@ fn endpoints_come_and_go_beside_one_that_talks() {
                 let mut random = Draws::of(number.into());
                 for turn in 0..60 {
                     let config = settings().with(|it| it.port = 1_000 + number);
-                    let own = match Endpoint::bind_on(&sockets, config) {
+                    let own = match Endpoint::bind_with(config, &sockets) {
                         Ok(own) => own,
                         // The former is not gone yet.
                         Err(_) => {

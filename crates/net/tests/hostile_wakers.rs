@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{
-    AddressError, Association, AsyncSocket, Carrier, CloseReason, Config, Endpoint, Peer, Runtime,
-    SendOptions, Timer, TokioRuntime,
+    AddressChange, AddressError, Association, AsyncSocket, Carrier, CloseReason, Config, Endpoint,
+    Peer, Runtime, SendOptions, Timer, TokioRuntime,
 };
 use common::{HANGS, LOOPBACK, pattern};
 
@@ -48,7 +48,7 @@ impl Asked {
             return;
         };
         if let Some((endpoint, _)) = &*ends {
-            let asked = endpoint.add_address(BEING_OPENED);
+            let asked = endpoint.change_addresses(&[AddressChange::Add(BEING_OPENED)]);
             assert!(matches!(asked, Err(AddressError::Socket(_))), "{asked:?}");
         }
     }
@@ -215,7 +215,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
         until(|| asked.times() > before).await;
         assert!(reads.await.expect("up").is_some());
         // By room to send, and by a receipt.
-        let receipt = held.send_for_receipt(0, "kept", SendOptions::default());
+        let receipt = held.send_with_receipt(0, "kept", SendOptions::default());
         let mut receipt = pin!(receipt.await.expect("room"));
         poll_once_or_ready(&asked, receipt.as_mut());
         let mut sends = Box::pin(held.send(0, pattern(0, 30_000), SendOptions::default()));
@@ -302,12 +302,18 @@ fn a_runtime_may_ask_while_it_takes_a_socket() {
             served,
         } = ends(&asked, Some(hostile)).await;
         let before = asked.times();
-        client.add_address(BEING_OPENED).expect("it is free");
+        client
+            .change_addresses(&[AddressChange::Add(BEING_OPENED)])
+            .expect("it is free");
         assert!(asked.times() > before);
         assert!(client.addresses().contains(&BEING_OPENED));
-        client.remove_address(BEING_OPENED).expect("it has it");
+        client
+            .change_addresses(&[AddressChange::Remove(BEING_OPENED)])
+            .expect("it has it");
         // The socket is there already.
-        client.add_address(BEING_OPENED).expect("it is free");
+        client
+            .change_addresses(&[AddressChange::Add(BEING_OPENED)])
+            .expect("it is free");
         asked.ends.lock().expect("no panic").take();
         drop((held, served));
         tokio::join!(server.close(), client.close());

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Sender, channel};
 
 use anabranch_net::{
-    AssociationError, BindError, Carrier, CloseReason, Config, ConnectError, Direction, Endpoint,
-    ObservedPacket, Observer, Peer,
+    AssociationError, BindError, BindOptions, Carrier, CloseReason, Config, ConnectError,
+    Direction, Endpoint, ObservedPacket, Observer, Peer,
 };
 use common::{LOOPBACK, bounded};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -53,7 +53,10 @@ fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
             it.addresses = vec![LOOPBACK];
             it.carrier = Carrier::Ip;
         });
-        let client = match Endpoint::bind_observed(config, Box::new(Watch(sender))) {
+        let client = match Endpoint::bind_with(
+            config,
+            BindOptions::default().with_observer(Box::new(Watch(sender))),
+        ) {
             Ok(client) => client,
             Err(BindError::RawNotAllowed(why)) => {
                 println!("skipped: no right to open raw sockets ({why})");

@@ -36,8 +36,9 @@ fn a_peer_waits_for_the_decision_and_is_accepted() {
         let peer = peer_of(&server);
         let connecting = tokio::spawn(async move { client.connect(peer).await });
         let incoming = server.incoming().await.expect("one came");
-        assert_eq!(incoming.from(), (LOOPBACK, udp_port).into());
-        assert_eq!((incoming.port(), incoming.local()), (port, LOOPBACK));
+        assert_eq!(incoming.peer_addr(), (LOOPBACK, port).into());
+        assert_eq!(incoming.udp_port(), udp_port);
+        assert_eq!(incoming.local_addr(), (LOOPBACK, server.port()).into());
         assert_eq!(incoming.addresses(), [LOOPBACK]);
         assert!(!connecting.is_finished(), "nobody has answered");
         let served = incoming.accept().expect("it is there");
@@ -109,7 +110,10 @@ fn accept_takes_all_that_come() {
         let (held, served) = (held.expect("accepted"), served.expect("it came"));
         served.abort("enough");
         held.closed().await;
-        assert_eq!(held.abort_reason().as_deref(), Some(&b"enough"[..]));
+        assert_eq!(
+            held.status().and_then(|it| it.abort_reason).as_deref(),
+            Some(&b"enough"[..])
+        );
     });
 }
 

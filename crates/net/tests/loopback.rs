@@ -5,8 +5,9 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    AssociationError, AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError,
-    Direction, Endpoint, ObservedPacket, Observer, Peer, SendError, SendOptions, TrySendError,
+    AssociationError, AssociationEvent, BindError, BindOptions, Carrier, CloseReason, Config,
+    ConnectError, Direction, Endpoint, ObservedPacket, Observer, Peer, SendError, SendOptions,
+    TrySendError,
 };
 use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
@@ -184,7 +185,7 @@ fn errors_of_a_send_say_what_is_allowed() {
                 most: 1_000
             })
         );
-        client.start_shutdown();
+        client.start_shutdown(None);
         assert_eq!(send(0, 10).await, Err(SendError::Closing));
     });
 }
@@ -548,7 +549,11 @@ fn the_ecn_field_passes_inside_udp() {
             let (here, there) = (Fields::default(), Fields::default());
             let bind = |fields: &Fields| {
                 let observer = Box::new(fields.clone());
-                Endpoint::bind_observed(config.clone(), observer).expect("loopback")
+                Endpoint::bind_with(
+                    config.clone(),
+                    BindOptions::default().with_observer(observer),
+                )
+                .expect("loopback")
             };
             let (client, server) = (bind(&here), bind(&there));
             let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());

@@ -5,10 +5,11 @@ use crate::common;
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_net::{
-    Carrier, Config, ConnectError, Endpoint, HappyEyeballsTiming, NamedPeer, Resolve,
-    ResolverStream, SendOptions,
+    Carrier, Config, ConnectError, ConnectOptions, Endpoint, Peer, Resolve, ResolverStream,
+    SendOptions,
 };
 use common::{LOOPBACK, bounded, without_timers};
 use futures_util::stream;
@@ -24,6 +25,11 @@ impl Resolve for Book {
         };
         Box::pin(stream::iter([answer]))
     }
+}
+
+/// Options with a resolver that knows this book.
+fn known_by(book: Book) -> ConnectOptions {
+    ConnectOptions::default().with(|it| it.resolver = Some(Arc::new(book)))
 }
 
 fn settings(addresses: Vec<IpAddr>) -> Config {
@@ -43,11 +49,10 @@ fn a_name_leads_to_the_address_that_answers() {
         let server = Endpoint::bind(settings(vec![LOOPBACK]).with(|it| it.accept = true));
         let server = server.expect("loopback");
         let client = Endpoint::bind(settings(vec![LOOPBACK])).expect("loopback");
-        let book = Book(vec![[127, 0, 0, 99].into(), LOOPBACK]);
-        let peer = NamedPeer::from(("service.example", server.port()));
+        let book = known_by(Book(vec![[127, 0, 0, 99].into(), LOOPBACK]));
+        let peer = Peer::from(("service.example", server.port()));
         let peer = peer.over_udp(server.udp_port());
-        let connecting =
-            client.connect_by_name_with(peer.clone(), &book, HappyEyeballsTiming::default());
+        let connecting = client.connect_with(peer.clone(), book.clone());
         let held = connecting.await.expect("one answers");
         let served = server.accept().await.expect("it came");
         let sent = held.send(0, "found", SendOptions::default());
@@ -59,13 +64,14 @@ fn a_name_leads_to_the_address_that_answers() {
         // The attempt that lost is no more.
         client.wait_idle().await;
 
-        let nobody = NamedPeer::from(("nobody.example", 7)).over_udp(9);
-        let failed = client.connect_by_name_with(nobody, &book, HappyEyeballsTiming::default());
+        let nobody = Peer::from(("nobody.example", 7)).over_udp(9);
+        let book = known_by(Book(Vec::new()));
+        let failed = client.connect_with(nobody, book);
         let error = failed.await.expect_err("no such name");
         let text = "cannot resolve nobody.example: no such name";
         assert_eq!(error.to_string(), text);
-        let far = Book(vec!["2001:db8::1".parse().expect("an address")]);
-        let failed = client.connect_by_name_with(peer, &far, HappyEyeballsTiming::default());
+        let far = known_by(Book(vec!["2001:db8::1".parse().expect("an address")]));
+        let failed = client.connect_with(peer, far);
         let error = failed.await.expect_err("another family");
         assert!(matches!(error, ConnectError::Name { .. }), "{error}");
     });
@@ -79,13 +85,12 @@ fn both_addresses_may_be_one_hosts() {
         let server = Endpoint::bind(settings(homes.clone()).with(|it| it.accept = true));
         let server = server.expect("loopback");
         let client = Endpoint::bind(settings(vec![[127, 0, 0, 13].into()])).expect("loopback");
-        let peer = NamedPeer::from(("service.example", server.port()));
+        let peer = Peer::from(("service.example", server.port()));
         let peer = peer.over_udp(server.udp_port());
-        let at_once =
-            HappyEyeballsTiming::default().with(|it| it.attempt_delay = std::time::Duration::ZERO);
-        let book = Book(homes.clone());
+        let book = known_by(Book(homes.clone()))
+            .with(|it| it.happy_eyeballs.attempt_delay = std::time::Duration::ZERO);
         for _ in 0..5 {
-            let connecting = client.connect_by_name_with(peer.clone(), &book, at_once);
+            let connecting = client.connect_with(peer.clone(), book.clone());
             let held = connecting.await.expect("it listens");
             let served = server.accept().await.expect("it came");
             assert_eq!(held.status().expect("up").paths.len(), 2, "both are told");
@@ -104,7 +109,7 @@ fn an_address_as_text_needs_no_resolver() {
         let server = Endpoint::bind(settings(vec![LOOPBACK]).with(|it| it.accept = true));
         let server = server.expect("loopback");
         let client = Endpoint::bind(settings(vec![LOOPBACK])).expect("loopback");
-        let peer = NamedPeer::from(("127.0.0.1", server.port())).over_udp(server.udp_port());
-        client.connect_by_name(peer).await.expect("it listens");
+        let peer = Peer::from(("127.0.0.1", server.port())).over_udp(server.udp_port());
+        client.connect(peer).await.expect("it listens");
     });
 }

@@ -81,7 +81,7 @@ async fn messages_and_receipts(config: Config) {
     let sends = async {
         let mut receipts = Vec::new();
         for seed in 0..200 {
-            let sent = association.send_for_receipt(0, pattern(seed, 30_000), SendOptions::new());
+            let sent = association.send_with_receipt(0, pattern(seed, 30_000), SendOptions::new());
             receipts.push(sent.await.expect("room comes"));
         }
         for receipt in receipts {
@@ -138,10 +138,10 @@ async fn bytes_by_name(config: Config) {
     let port = own.local_addr().expect("bound").port();
     let sockets = SharedSockets::on_udp(&config, vec![own]).expect("a socket");
     let listens = config.clone().with(|it| it.accept = true);
-    let server = Endpoint::bind_on(&sockets, listens).expect("a free port");
+    let server = Endpoint::bind_with(listens, &sockets).expect("a free port");
     let client = Endpoint::bind(config).expect("loopback");
-    let name = anabranch_net::NamedPeer::from(("localhost", server.port())).over_udp(port);
-    let association = client.connect_by_name(name).await.expect("it listens");
+    let name = anabranch_net::Peer::from(("localhost", server.port())).over_udp(port);
+    let association = client.connect(name).await.expect("it listens");
     let accepted = server.accept().await.expect("it came");
     let mut writes = association.byte_stream(3);
     let mut reads = accepted.byte_stream(3);

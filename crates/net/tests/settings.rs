@@ -3,8 +3,9 @@
 use crate::common;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use anabranch_net::{Config, RuntimeError};
+use anabranch_net::{Config, RuntimeError, SendDefaults};
 use common::{LOOPBACK, bounded, pair, without_timers};
 
 /// The settings of the core, under their names, and its errors.
@@ -25,7 +26,7 @@ fn settings_of_a_living_association_are_read_changed_and_refused() {
         assert_eq!(client.settings(), Some(changed));
 
         let path = client.path_settings(LOOPBACK).expect("its path");
-        let changed = path.with(|it| it.heartbeat_interval = Some(5_000_000_000));
+        let changed = path.with(|it| it.heartbeat_interval = Some(Duration::from_secs(5)));
         let done = client.set_path_settings(Some(LOOPBACK), changed);
         done.expect("in range");
         assert_eq!(client.path_settings(LOOPBACK), Some(changed));
@@ -43,26 +44,28 @@ fn settings_of_a_living_association_are_read_changed_and_refused() {
     });
 }
 
+/// A message without a policy has the default one, unless it is reliable.
 #[test]
-fn what_nothing_else_is_said_of_goes_as_the_defaults_say() {
+fn messages_have_the_policies_of_the_defaults() {
     bounded(async {
-        let (client, server) = pair(without_timers(Config::default())).await;
-        let defaults = client.send_defaults().expect("up").with(|it| {
-            it.stream = 4;
-            it.options = it.options.with_ppid(51).with_unordered(true);
-        });
-        client.set_send_defaults(defaults).expect("in range");
-        client.send_default("as ever").await.expect("open");
-        let message = server.recv().await.expect("open").expect("a message");
-        assert_eq!(
-            (message.stream, message.ppid, message.unordered),
-            (4, 51, true)
-        );
-        assert_eq!(&message.bytes[..], b"as ever");
+        let config = Config::default().with(|it| it.sctp.partial_reliability = true);
+        let (client, server) = pair(without_timers(config)).await;
+        let settings = client.settings().expect("up");
+        let brief = settings.with(|it| it.send_defaults = brief(it.send_defaults));
+        client.set_settings(brief).expect("in range");
+        assert_eq!(client.settings(), Some(brief));
+        let bad = brief.with(|it| it.sack_frequency = 0);
+        let bad = bad.with(|it| it.send_defaults = settings.send_defaults);
+        client.set_settings(bad).expect_err("out of range");
+        assert_eq!(client.settings(), Some(brief), "nothing changes");
         server.shutdown().await.expect("graceful");
-        // The server ends first, and tells the client.
+        // The server ends first, and the client learns it.
         client.closed().await;
-        let error = client.set_send_defaults(defaults);
-        assert_eq!(error, Err(RuntimeError::Closed));
+        assert_eq!(client.set_settings(brief), Err(RuntimeError::Closed));
     });
+}
+
+fn brief(mut defaults: SendDefaults) -> SendDefaults {
+    defaults.options.max_retransmits = Some(3);
+    defaults
 }

@@ -132,7 +132,7 @@ fn associations_of_one_flow_go_each_to_its_shard() {
         let mut talks = Vec::new();
         for number in 0..8 {
             let own_port = settings().with(|it| it.port = 6_000 + number);
-            let client = Endpoint::bind_on(&sockets, own_port).expect("free");
+            let client = Endpoint::bind_with(own_port, &sockets).expect("free");
             let peer = Peer::from((LOOPBACK, port)).over_udp(at.port());
             talks.push(tokio::spawn(async move {
                 let association = client.connect(peer).await.expect("it listens");

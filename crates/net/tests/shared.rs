@@ -5,8 +5,8 @@ use crate::common;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_net::{
-    AddressError, Association, AssociationError, BindError, Carrier, CloseReason, Config,
-    ConnectError, Endpoint, Peer, SendOptions, SharedSockets,
+    AddressChange, AddressError, Association, AssociationError, BindError, Carrier, CloseReason,
+    Config, ConnectError, Endpoint, Peer, SendOptions, SharedSockets,
 };
 use anabranch_sctp::ZeroChecksum;
 use common::{LOOPBACK, bounded, pattern};
@@ -50,13 +50,13 @@ fn each_port_has_its_own_associations() {
         let shared = sockets();
         let ports = [5_001, 5_002, 5_003];
         let servers =
-            ports.map(|port| Endpoint::bind_on(&shared, settings(port)).expect("a free port"));
+            ports.map(|port| Endpoint::bind_with(settings(port), &shared).expect("a free port"));
         // The clients share sockets too, and reach every server from one UDP port by another.
         let clients = sockets();
         let mut sending = Vec::new();
         let mut taking = Vec::new();
         for (index, server) in servers.iter().enumerate() {
-            let client = Endpoint::bind_on(&clients, settings(0)).expect("any port");
+            let client = Endpoint::bind_with(settings(0), &clients).expect("any port");
             let peer = Peer::from((LOOPBACK, server.port())).over_udp(shared.udp_port());
             let association = client.connect(peer).await.expect("it listens");
             let accepted = server.accept().await.expect("it came");
@@ -84,9 +84,9 @@ fn settings_that_are_refused_leave_the_port_free() {
         let shared = sockets();
         let mut config = settings(5_001);
         config.sctp.zero_checksum = ZeroChecksum::Dtls;
-        let refused = Endpoint::bind_on(&shared, config).map(drop);
+        let refused = Endpoint::bind_with(config, &shared).map(drop);
         assert!(matches!(refused, Err(BindError::Config(_))), "{refused:?}");
-        Endpoint::bind_on(&shared, settings(5_001)).expect("free");
+        Endpoint::bind_with(settings(5_001), &shared).expect("free");
     });
 }
 
@@ -94,7 +94,7 @@ fn settings_that_are_refused_leave_the_port_free() {
 fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
     bounded(async {
         let shared = sockets();
-        let bind = |port| Endpoint::bind_on(&shared, settings(port));
+        let bind = |port| Endpoint::bind_with(settings(port), &shared);
         let (first, second) = (bind(5_001).expect("free"), bind(5_002).expect("free"));
         let again = bind(5_001).map(drop);
         assert!(
@@ -139,7 +139,7 @@ fn one_port_can_be_had_at_several_addresses() {
         };
         let shared =
             SharedSockets::open(&at(0, &[first, second, third])).expect("loopback has them");
-        let bind = |addresses: &[IpAddr]| Endpoint::bind_on(&shared, at(5_001, addresses));
+        let bind = |addresses: &[IpAddr]| Endpoint::bind_with(at(5_001, addresses), &shared);
         let servers = [bind(&[first]), bind(&[second])].map(|it| it.expect("free there"));
         // Without addresses of its own an endpoint has all of the sockets'.
         for taken in [&[first][..], &[third, second], &[]] {
@@ -166,15 +166,19 @@ fn one_port_can_be_had_at_several_addresses() {
             }
         }
         // An address that another has cannot be added, and one that nobody has can.
-        let refused = servers[0].add_address(second);
+        let refused = servers[0].change_addresses(&[AddressChange::Add(second)]);
         let AddressError::Socket(refused) = refused.expect_err("it is the other's") else {
             panic!("another error");
         };
         assert!(matches!(*refused, BindError::PortTaken(5_001)));
         assert_eq!(servers[0].addresses(), [first]);
-        servers[0].add_address(third).expect("nobody has it");
+        servers[0]
+            .change_addresses(&[AddressChange::Add(third)])
+            .expect("nobody has it");
         assert!(bind(&[third]).is_err());
-        servers[0].remove_address(third).expect("it has it");
+        servers[0]
+            .change_addresses(&[AddressChange::Remove(third)])
+            .expect("it has it");
         drop(bind(&[third]).expect("nobody has it"));
     });
 }
@@ -194,7 +198,7 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
     bounded(async {
         let shared = sockets();
         let udp_port = shared.udp_port();
-        let server = Endpoint::bind_on(&shared, settings(5_001)).expect("free");
+        let server = Endpoint::bind_with(settings(5_001), &shared).expect("free");
         drop(shared);
         let client = Endpoint::bind(settings(0)).expect("loopback");
         let peer = Peer::from((LOOPBACK, 5_001)).over_udp(udp_port);
@@ -223,7 +227,7 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
         let peer = Peer::from((LOOPBACK, 5_001)).over_udp(server.udp_port());
         let mut pairs = Vec::new();
         for number in 0..MANY {
-            let client = Endpoint::bind_on(&clients, settings(10_000 + number)).expect("free");
+            let client = Endpoint::bind_with(settings(10_000 + number), &clients).expect("free");
             let association = client.connect(peer.clone()).await.expect("it listens");
             let accepted = server.accept().await.expect("it came");
             pairs.push((client, association, accepted));
@@ -249,7 +253,7 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
             drop((client, association));
         }
         for number in 0..MANY - 1 {
-            while Endpoint::bind_on(&clients, settings(10_000 + number)).is_err() {
+            while Endpoint::bind_with(settings(10_000 + number), &clients).is_err() {
                 tokio::task::yield_now().await;
             }
         }
@@ -277,7 +281,7 @@ fn each_of_many_endpoints_keeps_its_own_timers() {
                 it.sctp.rto_min = 10_000_000 + 1_000_000 * u64::from(number % 7);
                 it.sctp.rto_max = it.sctp.rto_min;
             });
-            let client = Endpoint::bind_on(&clients, config).expect("free");
+            let client = Endpoint::bind_with(config, &clients).expect("free");
             let peer = Peer::from((LOOPBACK, 5_001)).over_udp(port);
             attempts.push(tokio::spawn(
                 async move { client.connect(peer).await.map(drop) },

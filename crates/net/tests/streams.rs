@@ -13,13 +13,13 @@ fn messages_come_as_a_stream_and_go_into_a_sink() {
     bounded(async {
         let (client, server) = pair(Config::default()).await;
         let echo = tokio::spawn(async move {
-            let back = server.sink(3, SendOptions::default().with_ppid(9));
+            let back = server.stream(3).0.with_ppid(9);
             let messages = server.messages();
             let bytes = messages.map_ok(|message| message.bytes);
             // `forward` closes the sink at the end, and so the association.
             bytes.map_err(SinkError::from).forward(back).await
         });
-        let mut sink = client.sink(1, SendOptions::default());
+        let mut sink = client.stream(1).0;
         let sent: Vec<Bytes> = (1..40).map(|seed| pattern(seed, 2_000)).collect();
         for message in &sent {
             sink.feed(message.clone()).await.expect("room");
@@ -40,7 +40,7 @@ fn messages_come_as_a_stream_and_go_into_a_sink() {
         echo.await.expect("no panic").expect("graceful");
         assert_eq!(client.messages().next().await, None);
         let late = sink.send("late").await;
-        assert_eq!(late, Err(SinkError::Send(SendError::Closing)));
+        assert_eq!(late, Err(SendError::Closing));
     });
 }
 
@@ -133,7 +133,13 @@ fn a_reader_of_one_stream_leaves_the_others_to_recv() {
             let sent = client.send(stream, text, SendOptions::default());
             sent.await.expect("up");
         }
-        let part = server.recv_part_on(1).await.expect("up").expect("a part");
+        let part = server
+            .stream(1)
+            .1
+            .recv_part()
+            .await
+            .expect("up")
+            .expect("a part");
         assert_eq!((part.stream, &part.bytes[..]), (1, &b"bytes"[..]));
         for expected in ["control", "more"] {
             let message = server.recv().await.expect("up").expect("a message");
@@ -142,6 +148,6 @@ fn a_reader_of_one_stream_leaves_the_others_to_recv() {
                 (0, expected.as_bytes())
             );
         }
-        assert_eq!(server.try_recv_part_on(1), None);
+        assert_eq!(server.stream(1).1.try_recv_part(), None);
     });
 }

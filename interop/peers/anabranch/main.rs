@@ -10,7 +10,7 @@ use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, S
 use anabranch_net::sctp::{Authentication, ChunkTypes};
 use anabranch_net::{
     AddressChange, AddressChangeOutcome, Association, AssociationError, AssociationEvent, Carrier,
-    Config, Endpoint, Peer, ReconfigOutcome, SendOptions, StreamDirection,
+    Config, Endpoint, Peer, ReconfigOutcome, Reconfiguration, SendOptions, StreamDirection,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -113,11 +113,11 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
     let extension = arguments.extension()?;
     let spoken = match extension {
         Extension::None => false,
-        Extension::Interleaving => association.is_interleaving(),
-        Extension::Partial => association.is_partially_reliable(),
-        Extension::Resets => association.is_reconfigurable(),
-        Extension::Authentication => association.is_authenticated(),
-        Extension::Addresses => association.takes_address_changes(),
+        Extension::Interleaving => association.negotiated().interleaving,
+        Extension::Partial => association.negotiated().partial_reliability,
+        Extension::Resets => association.negotiated().reconfiguration,
+        Extension::Authentication => association.negotiated().authentication,
+        Extension::Addresses => association.negotiated().address_changes,
     };
     if spoken {
         println!("speaks {extension}");
@@ -238,7 +238,7 @@ async fn send(
             moves.make(&association).await?;
         }
         if extension == Extension::Resets && message.index == count / 2 {
-            let reset = association.reset_streams(&named);
+            let reset = association.reconfigure(&Reconfiguration::reset_outgoing(named.clone()));
             reset.map_err(|error| format!("reset: {error}"))?;
         }
         let gives_up = extension == Extension::Partial && message.is_expendable();
@@ -389,7 +389,7 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
             && let Some(sender) = sender.take()
         {
             sender.await.map_err(|error| error.to_string())??;
-            association.start_shutdown();
+            association.start_shutdown(None);
         }
         let received = association.recv().await;
         let after = |error: &dyn std::fmt::Display| {

@@ -58,7 +58,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         bound.moves.begin(&bound.endpoints);
     }
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
-        let extensions = in_brackets(&association.extensions());
+        let extensions = in_brackets(&association.negotiated().names());
         say(format!(
             "{}: association up{extensions}",
             status.primary.address
@@ -94,7 +94,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
         let Some(wait) = wait else { return Ok(()) };
         // Answers may still be on their way; each starts the wait anew.
         while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
-        sender.start_shutdown();
+        sender.start_shutdown(None);
         Ok(())
     });
     let stop = sending.abort_handle();

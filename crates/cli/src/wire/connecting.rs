@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_net::{Association, AssociationError, CloseReason, ConnectError, Endpoint, Peer};
+use anabranch_net::{
+    Association, AssociationError, CloseReason, ConnectError, ConnectOptions, Endpoint, Peer,
+};
 use tokio::time::Instant;
 
 use super::Bound;
@@ -29,7 +31,8 @@ pub async fn connect(
     loop {
         let endpoint = &bound.endpoints[number];
         let left = limit.saturating_sub(begun.elapsed());
-        match endpoint.connect_within(peer.clone(), left).await {
+        let options = ConnectOptions::default().with_timeout(left);
+        match endpoint.connect_with(peer.clone(), options).await {
             Ok(association) => return Ok(association),
             // Another host with this address has the port.
             Err(error) if error.is_port_collision() && ports < MAX_PORTS => {

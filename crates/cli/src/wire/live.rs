@@ -14,7 +14,9 @@ use anabranch_engine::transport::sctp;
 use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::run::Simulator;
 use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
-use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
+use anabranch_net::{
+    Association, BindOptions, Carrier, Config, Endpoint, Observer, Peer, SendOptions,
+};
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::{Flow, Spec};
 use anabranch_settings::counted;
@@ -146,7 +148,11 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
             // The endpoint counts from its binding.
             begin: origin.elapsed().as_nanos() as Nanos,
         };
-        Endpoint::bind_observed(config, Box::new(observer)).map_err(|error| error.to_string())
+        Endpoint::bind_with(
+            config,
+            BindOptions::default().with_observer(Box::new(observer)),
+        )
+        .map_err(|error| error.to_string())
     };
     let (server, client) = (bind(PORT, true)?, bind(0, false)?);
     let emulator = emulator(point, flow, seed, server.udp_port())?;

@@ -144,7 +144,7 @@ const NOW: &[Present] = &[
         Unit::Seconds,
         |it| {
             let srtt = it.iter().filter_map(|of| of.in_use.srtt).max();
-            srtt.unwrap_or(0) as f64 / 1e9
+            srtt.unwrap_or_default().as_secs_f64()
         },
     ),
 ];

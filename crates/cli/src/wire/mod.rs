@@ -31,8 +31,8 @@ use std::time::Duration;
 use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
 use anabranch_net::sctp::Authentication;
 use anabranch_net::{
-    Association, BindError, Carrier, Config, ENCAPSULATION_PORT, Endpoint, Peer, SharedSockets,
-    Status,
+    Association, BindError, BindOptions, Carrier, Config, ENCAPSULATION_PORT, Endpoint, Peer,
+    SharedSockets, Status,
 };
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -428,9 +428,9 @@ fn bind_at(
     match watch {
         Some(watch) => {
             let watch = Box::new(watch.of_endpoint(number));
-            Endpoint::bind_on_observed(sockets, config, watch)
+            Endpoint::bind_with(config, BindOptions::from(sockets).with_observer(watch))
         }
-        None => Endpoint::bind_on(sockets, config),
+        None => Endpoint::bind_with(config, sockets),
     }
 }
 

@@ -128,7 +128,7 @@ fn peers(associations: &[Association]) -> Peers {
         mtu: status.as_ref().map_or(0, |status| status.primary.mtu),
         extensions: associations
             .first()
-            .map_or_else(Vec::new, Association::extensions),
+            .map_or_else(Vec::new, |it| it.negotiated().names()),
     }
 }
 

@@ -227,7 +227,7 @@ async fn attend(
     job: Job,
     at_once: bool,
 ) -> Option<String> {
-    let extensions = association.extensions();
+    let extensions = association.negotiated().names();
     let up = format!("association up{}", in_brackets(&extensions));
     log.say("up", json!({ "extensions": extensions }), &[up]);
     let mut count = Count::default();
@@ -371,7 +371,7 @@ async fn send(
         Stopped::No => all_acknowledged(association).await,
         // Nobody wants the rest, and what of it is not begun need not be sent.
         Stopped::Told | Stopped::Closed => {
-            let withdrawn = association.withdraw_unsent() as u64;
+            let withdrawn = association.cancel_unsent() as u64;
             count.messages -= withdrawn;
             // Only the last message of a job is shorter than the others.
             let most = job.bytes.unwrap_or(u64::MAX);
@@ -386,11 +386,11 @@ async fn send(
             retransmitted: sender.chunks_retransmitted,
             timeouts: sender.timeouts,
             cwnd: status.in_use.cwnd,
-            srtt: status.in_use.srtt,
+            srtt: status.in_use.srtt.map(|it| it.as_nanos() as u64),
         };
         say(association, Text::Sent(sent)).await;
     }
-    association.start_shutdown();
+    association.start_shutdown(None);
     // What a client says all the same is not to keep the association open.
     while association.recv_part().await?.is_some() {}
     match association.closed().await {

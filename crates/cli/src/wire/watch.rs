@@ -172,7 +172,7 @@ fn epoch() -> Nanos {
 impl Observer for Watch {
     fn packet(&mut self, seen: &ObservedPacket<'_>) {
         self.sent = self.sent.wrapping_add(1);
-        let (id, at) = (self.sent, self.epoch + seen.at);
+        let (id, at) = (self.sent, self.epoch + seen.at.as_nanos() as Nanos);
         let (way, source, destination) = match seen.direction {
             Direction::Out => (Way::Out, seen.local, seen.remote),
             Direction::In => (Way::In, seen.remote, seen.local),

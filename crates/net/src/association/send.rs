@@ -208,7 +208,7 @@ impl Association {
     ///
     /// # async fn store(association: Association) -> Result<(), Box<dyn std::error::Error>> {
     /// let options = SendOptions::default().with_immediate(true);
-    /// let receipt = association.send_for_receipt(0, "a record", options).await?;
+    /// let receipt = association.send_with_receipt(0, "a record", options).await?;
     /// // Queued. Other messages may be sent meanwhile.
     /// receipt.await?;
     /// // The peer has it.
@@ -221,7 +221,7 @@ impl Association {
     ///
     /// # Errors
     /// As [`Association::send`].
-    pub async fn send_for_receipt(
+    pub async fn send_with_receipt(
         &self,
         stream: u16,
         bytes: impl Into<Bytes>,
@@ -332,11 +332,11 @@ impl Association {
         self.try_send_on(Some(stream), bytes.into(), &options, without_receipt)
     }
 
-    /// As [`Association::send_for_receipt`], if there is room for the message now.
+    /// As [`Association::send_with_receipt`], if there is room for the message now.
     ///
     /// # Errors
     /// As [`Association::try_send`].
-    pub fn try_send_for_receipt(
+    pub fn try_send_with_receipt(
         &self,
         stream: u16,
         bytes: impl Into<Bytes>,

@@ -14,22 +14,6 @@ impl Endpoint {
         self.shared.lock().endpoint.config().addresses.clone()
     }
 
-    /// Adds an address of this host: see [`Endpoint::change_addresses`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn add_address(&self, address: IpAddr) -> Result<usize, AddressError> {
-        self.change_addresses(&[AddressChange::Add(address)])
-    }
-
-    /// Removes an address of this host: see [`Endpoint::change_addresses`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn remove_address(&self, address: IpAddr) -> Result<usize, AddressError> {
-        self.change_addresses(&[AddressChange::Remove(address)])
-    }
-
     /// Changes this host's addresses for all: associations that begin from now on tell the peer the new ones, and those that are up ask
     /// their peers for the change, in one chunk, as [`Association::change_addresses`](crate::Association::change_addresses) does. Gives
     /// how many asked; the others have not negotiated it, close, or cannot have it so. A socket is opened for an address that comes;

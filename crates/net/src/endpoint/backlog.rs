@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Endpoint;
 use crate::association::Association;
 use crate::endpoint_state::EndpointShared;
-use crate::error::AssociationError;
+use crate::error::AcceptError;
 
 /// A place in the backlog ([`Config::backlog`](crate::Config::backlog)), which another association has once this is dropped.
 #[derive(Debug)]
@@ -19,9 +19,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::accept`].
-    pub async fn accept_with_permit(
-        &self,
-    ) -> Result<(Association, BacklogPermit), AssociationError> {
+    pub async fn accept_with_permit(&self) -> Result<(Association, BacklogPermit), AcceptError> {
         let accepted = self.acceptable(|it| it.try_accept(true)).await?;
         Ok((accepted, BacklogPermit(Arc::clone(&self.shared))))
     }

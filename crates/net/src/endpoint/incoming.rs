@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use anabranch_sctp::{self as sctp, CloseReason, Refusal};
+use anabranch_sctp::{self as sctp, Refusal};
 use bytes::Bytes;
 
 use super::Endpoint;
 use crate::association::Association;
 use crate::endpoint_state::{AssociationEntry, EndpointShared, Phase};
-use crate::error::{AcceptError, AssociationError};
+use crate::error::AcceptError;
 use crate::peer::Peer;
 
 /// An association that a peer begins, and that the application accepts, refuses, or redirects: see [`Endpoint::incoming`].
@@ -36,7 +36,7 @@ impl Endpoint {
     /// let endpoint = Endpoint::bind(Config::server(5001).with(|it| it.undecided = 64))?;
     /// loop {
     ///     let incoming = endpoint.incoming().await?;
-    ///     if !incoming.from().ip().is_loopback() {
+    ///     if !incoming.peer_addr().ip().is_loopback() {
     ///         incoming.refuse("only from this host");
     ///         continue;
     ///     }
@@ -51,16 +51,13 @@ impl Endpoint {
     /// # Errors
     /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is gone. Without `undecided` it waits for ever:
     /// the endpoint accepts all, for [`Endpoint::accept`].
-    pub async fn incoming(&self) -> Result<Incoming, AssociationError> {
+    pub async fn incoming(&self) -> Result<Incoming, AcceptError> {
         self.acceptable(Self::try_incoming).await
     }
 
-    fn try_incoming(&self) -> Result<Option<Incoming>, AssociationError> {
+    fn try_incoming(&self) -> Result<Option<Incoming>, AcceptError> {
         let mut state = self.shared.lock();
-        if state.stopped || !state.accepts {
-            state.deferred.tell_acceptable();
-            return Err(AssociationError(CloseReason::AbortedHere));
-        }
+        state.check_accepts()?;
         let told = state.endpoint.poll_incoming();
         if state.endpoint.has_incoming() {
             state.deferred.tell_acceptable();
@@ -72,41 +69,38 @@ impl Endpoint {
         }))
     }
 
-    /// The next association, whoever it is from.
-    pub(super) async fn accept_all(&self) -> Result<Association, AssociationError> {
+    /// The next association, of any peer.
+    pub(super) async fn accept_all(&self) -> Result<Association, AcceptError> {
         loop {
             match self.incoming().await?.accept() {
-                Ok(association) => return Ok(association),
                 // The next may still be there.
                 Err(AcceptError::Gone) => {}
-                Err(AcceptError::Stopped) => {
-                    return Err(AssociationError(CloseReason::AbortedHere));
-                }
+                decided => return decided,
             }
         }
     }
 }
 
 impl Incoming {
-    /// Where the peer's COOKIE ECHO came from: its address, which is verified, and its UDP port (0 over raw IP).
-    pub fn from(&self) -> SocketAddr {
+    /// The address that the peer's COOKIE ECHO came from, which is verified, and the peer's SCTP port.
+    pub fn peer_addr(&self) -> SocketAddr {
         let address = self.told.addresses.first().copied();
-        SocketAddr::new(address.unwrap_or(self.told.local), self.told.udp_port)
+        SocketAddr::new(address.unwrap_or(self.told.local), self.told.port)
     }
 
-    /// The peer's addresses, that of [`Incoming::from`] first. The others it merely says to have.
+    /// The peer's addresses, that of [`Incoming::peer_addr`] first. The others are not verified.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.told.addresses
     }
 
-    /// The peer's SCTP port.
-    pub fn port(&self) -> u16 {
-        self.told.port
+    /// The UDP port that the peer's COOKIE ECHO came from; 0 over raw IP.
+    pub fn udp_port(&self) -> u16 {
+        self.told.udp_port
     }
 
-    /// This host's address that the peer called.
-    pub fn local(&self) -> IpAddr {
-        self.told.local
+    /// The address of this host that the peer called, and the SCTP port of the endpoint.
+    pub fn local_addr(&self) -> SocketAddr {
+        SocketAddr::new(self.told.local, self.shared.reservation.port)
     }
 
     /// Streams that this side may send on, 1 to 65,535.

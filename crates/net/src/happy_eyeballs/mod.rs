@@ -14,7 +14,7 @@ use futures_core::Stream;
 use tokio::sync::oneshot;
 
 use crate::association::Association;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{ConnectOptions, Endpoint};
 use crate::error::ConnectError;
 use crate::peer::Peer;
 use crate::runtime::{self, Runtime, Timer};
@@ -68,15 +68,6 @@ fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
         }
     }
     Ok(addresses)
-}
-
-/// The system's resolver on the runtime of an endpoint.
-struct OnRuntime<'a>(&'a dyn Runtime);
-
-impl Resolve for OnRuntime<'_> {
-    fn resolve(&self, name: &str) -> ResolverStream {
-        look_up(self.0, name)
-    }
 }
 
 type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -137,79 +128,15 @@ impl HappyEyeballsTiming {
     }
 }
 
-/// Whom to connect to by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NamedPeer {
-    /// Its name, or an address as text.
-    pub name: String,
-    /// Its SCTP port.
-    pub port: u16,
-    /// Its UDP port where it differs from the carrier's `peer_port`.
-    pub udp_port: Option<u16>,
-}
-
-impl NamedPeer {
-    /// The same with another UDP port.
-    #[must_use]
-    pub fn over_udp(self, port: u16) -> Self {
-        Self {
-            udp_port: Some(port),
-            ..self
-        }
-    }
-
-    fn at(&self, address: IpAddr) -> Peer {
-        Peer {
-            udp_port: self.udp_port,
-            ..Peer::new([address], self.port)
-        }
-    }
-}
-
-impl<N: Into<String>> From<(N, u16)> for NamedPeer {
-    /// A name and an SCTP port.
-    fn from((name, port): (N, u16)) -> Self {
-        Self {
-            name: name.into(),
-            port,
-            udp_port: None,
-        }
-    }
-}
-
 impl Endpoint {
-    /// As [`Endpoint::connect`], to a peer by its name, which the system resolves; see [`Endpoint::connect_by_name_with`].
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn connect_by_name(
+    /// Connects to a peer by its name: see [`Endpoint::connect`]. The first attempt that is up is
+    /// given, or the error of the last.
+    pub(crate) async fn connect_by_name(
         &self,
-        peer: impl Into<NamedPeer>,
+        peer: &Peer,
+        options: &ConnectOptions,
     ) -> Result<Association, ConnectError> {
-        let resolver = OnRuntime(&**self.runtime());
-        self.connect_by_name_with(peer, &resolver, HappyEyeballsTiming::default())
-            .await
-    }
-
-    /// As [`Endpoint::connect`], to a peer by its name: its addresses are sorted (RFC 6724 §6), the families take turns, and an attempt at
-    /// the next address begins when the one before has failed or has lasted `attempt_delay` (RFC 8305). The first that is up is given.
-    ///
-    /// Each attempt is at one address: where the peer has several, it lists them itself in INIT ACK (RFC 9260 §5.1.2). Several of a name's
-    /// addresses may be one host's. So that it does not take the later attempt for a restart (RFC 9260 §5.2.4), only one attempt at a time
-    /// goes on behind INIT ACK; and as a peer keeps nothing before COOKIE ECHO, the losers leave no trace there.
-    ///
-    /// Cancel-safe: if the future is dropped, every attempt is aborted.
-    ///
-    /// # Errors
-    /// The name has no address of a family that this endpoint has sockets of; or every attempt failed: then the last one's error.
-    pub async fn connect_by_name_with(
-        &self,
-        peer: impl Into<NamedPeer>,
-        resolver: &dyn Resolve,
-        timing: HappyEyeballsTiming,
-    ) -> Result<Association, ConnectError> {
-        let peer = peer.into();
+        let name = peer.name.as_deref().unwrap_or_default();
         let local = self.local_addresses();
         let usable = |to: IpAddr| local.iter().any(|it| it.is_ipv4() == to.is_ipv4());
         let race = self.next_race();
@@ -217,16 +144,17 @@ impl Endpoint {
             let begun = self.begin(&peer.at(address), Some(race));
             async move { Self::finish(begun?).await }
         };
-        let answers = match peer.name.parse::<IpAddr>() {
-            Ok(address) => Once::of(std::future::ready(Ok(vec![address]))),
-            Err(_) => resolver.resolve(&peer.name),
+        let runtime = &**self.runtime();
+        let answers = match &options.resolver {
+            Some(resolver) => resolver.resolve(name),
+            None => look_up(runtime, name),
         };
         let sort = |all: &mut [IpAddr]| address_selection::sort(all, |to| source_for(local, to));
-        let runtime = &**self.runtime();
+        let timing = options.happy_eyeballs;
         let (won, why) = run(runtime, answers, timing, usable, sort, attempt).await;
         won.unwrap_or_else(|| {
             Err(ConnectError::Name {
-                name: peer.name,
+                name: name.to_owned(),
                 why: why.map_or_else(|| "it has no address here".to_owned(), |it| it.to_string()),
             })
         })

@@ -1,9 +1,10 @@
-//! An association through the traits that libraries know: [`Messages`] is a `Stream`, [`MessageSink`] a `Sink`, [`ByteStream`]
-//! reads and writes bytes.
+//! One stream as two halves, and an association through the traits that libraries know: [`Messages`] is a `Stream`, [`SendStream`] a
+//! `Sink`, [`ByteStream`] reads and writes bytes.
 
 mod bytes;
 mod messages;
-mod sink;
+mod recv_stream;
+mod send_stream;
 
 use std::future::Future;
 use std::io;
@@ -14,9 +15,10 @@ use anabranch_sctp::CloseReason;
 
 pub use self::bytes::ByteStream;
 pub use self::messages::Messages;
-pub use self::sink::MessageSink;
+pub use self::recv_stream::RecvStream;
+pub use self::send_stream::SendStream;
 use crate::association::Association;
-use crate::error::{AssociationError, SendError};
+use crate::error::{AssociationError, SendError, SinkError};
 
 /// A future that is kept between polls.
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -81,5 +83,15 @@ impl From<SendError> for io::Error {
             _ => io::ErrorKind::InvalidInput,
         };
         io::Error::new(kind, error)
+    }
+}
+
+impl From<SinkError> for io::Error {
+    fn from(error: SinkError) -> Self {
+        match error {
+            SinkError::Send(error) => error.into(),
+            SinkError::Association(error) => error.into(),
+            SinkError::NotReady => Self::new(io::ErrorKind::WouldBlock, error),
+        }
     }
 }

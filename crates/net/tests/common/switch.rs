@@ -131,5 +131,5 @@ pub fn client_with(
         .map(|(network, lane)| plug(switch, at(*network), lane));
     let config = settings(Config::default()).with(|it| it.port = 5_000);
     let sockets = SharedSockets::on_packets(&config, plugs.collect()).expect("sockets");
-    Endpoint::bind_on(&sockets, config).expect("free")
+    Endpoint::bind_with(config, &sockets).expect("free")
 }

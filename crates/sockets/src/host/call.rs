@@ -224,7 +224,7 @@ pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result
     let accept = backlog.is_some();
     let backlog = backlog.unwrap_or(BACKLOG);
     let config = settings::endpoint(&host.config, &state, port, accept, backlog);
-    Endpoint::bind_on(&host.sockets, config).map_err(|error| match error {
+    Endpoint::bind_with(config, &host.sockets).map_err(|error| match error {
         BindError::PortTaken(_) => libc::EADDRINUSE,
         _ => libc::EINVAL,
     })
@@ -425,7 +425,9 @@ fn may_sign(
     let state = socket.state();
     let can = match link.and_then(|it| it.association()) {
         // Where AUTH is not spoken nothing is signed, and any will do, as with Linux.
-        Some(association) => !association.is_authenticated() || association.can_sign_by(key),
+        Some(association) => {
+            !association.negotiated().authentication || association.has_auth_key(key)
+        }
         None => state.keys.can_sign(key),
     };
     match can || key == state.keys.active() {

@@ -2,16 +2,18 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anabranch_net::{Association, KeyError, PathSettings, ReconfigError, RuntimeError, SharedKeys};
+use anabranch_net::{
+    AddressChange, Association, KeyError, PathSettings, ReconfigError, Reconfiguration,
+    RuntimeError, SharedKeys,
+};
 
 use super::link::Link;
 use super::notification::of_storage;
 use super::settings;
 use super::socket::Socket;
 use crate::options::*;
-
-const MILLISECOND: u64 = 1_000_000;
 
 /// SCTP_CURRENT_ASSOC: those there are. SCTP_ALL_ASSOC: and those to come; these alone are SCTP_FUTURE_ASSOC, 0.
 const CURRENT: u32 = 1;
@@ -198,6 +200,10 @@ pub fn apply_all(link: &Link) {
     }
 }
 
+fn milliseconds(count: u32) -> Duration {
+    Duration::from_millis(count.into())
+}
+
 fn word(value: &[u8], at: usize) -> u32 {
     let bytes = value.get(at..at + 4).and_then(|it| it.try_into().ok());
     bytes.map_or(0, u32::from_ne_bytes)
@@ -213,15 +219,15 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
     let address = address_in(option, value);
     match option {
         RTOINFO => paths(association, None, |it| {
-            it.rto_max = u64::from(word(value, 8)) * MILLISECOND;
-            it.rto_min = u64::from(word(value, 12)) * MILLISECOND;
+            it.rto_max = milliseconds(word(value, 8));
+            it.rto_min = milliseconds(word(value, 12));
         }),
         PEER_ADDR_PARAMS => paths(association, address, |it| {
             let flags = word(value, 146);
-            let interval = u64::from(word(value, 132)) * MILLISECOND;
+            let interval = milliseconds(word(value, 132).max(1));
             // SPP_HB_ENABLE, SPP_HB_DISABLE. An interval of 0 leaves the RTO between two.
             match flags & 3 {
-                1 => it.heartbeat_interval = Some(interval.max(MILLISECOND)),
+                1 => it.heartbeat_interval = Some(interval),
                 2 => it.heartbeat_interval = None,
                 _ => (),
             }
@@ -244,7 +250,7 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
                 ASSOCINFO => it.association_max_retrans = u32::from(short(value, 4)),
                 MAX_BURST => it.max_burst = word(value, 4).max(1),
                 _ => {
-                    it.sack_delay = u64::from(word(value, 4)) * MILLISECOND;
+                    it.sack_delay = milliseconds(word(value, 4));
                     it.sack_frequency = word(value, 8).clamp(1, 100);
                     it.delayed_sack = word(value, 8) != 1;
                 }
@@ -289,35 +295,42 @@ fn act(link: &Link, association: &Association, option: i32, value: &[u8]) -> Res
             false => Err(libc::EINVAL),
         },
         SET_PEER_PRIMARY_ADDR => association
-            .set_peer_primary(address()?)
+            .change_addresses(&[AddressChange::PeerPrimary(address()?)])
             .map_err(|_| libc::EPERM),
         STREAM_SCHEDULER_VALUE => association
             .set_stream_value(short(value, 4), short(value, 6))
             .map_err(of_runtime),
-        _ if !association.is_reconfigurable() => Err(libc::ENOPROTOOPT),
+        _ if !association.negotiated().reconfiguration => Err(libc::ENOPROTOOPT),
         RESET_STREAMS => {
             allowed(1)?;
             let streams: Vec<u16> = (0..usize::from(short(value, 6)))
                 .map(|place| short(value, 8 + 2 * place))
                 .collect();
             let done = match short(value, 4) {
-                1 => association.reset_incoming(&streams),
-                2 => association.reset_streams(&streams),
+                1 => association.reconfigure(&Reconfiguration::reset_incoming(streams)),
+                2 => association.reconfigure(&Reconfiguration::reset_outgoing(streams)),
                 3 => association
-                    .reset_streams(&streams)
-                    .and_then(|()| association.reset_incoming(&streams)),
+                    .reconfigure(&Reconfiguration::reset_outgoing(streams.clone()))
+                    .and_then(|()| {
+                        association.reconfigure(&Reconfiguration::reset_incoming(streams))
+                    }),
                 _ => return Err(libc::EINVAL),
             };
             done.map_err(of_reconfig)
         }
         RESET_ASSOC => {
             allowed(2)?;
-            association.reset_association().map_err(of_reconfig)
+            association
+                .reconfigure(&Reconfiguration::ResetAssociation)
+                .map_err(of_reconfig)
         }
         _ => {
             allowed(4)?;
             // struct sctp_add_streams: inbound at 4, outbound at 6.
-            let done = association.add_streams(short(value, 6), short(value, 4));
+            let done = association.reconfigure(&Reconfiguration::AddStreams {
+                outbound: short(value, 6),
+                inbound: short(value, 4),
+            });
             done.map_err(of_reconfig)
         }
     }

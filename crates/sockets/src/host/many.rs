@@ -194,7 +194,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
                         send(&worker, &association, &frame, bytes).await;
                     }
                     Job::Close => {
-                        association.start_shutdown_within(linger);
+                        association.start_shutdown(Some(linger));
                         break;
                     }
                 }
@@ -231,7 +231,7 @@ async fn close_when_idle(link: Arc<Link>, seconds: u32) {
             .await
             .is_ok()
         {}
-        association.start_shutdown();
+        association.start_shutdown(None);
     };
     tokio::select! {
         () = watch => (),

@@ -1,6 +1,7 @@
 //! `getsockopt`: what a socket and its associations are asked.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anabranch_net::sctp::StateName;
 use anabranch_net::{PathState, PathStatus, Status};
@@ -97,12 +98,12 @@ fn kept(
     };
     let mut value = link.options().get(IPPROTO_SCTP, option, room)?;
     let spoken = match option {
-        PR_SUPPORTED => association.is_partially_reliable(),
-        RECONFIG_SUPPORTED => association.is_reconfigurable(),
-        AUTH_SUPPORTED => association.is_authenticated(),
-        INTERLEAVING_SUPPORTED => association.is_interleaving(),
-        ASCONF_SUPPORTED => association.takes_address_changes(),
-        ECN_SUPPORTED => association.uses_ecn(),
+        PR_SUPPORTED => association.negotiated().partial_reliability,
+        RECONFIG_SUPPORTED => association.negotiated().reconfiguration,
+        AUTH_SUPPORTED => association.negotiated().authentication,
+        INTERLEAVING_SUPPORTED => association.negotiated().interleaving,
+        ASCONF_SUPPORTED => association.negotiated().address_changes,
+        ECN_SUPPORTED => association.negotiated().ecn,
         ASSOCINFO => {
             if let Some(status) = association.status()
                 && let Some(part) = value.get_mut(6..16)
@@ -187,7 +188,7 @@ fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
         PathState::Unconfirmed => UNCONFIRMED,
         PathState::Inactive => INACTIVE,
     };
-    let milliseconds = |nanos: u64| limited(nanos / 1_000_000);
+    let milliseconds = |it: Duration| limited(it.as_millis().try_into().unwrap_or(u64::MAX));
     let mut out = link.number.to_ne_bytes().to_vec();
     out.extend(storage(link.shown(SocketAddr::new(path.address, port))));
     let srtt = path.srtt.map_or(0, milliseconds);
@@ -252,7 +253,7 @@ fn statistics(link: &Link) -> Option<Vec<u8>> {
     let mut out = link.number.to_ne_bytes().to_vec();
     out.extend([0; 4]);
     out.extend(storage(link.shown(SocketAddr::new(slowest.address, port))));
-    out.extend((slowest.rto / 1_000_000).to_ne_bytes());
+    out.extend((slowest.rto.as_millis() as u64).to_ne_bytes());
     for value in [sender.sacks, 0, 0, 0, sender.chunks_retransmitted] {
         out.extend(value.to_ne_bytes());
     }
@@ -300,7 +301,7 @@ fn authentication(
     let association = link.and_then(|it| it.association());
     let state = socket.state();
     let speaks = match &association {
-        Some(association) => association.is_authenticated(),
+        Some(association) => association.negotiated().authentication,
         None => state.options.word(AUTH_SUPPORTED, 4) != 0,
     };
     if !speaks {
@@ -318,10 +319,10 @@ fn authentication(
             out.extend([0; 2]);
         }
         _ => {
-            let demanded = association.and_then(|it| it.demanded_chunks());
+            let demanded = association.map(|it| it.negotiated());
             let chunks = match (demanded, option) {
-                (Some((_, peers)), PEER_AUTH_CHUNKS) => peers.iter().collect(),
-                (Some((own, _)), _) => own.iter().collect(),
+                (Some(it), PEER_AUTH_CHUNKS) => it.peer_auth_chunks.iter().collect(),
+                (Some(it), _) => it.local_auth_chunks.iter().collect(),
                 (None, _) => state.authenticated.clone(),
             };
             out.extend((chunks.len() as u32).to_ne_bytes());

@@ -183,7 +183,7 @@ fn leave(host: &Known, socket: &Socket) {
             }
             (linger, Some(association)) => {
                 let within = linger.map(|it| Duration::from_secs(u64::from(it)));
-                association.start_shutdown_within(within.unwrap_or(host.config.linger));
+                association.start_shutdown(Some(within.unwrap_or(host.config.linger)));
             }
             (_, None) => link.end(),
         }
@@ -333,7 +333,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
         }
     }
     if frame.flags & frame::EOF != 0 {
-        association.start_shutdown();
+        association.start_shutdown(None);
         link.advance();
     }
 }
@@ -347,7 +347,7 @@ async fn inwards(link: Arc<Link>, association: Association) {
     let port = status.map_or(0, |it| it.peer_port);
     let up = notification::change(Change::Up, 0, streams, link.number);
     let mut told_up = tell(&link, up).await;
-    if !association.is_authenticated() {
+    if !association.negotiated().authentication {
         let no_keys = notification::of_key(0, KeyNews::NoAuth, link.number);
         told_up = told_up.and(tell(&link, no_keys).await);
     }
@@ -373,7 +373,7 @@ async fn pass_on(
         let unfinished = told.unfinished;
         let part = async {
             match unfinished {
-                Some((stream, _)) => association.recv_part_on(stream).await,
+                Some((stream, _)) => association.stream(stream).1.recv_part().await,
                 None => association.recv_part().await,
             }
         };
@@ -456,7 +456,7 @@ async fn conclude(
     let last = match &ended {
         Ok(()) => notification::change(Change::Down, 0, streams, link.number),
         Err(lost) => {
-            let reason = association.abort_reason();
+            let reason = association.status().and_then(|it| it.abort_reason);
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
                 // Its other causes are told by their number alone.

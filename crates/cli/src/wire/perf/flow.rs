@@ -80,7 +80,7 @@ fn sending(status: &Status, counted: &Counted, message: u64) -> Progress {
         timeouts: Some(sender.timeouts),
         abandoned: Some(abandoned),
         cwnd: Some(status.in_use.cwnd),
-        srtt: status.in_use.srtt.map(|srtt| srtt as f64 / 1e9),
+        srtt: status.in_use.srtt.map(|srtt| srtt.as_secs_f64()),
     }
 }
 
@@ -281,7 +281,7 @@ mod tests {
             let path = PathStatus::new([192, 0, 2, last].into(), [192, 0, 2, 9].into());
             path.with(|it| {
                 it.cwnd = 1_000 * u64::from(last);
-                it.srtt = Some(1_000_000 * u64::from(last));
+                it.srtt = Some(Duration::from_millis(last.into()));
             })
         };
         Status::new(path(1)).with(|it| {

@@ -1,5 +1,7 @@
 //! The paths of an association, as a report has them.
 
+use std::time::Duration;
+
 use anabranch_net::PathStatus;
 use serde_json::{Value, json};
 
@@ -14,8 +16,8 @@ pub(super) fn path_json(path: &PathStatus) -> Value {
         "mtu": path.mtu,
         "snd_cwnd": path.cwnd,
         "in_flight": path.flightsize,
-        "rtt": path.srtt.map(|srtt| srtt as f64 / 1e9),
-        "rto": path.rto as f64 / 1e9,
+        "rtt": path.srtt.map(|srtt| srtt.as_secs_f64()),
+        "rto": path.rto.as_secs_f64(),
         "bytes_sent": path.bytes_sent,
     })
 }
@@ -23,7 +25,7 @@ pub(super) fn path_json(path: &PathStatus) -> Value {
 /// The same for people.
 pub(super) fn path_text(path: &PathStatus) -> String {
     let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
-    let milliseconds = |time: u64| format!("{:.3} ms", time as f64 / 1e6);
+    let milliseconds = |time: Duration| format!("{:.3} ms", time.as_secs_f64() * 1e3);
     format!(
         "      {}: {}, MTU {} B, cwnd {}, in flight {}, RTT {}, RTO {}, sent {}",
         path.address,

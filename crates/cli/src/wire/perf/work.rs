@@ -134,7 +134,7 @@ impl Work {
         let (fed, stopped) = self.feed().await;
         // What was not begun when time is over would keep it open for as long as the path takes for a full buffer.
         let withdrawn = match stopped {
-            true => self.association.withdraw_unsent() as u64,
+            true => self.association.cancel_unsent() as u64,
             false => 0,
         };
         let messages = fed - withdrawn;
@@ -152,7 +152,7 @@ impl Work {
         tokio::pin!(late);
         let drained = async {
             // Where messages may be given up nobody knows how many come; what came is behind what was acknowledged or given up.
-            let gives_up = self.association.is_partially_reliable();
+            let gives_up = self.association.negotiated().partial_reliability;
             if gives_up {
                 all_acknowledged(&self.association).await;
             }
@@ -193,7 +193,7 @@ impl Work {
         {
             end.received = Some(received);
         }
-        if let Err(lost) = self.association.shutdown_within(ANSWER).await {
+        if let Err(lost) = self.association.shutdown_with_timeout(ANSWER).await {
             end.reason = lost.0;
         }
         end

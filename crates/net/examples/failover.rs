@@ -1,0 +1,161 @@
+//! A sender with two paths to its peer, which continues over the second when the first is lost.
+//!
+//! `cargo run -p anabranch-net --example failover`: on Linux, where all of 127.0.0.0/8 is this host's.
+
+use std::error::Error;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use anabranch_net::{
+    Association, AssociationError, AssociationEvent, Carrier, Config, Endpoint, Packet,
+    PacketSocket, Peer, Received, SendOptions, SharedSockets,
+};
+use tokio::io::ReadBuf;
+use tokio::net::UdpSocket;
+
+/// Two networks, in each of which both hosts have an address.
+const SERVER: [[u8; 4]; 2] = [[127, 0, 24, 1], [127, 0, 25, 1]];
+const CLIENT: [[u8; 4]; 2] = [[127, 0, 24, 2], [127, 0, 25, 2]];
+const MESSAGES: u32 = 200;
+
+/// An endpoint with two addresses. Each end lists all of its own in the handshake.
+fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
+    let config = Config::default().with_timers(|timers| {
+        timers.rto_initial = Duration::from_millis(100);
+        timers.rto_min = Duration::from_millis(50);
+        timers.heartbeat_interval = Some(Duration::from_millis(200));
+    });
+    config.with(|it| {
+        it.addresses = addresses.map(IpAddr::from).to_vec();
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        // A path is inactive after two timeouts in a row.
+        it.sctp.path_max_retrans = 1;
+        // At least the sum over all paths (RFC 9260 §8.1); more for a busy host.
+        it.sctp.association_max_retrans = 30;
+    })
+}
+
+/// Waits for an event, and prints all.
+async fn wait_for(association: &Association, wanted: AssociationEvent) -> Result<(), String> {
+    while let Some(event) = association.next_event().await {
+        println!("sender: {event:?}");
+        if event == wanted {
+            return Ok(());
+        }
+    }
+    Err(format!("it has ended before {wanted:?}"))
+}
+
+/// Sends numbered messages. It does nothing for the failover: what is lost with a path is sent again
+/// over the other, in order.
+async fn send(association: Association) -> Result<(), Box<dyn Error + Send + Sync>> {
+    for number in 0..MESSAGES {
+        let message = number.to_be_bytes().to_vec();
+        association.send(0, message, SendOptions::default()).await?;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    association.shutdown().await?;
+    Ok(())
+}
+
+/// Reads to the end, and returns how many messages came in order.
+async fn receive(association: Association) -> Result<u32, AssociationError> {
+    let mut expected = 0_u32;
+    while let Some(message) = association.recv().await? {
+        assert_eq!(&message.bytes[..], expected.to_be_bytes());
+        expected += 1;
+    }
+    Ok(expected)
+}
+
+/// A sender, a receiver, and a first path that is cut between them.
+pub async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let first_is_cut = Arc::new(AtomicBool::new(false));
+    let listening = two_homes(SERVER).with(|it| it.accept = true);
+    let server = Endpoint::bind_with(listening, &sockets(&first_is_cut).await?)?;
+    let client = Endpoint::bind(two_homes(CLIENT))?;
+    let [first, second] = SERVER.map(IpAddr::from);
+    let peer = Peer::new([first, second], server.port()).over_udp(server.udp_port());
+    let association = client.connect(peer).await?;
+    let receiving = tokio::spawn(receive(server.accept().await?));
+
+    // Data goes over a path when a HEARTBEAT has confirmed its address (RFC 9260 §5.4).
+    wait_for(&association, AssociationEvent::PathUp(second)).await?;
+    let sending = tokio::spawn(send(association.clone()));
+    first_is_cut.store(true, Ordering::Relaxed);
+    wait_for(&association, AssociationEvent::PathDown(first)).await?;
+    if let Some(status) = association.status() {
+        println!("sender: data goes to {}", status.in_use.address);
+        assert_eq!(status.in_use.address, second);
+    }
+    sending.await??;
+    assert_eq!(receiving.await??, MESSAGES);
+    Ok(())
+}
+
+/// A socket for each address of the server, the first of which loses everything when it is cut.
+async fn sockets(
+    first_is_cut: &Arc<AtomicBool>,
+) -> Result<SharedSockets, Box<dyn Error + Send + Sync>> {
+    let [first, second] = SERVER.map(IpAddr::from);
+    let socket = UdpSocket::bind((first, 0)).await?;
+    let port = socket.local_addr()?.port();
+    let first = Cuttable {
+        socket,
+        is_cut: Arc::clone(first_is_cut),
+    };
+    let second = Cuttable {
+        socket: UdpSocket::bind((second, port)).await?,
+        is_cut: Arc::default(),
+    };
+    let config = two_homes(SERVER);
+    let sockets = SharedSockets::on_packets(&config, vec![Box::new(first), Box::new(second)]);
+    Ok(sockets?)
+}
+
+/// A UDP socket that can be cut off.
+struct Cuttable {
+    socket: UdpSocket,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl PacketSocket for Cuttable {
+    fn local_addr(&self) -> SocketAddr {
+        self.socket.local_addr().expect("it is bound")
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>> {
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(()));
+        }
+        let sent = self.socket.poll_send_to(cx, packet.bytes, packet.to);
+        sent.map_ok(drop)
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
+        loop {
+            let mut filled = ReadBuf::new(buffer);
+            let from = ready!(self.socket.poll_recv_from(cx, &mut filled))?;
+            if !self.is_cut.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(Received::new(filled.filled().len(), from)));
+            }
+        }
+    }
+}
+
+#[tokio::main]
+#[allow(dead_code, reason = "a test includes this file, and calls `run`")]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    run().await
+}

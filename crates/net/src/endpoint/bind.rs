@@ -1,0 +1,96 @@
+//! What an endpoint is bound with beside its settings.
+
+use std::fmt;
+
+use super::Endpoint;
+use crate::config::Config;
+use crate::error::BindError;
+use crate::observer::Observer;
+use crate::shared_sockets::SharedSockets;
+
+/// Sockets that other endpoints use, too, and an observer: see [`Endpoint::bind_with`].
+#[derive(Default)]
+#[non_exhaustive]
+pub struct BindOptions {
+    /// The sockets. `None`: the endpoint opens its own, as its settings say.
+    pub sockets: Option<SharedSockets>,
+    /// What is shown every packet and sample.
+    pub observer: Option<Box<dyn Observer>>,
+}
+
+impl BindOptions {
+    /// The same with an observer.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Box<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+}
+
+impl From<&SharedSockets> for BindOptions {
+    fn from(sockets: &SharedSockets) -> Self {
+        Self {
+            sockets: Some(sockets.clone()),
+            observer: None,
+        }
+    }
+}
+
+impl From<Box<dyn Observer>> for BindOptions {
+    fn from(observer: Box<dyn Observer>) -> Self {
+        Self::default().with_observer(observer)
+    }
+}
+
+impl fmt::Debug for BindOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BindOptions")
+            .field("sockets", &self.sockets)
+            .field("observer", &self.observer.is_some())
+            .finish()
+    }
+}
+
+impl Endpoint {
+    /// Opens the sockets and starts the endpoint's task on the runtime that `config` names, or else
+    /// on the current one.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
+    pub fn bind(config: Config) -> Result<Self, BindError> {
+        Self::bind_with(config, BindOptions::default())
+    }
+
+    /// As [`Endpoint::bind`], with an observer, or on sockets that other endpoints use, too:
+    ///
+    /// ```no_run
+    /// use anabranch_net::{Config, Endpoint, SharedSockets};
+    ///
+    /// # async fn run() -> Result<(), anabranch_net::BindError> {
+    /// let sockets = SharedSockets::open(&Config::server(0))?; // UDP port 9899
+    /// let echo = Endpoint::bind_with(Config::server(7), &sockets)?;
+    /// let discard = Endpoint::bind_with(Config::server(9), &sockets)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// On shared sockets the carrier of `config` is not used. If it lists addresses, peers are told
+    /// these alone; each must be one of the sockets'. If it has no port, the endpoint gets one that
+    /// is free there. Endpoints with one port must have different addresses: packets go to the one
+    /// that has their destination.
+    ///
+    /// # Errors
+    /// As [`Endpoint::bind`]; a port that another endpoint has at one of the addresses; or the task
+    /// of the sockets is gone.
+    pub fn bind_with(config: Config, options: impl Into<BindOptions>) -> Result<Self, BindError> {
+        let BindOptions { sockets, observer } = options.into();
+        let sockets = match sockets {
+            Some(sockets) => sockets,
+            None => {
+                config.check()?;
+                SharedSockets::open(&config)?
+            }
+        };
+        Self::join(&sockets, config, observer)
+    }
+}

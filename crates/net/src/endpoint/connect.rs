@@ -1,0 +1,168 @@
+//! Associations that begin at this endpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_sctp::{CloseReason, StateName};
+
+use super::Endpoint;
+use crate::association::Association;
+use crate::endpoint_state::{AssociationEntry, Phase};
+use crate::error::{AssociationError, ConnectError};
+use crate::happy_eyeballs::{HappyEyeballsTiming, Resolve};
+use crate::peer::Peer;
+use crate::runtime::within;
+
+/// How [`Endpoint::connect_with`] connects.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ConnectOptions {
+    /// The longest that it may take. `None`: [`Config::connect_timeout`](crate::Config::connect_timeout).
+    pub timeout: Option<Duration>,
+    /// What finds the addresses of a peer that is given by its name. `None`: the system's resolver.
+    pub resolver: Option<Arc<dyn Resolve>>,
+    /// The delays between attempts at the addresses of a name.
+    pub happy_eyeballs: HappyEyeballsTiming,
+}
+
+impl ConnectOptions {
+    /// The same with this limit; [`Duration::MAX`]: none but the protocol's own (Max.Init.Retransmits).
+    #[must_use]
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// The same with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+impl std::fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectOptions")
+            .field("timeout", &self.timeout)
+            .field("happy_eyeballs", &self.happy_eyeballs)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Begins an association and waits until it is up, for
+    /// [`Config::connect_timeout`](crate::Config::connect_timeout) at most. Messages may be sent
+    /// right after.
+    ///
+    /// A peer is an address and an SCTP port, several addresses, or a name and a port:
+    ///
+    /// ```no_run
+    /// # async fn run(endpoint: anabranch_net::Endpoint) -> Result<(), anabranch_net::ConnectError> {
+    /// let by_address = endpoint.connect(([192, 0, 2, 1], 3868)).await?;
+    /// let by_name = endpoint.connect(("peer.example", 3868)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The addresses of a name are sorted (RFC 6724 §6), the families take turns, and an attempt at
+    /// the next address begins when the previous one has failed or has lasted `attempt_delay`
+    /// (RFC 8305). Each attempt has one address, because a peer with several lists them itself in
+    /// INIT ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK, so that a
+    /// host with several of the addresses does not take the later attempt for a restart
+    /// (RFC 9260 §5.2.4).
+    ///
+    /// Cancel-safe: if the future is dropped, the attempt is aborted.
+    ///
+    /// # Errors
+    /// The peer cannot be addressed, refuses, names another peer to connect to, or does not answer
+    /// in time ([`CloseReason::NoAnswer`], or [`CloseReason::NoCookieAck`] if it answered INIT).
+    pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
+        self.connect_with(peer, ConnectOptions::default()).await
+    }
+
+    /// As [`Endpoint::connect`], with another limit, resolver or timing of attempts.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub async fn connect_with(
+        &self,
+        peer: impl Into<Peer>,
+        options: ConnectOptions,
+    ) -> Result<Association, ConnectError> {
+        let peer = peer.into();
+        let limit = options.timeout.unwrap_or(self.shared.connect_timeout);
+        let runtime = &**self.runtime();
+        if peer.name.is_some() {
+            let by_name = self.connect_by_name(&peer, &options);
+            let connected = within(runtime, limit, by_name).await;
+            return connected.unwrap_or_else(|| Err(timed_out(StateName::CookieWait)));
+        }
+        let attempt = self.begin(&peer, None)?;
+        let up = within(runtime, limit, attempt.established()).await;
+        if up.is_none() {
+            let state = attempt.status().map(|it| it.state);
+            return Err(timed_out(state.unwrap_or(StateName::Closed)));
+        }
+        Self::finish(attempt).await
+    }
+
+    /// Waits until an attempt has come to its end.
+    pub(crate) async fn finish(association: Association) -> Result<Association, ConnectError> {
+        match association.established().await {
+            Ok(()) => Ok(association),
+            Err(error) => {
+                let reason = association.status().and_then(|it| it.abort_reason);
+                Err(match Peer::of_redirect(&reason.unwrap_or_default()) {
+                    Some(peer) => ConnectError::Redirected(peer),
+                    None => error.into(),
+                })
+            }
+        }
+    }
+
+    /// A number for attempts of which one is wanted.
+    pub(crate) fn next_race(&self) -> u64 {
+        let mut state = self.shared.lock();
+        state.races += 1;
+        state.races
+    }
+
+    /// Begins an attempt, one of a race if that has a number.
+    pub(crate) fn begin(
+        &self,
+        peer: &Peer,
+        race: Option<u64>,
+    ) -> Result<Association, ConnectError> {
+        let mut state = self.shared.lock();
+        if state.stopped {
+            return Err(AssociationError(CloseReason::AbortedHere).into());
+        }
+        for &address in &peer.addresses {
+            let mut local = self.shared.local.iter();
+            if !local.any(|local| local.is_ipv4() == address.is_ipv4()) {
+                return Err(ConnectError::Family(address));
+            }
+        }
+        let now = self.shared.now();
+        let udp_port = self.shared.carrier.port_of_peer(peer.udp_port);
+        let udp_port = udp_port.ok_or(ConnectError::NoUdpPort)?;
+        let (to, port) = (&peer.addresses, peer.port);
+        let id = match race {
+            Some(race) => (state.endpoint).connect_racing(now, to, port, udp_port, race)?,
+            None => (state.endpoint).connect_over_udp(now, to, port, udp_port)?,
+        };
+        let entry = AssociationEntry::new(Phase::Opening, 1, self.shared.span_of(id));
+        let signals = Arc::clone(&entry.signals);
+        state.entries.insert(id, entry);
+        state.watch(id);
+        state.wake_driver();
+        drop(state);
+        Ok(Association::attempt(Arc::clone(&self.shared), signals, id))
+    }
+}
+
+/// The limit has ended an attempt in this state.
+fn timed_out(state: StateName) -> ConnectError {
+    AssociationError(CloseReason::unanswered(state)).into()
+}

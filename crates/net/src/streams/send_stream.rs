@@ -1,0 +1,214 @@
+//! The sending half of a stream.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use anabranch_sctp::SendOptions;
+use bytes::Bytes;
+use futures_sink::Sink;
+use tokio::io::AsyncWrite;
+
+use super::{Ending, Room};
+use crate::association::Association;
+use crate::error::{SendError, SinkError, TrySendError};
+
+/// Bytes of a write that make one message, at most.
+const MOST_WRITE: usize = 64 * 1024;
+
+/// The sending half of one stream: see [`Association::stream`].
+///
+/// As a [`Sink`] it sends messages, by the options of [`SendStream::with_options`]. `flush` waits
+/// until what was given is queued, not until the peer has it; a sink that is dropped without `flush`
+/// may lose its last message. As an [`AsyncWrite`] it sends bytes, reliably and in order: each write
+/// makes one message of at most 64 KiB, and is sent as soon as possible.
+///
+/// **The end.** `close` of the sink and `shutdown` of the writer shut the **association** down and
+/// wait until everything has arrived, because SCTP cannot end one direction or one stream alone
+/// (RFC 9260 §9.2).
+pub struct SendStream {
+    association: Association,
+    stream: u16,
+    options: SendOptions,
+    pending: Option<Bytes>,
+    room: Room,
+    ending: Ending,
+}
+
+impl SendStream {
+    pub(super) fn new(association: Association, stream: u16) -> Self {
+        Self {
+            association,
+            stream,
+            options: SendOptions::default(),
+            pending: None,
+            room: Room::default(),
+            ending: Ending::default(),
+        }
+    }
+
+    /// The same, which sends messages with these options.
+    #[must_use]
+    pub fn with_options(mut self, options: SendOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The same, with this Payload Protocol Identifier in all messages.
+    #[must_use]
+    pub fn with_ppid(mut self, ppid: u32) -> Self {
+        self.options = self.options.with_ppid(ppid);
+        self
+    }
+
+    /// The number of the stream.
+    pub fn number(&self) -> u16 {
+        self.stream
+    }
+
+    /// The association.
+    pub fn association(&self) -> &Association {
+        &self.association
+    }
+
+    /// Queues a message, and waits while the send buffer is full.
+    ///
+    /// Cancel-safe: if the future is dropped before it is ready, the message was not queued.
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), SendError> {
+        self.association
+            .send(self.stream, bytes, self.options)
+            .await
+    }
+
+    /// Queues a message if there is room for it now.
+    ///
+    /// # Errors
+    /// As [`Association::try_send`].
+    pub fn try_send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TrySendError> {
+        self.association.try_send(self.stream, bytes, self.options)
+    }
+
+    fn poll_pending(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        while let Some(bytes) = self.pending.take() {
+            match self.try_send(bytes) {
+                Ok(()) => {}
+                Err(TrySendError::Error(error)) => return Poll::Ready(Err(error)),
+                Err(TrySendError::Full(bytes)) => {
+                    let size = bytes.len();
+                    self.pending = Some(bytes);
+                    ready!(self.room.poll(cx, &self.association, size));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_put(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_pending(cx))?;
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let most = MOST_WRITE.min(self.association.max_message_size());
+        let bytes = &bytes[..bytes.len().min(most)];
+        let mut message = Bytes::copy_from_slice(bytes);
+        // Of bytes in order none may be left out, whatever the defaults say.
+        let options = self.options.with_unordered(false).reliable();
+        loop {
+            match self.association.try_send(self.stream, message, options) {
+                Ok(()) => return Poll::Ready(Ok(bytes.len())),
+                Err(TrySendError::Error(error)) => return Poll::Ready(Err(error.into())),
+                Err(TrySendError::Full(given_back)) => {
+                    message = given_back;
+                    ready!(self.room.poll(cx, &self.association, bytes.len()));
+                }
+            }
+        }
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        ready!(self.poll_pending(cx))?;
+        let ended = self.ending.poll(cx, &self.association);
+        ended.map_err(SinkError::from)
+    }
+}
+
+impl<B: Into<Bytes>> Sink<B> for SendStream {
+    type Error = SinkError;
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.poll_pending(cx).map_err(SinkError::from)
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, item: B) -> Result<(), SinkError> {
+        if self.pending.is_some() {
+            return Err(SinkError::NotReady);
+        }
+        match self.try_send(item) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Error(error)) => Err(error.into()),
+            Err(TrySendError::Full(bytes)) => {
+                self.pending = Some(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.poll_pending(cx).map_err(SinkError::from)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.poll_end(cx)
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_put(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_pending(cx).map_err(io::Error::from)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_end(cx).map_err(io::Error::from)
+    }
+}
+
+/// As smol and its libraries have it.
+#[cfg(feature = "smol")]
+impl futures_io::AsyncWrite for SendStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_put(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_pending(cx).map_err(io::Error::from)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_end(cx).map_err(io::Error::from)
+    }
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendStream")
+            .field("association", &self.association)
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
