@@ -17,7 +17,7 @@ use anabranch::lab::spec_source::Folder;
 use anabranch::lab::store::Store;
 use anabranch::lab::{outputs, spec_files};
 use anabranch::report::Outputs;
-use anabranch::settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch::settings::{Entry, Kind, kind};
 use anabranch::sim::loss::{Loss, Traffic};
 use anabranch::sim::{Packet, Rng};
 use anabranch::transport::Nanos;
@@ -70,27 +70,16 @@ impl CongestionControl for Patient {
     }
 }
 
-/// A loss model without randomness: every so many packets one is lost.
-static EVERY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "every",
-        about: " The last of each `packets` is lost.",
-        parameters: &[Setting {
-            name: "packets",
-            about: " Of so many one.",
-            clause: "",
-            kind: Kind::Count {
-                least: 1,
-                most: 1_000_000,
-            },
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| {
-        let every = parameters.get("packets")?;
-        Ok(Box::new(Every { every, seen: 0 }))
-    },
-};
+kind! {
+    /// A loss model without randomness: every so many packets one is lost.
+    struct EveryConfig {
+        /// Of so many one.
+        packets: u64, Kind::count(1, 1_000_000);
+    }
+    /// The last of each `packets` is lost.
+    static EVERY: Entry<Box<dyn Loss>, Traffic> =
+        "every", |it, _| Ok(Box::new(Every { every: it.packets, seen: 0 }));
+}
 
 struct Every {
     every: u64,

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::chosen::{Chosen, Family};
-use anabranch_scenario::families::{Place, Propagation, Queue};
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::{Flow, Link, Spec};
-use anabranch_settings::Datum;
+use anabranch_settings::{Effect, Registry};
+use anabranch_sim::loss::Traffic;
 use anabranch_sim::wifi::Propagation as Law;
+use anabranch_sim::workload::{Carrier, Context};
 
 use crate::kinds::Standard;
 use crate::medium;
@@ -130,42 +131,60 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// As [`Self::key`], of a parameter of a kind.
-    fn parameter<F: Family>(
+    /// The keys of a kind, each by the rule of the kind for it; a shared key without a rule has an effect.
+    fn kind<F: Family, T: 'static, C: Default + 'static>(
         &mut self,
-        of: &Chosen<F>,
+        chosen: &Chosen<F>,
         path: &str,
-        name: &str,
-        is_idle: bool,
-        why: &str,
+        kinds: &Registry<T, C>,
+        context: &C,
     ) {
-        if let Some(found) = of.parameters.get(name) {
-            self.key(&format!("{path}.{name}"), found, is_idle, why);
+        // What cannot be made, other checks find.
+        let prepared = kinds.prepare(&chosen.kind, chosen.values(kinds));
+        let effects = prepared.and_then(|prepared| prepared.effects(context));
+        let mut effects = effects.unwrap_or_default();
+        for shared in F::SHARED {
+            if !chosen.differs(shared.name) {
+                effects.retain(|effect| effect.key != shared.name);
+            } else if effects.iter().all(|effect| effect.key != shared.name) {
+                effects.push(Effect {
+                    key: shared.name,
+                    idle: None,
+                    redundant: false,
+                });
+            }
+        }
+        for effect in effects {
+            let Some(found) = chosen.parameters.get(effect.key) else {
+                continue;
+            };
+            let path = format!("{path}.{}", effect.key);
+            let why = effect.idle.as_deref().unwrap_or_default();
+            match effect.redundant {
+                true => self.statement(&path, found, effect.idle.is_some(), why),
+                false => self.key(&path, found, effect.idle.is_some(), why),
+            }
         }
     }
 
     fn link(&mut self, link: &Link, path: &str) {
+        let kinds = self.kinds;
         for (side, forward) in [("forward", true), ("backward", false)] {
             let at = |key: &str, both: bool| match both {
                 true => format!("{path}.{key}"),
                 false => format!("{path}.{key}.{side}"),
             };
-            if let Some(loss) = link.loss.side(forward)
-                && loss.place() == Place::AfterQueue
-            {
+            if let Some(loss) = link.loss.side(forward) {
                 let path = at("loss", link.loss.forward == link.loss.backward);
-                let (none, why) = (loss.kind == "none", "with `model = \"none\"`");
-                self.parameter(loss, &path, "place", none, why);
+                self.kind(loss, &path, &kinds.losses, &Traffic::default());
             }
             if let Some(delay) = link.delay.side(forward) {
-                self.delay(
-                    delay,
-                    &at("delay", link.delay.forward == link.delay.backward),
-                );
+                let path = at("delay", link.delay.forward == link.delay.backward);
+                self.kind(delay, &path, &kinds.propagations, &());
             }
             if let Some(queue) = link.queue.side(forward) {
                 let path = at("queue", link.queue.forward == link.queue.backward);
-                self.queue(queue, &path);
+                self.kind(queue, &path, &kinds.queues, &());
             }
             if let Some(impairment) = link.impairment.side(forward)
                 && let Some(delay) = impairment.reorder_delay
@@ -190,80 +209,16 @@ impl Judge<'_, '_> {
         }
     }
 
-    fn queue(&mut self, queue: &Queue, path: &str) {
-        let given = queue.values(&self.kinds.queues);
-        let of = |name: &str| value(&given, name);
-        if queue.kind == "red" && of("gentle") == Some(&Datum::Flag(false)) {
-            let full = of("probability").and_then(Datum::number) == Some(1.0);
-            let why = "with `probability = 1`, above which nothing rises";
-            self.statement(&format!("{path}.gentle"), false, full, why);
-        }
-        if queue.kind == "fq-codel" {
-            let one = of("flows").and_then(Datum::whole) == Some(1);
-            let why = "with `flows = 1`: there is one queue, which always has its turn";
-            self.parameter(queue, path, "quantum", one, why);
-        }
-    }
-
-    fn delay(&mut self, delay: &Propagation, path: &str) {
-        let given = delay.values(&self.kinds.propagations);
-        let of = |name: &str| value(&given, name);
-        let is_steady = of("delay").and_then(Datum::whole).is_some();
-        let jitter = of("jitter").and_then(Datum::whole);
-        if delay.overtaking() {
-            let same = match &*delay.kind {
-                "deterministic" => is_steady,
-                "jitter" => is_steady && jitter == Some(0),
-                "listed-jitter" => {
-                    let listed = of("delays").map_or(&[][..], Datum::items);
-                    is_steady && listed.iter().all(|it| *it == listed[0])
-                }
-                _ => false,
-            };
-            let why = "where the delay is the same for all packets";
-            self.parameter(delay, path, "overtaking", same, why);
-        }
-        if delay.kind == "jitter"
-            && of("distribution").is_some_and(|it| it.text() != Some("uniform"))
-        {
-            let why = "with a `jitter` of 0";
-            self.parameter(delay, path, "distribution", jitter == Some(0), why);
-        }
-        let none = of("gateways").is_none_or(|it| it.items().is_empty());
-        for name in ["fibre_speed", "fibre_detour"] {
-            if delay.kind == "satellites" {
-                let why = "without `gateways`, where fibre begins";
-                self.parameter(delay, path, name, none, why);
-            }
-        }
-    }
-
     fn workload(&mut self, flow: &Flow, path: &str) {
-        let workload = &flow.workload;
-        let given = workload.values(&self.kinds.workloads);
-        let of = |name: &str| value(&given, name);
-        let Some(kind) = self.kinds.transports.kind(&flow.transport) else {
+        let Some(transport) = self.kinds.transports.kind(&flow.transport) else {
             return;
         };
-        let asks = workload.kind == "request-response";
-        if asks && of("exponential") == Some(&Datum::Flag(true)) {
-            let thinks = of("think").and_then(Datum::whole).is_some_and(|it| it > 0);
-            let why = "without `think`, the time that it is about";
-            self.parameter(workload, path, "exponential", !thinks, why);
-        }
-        if asks || workload.kind == "transfers" {
-            let why = format!("over {}, which carries bytes and no messages", kind.title());
-            self.parameter(workload, path, "message", !kind.messages, &why);
-        }
-        let several = of("large_streams").and_then(Datum::whole) > Some(1);
-        if workload.kind == "mixed" && several {
-            let why = "over TCP, which has one stream";
-            self.parameter(workload, path, "large_streams", kind.name == "tcp", why);
-        }
+        let mut context = Context::default();
+        context.carrier = Carrier {
+            title: transport.title(),
+            messages: transport.messages,
+            one_stream: transport.one_stream,
+        };
+        self.kind(&flow.workload, path, &self.kinds.workloads, &context);
     }
-}
-
-fn value<'a>(given: &'a [(String, Datum)], name: &str) -> Option<&'a Datum> {
-    let found = given.iter().find(|(known, _)| known == name);
-    found.map(|(_, datum)| datum)
 }

@@ -16,12 +16,14 @@ use crate::transport::{self, Transports};
 ///
 /// ```
 /// # use anabranch_engine::kinds::Standard;
-/// # use anabranch_settings::{Entry, Kinds, Variant};
-/// # use anabranch_sim::loss::{Loss, Nothing, Traffic};
-/// static MINE: Entry<Box<dyn Loss>, Traffic> = Entry {
-///     variant: Variant { name: "mine", about: " Loses nothing.", parameters: &[] },
-///     build: |_, _| Ok(Box::new(Nothing)),
-/// };
+/// # use anabranch_settings::{Entry, Kinds, kind};
+/// # use anabranch_sim::loss::{Loss, NoLoss, Traffic};
+/// kind! {
+///     /// It has no parameters.
+///     struct Mine {}
+///     /// No packet is lost.
+///     static MINE: Entry<Box<dyn Loss>, Traffic> = "mine", |_, _| Ok(Box::new(NoLoss {}));
+/// }
 /// let kinds = Standard::default().with_loss(&MINE);
 /// assert!(kinds.losses.check("mine", &[]).is_ok());
 /// ```
@@ -127,7 +129,7 @@ impl Standard {
         rng: Rng,
         packet: usize,
     ) -> Result<workload::Made, Refusal> {
-        let context = workload::Context { rng, packet };
+        let context = workload::Context::new(rng, packet);
         self.prepare_workload(chosen)?.build(context)
     }
 

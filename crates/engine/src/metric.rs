@@ -14,26 +14,26 @@ use anabranch_transport::{Nanos, Probe};
 
 use crate::agent::observer::{Observer, Observing};
 
-mod age;
+pub mod common_parameters;
 mod counts;
 mod cwnd;
 mod delay;
 mod delivered;
+mod delivery_gap;
 mod estimate;
+mod fairness;
 mod heartbeats;
 mod link;
 pub mod mark;
-mod messages;
+mod message_integrity;
+mod message_latency;
 pub mod outcome;
-pub mod over;
 mod packets;
 pub mod percentiles;
 mod probe;
 mod queue;
-mod shares;
-mod silence;
 mod transfers;
-pub mod words;
+pub mod window;
 
 pub use outcome::{FlowOutcome, LinkOutcome, Outcome, Seen};
 pub use transfers::Alone;
@@ -52,15 +52,15 @@ pub const KINDS: &[&Entry<Made>] = &[
     &transfers::INCOMPLETE,
     &delay::MEAN,
     &delay::DISTRIBUTION,
-    &age::ENTRY,
+    &message_latency::ENTRY,
     &probe::ENTRY,
     &percentiles::ENTRY,
     &probe::BLOCKED_BY_RWND,
     &probe::MOST_HELD,
     &counts::STREAM_LIMITS_MET,
-    &shares::THROUGHPUT_INCREASE,
+    &fairness::THROUGHPUT_INCREASE,
     &link::UTILIZATION,
-    &shares::JAIN_FAIRNESS,
+    &fairness::JAIN_FAIRNESS,
     &cwnd::ENTRY,
     &counts::SEGMENTS_SENT,
     &counts::RETRANSMISSIONS,
@@ -68,10 +68,10 @@ pub const KINDS: &[&Entry<Made>] = &[
     &counts::TIMEOUTS,
     &counts::MARK_REDUCTIONS,
     &counts::DUPLICATES_RECEIVED,
-    &silence::TIME_TO_RESUME,
-    &silence::LONGEST_SILENCE,
-    &messages::REPEATED,
-    &messages::MISSING,
+    &delivery_gap::TIME_TO_RESUME,
+    &delivery_gap::LONGEST_SILENCE,
+    &message_integrity::REPEATED,
+    &message_integrity::MISSING,
     &estimate::ENTRY,
     &heartbeats::ENTRY,
     &packets::ENTRY,

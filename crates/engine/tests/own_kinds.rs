@@ -5,7 +5,7 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 use anabranch_scenario::schema::json_schema;
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::queue::{DropTail, Limit, QueueDiscipline};
 use anabranch_sim::{Packet, Rng};
@@ -44,38 +44,26 @@ impl Loss for EveryNth {
     }
 }
 
-static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "every-nth",
-        about: " Each n-th packet.",
-        parameters: &[Setting {
-            name: "n",
-            about: " Which.",
-            clause: "",
-            kind: Kind::Count { least: 1, most: 99 },
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| {
-        let n = parameters.get("n")?;
-        match n {
-            13 => Err(Refusal::together("13 is unlucky")),
-            n => Ok(Box::new(EveryNth(n, 0))),
-        }
-    },
-};
+kind! {
+    /// The parameter of [`EveryNth`].
+    struct Nth {
+        /// Which.
+        n: u64, Kind::count(1, 99);
+    }
+    /// Each n-th packet.
+    static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> = "every-nth", |it, _| match it.n {
+        13 => Err(Refusal::together("13 is unlucky")),
+        n => Ok(Box::new(EveryNth(n, 0))),
+    };
+}
 
-static TWO: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "two",
-        about: " Drop-tail of two packets.",
-        parameters: &[],
-    },
-    build: |_, ()| {
-        let queue = DropTail::new(Limit::Packets(2));
-        Ok(Box::new(queue.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// It has no parameters.
+    struct Two {}
+    /// Drop-tail of two packets.
+    static TWO: Entry<Box<dyn QueueDiscipline>> =
+        "two", |_, ()| Ok(Box::new(DropTail::new(Limit::Packets(2))?));
+}
 
 fn own() -> Standard {
     Standard::default().with_loss(&EVERY_NTH).with_queue(&TWO)

@@ -96,6 +96,11 @@ impl<F: Family> Chosen<F> {
         given.collect()
     }
 
+    /// Whether one of the family's shared keys is set to another value than its default.
+    pub fn differs(&self, name: &str) -> bool {
+        self.shared(name) != Self::new("").shared(name)
+    }
+
     /// The value of one of the family's shared keys, or its default.
     pub fn shared(&self, name: &str) -> Option<Datum> {
         let setting = find(F::SHARED, name)?;

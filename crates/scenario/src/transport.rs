@@ -51,6 +51,8 @@ pub struct TransportKind {
     pub fallback: fn(profile: &str, setting: &str) -> Option<String>,
     /// It delivers messages as they were given, no larger than its receive buffer; otherwise a stream of bytes.
     pub messages: bool,
+    /// It has a single stream, so that a workload cannot choose among streams.
+    pub one_stream: bool,
     /// A flow may use several paths at once.
     pub multihoming: bool,
     /// It has a window, which paces a bulk workload.
@@ -77,6 +79,7 @@ impl TransportKind {
             switches: &[],
             fallback: |_, _| None,
             messages: true,
+            one_stream: false,
             multihoming: false,
             window: false,
             answers: false,

@@ -4,17 +4,19 @@
 //! fields are settings, [`switches!`](crate::switches) a profile, that is, the choices in which texts and implementations
 //! differ. Command lines, specs, JSON Schema, help and the manual are made from the declarations ([`Setting`]).
 //!
-//! A kind of thing that a spec can name, such as a loss model, describes itself by [`Variant`]: its name, a line about it, and
-//! its parameters, each a [`Setting`].
+//! A kind of thing that a spec can name, such as a loss model, is declared by [`kind!`](crate::kind): its parameters with the
+//! structure that they fill, its name and a line about it ([`Variant`]), and how it is made ([`Entry`]).
 #![forbid(unsafe_code)]
 
 mod counted;
 mod datum;
 mod declare;
+mod effect;
 mod error;
 pub mod expression;
 #[cfg(feature = "json")]
 mod json;
+mod kinds;
 mod manual;
 mod nearest;
 mod part;
@@ -28,14 +30,18 @@ mod value;
 pub use counted::counted;
 pub use datum::Datum;
 pub use declare::{check, find, look_up, read, take};
+pub use effect::{Effect, idle_if};
 pub use error::{Misfit, SettingError};
+pub use kinds::{Declared, FromParameters};
+#[doc(hidden)]
+pub use kinds::{build_kind, effect, joined, read_table, total};
 pub use manual::Section;
 pub use nearest::nearest;
 pub use part::Part;
 pub use partner::{Partner, check_partners, without_effect};
 pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
 pub use setting::{Choice, Fallback, Kind, OFF, Setting, Variant};
-pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};
+pub use value::{Amount, Factor, Fraction, Limit, Named, Pause, Span, Value};
 
 #[cfg(test)]
 mod tests;

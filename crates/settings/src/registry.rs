@@ -1,14 +1,15 @@
 //! Kinds of a thing by their names: each declares itself beside its code, a registry lists them, and builds one from named
 //! values.
 //!
-//! A kind is one [`Entry`]; adding it is one line in the list that its crate makes a [`Registry`] of. A program that uses the
-//! crates adds its own with [`Registry::with`].
+//! A kind is one [`Entry`], which [`kind!`](crate::kind) declares; adding it is one line in the list that its crate makes a
+//! [`Registry`] of. A program that uses the crates adds its own with [`Registry::with`].
 
 use std::error::Error as StdError;
 
 use thiserror::Error;
 
 use crate::datum::Datum;
+use crate::effect::Effect;
 use crate::error::SettingError;
 use crate::nearest::nearest;
 use crate::setting::{Fallback, Setting, Variant};
@@ -20,6 +21,8 @@ pub struct Entry<T, C = ()> {
     pub variant: Variant,
     /// Makes one.
     pub build: fn(&Parameters<'_>, C) -> Result<T, Refusal>,
+    /// Which of its parameters have an effect beside these values of the others, of those for which it has a rule.
+    pub effects: fn(&Parameters<'_>, &C) -> Result<Vec<Effect>, Refusal>,
 }
 
 impl<T, C> std::fmt::Debug for Entry<T, C> {
@@ -71,7 +74,20 @@ pub struct Parameters<'a> {
     given: &'a [(String, Datum)],
 }
 
-impl Parameters<'_> {
+impl<'a> Parameters<'a> {
+    /// The values `given` to a kind with these parameters.
+    pub(crate) const fn new(
+        kind: &'static str,
+        declared: &'static [Setting],
+        given: &'a [(String, Datum)],
+    ) -> Self {
+        Self {
+            kind,
+            declared,
+            given,
+        }
+    }
+
     /// The name of the kind that is made: one function may serve several.
     pub fn kind(&self) -> &'static str {
         self.kind
@@ -102,54 +118,36 @@ impl Parameters<'_> {
         Ok(all)
     }
 
-    /// The value of the parameter `name`, or its default.
+    /// The value of the parameter `name`, its default, or what its type is where it is left out.
     ///
     /// # Errors
     /// It is missing, or not what was declared.
     pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
         let setting = crate::declare::find(self.declared, name)?;
-        self.optional(name)?.ok_or(Refusal::Missing(setting.name))
+        let datum = match (self.datum(name), setting.fallback) {
+            (Some(datum), _) => datum.clone(),
+            (None, Fallback::Is(text)) => setting.parse(text)?,
+            (None, Fallback::Owner | Fallback::Nothing) => {
+                return T::from_parameter(None).ok_or(Refusal::Missing(setting.name));
+            }
+            (None, Fallback::Required) => return Err(Refusal::Missing(setting.name)),
+        };
+        let kind = &setting.kind;
+        let checked = kind.check(&datum);
+        checked.map_err(|misfit| setting.error(misfit))?;
+        let misfit = || setting.error(kind.misfit(kind.show(&datum)));
+        Ok(T::from_parameter(Some(&datum)).ok_or_else(misfit)?)
     }
 
-    /// The value of the parameter `name`, its default, or `None` where it has neither.
-    ///
-    /// # Errors
-    /// It is not what was declared.
-    pub fn optional<T: Value>(&self, name: &str) -> Result<Option<T>, Refusal> {
-        let setting = crate::declare::find(self.declared, name)?;
-        let datum = match self.datum(name) {
-            Some(datum) => datum.clone(),
-            None => match setting.fallback {
-                Fallback::Is(text) => setting.parse(text)?,
-                Fallback::Required => return Err(Refusal::Missing(setting.name)),
-                Fallback::Owner | Fallback::Nothing => return Ok(None),
-            },
-        };
-        Ok(Some(crate::declare::take(setting, &datum)?))
-    }
-
-    /// The values of a list; empty where it was left out.
-    ///
-    /// # Errors
-    /// One is not what was declared.
-    pub fn list<T: Value>(&self, name: &str) -> Result<Vec<T>, Refusal> {
-        let setting = crate::declare::find(self.declared, name)?;
-        let Some(datum) = self.datum(name) else {
-            return match setting.fallback {
-                Fallback::Required => Err(Refusal::Missing(setting.name)),
-                _ => Ok(Vec::new()),
-            };
-        };
-        let misfit = || setting.error(setting.kind.misfit(setting.kind.show(datum)));
-        setting
-            .kind
-            .check(datum)
-            .map_err(|misfit| setting.error(misfit))?;
-        let Datum::List(items) = datum else {
-            return Err(misfit().into());
-        };
-        let values: Option<Vec<T>> = items.iter().map(T::from_datum).collect();
-        Ok(values.ok_or_else(misfit)?)
+    /// Whether the parameter `name` is set to another value than its default.
+    fn differs(&self, name: &str) -> bool {
+        let setting = crate::declare::look_up(self.declared, name);
+        let default = setting.and_then(|it| match it.fallback {
+            Fallback::Is(text) => it.parse(text).ok(),
+            _ => None,
+        });
+        self.datum(name)
+            .is_some_and(|datum| default.as_ref() != Some(datum))
     }
 
     fn datum(&self, name: &str) -> Option<&Datum> {
@@ -284,12 +282,27 @@ impl<T, C> Prepared<T, C> {
     /// # Errors
     /// A parameter is missing or out of range, or they do not go together.
     pub fn build(&self, context: C) -> Result<T, Refusal> {
-        let parameters = Parameters {
-            kind: self.entry.variant.name,
-            declared: self.entry.variant.parameters,
-            given: &self.given,
-        };
-        (self.entry.build)(&parameters, context)
+        (self.entry.build)(&self.parameters(), context)
+    }
+
+    /// Which of its parameters that differ from their defaults have an effect beside the others, of those for which the kind
+    /// has a rule; and which of the keys that its family shares, whether or not they are set.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub fn effects(&self, context: &C) -> Result<Vec<Effect>, Refusal> {
+        let parameters = self.parameters();
+        let mut effects = (self.entry.effects)(&parameters, context)?;
+        let own = |key| crate::declare::look_up(parameters.declared, key).is_some();
+        effects.retain(|effect| !own(effect.key) || parameters.differs(effect.key));
+        Ok(effects)
+    }
+
+    fn parameters(&self) -> Parameters<'_> {
+        let Variant {
+            name, parameters, ..
+        } = self.entry.variant;
+        Parameters::new(name, parameters, &self.given)
     }
 }
 
@@ -308,41 +321,33 @@ pub const fn names_of<T: Copy, const N: usize>(all: [(&'static str, T); N]) -> [
 mod tests {
     use super::*;
     use crate::setting::Kind;
+    use crate::{idle_if, kind};
 
-    /// A number, twice.
-    static PAIR: Entry<(u64, f64), u64> = Entry {
-        variant: Variant {
-            name: "pair",
-            about: " A whole number and a real one.",
-            parameters: &[
-                Setting {
-                    name: "whole",
-                    about: " More than the context.",
-                    clause: "",
-                    kind: Kind::Count { least: 1, most: 9 },
-                    fallback: Fallback::Required,
-                },
-                Setting {
-                    name: "real",
-                    about: "",
-                    clause: "",
-                    kind: Kind::Number {
-                        least: 0.0,
-                        most: 1.0,
-                        above: false,
-                        step: 0.0,
-                    },
-                    fallback: Fallback::Is("0.5"),
-                },
-            ],
-        },
-        build: |parameters, least| {
-            let whole = parameters.get("whole")?;
-            if whole <= least {
-                return Err(Refusal::together(format!("{whole} is not above {least}")));
-            }
-            Ok((whole, parameters.get("real")?))
-        },
+    kind! {
+        /// A whole number and a real one.
+        #[derive(Debug, PartialEq)]
+        struct Numbers {
+            /// More than the context.
+            whole: u64, Kind::count(1, 9);
+            /// Between nothing and all.
+            real: f64 = 0.5, CHANCE;
+        }
+        idle {
+            real: |it, least| idle_if(it.whole > *least + 3, "far above");
+            shared: |_, _| None;
+        }
+        /// A whole number and a real one.
+        static PAIR: Entry<(u64, f64), u64> = "pair", |it, least| match it.whole > least {
+            true => Ok((it.whole, it.real)),
+            false => Err(Refusal::together(format!("{} is not above {least}", it.whole))),
+        };
+    }
+
+    const CHANCE: Kind = Kind::Number {
+        least: 0.0,
+        most: 1.0,
+        above: false,
+        step: 0.0,
     };
 
     fn given(values: &[(&str, Datum)]) -> Vec<(String, Datum)> {
@@ -372,6 +377,7 @@ mod tests {
     static ALL: Entry<Made, u64> = Entry {
         variant: PAIR.variant,
         build: |parameters, _| Ok((parameters.kind(), parameters.all()?)),
+        effects: |_, _| Ok(Vec::new()),
     };
 
     #[test]
@@ -398,25 +404,106 @@ mod tests {
 
     #[test]
     fn a_program_may_add_and_replace_kinds() {
-        static OTHER: Entry<(u64, f64), u64> = Entry {
-            variant: Variant {
-                name: "other",
-                about: "",
-                parameters: &[],
-            },
-            build: |_, context| Ok((context, 0.0)),
-        };
-        static PAIR_AGAIN: Entry<(u64, f64), u64> = Entry {
-            variant: Variant {
-                name: "pair",
-                about: "",
-                parameters: &[],
-            },
-            build: |_, _| Ok((0, 0.0)),
-        };
+        kind! {
+            /// Nothing.
+            struct Empty {}
+            /// The context alone.
+            static OTHER: Entry<(u64, f64), u64> = "other", |_, context| Ok((context, 0.0));
+            /// Another of a known name.
+            static PAIR_AGAIN: Entry<(u64, f64), u64> = "pair", |_, _| Ok((0, 0.0));
+        }
         let registry = Registry::new(&[&PAIR]).with(&OTHER).with(&PAIR_AGAIN);
         assert_eq!(registry.variants().len(), 2);
         assert_eq!(registry.build("other", &[], 7).unwrap(), (7, 0.0));
         assert_eq!(registry.build("pair", &[], 7).unwrap(), (0, 0.0));
+    }
+
+    #[test]
+    fn a_rule_judges_what_differs_from_its_default() {
+        let registry = Registry::new(&[&PAIR]);
+        let effects = |whole: u64, real: &[f64]| {
+            let mut values = vec![("whole", Datum::Whole(whole))];
+            values.extend(real.iter().map(|&real| ("real", Datum::Real(real))));
+            let prepared = registry.prepare("pair", given(&values)).unwrap();
+            prepared.effects(&2).unwrap()
+        };
+        let shared = Effect {
+            key: "shared",
+            idle: None,
+            redundant: false,
+        };
+        let real = |idle: Option<&str>| Effect {
+            key: "real",
+            idle: idle.map(str::to_owned),
+            redundant: false,
+        };
+        // What is left out, or set to its default, is not judged.
+        assert_eq!(effects(6, &[]), [shared.clone()]);
+        assert_eq!(effects(6, &[0.5]), [shared.clone()]);
+        assert_eq!(
+            effects(6, &[0.25]),
+            [real(Some("far above")), shared.clone()]
+        );
+        assert_eq!(effects(5, &[0.25]), [real(None), shared]);
+    }
+
+    const SHARED: Setting = Setting {
+        name: "shared",
+        about: " Shared.",
+        clause: "",
+        kind: Kind::List(&Kind::count(0, 9)),
+        fallback: Fallback::Nothing,
+    };
+
+    kind! {
+        /// Fields of all forms.
+        #[derive(Debug, PartialEq)]
+        struct Forms: Default {
+            own: Vec<u16> as SHARED;
+            /// With a text.
+            other: Option<Vec<u16>> as SHARED;
+            sum: Sum as [SHARED];
+        }
+        /// All forms.
+        static FORMS: Entry<Forms> = "forms", |it, ()| Ok(it);
+    }
+
+    /// The sum of the shared list.
+    #[derive(Debug, PartialEq)]
+    struct Sum(u16);
+
+    impl crate::FromParameters for Sum {
+        fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+            Ok(Self(parameters.get::<Vec<u16>>("shared")?.iter().sum()))
+        }
+    }
+
+    #[test]
+    fn shared_parameters_make_one_field_or_several() {
+        let parameters = FORMS.variant.parameters;
+        let names: Vec<(&str, String)> = parameters.iter().map(|it| (it.name, it.text())).collect();
+        let expected = [
+            ("own", "Shared."),
+            ("other", "With a text."),
+            ("shared", "Shared."),
+        ];
+        assert_eq!(names, expected.map(|(name, text)| (name, text.to_owned())));
+        let registry = Registry::new(&[&FORMS]);
+        let list =
+            |numbers: &[u64]| Datum::List(numbers.iter().copied().map(Datum::Whole).collect());
+        let values = [("other", list(&[1, 2])), ("shared", list(&[3, 4]))];
+        let forms = registry.build("forms", &given(&values), ()).unwrap();
+        let expected = Forms {
+            own: Vec::new(),
+            other: Some(vec![1, 2]),
+            sum: Sum(7),
+        };
+        assert_eq!(forms, expected);
+        let default = Forms {
+            own: Vec::new(),
+            other: None,
+            sum: Sum(0),
+        };
+        assert_eq!(Forms::default(), default);
     }
 }

@@ -1,9 +1,9 @@
 //! The Rust types that a setting of any protocol can have.
 
-use anabranch_transport::Nanos;
+use anabranch_transport::{Nanos, Probe};
 
 use crate::datum::Datum;
-use crate::setting::{Kind, OFF};
+use crate::setting::{Choice, Kind, OFF};
 
 /// A type that a setting can have.
 pub trait Value: Sized {
@@ -12,6 +12,11 @@ pub trait Value: Sized {
 
     /// Takes a value that lies in its kind's range; `None` if it is of another kind.
     fn from_datum(datum: &Datum) -> Option<Self>;
+
+    /// Takes the value of a parameter, which may be left out; `None` if it is of another kind, or has to be given.
+    fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
+        Self::from_datum(datum?)
+    }
 
     /// Gives the value.
     fn to_datum(&self) -> Datum;
@@ -105,6 +110,16 @@ impl<T: Value> Value for Option<T> {
         }
     }
 
+    /// A parameter that is left out is `None`, whether or not it can be switched off.
+    fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
+        match datum {
+            Some(datum) => T::from_datum(datum)
+                .map(Some)
+                .or_else(|| Self::from_datum(datum)),
+            None => Some(None),
+        }
+    }
+
     fn to_datum(&self) -> Datum {
         self.as_ref()
             .map_or_else(|| Datum::word(OFF[0].name), T::to_datum)
@@ -134,6 +149,20 @@ impl Value for String {
     }
 }
 
+/// A probe of a flow by its name.
+impl Value for Probe {
+    const KIND: Kind =
+        Kind::Registered(|| Probe::ALL.iter().map(|it| Choice::new(it.name())).collect());
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        Probe::from_name(datum.text()?)
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::word(self.name())
+    }
+}
+
 /// A list of two: `["10 s", 0.05]`.
 impl<A: Value, B: Value> Value for (A, B) {
     const KIND: Kind = Kind::Tuple(&[A::KIND, B::KIND]);
@@ -150,8 +179,34 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
+impl<T: Value> Value for Vec<T> {
+    const KIND: Kind = Kind::List(&T::KIND);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::List(items) => items.iter().map(T::from_datum).collect(),
+            _ => None,
+        }
+    }
+
+    /// A list that is left out is empty.
+    fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
+        datum.map_or(Some(Self::new()), Self::from_datum)
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::List(self.iter().map(T::to_datum).collect())
+    }
+}
+
 /// Names that a spec gives, each with a value: `{ early = ["0 s", "5 s"] }`.
-impl<T: Value> Value for Vec<(String, T)> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named<T>(
+    /// The names and their values, in the order of the spec.
+    pub Vec<(String, T)>,
+);
+
+impl<T: Value> Value for Named<T> {
     const KIND: Kind = Kind::Named(&T::KIND);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -159,13 +214,12 @@ impl<T: Value> Value for Vec<(String, T)> {
             return None;
         };
         let entries = entries.iter();
-        entries
-            .map(|(name, datum)| Some((name.clone(), T::from_datum(datum)?)))
-            .collect()
+        let entries = entries.map(|(name, datum)| Some((name.clone(), T::from_datum(datum)?)));
+        entries.collect::<Option<_>>().map(Self)
     }
 
     fn to_datum(&self) -> Datum {
-        let entries = self.iter();
+        let entries = self.0.iter();
         Datum::Table(
             entries
                 .map(|(name, value)| (name.clone(), value.to_datum()))

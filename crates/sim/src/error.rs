@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_settings::Refusal;
 use anabranch_transport::Nanos;
 
 use crate::wifi::ParameterError;
@@ -50,6 +51,9 @@ pub enum BuildError {
     /// A step function whose times do not increase.
     #[error("the steps of a schedule must be in the order of time, each time once")]
     Schedule,
+    /// Parameters of a kind that do not go together.
+    #[error("{0}")]
+    Parameters(&'static str),
     /// A workload that offers messages of no bytes, or none per second.
     #[error("a workload needs {0}")]
     Workload(&'static str),
@@ -118,6 +122,13 @@ pub enum BuildError {
     /// A probe with bins of no length.
     #[error("the bins of a probe must be longer than 0 ns")]
     EmptyBin,
+}
+
+/// The parameters of a kind do not go together.
+impl From<BuildError> for Refusal {
+    fn from(error: BuildError) -> Self {
+        Refusal::together(error)
+    }
 }
 
 /// Why a run stopped before its end.

@@ -1,6 +1,6 @@
 //! Kinds by name: what is registered can be made from named values, and a program can add its own.
 
-use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Variant};
+use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng, loss, propagation, queue, workload};
 use anabranch_transport::Nanos;
@@ -81,21 +81,17 @@ fn every_kind_is_made_from_named_values() {
 }
 
 #[test]
-fn defaults_are_those_of_the_code() {
-    let registry = queue::kinds();
-    let codel = registry.find("codel").unwrap().variant;
-    let declared = |name: &str| {
-        let setting = codel.parameters.iter().find(|known| known.name == name);
-        match setting.unwrap().fallback {
-            Fallback::Is(text) => setting.unwrap().parse(text).unwrap(),
-            _ => panic!("{name} has no default"),
-        }
-    };
-    let config = queue::CoDelConfig::default();
-    assert_eq!(declared("target"), Datum::Whole(config.target));
-    assert_eq!(declared("interval"), Datum::Whole(config.interval));
-    assert_eq!(declared("mtu"), Datum::Whole(config.mtu));
-    assert_eq!(declared("ecn"), Datum::Flag(config.ecn));
+fn defaults_are_those_of_the_texts() {
+    // RFC 8289 §4.4, §5.1 and §4.3; RFC 8033 §4.2 and §4.4.
+    let codel = queue::CoDelConfig::default();
+    let expected = (5_000_000, 100_000_000, 1500, false);
+    assert_eq!(
+        (codel.target, codel.interval, codel.mtu, codel.ecn),
+        expected
+    );
+    let pie = queue::PieConfig::default();
+    let expected = (15_000_000, 15_000_000, 150_000_000);
+    assert_eq!((pie.target, pie.update, pie.burst), expected);
     let limit = [("limit".to_owned(), Datum::Segments(7))];
     let tail = queue::kinds().build("drop-tail", &limit, ()).unwrap();
     assert_eq!(tail.as_drop_tail(), Some(anabranch_sim::Limit::Packets(7)));
@@ -116,28 +112,16 @@ impl Loss for EveryNth {
     }
 }
 
-static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "every-nth",
-        about: " Every n-th packet.",
-        parameters: &[Setting {
-            name: "n",
-            about: " One in so many.",
-            clause: "",
-            kind: Kind::Count {
-                least: 1,
-                most: 1_000_000,
-            },
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| {
-        Ok(Box::new(EveryNth {
-            n: parameters.get("n")?,
-            seen: 0,
-        }))
-    },
-};
+kind! {
+    /// The parameter of [`EveryNth`].
+    struct Nth {
+        /// One in so many.
+        n: u64, Kind::count(1, 1_000_000);
+    }
+    /// Every n-th packet.
+    static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> =
+        "every-nth", |it, _| Ok(Box::new(EveryNth { n: it.n, seen: 0 }));
+}
 
 #[test]
 fn a_program_adds_a_kind_of_its_own() {

@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sim::loss::{
-    Bernoulli, Burst, GilbertElliott, Ordinals, Schedule, SegmentLoss, Segments,
+    Bernoulli, GilbertElliott, GilbertElliottConfig, Ordinals, Schedule, SegmentLoss, Segments,
 };
 use anabranch_sim::{
     DataSegment, DirectionConfig, DropReason, DropTail, Impairments, Inspect, Limit, Outage,
@@ -220,11 +220,11 @@ fn a_schedule_changes_the_probability_at_its_times() {
 
 #[test]
 fn gilbert_elliott_loses_in_bursts() {
-    let model = GilbertElliott::new(Burst {
-        good_to_bad: 0.01,
-        bad_to_good: 0.25,
-        loss_in_good: 0.0,
-        loss_in_bad: 1.0,
+    let model = GilbertElliott::new(&GilbertElliottConfig {
+        to_bad: 0.01.into(),
+        to_good: 0.25.into(),
+        loss_good: 0.0.into(),
+        loss_bad: 1.0.into(),
     });
     let loss = PlacedLoss::after_queue(model.unwrap());
     let direction = DirectionConfig::instant(0).with_loss(loss);

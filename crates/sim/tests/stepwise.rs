@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
 
-use anabranch_sim::loss::{Bernoulli, Burst, GilbertElliott};
+use anabranch_sim::loss::{Bernoulli, GilbertElliott, GilbertElliottConfig};
 use anabranch_sim::propagation::{Fixed, Jitter, Spread, Varying};
 use anabranch_sim::queue::{
     CoDel, CoDelConfig, Fifo, Occupancy, QueueDiscipline, Queued, Refused, Transmitter,
@@ -59,13 +59,14 @@ fn direction(rng: &mut Rng, stepwise: bool) -> DirectionConfig {
         config = config.with_loss(PlacedLoss::before_queue(loss));
     }
     if chance(rng, 3) {
-        let burst = Burst {
-            good_to_bad: 0.02,
-            bad_to_good: 0.4,
-            loss_in_good: 0.0,
-            loss_in_bad: 1.0,
+        let bursts = GilbertElliottConfig {
+            to_bad: 0.02.into(),
+            to_good: 0.4.into(),
+            loss_good: 0.0.into(),
+            loss_bad: 1.0.into(),
         };
-        config = config.with_loss(PlacedLoss::after_queue(GilbertElliott::new(burst).unwrap()));
+        let loss = GilbertElliott::new(&bursts).unwrap();
+        config = config.with_loss(PlacedLoss::after_queue(loss));
     }
     if chance(rng, 4) {
         config = config.with_impairments(Impairments {

@@ -1,102 +1,48 @@
 //! Events of a flow, counted over all its members.
 
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::Probe;
 
-use super::over::Over;
-use super::words::{FLOW, PATH, WINDOW, WINDOWS};
+use super::common_parameters::{FLOW, PATH, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 use crate::agent::tally::Tally;
 
-/// How specs name it.
-pub(super) static RETRANSMISSIONS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "retransmissions",
-        about: " Number of retransmissions, by fast retransmit and by timeout.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        let flow = parameters.get("flow")?;
-        let of: Counted = (Probe::Retransmitted, |tally: &Tally| tally.retransmissions);
-        Ok(Count::of(flow, "retransmissions", "segments", of))
-    },
-};
-
-/// How specs name it.
-pub(super) static FAST_RETRANSMITS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "fast_retransmits",
-        about: " Number of fast retransmits.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        let flow = parameters.get("flow")?;
-        let of: Counted = (Probe::FastRetransmit, |tally: &Tally| {
-            tally.fast_retransmits
-        });
-        Ok(Count::of(flow, "fast_retransmits", "events", of))
-    },
-};
-
-/// How specs name it.
-pub(super) static TIMEOUTS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "timeouts",
-        about: " Number of expired retransmission timers.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        let flow = parameters.get("flow")?;
-        let of: Counted = (Probe::Timeout, |tally: &Tally| tally.timeouts);
-        Ok(Count::of(flow, "timeouts", "events", of))
-    },
-};
-
-/// How specs name it.
-pub(super) static MARK_REDUCTIONS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "mark_reductions",
-        about: " Number of reductions of a congestion window because the receiver reported a mark (`ecn` of transport and \
-                queue): one per window of data.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        let flow = parameters.get("flow")?;
-        let of: Counted = (Probe::MarkAnswered, |tally: &Tally| tally.mark_reductions);
-        Ok(Count::of(flow, "mark_reductions", "events", of))
-    },
-};
-
-/// How specs name it.
-pub(super) static DUPLICATES_RECEIVED: Entry<Made> = Entry {
-    variant: Variant {
-        name: "duplicates_received",
-        about: " Number of data segments (SCTP: DATA chunks) that the receiving transport had already received: unnecessary \
-                retransmissions, or duplicates made by the network.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        let flow = parameters.get("flow")?;
-        let of: Counted = (Probe::Duplicate, |tally: &Tally| tally.duplicates);
-        Ok(Count::of(flow, "duplicates_received", "segments", of))
-    },
-};
-
-/// How specs name it.
-pub(super) static STREAM_LIMITS_MET: Entry<Made> = Entry {
-    variant: Variant {
-        name: "stream_limits_met",
-        about: " How often an allocation would have used more streams than were negotiated; consecutive occasions count once.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        let flow = parameters.get("flow")?;
-        let of: Counted = (Probe::StreamsInUse, |tally: &Tally| tally.stream_limits_met);
-        Ok(Count::of(flow, "stream_limits_met", "events", of))
-    },
-};
+kind! {
+    /// The flow whose events are counted.
+    struct Events {
+        flow: String as FLOW;
+    }
+    /// Number of retransmissions, by fast retransmit and by timeout.
+    pub(super) static RETRANSMISSIONS: Entry<Made> = "retransmissions", |it, ()| {
+        Ok(it.count("retransmissions", "segments", (Probe::Retransmitted, |tally| tally.retransmissions)))
+    };
+    /// Number of fast retransmits.
+    pub(super) static FAST_RETRANSMITS: Entry<Made> = "fast_retransmits", |it, ()| {
+        Ok(it.count("fast_retransmits", "events", (Probe::FastRetransmit, |tally| tally.fast_retransmits)))
+    };
+    /// Number of expired retransmission timers.
+    pub(super) static TIMEOUTS: Entry<Made> = "timeouts", |it, ()| {
+        Ok(it.count("timeouts", "events", (Probe::Timeout, |tally| tally.timeouts)))
+    };
+    /// Number of reductions of a congestion window because the receiver reported a mark (`ecn` of
+    /// transport and queue): one per window of data.
+    pub(super) static MARK_REDUCTIONS: Entry<Made> = "mark_reductions", |it, ()| {
+        Ok(it.count("mark_reductions", "events", (Probe::MarkAnswered, |tally| tally.mark_reductions)))
+    };
+    /// Number of data segments (SCTP: DATA chunks) that the receiving transport had already
+    /// received: unnecessary retransmissions, or duplicates made by the network.
+    pub(super) static DUPLICATES_RECEIVED: Entry<Made> = "duplicates_received", |it, ()| {
+        Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |tally| tally.duplicates)))
+    };
+    /// How often an allocation would have used more streams than were negotiated; consecutive
+    /// occasions count once.
+    pub(super) static STREAM_LIMITS_MET: Entry<Made> = "stream_limits_met", |it, ()| {
+        Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |tally| tally.stream_limits_met)))
+    };
+}
 
 /// A probe, and what a tally counts of it.
 type Counted = (Probe, fn(&Tally) -> u64);
@@ -109,10 +55,10 @@ struct Count {
     of: fn(&Tally) -> u64,
 }
 
-impl Count {
-    fn of(flow: String, metric: &str, unit: &'static str, (probe, of): Counted) -> Made {
-        let name = Name::new(&flow, metric, unit);
-        Box::new(Self { name, probe, of })
+impl Events {
+    fn count(self, metric: &str, unit: &'static str, (probe, of): Counted) -> Made {
+        let name = Name::new(&self.flow, metric, unit);
+        Box::new(Count { name, probe, of })
     }
 }
 
@@ -130,27 +76,16 @@ impl Metric for Count {
     }
 }
 
-/// How specs name it.
-pub(super) static SEGMENTS_SENT: Entry<Made> = Entry {
-    variant: Variant {
-        name: "segments_sent",
-        about: " Number of data segments sent, including retransmissions. With `path` the name ends in the path's number: \
-                `segments_sent_1`.",
-        parameters: &[FLOW, PATH, WINDOW, WINDOWS],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(SegmentsSent {
-            flow: parameters.get("flow")?,
-            path: parameters.optional("path")?,
-            over: Over::read(parameters)?,
-        }))
-    },
-};
-
-struct SegmentsSent {
-    flow: String,
-    path: Option<u16>,
-    over: Over,
+kind! {
+    /// Transmissions over time.
+    struct SegmentsSent {
+        flow: String as FLOW;
+        path: Option<u16> as PATH;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Number of data segments sent, including retransmissions. With `path` the name ends in the
+    /// path's number: `segments_sent_1`.
+    pub(super) static SEGMENTS_SENT: Entry<Made> = "segments_sent", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for SegmentsSent {

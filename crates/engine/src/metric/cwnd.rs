@@ -1,47 +1,27 @@
 //! The congestion window.
 
-use anabranch_settings::{Entry, Fallback, Setting, Value, Variant};
+use anabranch_settings::{Entry, Value, kind};
 
+use super::common_parameters::{FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::over::Over;
-use super::words::{FLOW, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 use crate::agent::taking::Weighting;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "mean_cwnd",
-        about: " Mean congestion window, segments: mean over the members. By samples its name is `mean_cwnd_samples`.",
-        parameters: &[
-            FLOW,
-            Setting {
-                name: "weighting",
-                about: " Weight of samples: `time`: by how long each value lasted; `samples`: all equal, as in a mean over the \
-                        lines of a trace.",
-                clause: "",
-                kind: <Weighting as Value>::KIND,
-                fallback: Fallback::Is("time"),
-            },
-            WINDOW,
-            WINDOWS,
-        ],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(MeanCwnd {
-            flow: parameters.get("flow")?,
-            weighting: parameters.get("weighting")?,
-            over: Over::read(parameters)?,
-        }))
-    },
-};
-
-struct MeanCwnd {
-    flow: String,
-    weighting: Weighting,
-    over: Over,
+kind! {
+    /// The window over time.
+    struct MeanCwnd {
+        flow: String as FLOW;
+        /// Weight of samples: `time`: by how long each value lasted; `samples`: all equal, as in a
+        /// mean over the lines of a trace.
+        weighting: Weighting = "time", Weighting::KIND;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Mean congestion window, segments: mean over the members. By samples its name is
+    /// `mean_cwnd_samples`.
+    pub(super) static ENTRY: Entry<Made> = "mean_cwnd", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for MeanCwnd {

@@ -1,27 +1,24 @@
 //! How long messages take from one application to the other.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::{Nanos, time};
 
-use super::over::Over;
+use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::percentiles::{TAKE, Taken};
-use super::words::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Needs, Seen};
 use crate::agent::distribution::Distribution;
 use crate::agent::observer::Observer;
 
-/// How specs name it.
-pub(super) static MEAN: Entry<Made> = Entry {
-    variant: Variant {
-        name: "mean_one_way_delay",
-        about: " Mean one-way delay of messages, from the sending application to the receiving one, s.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| Ok(Box::new(MeanDelay(parameters.get("flow")?))),
-};
-
-struct MeanDelay(String);
+kind! {
+    /// The mean.
+    struct MeanDelay {
+        flow: String as FLOW;
+    }
+    /// Mean one-way delay of messages, from the sending application to the receiving one, s.
+    pub(super) static MEAN: Entry<Made> = "mean_one_way_delay", |it, ()| Ok(Box::new(it));
+}
 
 /// Messages say when they were handed over.
 const DELAYS: Needs = Needs {
@@ -34,11 +31,11 @@ const DELAYS: Needs = Needs {
 
 impl Metric for MeanDelay {
     fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.0, "mean_one_way_delay", "s")]
+        vec![Name::new(&self.flow, "mean_one_way_delay", "s")]
     }
 
     fn flow(&self) -> Option<&str> {
-        Some(&self.0)
+        Some(&self.flow)
     }
 
     fn needs(&self) -> Needs {
@@ -46,7 +43,7 @@ impl Metric for MeanDelay {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        let members = seen.members(&self.0).iter();
+        let members = seen.members(&self.flow).iter();
         let (sum, count) = members.fold((0, 0), |(sum, count), tally| {
             (sum + tally.delay_sum, count + tally.delays)
         });
@@ -54,28 +51,17 @@ impl Metric for MeanDelay {
     }
 }
 
-/// How specs name it.
-pub(super) static DISTRIBUTION: Entry<Made> = Entry {
-    variant: Variant {
-        name: "one_way_delay",
-        about: " One-way delay of messages, s: percentiles over all members together. It lasts from when the transport accepts \
-                a message (TCP: a write) until its last byte reaches the receiving application. A message counts in the window \
-                in which it arrives.",
-        parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Delays {
-            flow: parameters.get("flow")?,
-            take: Taken::read(parameters)?,
-            over: Over::with_clock(parameters)?,
-        }))
-    },
-};
-
-struct Delays {
-    flow: String,
-    take: Taken,
-    over: Over,
+kind! {
+    /// The distribution.
+    struct Delays {
+        flow: String as FLOW;
+        take: Taken as [TAKE];
+        over: Over as [WINDOW, WINDOWS, CLOCK];
+    }
+    /// One-way delay of messages, s: percentiles over all members together. It lasts from when the
+    /// transport accepts a message (TCP: a write) until its last byte reaches the receiving
+    /// application. A message counts in the window in which it arrives.
+    pub(super) static DISTRIBUTION: Entry<Made> = "one_way_delay", |it, ()| Ok(Box::new(it));
 }
 
 /// The delays of one member's messages.

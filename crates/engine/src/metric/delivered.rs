@@ -1,33 +1,24 @@
 //! What reached the receiving application.
 
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, Refusal, kind};
 use anabranch_transport::time;
 
+use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::over::Over;
-use super::words::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
-/// How specs name it.
-pub(super) static GOODPUT: Entry<Made> = Entry {
-    variant: Variant {
-        name: "goodput",
-        about: " Unique payload that reached the receiving application, bit/s over the window: the sum over the members.",
-        parameters: &[FLOW, WINDOW, WINDOWS],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Goodput {
-            flow: parameters.get("flow")?,
-            over: Over::read(parameters)?,
-        }))
-    },
-};
-
-struct Goodput {
-    flow: String,
-    over: Over,
+kind! {
+    /// Payload over time.
+    struct Goodput {
+        flow: String as FLOW;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Unique payload that reached the receiving application, bit/s over the window: the sum over
+    /// the members.
+    pub(super) static GOODPUT: Entry<Made> = "goodput", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Goodput {
@@ -61,42 +52,35 @@ impl Metric for Goodput {
     }
 }
 
-/// How specs name it.
-pub(super) static SEGMENTS_DELIVERED: Entry<Made> = Entry {
-    variant: Variant {
-        name: "segments_delivered",
-        about: " Full segments' worth of unique payload that reached the receiving application: mean over the members.",
-        parameters: &[FLOW, WINDOW, WINDOWS, CLOCK],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Segments {
-            flow: parameters.get("flow")?,
-            over: Over::with_clock(parameters)?,
-            per_second: false,
-        }))
-    },
-};
-
-/// How specs name it.
-pub(super) static SEGMENT_RATE: Entry<Made> = Entry {
-    variant: Variant {
-        name: "segment_rate",
-        about: " The same as `segments_delivered` for each second of the window, segments/s: mean over the members.",
-        parameters: &[FLOW, WINDOW, WINDOWS, CLOCK],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Segments {
-            flow: parameters.get("flow")?,
-            over: Over::with_clock(parameters)?,
-            per_second: true,
-        }))
-    },
-};
+kind! {
+    /// The parameters of [`Segments`].
+    struct SegmentsConfig {
+        flow: String as FLOW;
+        over: Over as [WINDOW, WINDOWS, CLOCK];
+    }
+    /// Full segments' worth of unique payload that reached the receiving application: mean over the
+    /// members.
+    pub(super) static SEGMENTS_DELIVERED: Entry<Made> =
+        "segments_delivered", |it, ()| it.build(false);
+    /// The same as `segments_delivered` for each second of the window, segments/s: mean over the
+    /// members.
+    pub(super) static SEGMENT_RATE: Entry<Made> = "segment_rate", |it, ()| it.build(true);
+}
 
 struct Segments {
     flow: String,
     over: Over,
     per_second: bool,
+}
+
+impl SegmentsConfig {
+    fn build(self, per_second: bool) -> Result<Made, Refusal> {
+        Ok(Box::new(Segments {
+            flow: self.flow,
+            over: self.over,
+            per_second,
+        }))
+    }
 }
 
 impl Metric for Segments {

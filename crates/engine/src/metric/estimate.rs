@@ -1,79 +1,53 @@
 //! Estimates against what is true.
 
 use anabranch_scenario::unit::of_probe;
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
-use anabranch_transport::Nanos;
+use anabranch_settings::{Entry, Kind, Refusal, Value, kind};
+use anabranch_transport::{Nanos, Probe};
 
+use super::common_parameters::{FLOW, INDEX, MeasureName, NAME, PROBE, TIME, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::over::Over;
-use super::words::{self, FLOW, INDEX, NAME, PROBE, TIME, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 use crate::agent::taking::Weighting;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "estimate_error",
-        about: " Error of a probe that is an estimate: the mean of |sample - truth| / truth, %.",
-        parameters: &[
-            NAME,
-            FLOW,
-            PROBE,
-            INDEX,
-            Setting {
-                name: "truth",
-                about: " Times, in order, each with the true rate from then on: `[[\"0 s\", \"1 Mbit/s\"], [\"15 s\", \"250 kbit/s\"]]`.",
-                clause: "",
-                kind: Kind::List(&Kind::Tuple(&[
-                    TIME,
-                    Kind::Rate {
-                        least: 1,
-                        most: 1_000_000_000_000,
-                    },
-                ])),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "weighting",
-                about: " Weight of samples: `samples`: all equal; `time`: by the time until the next sample.",
-                clause: "",
-                kind: <Weighting as Value>::KIND,
-                fallback: Fallback::Is("samples"),
-            },
-            WINDOW,
-            WINDOWS,
-        ],
-    },
-    build: |parameters, ()| {
-        let probe = words::probe(parameters)?;
-        let truth: Vec<(Nanos, u64)> = parameters.list("truth")?;
-        if truth.is_empty() || truth.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+kind! {
+    /// The parameters of [`EstimateError`].
+    struct EstimateErrorConfig {
+        name: MeasureName as [NAME];
+        flow: String as FLOW;
+        probe: Probe as PROBE;
+        index: Option<u16> as INDEX;
+        /// Times, in order, each with the true rate from then on: `[["0 s", "1 Mbit/s"], ["15 s",
+        /// "250 kbit/s"]]`.
+        truth: Vec<(Nanos, u64)>, Kind::List(&Kind::Tuple(&[TIME, Kind::rate(1, 1_000_000_000_000)]));
+        /// Weight of samples: `samples`: all equal; `time`: by the time until the next sample.
+        weighting: Weighting = "samples", Weighting::KIND;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Error of a probe that is an estimate: the mean of |sample - truth| / truth, %.
+    pub(super) static ENTRY: Entry<Made> = "estimate_error", |it, ()| {
+        if it.truth.is_empty() || it.truth.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             let message = "the truth has at least one step, and the times of its steps rise";
             return Err(Refusal::together(message));
         }
-        let per_unit = if of_probe(probe.name()) == "B/s" {
-            8.0
-        } else {
-            1.0
+        let per_unit = if of_probe(it.probe.name()) == "B/s" { 8.0 } else { 1.0 };
+        let truth = it.truth.iter().map(|&(from, rate)| (from, rate as f64 / per_unit));
+        let kind = MeterKind::Error {
+            probe: it.probe,
+            index: it.index,
+            truth: truth.collect(),
+            weighting: it.weighting,
         };
-        let truth = truth.iter();
         Ok(Box::new(EstimateError {
-            name: words::name(parameters)?,
-            flow: parameters.get("flow")?,
-            kind: MeterKind::Error {
-                probe,
-                index: parameters.optional("index")?,
-                truth: truth
-                    .map(|&(from, rate)| (from, rate as f64 / per_unit))
-                    .collect(),
-                weighting: parameters.get("weighting")?,
-            },
-            over: Over::read(parameters)?,
+            name: it.name.0,
+            flow: it.flow,
+            kind,
+            over: it.over,
         }))
-    },
-};
+    };
+}
 
 struct EstimateError {
     name: String,

@@ -1,72 +1,41 @@
 //! What HEARTBEATs cost.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, kind};
 use anabranch_transport::Probe;
 
-use super::words::{FLOW, PATH};
+use super::common_parameters::{FLOW, PATH};
 use super::{Life, Made, Metric, Name, Seen, whole};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 use crate::agent::taking::Take;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "heartbeat_overhead",
-        about: " Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached the receiving \
-                application. The measure's name is `overhead`. With `packet` and `of`: that many bytes for each HEARTBEAT and each \
-                answer, % of what a link of that rate carries in the run; the name is `overhead_of_link`.",
-        parameters: &[
-            FLOW,
-            PATH,
-            Setting {
-                name: "packet",
-                about: " Size to assume for a HEARTBEAT or its answer, instead of its own; with `of`.",
-                clause: "",
-                kind: Kind::Bytes {
-                    least: 1,
-                    most: 65_535,
-                },
-                fallback: Fallback::Nothing,
-            },
-            Setting {
-                name: "of",
-                about: " Rate of a link to compare with, instead of the payload delivered; with `packet`.",
-                clause: "",
-                kind: Kind::Rate {
-                    least: 1,
-                    most: 1_000_000_000_000,
-                },
-                fallback: Fallback::Nothing,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let packet: Option<u64> = parameters.optional("packet")?;
-        let rate: Option<u64> = parameters.optional("of")?;
-        if packet.is_some() != rate.is_some() {
+kind! {
+    /// Bytes of HEARTBEATs.
+    struct Overhead {
+        flow: String as FLOW;
+        path: Option<u16> as PATH;
+        /// Size to assume for a HEARTBEAT or its answer, instead of its own; with `of`.
+        packet: Option<u64> = none, Kind::bytes(1, 65_535);
+        /// Rate of a link to compare with, instead of the payload delivered; with `packet`.
+        of: Option<u64> = none, Kind::rate(1, 1_000_000_000_000);
+    }
+    /// Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached
+    /// the receiving application. The measure's name is `overhead`. With `packet` and `of`: that
+    /// many bytes for each HEARTBEAT and each answer, % of what a link of that rate carries in the
+    /// run; the name is `overhead_of_link`.
+    pub(super) static ENTRY: Entry<Made> = "heartbeat_overhead", |it, ()| {
+        if it.packet.is_some() != it.of.is_some() {
             let message =
                 "`packet` and `of` stand together: so many bytes each, of a link of that rate";
             return Err(Refusal::together(message));
         }
-        Ok(Box::new(Overhead {
-            flow: parameters.get("flow")?,
-            path: parameters.optional("path")?,
-            of_link: packet.zip(rate),
-        }))
-    },
-};
-
-struct Overhead {
-    flow: String,
-    path: Option<u16>,
-    /// Bytes of each packet and bits per second of the link.
-    of_link: Option<(u64, u64)>,
+        Ok(Box::new(it))
+    };
 }
 
 impl Metric for Overhead {
     fn names(&self) -> Vec<Name> {
-        let name = match self.of_link {
+        let name = match self.of {
             None => "overhead",
             Some(_) => "overhead_of_link",
         };
@@ -89,7 +58,7 @@ impl Metric for Overhead {
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
         let meters = seen.observers::<Meter>(&self.flow, 0);
-        let (spent, carried) = match self.of_link {
+        let (spent, carried) = match self.packet.zip(self.of) {
             None => {
                 let payload = seen.sum(&self.flow, |tally| tally.delivered);
                 (meters.iter().map(|meter| meter.sum).sum::<f64>(), payload)

@@ -2,36 +2,26 @@
 
 use anabranch_scenario::names::Name as Of;
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Choice, Entry, Fallback, Kind, Setting, Variant};
+use anabranch_settings::{Choice, Entry, Kind, kind};
 use anabranch_sim::{DropReason, LinkStats};
 use anabranch_transport::{Nanos, time};
 
+use super::common_parameters::{COUNTING, Counting, LINK, WINDOW, WINDOWS};
 use super::mark::Mark;
-use super::over::Over;
-use super::words::{COUNTING, Counting, LINK, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Made, Metric, Name, Needs, Seen};
 
-/// How specs name it.
-pub(super) static UTILIZATION: Entry<Made> = Entry {
-    variant: Variant {
-        name: "link_utilization",
-        about: " Utilisation of a link, % of its rate: the papers' sum of throughputs divided by the rate, or with `counting = \
-                \"wire\"` what crossed it forward (the name then ends in `_wire`). The series is named `all`.",
-        parameters: &[LINK, COUNTING, WINDOW, WINDOWS],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Utilization {
-            link: parameters.get("link")?,
-            counting: parameters.get("counting")?,
-            over: Over::read(parameters)?,
-        }))
-    },
-};
-
-struct Utilization {
-    link: String,
-    counting: Counting,
-    over: Over,
+kind! {
+    /// What a link carried.
+    struct Utilization {
+        link: String as LINK;
+        counting: Counting as COUNTING;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Utilisation of a link, % of its rate: the papers' sum of throughputs divided by the rate, or
+    /// with `counting = "wire"` what crossed it forward (the name then ends in `_wire`). The series
+    /// is named `all`.
+    pub(super) static UTILIZATION: Entry<Made> = "link_utilization", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Utilization {
@@ -94,34 +84,25 @@ fn at_the_end(seen: &Seen<'_>) -> Mark {
     Mark::read(outcome.duration, links, tallies)
 }
 
-/// How specs name it.
-pub(super) static DROPS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "drops",
-        about: " Packets that a link dropped, in both directions, in all members. With `reason` the name of the measure is `drops_` and the reason.",
-        parameters: &[
-            LINK,
-            Setting {
-                name: "reason",
-                about: " One reason, such as `queue-full` or `loss`; `each`: one value per reason. All reasons together if left out.",
-                clause: "",
-                kind: Kind::Registered(reasons),
-                fallback: Fallback::Nothing,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let reason: Option<String> = parameters.optional("reason")?;
-        Ok(Box::new(Drops {
-            link: parameters.get("link")?,
-            reasons: match reason.as_deref() {
-                None => vec![None],
-                Some(EACH) => DropReason::ALL.iter().copied().map(Some).collect(),
-                Some(reason) => vec![DropReason::from_name(reason)],
-            },
-        }))
-    },
-};
+kind! {
+    /// The parameters of [`Drops`].
+    struct DropsConfig {
+        link: String as LINK;
+        /// One reason, such as `queue-full` or `loss`; `each`: one value per reason. All reasons
+        /// together if left out.
+        reason: Option<String> = none, Kind::Registered(reasons);
+    }
+    /// Packets that a link dropped, in both directions, in all members. With `reason` the name of
+    /// the measure is `drops_` and the reason.
+    pub(super) static DROPS: Entry<Made> = "drops", |it, ()| Ok(Box::new(Drops {
+        reasons: match it.reason.as_deref() {
+            None => vec![None],
+            Some(EACH) => DropReason::ALL.iter().copied().map(Some).collect(),
+            Some(reason) => vec![DropReason::from_name(reason)],
+        },
+        link: it.link,
+    }));
+}
 
 /// The word for every reason.
 const EACH: &str = "each";
@@ -160,25 +141,23 @@ impl Metric for Drops {
     }
 }
 
-/// How specs name it.
-pub(super) static MARKS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "marks",
-        about: " Packets that a link's queues marked (ECN, CE) instead of dropping them, in both directions, in all members.",
-        parameters: &[LINK],
-    },
-    build: |parameters, ()| Ok(Box::new(Marks(parameters.get("link")?))),
-};
-
-struct Marks(String);
+kind! {
+    /// Marks of a link.
+    struct Marks {
+        link: String as LINK;
+    }
+    /// Packets that a link's queues marked (ECN, CE) instead of dropping them, in both directions,
+    /// in all members.
+    pub(super) static MARKS: Entry<Made> = "marks", |it, ()| Ok(Box::new(it));
+}
 
 impl Metric for Marks {
     fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.0, "marks", "packets")]
+        vec![Name::new(&self.link, "marks", "packets")]
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        vec![over_members(seen, &self.0, |stats| stats.marked)]
+        vec![over_members(seen, &self.link, |stats| stats.marked)]
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use anabranch_sim::LinkStats;
 use anabranch_transport::Nanos;
 
-use super::words::Counting;
+use super::common_parameters::Counting;
 use crate::agent::tally::Tally;
 
 /// What had been carried since the begin of the run.

@@ -5,8 +5,8 @@ use anabranch_scenario::rates::RateOverTime;
 use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, time};
 
+use super::common_parameters::Counting;
 use super::mark::Mark;
-use super::words::Counting;
 use crate::agent::observer::{Observer, Observing};
 use crate::agent::tally::Tally;
 

@@ -1,8 +1,8 @@
 //! Packets with data, as a trace of the network shows them.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant, spelled};
+use anabranch_settings::{Entry, Kind, Refusal, Value, kind, spelled};
 
-use super::words::{self, FLOW};
+use super::common_parameters::{FLOW, check_takes};
 use super::{Made, Metric, Name, Needs, Seen};
 use crate::agent::packets::{FirstPackets, PacketAccount};
 
@@ -45,80 +45,49 @@ enum Since {
 }
 spelled!(Since: Since::Host = "host", Since::Wire = "wire");
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "packets",
-        about: " Packets that carry data of a flow, including retransmissions, as a trace of the network shows them. A delay \
-                is that of one packet that arrived.",
-        parameters: &[
-            FLOW,
-            Setting {
-                name: "take",
-                about: " What to compute, one word or a list: number `sent` by the source; number `received` by the sink; \
-                        `received-over-sent`, %; `mean-delay` of the packets received, ms; `delay-spread`, which Rafiq's \
-                        thesis (2007) calls the variance of the delay, ms: the mean of the squared delay in ms^2 divided by \
-                        1000 ms; `delay-variance`, ms^2; `first-delays`, ms: delays of the first packets (see `first`), named \
-                        `delay_1`, `delay_2` and so on in the order of their first transmission, from which the delay of a \
-                        repeated packet counts.",
-                clause: "",
-                kind: Kind::List(&<PacketTake as Value>::KIND),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "from",
-                about: " Start of a delay. `host`: when the sending host hands the packet to its interface, so that waiting \
-                        there counts. `wire`: when transmission begins. On a wireless link both are the same.",
-                clause: "",
-                kind: <Since as Value>::KIND,
-                fallback: Fallback::Is("host"),
-            },
-            Setting {
-                name: "first",
-                about: " For `first-delays`: number of packets.",
-                clause: "",
-                kind: Kind::Count {
-                    least: 1,
-                    most: FirstPackets::MOST as u64,
-                },
-                fallback: Fallback::Nothing,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let takes = words::takes(parameters)?;
-        let first: Option<u32> = parameters.optional("first")?;
-        if takes.contains(&PacketTake::FirstDelays) != first.is_some() {
+kind! {
+    /// Packets of a flow and their delays.
+    struct Packets {
+        flow: String as FLOW;
+        /// What to compute, one word or a list: number `sent` by the source; number `received` by
+        /// the sink; `received-over-sent`, %; `mean-delay` of the packets received, ms;
+        /// `delay-spread`, which Rafiq's thesis (2007) calls the variance of the delay, ms: the
+        /// mean of the squared delay in ms^2 divided by 1000 ms; `delay-variance`, ms^2;
+        /// `first-delays`, ms: delays of the first packets (see `first`), named `delay_1`,
+        /// `delay_2` and so on in the order of their first transmission, from which the delay of a
+        /// repeated packet counts.
+        take: Vec<PacketTake>, Kind::List(&PacketTake::KIND);
+        /// Start of a delay. `host`: when the sending host hands the packet to its interface, so
+        /// that waiting there counts. `wire`: when transmission begins. On a wireless link both are
+        /// the same.
+        from: Since = "host", Since::KIND;
+        /// For `first-delays`: number of packets.
+        first: Option<u32> = none, Kind::count(1, FirstPackets::MOST as u64);
+    }
+    /// Packets that carry data of a flow, including retransmissions, as a trace of the network
+    /// shows them. A delay is that of one packet that arrived.
+    pub(super) static ENTRY: Entry<Made> = "packets", |it, ()| it.checked();
+}
+
+impl Packets {
+    fn checked(self) -> Result<Made, Refusal> {
+        check_takes(&self.take)?;
+        if self.take.contains(&PacketTake::FirstDelays) != self.first.is_some() {
             let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
             return Err(Refusal::together(message));
         }
-        let from = parameters.get("from")?;
         let counted = [
             PacketTake::Sent,
             PacketTake::Received,
             PacketTake::ReceivedOverSent,
         ];
-        if from == Since::Wire && takes.iter().all(|it| counted.contains(it)) {
+        if self.from == Since::Wire && self.take.iter().all(|it| counted.contains(it)) {
             let message = "`from` says where a delay starts, and `take` has none; leave `from` out, or take a delay such as `mean-delay`";
             return Err(Refusal::together(message));
         }
-        Ok(Box::new(Packets {
-            flow: parameters.get("flow")?,
-            takes,
-            from,
-            first: first.unwrap_or(0) as usize,
-        }))
-    },
-};
+        Ok(Box::new(self))
+    }
 
-struct Packets {
-    flow: String,
-    takes: Vec<PacketTake>,
-    from: Since,
-    first: usize,
-}
-
-impl Packets {
     /// Delays of the first packets, ms; not a number for one that did not arrive. Of a group, those of its first member.
     fn first_delays(&self, seen: &Seen<'_>) -> Vec<f64> {
         let member = seen.members(&self.flow).first();
@@ -130,7 +99,9 @@ impl Packets {
             })
         };
         let in_ms = |delay: Option<u64>| delay.map_or(f64::NAN, |delay| delay as f64 / 1e6);
-        (0..self.first).map(|number| in_ms(of(number))).collect()
+        (0..self.first.unwrap_or(0) as usize)
+            .map(|number| in_ms(of(number)))
+            .collect()
     }
 }
 
@@ -141,13 +112,13 @@ impl Metric for Packets {
             let named = |name: &str| Name::new(&self.flow, name, unit);
             match take {
                 PacketTake::FirstDelays => {
-                    let numbers = 1..=self.first;
+                    let numbers = 1..=self.first.unwrap_or(0);
                     numbers.map(|it| named(&format!("{name}_{it}"))).collect()
                 }
                 _ => vec![named(name)],
             }
         };
-        self.takes.iter().flat_map(of).collect()
+        self.take.iter().flat_map(of).collect()
     }
 
     fn needs(&self) -> Needs {
@@ -185,6 +156,6 @@ impl Metric for Packets {
             PacketTake::DelayVariance => vec![square - mean * mean],
             PacketTake::FirstDelays => self.first_delays(seen),
         };
-        self.takes.iter().flat_map(value).collect()
+        self.take.iter().flat_map(value).collect()
     }
 }

@@ -3,12 +3,12 @@
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{
-    Choice, Entry, Fallback, Kind, Parameters, Refusal, Setting, Value, Variant,
+    Choice, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Setting, Value, kind,
 };
 use anabranch_transport::{Nanos, Probe, Sample};
 
-use super::over::Over;
-use super::words::{self, CLOCK, FLOW, INDEX, NAME, PROBE, WINDOW, WINDOWS};
+use super::common_parameters::{CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen};
 use crate::agent::distribution::Distribution;
 use crate::agent::observer::Observer;
@@ -47,16 +47,10 @@ enum One {
     Quantile(&'static str, f64),
 }
 
-impl Taken {
-    /// What [`TAKE`] says.
-    ///
-    /// # Errors
-    /// A word is none, or stands twice.
-    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        let mut words: Vec<String> = parameters.list(TAKE.name)?;
-        if words.is_empty() {
-            words = ["mean", "p50", "p95", "p99"].map(str::to_owned).to_vec();
-        }
+impl FromParameters for Taken {
+    /// What [`TAKE`] says; a word stands once.
+    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let words: Vec<String> = parameters.get(TAKE.name)?;
         let known = |word: &str| WORDS.iter().find(|known| known.name == word);
         let mut taken: Vec<One> = Vec::new();
         for word in &words {
@@ -81,7 +75,9 @@ impl Taken {
         }
         Ok(Self(taken))
     }
+}
 
+impl Taken {
     /// The names of the values of a quantity, window by window.
     pub fn names(
         &self,
@@ -157,51 +153,21 @@ impl One {
     }
 }
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "percentiles",
-        about: " Percentiles of the values of a probe of the flow, over all members together. Names begin with `name`: \
-                `cwnd_p95`.",
-        parameters: &[
-            NAME,
-            FLOW,
-            PROBE,
-            TAKE,
-            Setting {
-                name: "weighting",
-                about: " Weight of values: `time`: by how long each lasted; `samples`: all equal.",
-                clause: "",
-                kind: <Weighting as Value>::KIND,
-                fallback: Fallback::Is("time"),
-            },
-            INDEX,
-            WINDOW,
-            WINDOWS,
-            CLOCK,
-        ],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Percentiles {
-            name: words::name(parameters)?,
-            flow: parameters.get("flow")?,
-            probe: words::probe(parameters)?,
-            take: Taken::read(parameters)?,
-            weighting: parameters.get("weighting")?,
-            index: parameters.optional("index")?,
-            over: Over::with_clock(parameters)?,
-        }))
-    },
-};
-
-struct Percentiles {
-    name: String,
-    flow: String,
-    probe: Probe,
-    take: Taken,
-    weighting: Weighting,
-    index: Option<u16>,
-    over: Over,
+kind! {
+    /// The values of a probe.
+    struct Percentiles {
+        name: MeasureName as [NAME];
+        flow: String as FLOW;
+        probe: Probe as PROBE;
+        take: Taken as [TAKE];
+        /// Weight of values: `time`: by how long each lasted; `samples`: all equal.
+        weighting: Weighting = "time", Weighting::KIND;
+        index: Option<u16> as INDEX;
+        over: Over as [WINDOW, WINDOWS, CLOCK];
+    }
+    /// Percentiles of the values of a probe of the flow, over all members together. Names begin
+    /// with `name`: `cwnd_p95`.
+    pub(super) static ENTRY: Entry<Made> = "percentiles", |it, ()| Ok(Box::new(it));
 }
 
 /// The values of a probe of one member.
@@ -261,7 +227,7 @@ impl Observer for Values {
 impl Metric for Percentiles {
     fn names(&self) -> Vec<Name> {
         let unit = of_probe(self.probe.name());
-        self.take.names(&self.over, &self.flow, &self.name, unit)
+        self.take.names(&self.over, &self.flow, &self.name.0, unit)
     }
 
     fn flow(&self) -> Option<&str> {

@@ -1,99 +1,61 @@
 //! Numbers made of the samples of a probe.
 
 use anabranch_scenario::unit::of_probe;
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, Value, kind};
 use anabranch_transport::Probe;
 
+use super::common_parameters::{
+    CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WINDOW, WINDOWS, check_takes,
+};
 use super::outcome::mean;
-use super::over::Over;
-use super::words::{self, CLOCK, FLOW, INDEX, NAME, PROBE, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen, whole};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 use crate::agent::taking::Take;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "probe",
-        about: " One number from all samples of a probe of the flow: mean over the members (for `count` and `sum`: sum). The \
-                measure is called `name`; with several words in `take` each has its word appended: `cwnd_least`.",
-        parameters: &[
-            NAME,
-            FLOW,
-            PROBE,
-            Setting {
-                name: "take",
-                about: " What to compute from the samples, one word or a list. `mean`: weighted by how long each value lasts; \
-                        `below`: share of the time below `threshold`; `least`, `most`: extremes over time; `sample-mean`: all \
-                        samples weigh the same; `count`; `sum`; `mean-gap`: mean time between samples, s; `first-time`: time \
-                        of the first sample, in seconds from the beginning of the run.",
-                clause: "",
-                kind: Kind::List(&<Take as Value>::KIND),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "threshold",
-                about: " For `below`: the threshold, in the probe's unit.",
-                clause: "",
-                kind: ANY,
-                fallback: Fallback::Nothing,
-            },
-            INDEX,
-            Setting {
-                name: "per",
-                about: " Divide the number by this; it then has no unit: mean cwnd / 4380.",
-                clause: "",
-                kind: Kind::Number {
-                    least: 0.0,
-                    most: f64::INFINITY,
-                    above: true,
-                    step: 0.0,
-                },
-                fallback: Fallback::Nothing,
-            },
-            WINDOW,
-            WINDOWS,
-            CLOCK,
-        ],
-    },
-    build: |parameters, ()| {
-        let takes: Vec<Take> = words::takes(parameters)?;
-        let threshold: Option<f64> = parameters.optional("threshold")?;
-        if takes.contains(&Take::Below) != threshold.is_some() {
-            let message = "`threshold` is needed with `take = \"below\"`, and allowed only there";
-            return Err(Refusal::together(message));
-        }
-        Ok(Box::new(OfProbe {
-            name: words::name(parameters)?,
-            flow: parameters.get("flow")?,
-            probe: words::probe(parameters)?,
-            takes,
-            threshold: threshold.unwrap_or(0.0),
-            index: parameters.optional("index")?,
-            per: parameters.optional("per")?,
-            over: Over::with_clock(parameters)?,
-        }))
-    },
-};
+kind! {
+    /// Samples of a probe.
+    struct OfProbe {
+        name: MeasureName as [NAME];
+        flow: String as FLOW;
+        probe: Probe as PROBE;
+        /// What to compute from the samples, one word or a list. `mean`: weighted by how long each
+        /// value lasts; `below`: share of the time below `threshold`; `least`, `most`: extremes
+        /// over time; `sample-mean`: all samples weigh the same; `count`; `sum`; `mean-gap`: mean
+        /// time between samples, s; `first-time`: time of the first sample, in seconds from the
+        /// beginning of the run.
+        take: Vec<Take>, Kind::List(&Take::KIND);
+        /// For `below`: the threshold, in the probe's unit.
+        threshold: Option<f64> = none, Kind::number(f64::MIN, f64::MAX);
+        index: Option<u16> as INDEX;
+        /// Divide the number by this; it then has no unit: mean cwnd / 4380.
+        per: Option<f64> = none, ABOVE_ZERO;
+        over: Over as [WINDOW, WINDOWS, CLOCK];
+    }
+    /// One number from all samples of a probe of the flow: mean over the members (for `count` and
+    /// `sum`: sum). The measure is called `name`; with several words in `take` each has its word
+    /// appended: `cwnd_least`.
+    pub(super) static ENTRY: Entry<Made> = "probe", |it, ()| it.checked();
+}
 
-/// Any number.
-const ANY: Kind = Kind::Number {
-    least: f64::MIN,
-    most: f64::MAX,
-    above: false,
+/// A number above 0.
+const ABOVE_ZERO: Kind = Kind::Number {
+    least: 0.0,
+    most: f64::INFINITY,
+    above: true,
     step: 0.0,
 };
 
-struct OfProbe {
-    name: String,
-    flow: String,
-    probe: Probe,
-    takes: Vec<Take>,
-    threshold: f64,
-    index: Option<u16>,
-    per: Option<f64>,
-    over: Over,
+impl OfProbe {
+    fn checked(self) -> Result<Made, Refusal> {
+        check_takes(&self.take)?;
+        if self.take.contains(&Take::Below) != self.threshold.is_some() {
+            let message = "`threshold` is needed with `take = \"below\"`, and allowed only there";
+            return Err(Refusal::together(message));
+        }
+        Ok(Box::new(self))
+    }
 }
 
 impl Metric for OfProbe {
@@ -107,16 +69,16 @@ impl Metric for OfProbe {
                 Take::Below => "1",
                 Take::Count => "samples",
             };
-            match self.takes.len() {
-                1 => self.over.names(&self.flow, &self.name, unit),
+            match self.take.len() {
+                1 => self.over.names(&self.flow, &self.name.0, unit),
                 _ => {
                     let word = take.to_datum().text().unwrap_or_default().replace('-', "_");
-                    let name = format!("{}_{word}", self.name);
+                    let name = format!("{}_{word}", self.name.0);
                     self.over.names(&self.flow, &name, unit)
                 }
             }
         };
-        self.takes.iter().flat_map(of).collect()
+        self.take.iter().flat_map(of).collect()
     }
 
     fn flow(&self) -> Option<&str> {
@@ -129,12 +91,12 @@ impl Metric for OfProbe {
                 probe: self.probe,
                 index: self.index,
                 take: *take,
-                threshold: self.threshold,
+                threshold: self.threshold.unwrap_or(0.0),
             };
             let meter = |window| Meter::new(kind.clone(), window);
             self.over.observers(life, meter)
         };
-        self.takes.iter().flat_map(of).collect()
+        self.take.iter().flat_map(of).collect()
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
@@ -143,7 +105,7 @@ impl Metric for OfProbe {
         let value = |place: usize| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, place);
             let any = || meters.iter().filter(|meter| meter.weight > 0.0);
-            let value: f64 = match self.takes[place / windows] {
+            let value: f64 = match self.take[place / windows] {
                 Take::Mean | Take::SampleMean | Take::Below | Take::MeanGap => {
                     mean(any().map(|meter| meter.sum / meter.weight))
                 }
@@ -153,47 +115,22 @@ impl Metric for OfProbe {
             };
             self.per.map_or(value, |per| value / per)
         };
-        (0..self.takes.len() * windows).map(value).collect()
+        (0..self.take.len() * windows).map(value).collect()
     }
 }
 
-/// How specs name it.
-pub(super) static BLOCKED_BY_RWND: Entry<Made> = Entry {
-    variant: Variant {
-        name: "blocked_by_rwnd",
-        about: " Share of the time, from the first congestion window on, in which the peer's window as the sender sees it is \
-                below `threshold` and the flightsize is below cwnd: the receive buffer limits the sender. Mean over the \
-                members.",
-        parameters: &[
-            FLOW,
-            Setting {
-                name: "threshold",
-                about: " The threshold: usually the size of a packet.",
-                clause: "",
-                kind: Kind::Bytes {
-                    least: 0,
-                    most: 1 << 40,
-                },
-                fallback: Fallback::Required,
-            },
-            WINDOW,
-            WINDOWS,
-        ],
-    },
-    build: |parameters, ()| {
-        let threshold: u64 = parameters.get("threshold")?;
-        Ok(Box::new(Blocked {
-            flow: parameters.get("flow")?,
-            threshold: threshold as f64,
-            over: Over::read(parameters)?,
-        }))
-    },
-};
-
-struct Blocked {
-    flow: String,
-    threshold: f64,
-    over: Over,
+kind! {
+    /// Time in which the receive buffer limits the sender.
+    struct Blocked {
+        flow: String as FLOW;
+        /// The threshold: usually the size of a packet.
+        threshold: u64, Kind::bytes(0, 1 << 40);
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Share of the time, from the first congestion window on, in which the peer's window as the
+    /// sender sees it is below `threshold` and the flightsize is below cwnd: the receive buffer
+    /// limits the sender. Mean over the members.
+    pub(super) static BLOCKED_BY_RWND: Entry<Made> = "blocked_by_rwnd", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Blocked {
@@ -207,7 +144,7 @@ impl Metric for Blocked {
 
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
         let kind = MeterKind::Blocked {
-            threshold: self.threshold,
+            threshold: self.threshold as f64,
         };
         self.over
             .observers(life, |window| Meter::new(kind.clone(), window))
@@ -222,23 +159,14 @@ impl Metric for Blocked {
     }
 }
 
-/// How specs name it.
-pub(super) static MOST_HELD: Entry<Made> = Entry {
-    variant: Variant {
-        name: "most_held",
-        about: " Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the smallest a_rwnd \
-                advertised; mean over the members.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(MostHeld {
-            flow: parameters.get("flow")?,
-        }))
-    },
-};
-
-struct MostHeld {
-    flow: String,
+kind! {
+    /// The fullest state of the receive buffer.
+    struct MostHeld {
+        flow: String as FLOW;
+    }
+    /// Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the
+    /// smallest a_rwnd advertised; mean over the members.
+    pub(super) static MOST_HELD: Entry<Made> = "most_held", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for MostHeld {

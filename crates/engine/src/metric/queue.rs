@@ -1,13 +1,13 @@
 //! How long the queue of a link is, and how long packets stay in it.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, Fallback, Setting, Value, Variant, spelled};
+use anabranch_settings::{Entry, Value, kind, spelled};
 use anabranch_sim::{Direction, LinkProbe, LinkProbes, LinkSample};
 use anabranch_transport::{Nanos, time};
 
-use super::over::Over;
+use super::common_parameters::{LINK, WINDOW, WINDOWS};
 use super::percentiles::{TAKE, Taken};
-use super::words::{LINK, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Lane, Life, Made, Metric, Name, Seen};
 use crate::agent::distribution::Distribution;
 use crate::agent::observer::Observer;
@@ -20,35 +20,24 @@ enum Way {
 }
 spelled!(Way: Way::Forward = "forward", Way::Backward = "backward");
 
-const DIRECTION: Setting = Setting {
-    name: "direction",
-    about: " Direction: `forward`, from the first node of the link to the second, or `backward`; the name of the measure then ends in `backward`.",
-    clause: "",
-    kind: <Way as Value>::KIND,
-    fallback: Fallback::Is("forward"),
-};
-
-/// How specs name it.
-pub(super) static LENGTH: Entry<Made> = Entry {
-    variant: Variant {
-        name: "queue_length",
-        about: " Number of packets in a link's queue, including the one in transmission: percentiles by time, over all members \
-                together.",
-        parameters: &[LINK, DIRECTION, TAKE, WINDOW, WINDOWS],
-    },
-    build: |parameters, ()| Queue::read(parameters, Quantity::Length),
-};
-
-/// How specs name it.
-pub(super) static DELAY: Entry<Made> = Entry {
-    variant: Variant {
-        name: "queue_delay",
-        about: " Time that packets spend in a link's queue, s, from arrival to the end of their transmission: percentiles over \
-                all members together. Dropped packets do not count. A packet counts in the window in which it was sent.",
-        parameters: &[LINK, DIRECTION, TAKE, WINDOW, WINDOWS],
-    },
-    build: |parameters, ()| Queue::read(parameters, Quantity::Delay),
-};
+kind! {
+    /// The parameters of [`Queue`].
+    struct QueueConfig {
+        link: String as LINK;
+        /// Direction: `forward`, from the first node of the link to the second, or `backward`; the
+        /// name of the measure then ends in `backward`.
+        direction: Way = "forward", Way::KIND;
+        take: Taken as [TAKE];
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Number of packets in a link's queue, including the one in transmission: percentiles by time,
+    /// over all members together.
+    pub(super) static LENGTH: Entry<Made> = "queue_length", |it, ()| Ok(it.of(Quantity::Length));
+    /// Time that packets spend in a link's queue, s, from arrival to the end of their transmission:
+    /// percentiles over all members together. Dropped packets do not count. A packet counts in the
+    /// window in which it was sent.
+    pub(super) static DELAY: Entry<Made> = "queue_delay", |it, ()| Ok(it.of(Quantity::Delay));
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantity {
@@ -57,25 +46,16 @@ enum Quantity {
 }
 
 struct Queue {
-    link: String,
-    way: Way,
+    config: QueueConfig,
     quantity: Quantity,
-    take: Taken,
-    over: Over,
 }
 
-impl Queue {
-    fn read(
-        parameters: &anabranch_settings::Parameters<'_>,
-        quantity: Quantity,
-    ) -> Result<Made, anabranch_settings::Refusal> {
-        Ok(Box::new(Self {
-            link: parameters.get("link")?,
-            way: parameters.get("direction")?,
+impl QueueConfig {
+    fn of(self, quantity: Quantity) -> Made {
+        Box::new(Queue {
+            config: self,
             quantity,
-            take: Taken::read(parameters)?,
-            over: Over::read(parameters)?,
-        }))
+        })
     }
 }
 
@@ -125,17 +105,19 @@ impl Metric for Queue {
             Quantity::Length => ("queue_length", "packets"),
             Quantity::Delay => ("queue_delay", "s"),
         };
-        let name = match self.way {
+        let name = match self.config.direction {
             Way::Forward => name.to_owned(),
             Way::Backward => format!("{name}_backward"),
         };
-        self.take.names(&self.over, &self.link, &name, unit)
+        self.config
+            .take
+            .names(&self.config.over, &self.config.link, &name, unit)
     }
 
     fn lane(&self) -> Option<Lane<'_>> {
         Some(Lane {
-            link: &self.link,
-            direction: match self.way {
+            link: &self.config.link,
+            direction: match self.config.direction {
                 Way::Forward => Direction::Forward,
                 Way::Backward => Direction::Backward,
             },
@@ -148,7 +130,7 @@ impl Metric for Queue {
     }
 
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
-        self.over.observers(life, |window| Watched {
+        self.config.over.observers(life, |window| Watched {
             window,
             quantity: self.quantity,
             standing: (0.0, 0),
@@ -157,13 +139,13 @@ impl Metric for Queue {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        let windows = 0..self.over.windows().len();
+        let windows = 0..self.config.over.windows().len();
         let values = windows.flat_map(|window| {
             let mut all = Distribution::default();
-            for watched in seen.lane_observers::<Watched>(&self.link, window) {
+            for watched in seen.lane_observers::<Watched>(&self.config.link, window) {
                 all.merge(&watched.seen);
             }
-            self.take.of(&all)
+            self.config.take.of(&all)
         });
         values.collect()
     }

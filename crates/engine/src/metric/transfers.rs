@@ -5,64 +5,52 @@
 //! an answer, when the answer's last byte is back.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::{Nanos, time};
 
-use super::messages::numbered;
-use super::over::Over;
+use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::message_integrity::numbered;
 use super::percentiles::{TAKE, Taken};
-use super::words::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
 use crate::agent::distribution::Distribution;
 use crate::agent::observer::Observer;
 use crate::agent::transfers::{Transfer, Transfers};
 
-/// How specs name it.
-pub(super) static COMPLETION_TIME: Entry<Made> = Entry {
-    variant: Variant {
-        name: "flow_completion_time",
-        about: " Duration of transfers, s: from when a transfer is due until its last byte arrives (with an answer: the last \
-                byte of the answer). Of those complete at the end of the run, over all members together. A transfer counts in \
-                the window in which it begins.",
-        parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Completion {
-            flow: parameters.get("flow")?,
-            take: Taken::read(parameters)?,
-            over: Over::with_clock(parameters)?,
-            relative: false,
-        }))
-    },
-};
-
-/// How specs name it.
-pub(super) static SLOWDOWN: Entry<Made> = Entry {
-    variant: Variant {
-        name: "slowdown",
-        about: " Completion time of a transfer divided by the time that its bytes would take alone on the path, delay + 8 x \
-                size / rate; at least 1. `delay` is the sum of the propagation delays on the primary path of the flow, `rate` \
-                the smallest link rate there (of a changing rate: the largest value), by the routes at the beginning of the \
-                run. Handshake, headers and windows are not included. With an answer: the sum of both directions. No value if \
-                the path has a link without a rate of its own, such as a radio cell, or with a changing delay.",
-        parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Completion {
-            flow: parameters.get("flow")?,
-            take: Taken::read(parameters)?,
-            over: Over::with_clock(parameters)?,
-            relative: true,
-        }))
-    },
-};
+kind! {
+    /// The parameters of [`Completion`].
+    struct CompletionConfig {
+        flow: String as FLOW;
+        take: Taken as [TAKE];
+        over: Over as [WINDOW, WINDOWS, CLOCK];
+    }
+    /// Duration of transfers, s: from when a transfer is due until its last byte arrives (with an
+    /// answer: the last byte of the answer). Of those complete at the end of the run, over all
+    /// members together. A transfer counts in the window in which it begins.
+    pub(super) static COMPLETION_TIME: Entry<Made> =
+        "flow_completion_time", |it, ()| Ok(it.of(false));
+    /// Completion time of a transfer divided by the time that its bytes would take alone on the
+    /// path, delay + 8 x size / rate; at least 1. `delay` is the sum of the propagation delays on
+    /// the primary path of the flow, `rate` the smallest link rate there (of a changing rate: the
+    /// largest value), by the routes at the beginning of the run. Handshake, headers and windows
+    /// are not included. With an answer: the sum of both directions. No value if the path has a
+    /// link without a rate of its own, such as a radio cell, or with a changing delay.
+    pub(super) static SLOWDOWN: Entry<Made> = "slowdown", |it, ()| Ok(it.of(true));
+}
 
 struct Completion {
-    flow: String,
-    take: Taken,
-    over: Over,
+    config: CompletionConfig,
     /// Over the time alone on the path.
     relative: bool,
+}
+
+impl CompletionConfig {
+    fn of(self, relative: bool) -> Made {
+        Box::new(Completion {
+            config: self,
+            relative,
+        })
+    }
 }
 
 /// What a path would do for bytes that have it alone, there and back.
@@ -117,11 +105,13 @@ impl Metric for Completion {
             true => ("slowdown", "1"),
             false => ("flow_completion_time", "s"),
         };
-        self.take.names(&self.over, &self.flow, name, unit)
+        self.config
+            .take
+            .names(&self.config.over, &self.config.flow, name, unit)
     }
 
     fn flow(&self) -> Option<&str> {
-        Some(&self.flow)
+        Some(&self.config.flow)
     }
 
     fn needs(&self) -> Needs {
@@ -132,7 +122,7 @@ impl Metric for Completion {
     }
 
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
-        self.over.observers(life, |window| Completed {
+        self.config.over.observers(life, |window| Completed {
             window,
             alone: self.relative.then_some(life.alone),
             seen: Distribution::default(),
@@ -144,8 +134,12 @@ impl Metric for Completion {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        self.take
-            .over::<Completed>(&self.over, seen, &self.flow, |completed| &completed.seen)
+        self.config.take.over::<Completed>(
+            &self.config.over,
+            seen,
+            &self.config.flow,
+            |completed| &completed.seen,
+        )
     }
 }
 
@@ -167,52 +161,45 @@ fn check(flow: &FlowFacts<'_>) -> Result<(), String> {
     if flow.messages && flow.window && workload.piece.is_none() {
         return numbered(flow);
     }
-    if flow.messages && !flow.window && workload.sizes[0] < super::messages::ROOM {
+    if flow.messages && !flow.window && workload.sizes[0] < super::message_integrity::ROOM {
         return Err(format!(
             "{name:?} has messages of {} B; a datagram says when it was sent, for which it needs {} B",
             workload.sizes[0],
-            super::messages::ROOM,
+            super::message_integrity::ROOM,
         ));
     }
     Ok(())
 }
 
-/// How specs name it.
-pub(super) static COMPLETE: Entry<Made> = Entry {
-    variant: Variant {
-        name: "transfers_complete",
-        about: " Number of transfers whose last byte arrived before the end of the run.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Count {
-            flow: parameters.get("flow")?,
-            name: "transfers_complete",
-            of: Transfers::complete,
-        }))
-    },
-};
-
-/// How specs name it.
-pub(super) static INCOMPLETE: Entry<Made> = Entry {
-    variant: Variant {
-        name: "transfers_incomplete",
-        about: " Number of transfers that the transport accepted and that were not complete at the end of the run.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Count {
-            flow: parameters.get("flow")?,
-            name: "transfers_incomplete",
-            of: |transfers| transfers.offered() - transfers.complete(),
-        }))
-    },
-};
+kind! {
+    /// The flow whose transfers are counted.
+    struct CountConfig {
+        flow: String as FLOW;
+    }
+    /// Number of transfers whose last byte arrived before the end of the run.
+    pub(super) static COMPLETE: Entry<Made> =
+        "transfers_complete", |it, ()| Ok(it.of("transfers_complete", Transfers::complete));
+    /// Number of transfers that the transport accepted and that were not complete at the end of the
+    /// run.
+    pub(super) static INCOMPLETE: Entry<Made> = "transfers_incomplete", |it, ()| {
+        Ok(it.of("transfers_incomplete", |transfers| transfers.offered() - transfers.complete()))
+    };
+}
 
 struct Count {
     flow: String,
     name: &'static str,
     of: fn(&Transfers) -> u64,
+}
+
+impl CountConfig {
+    fn of(self, name: &'static str, of: fn(&Transfers) -> u64) -> Made {
+        Box::new(Count {
+            flow: self.flow,
+            name,
+            of,
+        })
+    }
 }
 
 impl Metric for Count {

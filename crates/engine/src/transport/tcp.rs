@@ -58,6 +58,7 @@ pub static ENTRY: Entry = Entry {
         switches: Profile::SWITCHES,
         fallback: Config::fallback,
         messages: false,
+        one_stream: true,
         window: true,
         answers: true,
         probes: Some(PROBES),

@@ -71,7 +71,7 @@ fn attach_member(
     };
     let rng = context.seed.stream(&format!("workload {}", member.name));
     let packet = transport.packet();
-    let workload = resolved.workloads[member.flow].build(Context { rng, packet })?;
+    let workload = resolved.workloads[member.flow].build(Context::new(rng, packet))?;
     let needs = resolved.measures.needs_of(&flow.name);
     let mut tally = Tally::new(
         resolved.measures.observers(&flow.name, life),

@@ -1,49 +1,27 @@
 //! A propagation: a satellite that comes near and goes away again, at a steady pace.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, kind};
 use anabranch_sim::{Packet, Propagation, Rng};
 
 /// A time above 0, nanoseconds.
-const TIME: Kind = Kind::Duration {
-    least: 1,
-    most: 86_400_000_000_000,
-};
+const TIME: Kind = Kind::duration(1, 86_400_000_000_000);
 
-const fn time(name: &'static str, about: &'static str) -> Setting {
-    Setting {
-        name,
-        about,
-        clause: "",
-        kind: TIME,
-        fallback: Fallback::Required,
+kind! {
+    /// A pass of a satellite.
+    struct Pass {
+        /// The shortest delay.
+        near: u64, TIME;
+        /// The longest.
+        far: u64, TIME;
+        /// From one longest to the next.
+        period: u64, TIME;
     }
-}
-
-/// How specs name it.
-pub static PASS: Entry<Box<dyn Propagation>> = Entry {
-    variant: Variant {
-        name: "pass",
-        about: " A delay that falls from `far` to `near` in the first half of each period and rises again in the second.",
-        parameters: &[
-            time("near", " The shortest delay."),
-            time("far", " The longest."),
-            time("period", " From one longest to the next."),
-        ],
-    },
-    build: |parameters, ()| {
-        let [near, far, period] = ["near", "far", "period"].map(|name| parameters.get(name));
-        let (near, far, period) = (near?, far?, period?);
-        if near > far {
-            return Err(Refusal::together("`near` is longer than `far`"));
-        }
-        Ok(Box::new(Pass { near, far, period }))
-    },
-};
-
-struct Pass {
-    near: u64,
-    far: u64,
-    period: u64,
+    /// A delay that falls from `far` to `near` in the first half of each period and rises again in the
+    /// second.
+    pub static PASS: Entry<Box<dyn Propagation>> = "pass", |pass, ()| match pass.near <= pass.far {
+        true => Ok(Box::new(pass)),
+        false => Err(Refusal::together("`near` is longer than `far`")),
+    };
 }
 
 impl Propagation for Pass {

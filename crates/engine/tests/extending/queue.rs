@@ -1,53 +1,45 @@
 //! A queue discipline: drop-tail that drops at random before it is full, the more often the fuller it is.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, idle_if, kind};
 use anabranch_sim::queue::{Fifo, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use anabranch_sim::{DropReason, Probability};
 
 /// A number of packets.
-const PACKETS: Kind = Kind::Count {
-    least: 1,
-    most: 1_000_000,
-};
+const PACKETS: Kind = Kind::count(1, 1_000_000);
 
-/// How specs name it.
-pub static EARLY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "early",
-        about: " Drops at random, with a probability that rises from 0 at `from` packets to 1 at `limit`.",
-        parameters: &[
-            Setting {
-                name: "from",
-                about: " Up to so many packets none is dropped.",
-                clause: "",
-                kind: PACKETS,
-                fallback: Fallback::Is("5"),
-            },
-            Setting {
-                name: "limit",
-                about: " From so many packets on each is dropped.",
-                clause: "",
-                kind: PACKETS,
-                fallback: Fallback::Required,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let (from, limit): (u64, u64) = (parameters.get("from")?, parameters.get("limit")?);
-        if from >= limit {
+kind! {
+    /// The parameters of [`Early`].
+    struct EarlyConfig {
+        /// Up to so many packets none is dropped.
+        from: u64 = 5, PACKETS;
+        /// From so many packets on each is dropped.
+        limit: u64, PACKETS, "Floyd and Jacobson 1993, §4";
+        /// Never drop more than one packet after another.
+        spread: bool = false, Kind::Flag;
+    }
+    idle {
+        spread: |it, ()| idle_if(
+            it.limit == it.from + 1,
+            "with `limit` one above `from`: nothing is dropped at random",
+        );
+    }
+    /// Drops at random, with a probability that rises from 0 at `from` packets to 1 at `limit`.
+    pub static EARLY: Entry<Box<dyn QueueDiscipline>> = "early", |config, ()| {
+        if config.from >= config.limit {
             return Err(Refusal::together("`from` is not below `limit`"));
         }
         Ok(Box::new(Early {
-            from,
-            limit,
+            config,
+            dropped: false,
             waiting: Fifo::new(),
         }))
-    },
-};
+    };
+}
 
 struct Early {
-    from: u64,
-    limit: u64,
+    config: EarlyConfig,
+    /// The last packet was dropped at random.
+    dropped: bool,
     waiting: Fifo,
 }
 
@@ -58,11 +50,18 @@ impl QueueDiscipline for Early {
         packet: Queued,
         transmitter: &mut Transmitter<'_>,
     ) -> Result<(), Refused> {
+        let EarlyConfig {
+            from,
+            limit,
+            spread,
+        } = self.config;
         let packets = self.waiting.with(transmitter.in_service).packets as u64;
-        let above = packets.saturating_sub(self.from) as f64;
-        let share = (above / (self.limit - self.from) as f64).min(1.0);
+        let above = packets.saturating_sub(from) as f64;
+        let share = (above / (limit - from) as f64).min(1.0);
         let chance = Probability::new(share).unwrap_or(Probability::NEVER);
-        if transmitter.rng.chance(chance) {
+        let spared = spread && self.dropped && packets < limit;
+        self.dropped = transmitter.rng.chance(chance) && !spared;
+        if self.dropped {
             let reason = DropReason::Aqm;
             return Err(Refused { packet, reason });
         }

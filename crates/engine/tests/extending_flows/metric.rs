@@ -2,37 +2,20 @@
 
 use anabranch_engine::agent::observer::Observer;
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::metric::{Life, Made, Metric, Name, Needs, Seen, words};
-use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch_engine::metric::common_parameters::FLOW;
+use anabranch_engine::metric::{Life, Made, Metric, Name, Needs, Seen};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
-/// How specs name it, its parameters, and how it is made.
-static LATE: Entry<Made> = Entry {
-    variant: Variant {
-        name: "late",
-        about: " Share of the messages that took longer than `deadline`, % of all that arrived.",
-        parameters: &[
-            words::FLOW,
-            Setting {
-                name: "deadline",
-                about: " The longest that a message may take.",
-                clause: "",
-                kind: Kind::duration(1, Nanos::MAX),
-                fallback: Fallback::Required,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Late {
-            flow: parameters.get("flow")?,
-            deadline: parameters.get("deadline")?,
-        }))
-    },
-};
-
-struct Late {
-    flow: String,
-    deadline: Nanos,
+kind! {
+    /// A metric without a state of its own is the structure of its parameters.
+    struct Late {
+        flow: String as FLOW;
+        /// The longest that a message may take.
+        deadline: Nanos, Kind::duration(1, Nanos::MAX);
+    }
+    /// Share of the messages that took longer than `deadline`, % of all that arrived.
+    static LATE: Entry<Made> = "late", |late, ()| Ok(Box::new(late));
 }
 
 /// What watches one member of the flow while a run goes on.

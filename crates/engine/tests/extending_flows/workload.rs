@@ -1,45 +1,28 @@
 //! A workload of one's own: a sensor that reports at the beginning of each interval, every report a little larger.
 
 use anabranch_engine::kinds::Standard;
-use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_sim::workload::{Context, Facts, Made, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 
-/// How specs name it, its parameters, and how it is made.
-static SENSOR: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "sensor",
-        about: " A report each interval, each larger than the last by its first size.",
-        parameters: &[
-            Setting {
-                name: "interval",
-                about: " Between two reports.",
-                clause: "",
-                kind: Kind::duration(1, Nanos::MAX),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "first",
-                about: " The first report.",
-                clause: "",
-                kind: Kind::bytes(1, 65_536),
-                fallback: Fallback::Is("100 B"),
-            },
-        ],
-    },
-    build: |parameters, _| {
-        Ok(Box::new(Sensor {
-            interval: parameters.get("interval")?,
-            first: parameters.get("first")?,
-            due: None,
-            reports: 0,
-        }))
-    },
-};
+kind! {
+    /// The parameters of [`Sensor`].
+    struct SensorConfig {
+        /// Between two reports.
+        interval: Nanos, Kind::duration(1, Nanos::MAX);
+        /// The first report.
+        first: usize = "100 B", Kind::bytes(1, 65_536);
+    }
+    /// A report each interval, each larger than the last by its first size.
+    static SENSOR: Entry<Made, Context> = "sensor", |config, _| Ok(Box::new(Sensor {
+        config,
+        due: None,
+        reports: 0,
+    }));
+}
 
 struct Sensor {
-    interval: Nanos,
-    first: usize,
+    config: SensorConfig,
     /// When the next report is due; not known before the first question.
     due: Option<Nanos>,
     reports: usize,
@@ -51,17 +34,17 @@ impl Workload for Sensor {
         if due > now {
             return Offer::At(due);
         }
-        self.due = Some(due.saturating_add(self.interval));
+        self.due = Some(due.saturating_add(self.config.interval));
         self.reports += 1;
         // A transfer begins when it is due, also where the transport takes it late.
-        Offer::Now(Message::new(self.first * self.reports).due(due))
+        Offer::Now(Message::new(self.config.first * self.reports).due(due))
     }
 
     /// What checks and adapters must know of it before it runs.
     fn facts(&self) -> Facts {
         Facts {
-            sizes: [self.first as u64, u64::from(u16::MAX)],
-            gap: Some(self.interval),
+            sizes: [self.config.first as u64, u64::from(u16::MAX)],
+            gap: Some(self.config.interval),
             ..Facts::default()
         }
     }

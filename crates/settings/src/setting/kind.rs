@@ -128,6 +128,16 @@ impl Kind {
         Kind::Count { least, most }
     }
 
+    /// A real number from `least` to `most`.
+    pub const fn number(least: f64, most: f64) -> Self {
+        Kind::Number {
+            least,
+            most,
+            above: false,
+            step: 0.0,
+        }
+    }
+
     /// A span of time, nanoseconds.
     pub const fn duration(least: Nanos, most: Nanos) -> Self {
         Kind::Duration { least, most }
@@ -136,6 +146,11 @@ impl Kind {
     /// A size in bytes.
     pub const fn bytes(least: u64, most: u64) -> Self {
         Kind::Bytes { least, most }
+    }
+
+    /// A rate in bits per second.
+    pub const fn rate(least: u64, most: u64) -> Self {
+        Kind::Rate { least, most }
     }
 
     /// Reads a value from text, as a command line gives it.

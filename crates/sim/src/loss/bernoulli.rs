@@ -1,6 +1,6 @@
 //! Each packet is lost with one probability, whatever happened to the others.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Schedule, Traffic};
@@ -9,27 +9,20 @@ use crate::over_time::OverTime;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "bernoulli",
-        about: " Each packet is lost independently, with the same probability.",
-        parameters: &[Setting {
-            name: "probability",
-            about: " Probability that a packet is lost.",
-            clause: "",
-            kind: Kind::OverTime(&CHANCE),
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| {
-        let probability: OverTime<f64> = parameters.get("probability")?;
-        Ok(match probability.as_constant() {
-            Some(always) => Box::new(Bernoulli::new(always).map_err(Refusal::together)?),
-            None => Box::new(Schedule::over_time(&probability).map_err(Refusal::together)?),
+kind! {
+    /// The parameters of [`Bernoulli`].
+    struct BernoulliConfig {
+        /// Probability that a packet is lost.
+        probability: OverTime<f64>, Kind::OverTime(&CHANCE);
+    }
+    /// Each packet is lost independently, with the same probability.
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "bernoulli", |config, _| {
+        Ok(match config.probability.as_constant() {
+            Some(always) => Box::new(Bernoulli::new(always)?),
+            None => Box::new(Schedule::over_time(&config.probability)?),
         })
-    },
-};
+    };
+}
 
 /// Independent losses.
 #[derive(Clone, Copy, Debug)]

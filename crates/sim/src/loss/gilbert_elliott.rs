@@ -1,7 +1,7 @@
 //! Losses in bursts: a channel that is good or bad and changes its mind from packet to packet (Gilbert 1960,
 //! Elliott 1963).
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -10,101 +10,46 @@ use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "gilbert-elliott",
-        about: " Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott 1963).",
-        parameters: &[
-            Setting {
-                name: "to_bad",
-                about: " Probability that the state turns bad at a packet.",
-                clause: "",
-                kind: Kind::OverTime(&CHANCE),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "to_good",
-                about: " Probability that the state turns good at a packet.",
-                clause: "",
-                kind: Kind::OverTime(&CHANCE),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "loss_good",
-                about: " Probability of loss in the good state.",
-                clause: "",
-                kind: Kind::OverTime(&CHANCE),
-                fallback: Fallback::Is("0"),
-            },
-            Setting {
-                name: "loss_bad",
-                about: " Probability of loss in the bad state.",
-                clause: "",
-                kind: Kind::OverTime(&CHANCE),
-                fallback: Fallback::Is("1"),
-            },
-        ],
-    },
-    build: |parameters, _| {
-        let model = GilbertElliott::over_time(&Burst {
-            good_to_bad: parameters.get("to_bad")?,
-            bad_to_good: parameters.get("to_good")?,
-            loss_in_good: parameters.get("loss_good")?,
-            loss_in_bad: parameters.get("loss_bad")?,
-        });
-        Ok(Box::new(model.map_err(Refusal::together)?))
-    },
-};
-
-/// The four probabilities of the model, fixed or over time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Burst<T = f64> {
-    /// That a good channel is bad for the next packet.
-    pub good_to_bad: T,
-    /// That a bad channel is good for the next packet; the mean length of a burst is its inverse.
-    pub bad_to_good: T,
-    /// That a good channel loses a packet (0 in Gilbert's model).
-    pub loss_in_good: T,
-    /// That a bad channel loses a packet (1 in the simplest form).
-    pub loss_in_bad: T,
+kind! {
+    /// The four probabilities of [`GilbertElliott`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct GilbertElliottConfig {
+        /// Probability that the state turns bad at a packet.
+        to_bad: OverTime<f64>, Kind::OverTime(&CHANCE);
+        /// Probability that the state turns good at a packet.
+        to_good: OverTime<f64>, Kind::OverTime(&CHANCE);
+        /// Probability of loss in the good state.
+        loss_good: OverTime<f64> = 0, Kind::OverTime(&CHANCE);
+        /// Probability of loss in the bad state.
+        loss_bad: OverTime<f64> = 1, Kind::OverTime(&CHANCE);
+    }
+    /// Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott 1963).
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
+        "gilbert-elliott", |config, _| Ok(Box::new(GilbertElliott::new(&config)?));
 }
 
 /// The channel; it begins good.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
-    good_to_bad: Cursor<Probability>,
-    bad_to_good: Cursor<Probability>,
-    loss_in_good: Cursor<Probability>,
-    loss_in_bad: Cursor<Probability>,
+    to_bad: Cursor<Probability>,
+    to_good: Cursor<Probability>,
+    loss_good: Cursor<Probability>,
+    loss_bad: Cursor<Probability>,
     bad: bool,
 }
 
 impl GilbertElliott {
-    /// A channel with these probabilities.
-    ///
-    /// # Errors
-    /// [`BuildError::Probability`] if one is outside 0 to 1.
-    pub fn new(burst: Burst) -> Result<Self, BuildError> {
-        Self::over_time(&Burst {
-            good_to_bad: burst.good_to_bad.into(),
-            bad_to_good: burst.bad_to_good.into(),
-            loss_in_good: burst.loss_in_good.into(),
-            loss_in_bad: burst.loss_in_bad.into(),
-        })
-    }
-
     /// A channel with the probabilities of the moment at which a packet comes.
     ///
     /// # Errors
     /// [`BuildError::Probability`] if one is outside 0 to 1.
-    pub fn over_time(burst: &Burst<OverTime<f64>>) -> Result<Self, BuildError> {
+    pub fn new(config: &GilbertElliottConfig) -> Result<Self, BuildError> {
         let cursor = |values: &OverTime<f64>| values.try_map(Probability::new).map(Cursor::new);
         Ok(Self {
-            good_to_bad: cursor(&burst.good_to_bad)?,
-            bad_to_good: cursor(&burst.bad_to_good)?,
-            loss_in_good: cursor(&burst.loss_in_good)?,
-            loss_in_bad: cursor(&burst.loss_in_bad)?,
+            to_bad: cursor(&config.to_bad)?,
+            to_good: cursor(&config.to_good)?,
+            loss_good: cursor(&config.loss_good)?,
+            loss_bad: cursor(&config.loss_bad)?,
             bad: false,
         })
     }
@@ -113,9 +58,9 @@ impl GilbertElliott {
 impl Loss for GilbertElliott {
     fn takes(&mut self, at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
         let [loss, change] = if self.bad {
-            [&mut self.loss_in_bad, &mut self.bad_to_good]
+            [&mut self.loss_bad, &mut self.to_good]
         } else {
-            [&mut self.loss_in_good, &mut self.good_to_bad]
+            [&mut self.loss_good, &mut self.to_bad]
         };
         let lost = rng.chance(loss.at(at).0);
         self.bad ^= rng.chance(change.at(at).0);

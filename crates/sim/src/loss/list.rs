@@ -2,69 +2,51 @@
 
 use std::fmt;
 
-use anabranch_settings::{Datum, Entry, Fallback, Kind, Setting, Value, Variant};
+use anabranch_settings::{Entry, Kind, Value, kind, table};
 use anabranch_transport::Nanos;
 
 use super::{Loss, Traffic};
 use crate::packet::{Inspect, Packet};
 use crate::rng::Rng;
 
-/// How specs name [`Segments`].
-pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "list",
-        about: " These data segments are lost, and nothing else.",
-        parameters: &[Setting {
-            name: "segments",
-            about: " The segments: `[{ flow = \"web\", number = 8 }]`.",
-            clause: "",
-            kind: Kind::List(&Kind::Table(SEGMENT)),
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, traffic| {
-        let named = parameters.list::<NamedSegment>("segments")?;
-        let losses = named.iter().flat_map(|segment| segment.losses(&traffic));
+kind! {
+    /// The parameter of [`Segments`].
+    struct SegmentsConfig {
+        /// The segments: `[{ flow = "web", number = 8 }]`.
+        segments: Vec<NamedSegment>, Kind::List(&NamedSegment::KIND);
+    }
+    /// These data segments are lost, and nothing else.
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "list", |config, traffic: Traffic| {
+        let losses = config.segments.iter().flat_map(|segment| segment.losses(&traffic));
         let losses: Vec<SegmentLoss> = losses.collect();
         Ok(Box::new(Segments::new(losses, traffic.inspector())))
-    },
-};
-
-const SEGMENT: &[Setting] = &[
-    Setting {
-        name: "flow",
-        about: " The flow; in a group, each member.",
-        clause: "",
-        kind: Kind::Name("flow"),
-        fallback: Fallback::Required,
-    },
-    Setting {
-        name: "number",
-        about: " The segment, counted from 1: `8` is the eighth.",
-        clause: "",
-        kind: FROM_ONE,
-        fallback: Fallback::Required,
-    },
-    Setting {
-        name: "transmission",
-        about: " Which transmission of it, counted from 1.",
-        clause: "",
-        kind: FROM_ONE,
-        fallback: Fallback::Is("1"),
-    },
-];
-
-const FROM_ONE: Kind = Kind::Count {
-    least: 1,
-    most: u32::MAX as u64,
-};
-
-/// A segment as specs write it.
-struct NamedSegment {
-    flow: String,
-    number: u64,
-    transmission: u32,
+    };
 }
+
+kind! {
+    /// The parameter of [`Ordinals`].
+    struct OrdinalsConfig {
+        /// Numbers of the packets in the order of their arrival, counted from 0.
+        packets: Vec<u64>, Kind::List(&Kind::count(0, u64::MAX));
+    }
+    /// The packets with these numbers are lost, and nothing else.
+    pub(super) static ORDINALS: Entry<Box<dyn Loss>, Traffic> =
+        "ordinals", |config, _| Ok(Box::new(Ordinals::new(config.packets)));
+}
+
+table! {
+    /// A segment as specs write it.
+    struct NamedSegment {
+        /// The flow; in a group, each member.
+        flow: String, Kind::Name("flow");
+        /// The segment, counted from 1: `8` is the eighth.
+        number: u64, FROM_ONE;
+        /// Which transmission of it, counted from 1.
+        transmission: u32 = 1, FROM_ONE;
+    }
+}
+
+const FROM_ONE: Kind = Kind::count(1, u32::MAX as u64);
 
 impl NamedSegment {
     /// One for each flow that the name means.
@@ -78,47 +60,6 @@ impl NamedSegment {
         numbers.map(loss).collect()
     }
 }
-
-impl Value for NamedSegment {
-    const KIND: Kind = Kind::Table(SEGMENT);
-
-    fn from_datum(datum: &Datum) -> Option<Self> {
-        let transmission = datum.key("transmission").map_or(Some(1), u32::from_datum)?;
-        Some(Self {
-            flow: String::from_datum(datum.key("flow")?)?,
-            number: u64::from_datum(datum.key("number")?)?,
-            transmission,
-        })
-    }
-
-    fn to_datum(&self) -> Datum {
-        let keys = [
-            ("flow", self.flow.to_datum()),
-            ("number", self.number.to_datum()),
-            ("transmission", self.transmission.to_datum()),
-        ];
-        Datum::Table(keys.map(|(key, datum)| (key.to_owned(), datum)).into())
-    }
-}
-
-/// How specs name [`Ordinals`].
-pub(super) static ORDINALS: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "ordinals",
-        about: " The packets with these numbers are lost, and nothing else.",
-        parameters: &[Setting {
-            name: "packets",
-            about: " Numbers of the packets in the order of their arrival, counted from 0.",
-            clause: "",
-            kind: Kind::List(&Kind::Count {
-                least: 0,
-                most: u64::MAX,
-            }),
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| Ok(Box::new(Ordinals::new(parameters.list::<u64>("packets")?))),
-};
 
 /// The packets at these places in the order of their coming, counted from 0.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 mod bernoulli;
 mod gilbert_elliott;
 mod list;
-mod nothing;
+mod none;
 mod periodic;
 mod rain_fade;
 mod schedule;
@@ -12,9 +12,9 @@ mod traffic;
 use anabranch_transport::Nanos;
 
 pub use bernoulli::Bernoulli;
-pub use gilbert_elliott::{Burst, GilbertElliott};
+pub use gilbert_elliott::{GilbertElliott, GilbertElliottConfig};
 pub use list::{Ordinals, SegmentLoss, Segments};
-pub use nothing::Nothing;
+pub use none::NoLoss;
 pub use periodic::Periodic;
 pub use rain_fade::RainFade;
 pub use schedule::Schedule;
@@ -26,12 +26,7 @@ use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// A probability.
-const CHANCE: Kind = Kind::Number {
-    least: 0.0,
-    most: 1.0,
-    above: false,
-    step: 0.0,
-};
+const CHANCE: Kind = Kind::number(0.0, 1.0);
 
 /// Every loss model: one line for each, whose declaration stands beside its code.
 pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
@@ -40,7 +35,7 @@ pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
     &list::ENTRY,
     &schedule::ENTRY,
     &list::ORDINALS,
-    &nothing::ENTRY,
+    &none::ENTRY,
     &periodic::ENTRY,
     &rain_fade::ENTRY,
 ];

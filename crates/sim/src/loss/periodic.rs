@@ -1,30 +1,23 @@
 //! One packet in so many is lost, at equal distances: what formulas of windows against losses assume.
 
-use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
 use super::{Loss, Traffic};
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "periodic",
-        about: " One packet in `every` is lost, always after the same number of packets. The first is drawn at random among the first `every`.",
-        parameters: &[Setting {
-            name: "every",
-            about: " Number of packets for each loss: 1000 for a loss rate of 0.1 %.",
-            clause: "RFC 9438 §5.1",
-            kind: Kind::Count {
-                least: 1,
-                most: 1 << 40,
-            },
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| Ok(Box::new(Periodic::new(parameters.get("every")?))),
-};
+kind! {
+    /// The parameter of [`Periodic`].
+    struct PeriodicConfig {
+        /// Number of packets for each loss: 1000 for a loss rate of 0.1 %.
+        every: u64, Kind::count(1, 1 << 40), "RFC 9438 §5.1";
+    }
+    /// One packet in `every` is lost, always after the same number of packets. The first is drawn at
+    /// random among the first `every`.
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
+        "periodic", |config, _| Ok(Box::new(Periodic::new(config.every)));
+}
 
 /// Losses at equal distances.
 #[derive(Clone, Copy, Debug)]

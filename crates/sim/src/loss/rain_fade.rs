@@ -2,7 +2,7 @@
 //! depth. The depths are the states of a Markov chain in continuous time that moves one depth at a time; what is
 //! left out is that a modem with adaptive coding sends slower instead: for that, give the link a rate over time.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -10,53 +10,27 @@ use crate::error::BuildError;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
-/// A mean time in a state.
-const MEAN: Kind = Kind::Duration {
-    least: 1,
-    most: 31_536_000_000_000_000,
-};
-
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "rain-fade",
-        about: " A Markov chain of fading depths, from clear sky to the deepest. Each depth has its own probability of loss.",
-        parameters: &[
-            Setting {
-                name: "losses",
-                about: " Probability of loss at each depth, the first of which is clear sky.",
-                clause: "",
-                kind: Kind::List(&CHANCE),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "means",
-                about: " Mean time at each depth, one for each of `losses`; the times are exponentially distributed.",
-                clause: "",
-                kind: Kind::List(&MEAN),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "deeper",
-                about: " Probability that the next depth is the deeper one, at all depths but the first and the last.",
-                clause: "",
-                kind: CHANCE,
-                fallback: Fallback::Is("0.5"),
-            },
-        ],
-    },
-    build: |parameters, _| {
-        let losses: Vec<f64> = parameters.list("losses")?;
-        let means: Vec<u64> = parameters.list("means")?;
-        if losses.is_empty() || losses.len() != means.len() {
+kind! {
+    /// The parameters of [`RainFade`].
+    struct RainFadeConfig {
+        /// Probability of loss at each depth, the first of which is clear sky.
+        losses: Vec<f64>, Kind::List(&CHANCE);
+        /// Mean time at each depth, one for each of `losses`; the times are exponentially distributed.
+        means: Vec<Nanos>, Kind::List(&Kind::duration(1, 31_536_000_000_000_000));
+        /// Probability that the next depth is the deeper one, at all depths but the first and the last.
+        deeper: f64 = 0.5, CHANCE;
+    }
+    /// A Markov chain of fading depths, from clear sky to the deepest. Each depth has its own
+    /// probability of loss.
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "rain-fade", |config, _| {
+        if config.losses.is_empty() || config.losses.len() != config.means.len() {
             return Err(Refusal::together(
                 "`losses` and `means` need one value for each depth, and at least one depth",
             ));
         }
-        let fade = RainFade::new(&losses, &means, parameters.get("deeper")?);
-        Ok(Box::new(fade.map_err(Refusal::together)?))
-    },
-};
+        Ok(Box::new(RainFade::new(&config.losses, &config.means, config.deeper)?))
+    };
+}
 
 /// The channel; it begins under clear sky.
 #[derive(Clone, Debug)]

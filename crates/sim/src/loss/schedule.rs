@@ -1,6 +1,6 @@
 //! Independent losses whose probability is a step function of time: handoff, rain, a jammer.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -9,29 +9,16 @@ use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
-const TIME: Kind = Kind::Duration {
-    least: 0,
-    most: Nanos::MAX,
-};
-
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
-    variant: Variant {
-        name: "schedule",
-        about: " A probability of loss that changes at given times. It is 0 before the first.",
-        parameters: &[Setting {
-            name: "steps",
-            about: " Times, in order, each with the probability from then on: `[[\"30 s\", 0.05]]`.",
-            clause: "",
-            kind: Kind::List(&Kind::Tuple(&[TIME, CHANCE])),
-            fallback: Fallback::Required,
-        }],
-    },
-    build: |parameters, _| {
-        let model = Schedule::new(parameters.list::<(u64, f64)>("steps")?);
-        Ok(Box::new(model.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The parameter of [`Schedule`].
+    struct ScheduleConfig {
+        /// Times, in order, each with the probability from then on: `[["30 s", 0.05]]`.
+        steps: Vec<(Nanos, f64)>, Kind::List(&Kind::Tuple(&[Kind::duration(0, Nanos::MAX), CHANCE]));
+    }
+    /// A probability of loss that changes at given times. It is 0 before the first.
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
+        "schedule", |config, _| Ok(Box::new(Schedule::new(config.steps)?));
+}
 
 /// Losses by the clock.
 #[derive(Clone, Debug)]

@@ -1,70 +1,55 @@
 //! A delay with a random part for each packet.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, Value, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{DELAY, Propagation, TIME, Varying};
+use super::{DELAY, Propagation, TIME, Varying, no_overtaking};
+use crate::over_time::OverTime;
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
-    variant: Variant {
-        name: "jitter",
-        about: " A delay with a random part for each packet (jitter).",
-        parameters: &[
-            DELAY,
-            Setting {
-                name: "jitter",
-                about: " The random part: its maximum if `uniform`, its mean if `exponential`.",
-                clause: "",
-                kind: TIME,
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "distribution",
-                about: " Distribution of the random part.",
-                clause: "",
-                kind: Distribution::KIND,
-                fallback: Fallback::Is("uniform"),
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let distribution: Distribution = parameters.get("distribution")?;
-        let spread = distribution.of(parameters.get("jitter")?);
-        let base = Varying::new(parameters.get("delay")?);
-        Ok(Box::new(Jitter::new(base, spread)))
-    },
-};
+kind! {
+    /// The parameters of [`Jitter`] with a distribution that one number describes.
+    struct JitterConfig {
+        delay: OverTime<Nanos> as DELAY;
+        /// The random part: its maximum if `uniform`, its mean if `exponential`.
+        jitter: Nanos, TIME;
+        /// Distribution of the random part.
+        distribution: Distribution = "uniform", Distribution::KIND;
+    }
+    idle {
+        overtaking: |it, ()| no_overtaking(it.delay.as_constant().is_some() && it.jitter == 0);
+        distribution: |it, ()| idle_if(it.jitter == 0, "with a `jitter` of 0");
+    }
+    /// A delay with a random part for each packet (jitter).
+    pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "jitter", |config, ()| {
+        let spread = config.distribution.of(config.jitter);
+        Ok(Box::new(Jitter::new(Varying::new(config.delay), spread)))
+    };
+}
 
-/// How specs name one whose random part was measured.
-pub(super) static LISTED: Entry<Box<dyn Propagation>> = Entry {
-    variant: Variant {
-        name: "listed-jitter",
-        about: " A delay with a random part for each packet, drawn from a list, for example of measured values.",
-        parameters: &[
-            DELAY,
-            Setting {
-                name: "delays",
-                about: " The values of the random part, all equally likely. A value may be listed several times.",
-                clause: "",
-                kind: Kind::List(&TIME),
-                fallback: Fallback::Required,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let delays: Vec<Nanos> = parameters.list("delays")?;
-        if delays.is_empty() {
-            return Err(Refusal::together(
-                "`delays` is empty; one at least is needed",
-            ));
+kind! {
+    /// The parameters of [`Jitter`] whose random part was measured.
+    struct ListedConfig {
+        delay: OverTime<Nanos> as DELAY;
+        /// The values of the random part, all equally likely. A value may be listed several times.
+        delays: Vec<Nanos>, Kind::List(&TIME);
+    }
+    idle {
+        overtaking: |it, ()| {
+            let same = it.delays.windows(2).all(|pair| pair[0] == pair[1]);
+            no_overtaking(it.delay.as_constant().is_some() && same)
+        };
+    }
+    /// A delay with a random part for each packet, drawn from a list, for example of measured values.
+    pub(super) static LISTED: Entry<Box<dyn Propagation>> = "listed-jitter", |config, ()| {
+        if config.delays.is_empty() {
+            return Err(Refusal::together("`delays` is empty; one at least is needed"));
         }
-        let base = Varying::new(parameters.get("delay")?);
-        Ok(Box::new(Jitter::new(base, Spread::Listed(delays))))
-    },
-};
+        let spread = Spread::Listed(config.delays);
+        Ok(Box::new(Jitter::new(Varying::new(config.delay), spread)))
+    };
+}
 
 /// A distribution that one number describes.
 #[derive(Clone, Copy)]

@@ -3,22 +3,22 @@
 mod fixed;
 mod jitter;
 mod satellites;
-mod varying;
+mod time_varying;
 
-use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting};
+use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting, idle_if};
 use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
 pub use jitter::{Jitter, Spread};
 pub use satellites::{Satellites, catalogue};
-pub use varying::Varying;
+pub use time_varying::Varying;
 
 use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// Every propagation: one line for each, whose declaration stands beside its code.
 pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[
-    &varying::ENTRY,
+    &time_varying::ENTRY,
     &jitter::ENTRY,
     &jitter::LISTED,
     &satellites::ENTRY,
@@ -30,10 +30,7 @@ pub fn kinds() -> Registry<Box<dyn Propagation>> {
 }
 
 /// A delay, or a time at which it changes.
-const TIME: Kind = Kind::Duration {
-    least: 0,
-    most: Nanos::MAX,
-};
+const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
 /// The parameter that propagations share.
 const DELAY: Setting = Setting {
@@ -43,6 +40,11 @@ const DELAY: Setting = Setting {
     kind: Kind::OverTime(&TIME),
     fallback: Fallback::Required,
 };
+
+/// Why `overtaking` has no effect, if it has none.
+fn no_overtaking(is_same: bool) -> Option<String> {
+    idle_if(is_same, "where the delay is the same for all packets")
+}
 
 /// The way from the last bit sent to the last bit received. A direction asks once for every packet that the air does not
 /// take, in the order of time.

@@ -4,7 +4,8 @@ use anabranch_orbit::{
     Catalogue, Constellation, Date, Pathway, Place, Relay, SHELLS, Sky, Taking, shell,
 };
 use anabranch_settings::{
-    Choice, Datum, Entry, Fallback, Kind, Parameters, Refusal, Registry, Setting, Value, Variant,
+    Choice, Datum, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Registry, Setting,
+    Value, idle_if, kind,
 };
 use anabranch_transport::Nanos;
 
@@ -13,114 +14,82 @@ use super::{Propagation, TIME};
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// A parameter that every spec gives, or leaves at `fallback`.
-const fn parameter(
-    name: &'static str,
-    about: &'static str,
-    kind: Kind,
-    fallback: Fallback,
-) -> Setting {
-    Setting {
-        name,
-        about,
-        clause: "",
-        kind,
-        fallback,
-    }
-}
-
 const PLACE: Kind = Kind::Text("a place: latitude,longitude in degrees");
 
-const OWN: [Setting; 12] = [
-    parameter(
-        "shell",
-        " The satellites; each of its numbers can be set beside it.",
-        Kind::Registered(shells),
-        Fallback::Is("starlink-1"),
-    ),
-    parameter(
-        "elements",
-        " Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A spec \
-         names a `file` instead. `relay` is \"bent-pipe\" then, since elements do not say which satellites have links.",
-        Kind::Text("elements of satellites"),
-        Fallback::Nothing,
-    ),
-    parameter(
-        "file",
-        " The file of the elements, beside the spec.",
-        Kind::Text("the name of a file"),
-        Fallback::Nothing,
-    ),
-    parameter(
-        "date",
-        " Date from which the times of elements count, UTC: \"2026-03-14T05:00:00\". The latest date of the elements if left out.",
-        Kind::Text("a date in UTC"),
-        Fallback::Nothing,
-    ),
-    parameter(
-        "old_elements",
-        " Elements more than 14 days from the date are used as well.",
-        Kind::Flag,
-        Fallback::Is("false"),
-    ),
-    parameter(
-        "from",
-        " One end, degrees north and east: \"40.7,-74.0\".",
-        PLACE,
-        Fallback::Required,
-    ),
-    parameter("to", " The other end.", PLACE, Fallback::Required),
-    parameter(
-        "gateways",
-        " Gateways: places where the path may come down, to continue by fibre to the other end.",
-        Kind::List(&PLACE),
-        Fallback::Nothing,
-    ),
-    parameter(
-        "handover",
-        " Outage after each change to another path. Packets wait at the sender.",
-        TIME,
-        Fallback::Is("0 s"),
-    ),
-    parameter(
-        "start",
-        " Time after the epoch at which the run begins.",
-        TIME,
-        Fallback::Is("0 s"),
-    ),
-    parameter(
-        "jitter",
-        " A random part of the delay for each packet: its maximum if `uniform`, its mean if `exponential`. None if left out.",
-        TIME,
-        Fallback::Nothing,
-    ),
-    parameter(
-        "distribution",
-        " Distribution of the random part.",
-        Distribution::KIND,
-        Fallback::Is("uniform"),
-    ),
-];
+kind! {
+    /// The parameters of [`Satellites`].
+    struct SatellitesConfig {
+        /// The satellites; each of its numbers can be set beside it.
+        shell: String = "starlink-1", Kind::Registered(shells);
+        /// Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as XML,
+        /// KVN, CSV or JSON. A spec names a `file` instead. `relay` is "bent-pipe" then, since elements
+        /// do not say which satellites have links.
+        elements: Option<String> = none, Kind::Text("elements of satellites");
+        /// The file of the elements, beside the spec.
+        file: Option<String> = none, Kind::Text("the name of a file");
+        /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". The latest date of
+        /// the elements if left out.
+        date: Option<String> = none, Kind::Text("a date in UTC");
+        /// Elements more than 14 days from the date are used as well.
+        old_elements: bool = false, Kind::Flag;
+        /// One end, degrees north and east: "40.7,-74.0".
+        from: String, PLACE;
+        /// The other end.
+        to: String, PLACE;
+        /// Gateways: places where the path may come down, to continue by fibre to the other end.
+        gateways: Vec<String> = none, Kind::List(&PLACE);
+        /// Outage after each change to another path. Packets wait at the sender.
+        handover: Nanos = "0 s", TIME;
+        /// Time after the epoch at which the run begins.
+        start: Nanos = "0 s", TIME;
+        /// A random part of the delay for each packet: its maximum if `uniform`, its mean if
+        /// `exponential`. None if left out.
+        jitter: Option<Nanos> = none, TIME;
+        /// Distribution of the random part.
+        distribution: Distribution = "uniform", Distribution::KIND;
+        sky: Conventions as (&CONVENTIONS);
+    }
+    idle {
+        fibre_speed: |it, ()| it.no_fibre();
+        fibre_detour: |it, ()| it.no_fibre();
+    }
+    /// A path over satellites between two places, computed anew in each `interval`. Packets wait while
+    /// there is no path.
+    pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "satellites", |config, ()| {
+        let path = Satellites::new(&config)?;
+        Ok(match config.jitter {
+            Some(amount) => Box::new(Jitter::new(path, config.distribution.of(amount))),
+            None => Box::new(path),
+        })
+    };
+    /// The satellites alone.
+    static CONSTELLATION: Entry<Constellation> = "satellites", |config, ()| config.constellation();
+}
 
-/// Its own parameters, then the conventions of the sky, which the shell says where they are left
-/// out.
-static PARAMETERS: [Setting; OWN.len() + Sky::SETTINGS.len()] = {
-    let mut all = [OWN[0]; OWN.len() + Sky::SETTINGS.len()];
+/// The conventions of the sky, which the shell says where they are left out.
+const CONVENTIONS: [Setting; Sky::SETTINGS.len()] = {
+    let mut all = [Sky::SETTINGS[0]; Sky::SETTINGS.len()];
     let mut number = 0;
     while number < all.len() {
-        all[number] = if number < OWN.len() {
-            OWN[number]
-        } else {
-            let setting = Sky::SETTINGS[number - OWN.len()];
-            Setting {
-                fallback: Fallback::Nothing,
-                ..setting
-            }
+        all[number] = Setting {
+            fallback: Fallback::Nothing,
+            ..Sky::SETTINGS[number]
         };
         number += 1;
     }
     all
 };
+
+/// The conventions that are given.
+struct Conventions(Vec<(&'static str, Datum)>);
+
+impl FromParameters for Conventions {
+    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let mut all = parameters.all()?;
+        all.retain(|(name, _)| CONVENTIONS.iter().any(|setting| setting.name == *name));
+        Ok(Self(all))
+    }
+}
 
 fn shells() -> Vec<Choice> {
     let choice = |shell: &anabranch_orbit::Shell| Choice {
@@ -130,75 +99,56 @@ fn shells() -> Vec<Choice> {
     SHELLS.iter().map(choice).collect()
 }
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
-    variant: Variant {
-        name: "satellites",
-        about: " A path over satellites between two places, computed anew in each `interval`. Packets wait while there is no path.",
-        parameters: &PARAMETERS,
-    },
-    build: |parameters, ()| {
-        let path = Satellites::read(parameters)?;
-        let distribution: Distribution = parameters.get("distribution")?;
-        Ok(match parameters.optional("jitter")? {
-            Some(amount) => Box::new(Jitter::new(path, distribution.of(amount))),
-            None => Box::new(path),
-        })
-    },
-};
-
 /// A path over satellites.
 pub struct Satellites {
     pathway: Pathway,
     start: Nanos,
 }
 
-fn place(parameters: &Parameters<'_>, name: &str) -> Result<Place, Refusal> {
-    let text: String = parameters.get(name)?;
+fn place(name: &str, text: &str) -> Result<Place, Refusal> {
     text.parse()
         .map_err(|error| Refusal::together(format!("`{name}`: {error}")))
 }
 
-/// The satellites that the parameters name.
-fn constellation(parameters: &Parameters<'_>) -> Result<Constellation, Refusal> {
-    let name: String = parameters.get("shell")?;
-    let known = shell(&name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
-    let mut sky = known.sky();
-    let elements: Option<String> = parameters.optional("elements")?;
-    if elements.is_some() {
-        sky.relay = Relay::BentPipe;
+impl SatellitesConfig {
+    fn no_fibre(&self) -> Option<String> {
+        idle_if(
+            self.gateways.is_empty(),
+            "without `gateways`, where fibre begins",
+        )
     }
-    for (name, datum) in parameters.all()? {
-        if Sky::SETTINGS.iter().any(|setting| setting.name == name) {
-            sky.put(name, &datum).map_err(Refusal::together)?;
+
+    /// The satellites that the parameters name.
+    fn constellation(&self) -> Result<Constellation, Refusal> {
+        let name = &self.shell;
+        let known = shell(name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
+        let mut sky = known.sky();
+        if self.elements.is_some() {
+            sky.relay = Relay::BentPipe;
         }
-    }
-    if let Some(file) = parameters.optional::<String>("file")? {
-        let message = format!("`file`: {file:?} was not read; give its text as `elements`");
-        return Err(Refusal::together(message));
-    }
-    let date: Option<String> = parameters.optional("date")?;
-    let Some(text) = elements else {
-        if date.is_some() {
-            let message = "`date` is one of elements, and a shell has none; `start` is a time after its epoch";
+        for (name, datum) in &self.sky.0 {
+            sky.put(name, datum).map_err(Refusal::together)?;
+        }
+        if let Some(file) = &self.file {
+            let message = format!("`file`: {file:?} was not read; give its text as `elements`");
             return Err(Refusal::together(message));
         }
-        return Constellation::walker(&sky).map_err(Refusal::together);
-    };
-    let date = date.map(|it| it.parse::<Date>()).transpose();
-    let date = date.map_err(|error| Refusal::together(format!("`date`: {error}")))?;
-    let taking = Taking {
-        start: date,
-        old: parameters.get("old_elements")?,
-    };
-    Constellation::of_catalogue(&text, &sky, taking).map_err(Refusal::together)
+        let Some(text) = &self.elements else {
+            if self.date.is_some() {
+                let message = "`date` is one of elements, and a shell has none; `start` is a time after its epoch";
+                return Err(Refusal::together(message));
+            }
+            return Constellation::walker(&sky).map_err(Refusal::together);
+        };
+        let date = self.date.as_ref().map(|it| it.parse::<Date>()).transpose();
+        let date = date.map_err(|error| Refusal::together(format!("`date`: {error}")))?;
+        let taking = Taking {
+            start: date,
+            old: self.old_elements,
+        };
+        Constellation::of_catalogue(text, &sky, taking).map_err(Refusal::together)
+    }
 }
-
-/// The satellites alone.
-static CONSTELLATION: Entry<Constellation> = Entry {
-    variant: ENTRY.variant,
-    build: |parameters, ()| constellation(parameters),
-};
 
 /// Dates and ages of the elements that `satellites` with these parameters has, if it has any and
 /// they can be used.
@@ -209,22 +159,17 @@ pub fn catalogue(given: &[(String, Datum)]) -> Option<Catalogue> {
 }
 
 impl Satellites {
-    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        let constellation = constellation(parameters)?;
-        let gateways: Vec<String> = parameters.list("gateways")?;
-        let gateway = |text: &String| {
-            text.parse()
-                .map_err(|error| Refusal::together(format!("`gateways`: {error}")))
-        };
-        let gateways: Vec<Place> = gateways.iter().map(gateway).collect::<Result<_, _>>()?;
-        let (from, to) = (place(parameters, "from")?, place(parameters, "to")?);
-        let handover = parameters.get("handover")?;
+    fn new(config: &SatellitesConfig) -> Result<Self, Refusal> {
+        let constellation = config.constellation()?;
+        let gateways = config.gateways.iter().map(|text| place("gateways", text));
+        let gateways: Vec<Place> = gateways.collect::<Result<_, _>>()?;
+        let (from, to) = (place("from", &config.from)?, place("to", &config.to)?);
+        let (handover, start) = (config.handover, config.start);
         if handover >= constellation.sky().interval {
             return Err(Refusal::together(
                 "`handover` is not shorter than `interval`: nothing would pass",
             ));
         }
-        let start = parameters.get("start")?;
         let mut pathway = Pathway::new(&constellation, from, to, &gateways, handover);
         if pathway.delay(start).is_none() {
             return Err(Refusal::together(format!(

@@ -5,98 +5,31 @@
 //! is below the target again, the next ones go at intervals that shrink with the square root of their number, to which a
 //! TCP's rate answers linearly.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
-use anabranch_transport::time::MILLISECOND;
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "codel",
-        about: " CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC 8289).",
-        parameters: &[
-            Setting {
-                name: "target",
-                about: " Acceptable sojourn time of packets in a standing queue.",
-                clause: "RFC 8289 §4.3",
-                kind: Kind::Duration {
-                    least: 1,
-                    most: 3_600_000_000_000,
-                },
-                fallback: Fallback::Is("5 ms"),
-            },
-            Setting {
-                name: "interval",
-                about: " How long the sojourn time must exceed `target` before the first drop: about the largest common round-trip time.",
-                clause: "RFC 8289 §4.2",
-                kind: Kind::Duration {
-                    least: 1,
-                    most: 3_600_000_000_000,
-                },
-                fallback: Fallback::Is("100 ms"),
-            },
-            Setting {
-                name: "mtu",
-                about: " A queue of at most this size is never too long.",
-                clause: "RFC 8289 §4.4",
-                kind: Kind::Bytes {
-                    least: 0,
-                    most: 1 << 30,
-                },
-                fallback: Fallback::Is("1500 B"),
-            },
-            Setting {
-                name: "ecn",
-                about: " Mark packets of senders that use ECN instead of dropping them.",
-                clause: "RFC 3168 §5",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            super::LIMIT,
-        ],
-    },
-    build: |parameters, ()| {
-        let codel = CoDel::new(CoDelConfig {
-            target: parameters.get("target")?,
-            interval: parameters.get("interval")?,
-            mtu: parameters.get("mtu")?,
-            ecn: parameters.get("ecn")?,
-            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
-        });
-        Ok(Box::new(codel.map_err(Refusal::together)?))
-    },
-};
-
-/// The settings of [`CoDel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoDelConfig {
-    /// The least sojourn time that is accepted for good (RFC 8289 §4.3: 5 ms, 5 to 10 % of the interval).
-    pub target: Nanos,
-    /// How long the sojourn time must stay above the target: about the longest usual round-trip time (§4.2: 100 ms).
-    pub interval: Nanos,
-    /// A queue of at most so many bytes is never judged: the link would run dry (§4.4: one packet of the link's MTU).
-    pub mtu: u64,
-    /// Marks packets of senders that use ECN instead of dropping them (§5.1, "drop or mark").
-    pub ecn: bool,
-    /// What is dropped at the tail, the packet in transmission included.
-    pub limit: Limit,
-}
-
-impl Default for CoDelConfig {
-    /// RFC 8289's: 5 ms, 100 ms, 1500 bytes; no ECN, no limit.
-    fn default() -> Self {
-        Self {
-            target: 5 * MILLISECOND,
-            interval: 100 * MILLISECOND,
-            mtu: 1500,
-            ecn: false,
-            limit: Limit::Unlimited,
-        }
+kind! {
+    /// The settings of [`CoDel`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct CoDelConfig: Default {
+        /// Acceptable sojourn time of packets in a standing queue.
+        target: Nanos = "5 ms", TIME, "RFC 8289 §4.3";
+        /// How long the sojourn time must exceed `target` before the first drop: about the largest
+        /// common round-trip time.
+        interval: Nanos = "100 ms", TIME, "RFC 8289 §4.2";
+        /// A queue of at most this size is never too long.
+        mtu: u64 = "1500 B", Kind::bytes(0, 1 << 30), "RFC 8289 §4.4";
+        /// Mark packets of senders that use ECN instead of dropping them.
+        ecn: bool = false, Kind::Flag, "RFC 3168 §5";
+        limit: Limit as LIMIT;
     }
+    /// CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC 8289).
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "codel", |config, ()| Ok(Box::new(CoDel::new(config)?));
 }
 
 /// The discipline of RFC 8289 §5.

@@ -2,25 +2,22 @@
 
 use std::collections::VecDeque;
 
-use anabranch_settings::{Entry, Refusal, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{LIMIT, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "drop-tail",
-        about: " First in, first out. A packet that arrives at a full queue is dropped.",
-        parameters: &[super::LIMIT],
-    },
-    build: |parameters, ()| {
-        let limit = parameters.optional("limit")?.unwrap_or(Limit::Unlimited);
-        Ok(Box::new(DropTail::new(limit).map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The parameter of [`DropTail`].
+    struct DropTailConfig {
+        limit: Limit as LIMIT;
+    }
+    /// First in, first out. A packet that arrives at a full queue is dropped.
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "drop-tail", |config, ()| Ok(Box::new(DropTail::new(config.limit)?));
+}
 
 /// How much a queue holds, the packet in transmission included.
 ///

@@ -4,106 +4,44 @@
 //! As in Appendix A of the RFC, with its deterministic choice of packets (`recur`), but for two things. The scheduler is a deficit
 //! round robin by bytes (§4.1.2 leaves it open), and the ramp of the L queue works on the time that a packet has waited.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
-use anabranch_transport::time::{MICROSECOND, MILLISECOND};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::{Ecn, Nanos};
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{
+    Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter, above_zero,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
-/// A time of more than nothing.
-const TIME: Kind = Kind::Duration {
-    least: 1,
-    most: 3_600_000_000_000,
-};
-
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "dualpi2",
-        about: " DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all others wait in the classic queue (near `target`). One base probability controls both; the classic queue uses its square (RFC 9332).",
-        parameters: &[
-            Setting {
-                name: "target",
-                about: " Target delay of the classic queue.",
-                clause: "RFC 9332 §2.5.1",
-                kind: TIME,
-                fallback: Fallback::Is("15 ms"),
-            },
-            Setting {
-                name: "rtt_max",
-                about: " Largest round-trip time to be expected. It sets how fast the probability moves, and how often (`target` or a third of this, whichever is less).",
-                clause: "RFC 9332 Appendix A.1",
-                kind: TIME,
-                fallback: Fallback::Is("100 ms"),
-            },
-            Setting {
-                name: "coupling",
-                about: " Coupling factor k: the L queue's probability is k times the base probability, the classic queue's its square.",
-                clause: "RFC 9332 §2.1",
-                kind: Kind::Number {
-                    least: 0.0,
-                    most: 16.0,
-                    above: true,
-                    step: 0.0,
-                },
-                fallback: Fallback::Is("2"),
-            },
-            Setting {
-                name: "ramp_from",
-                about: " Time in the L queue from which packets are marked whatever the classic queue does.",
-                clause: "RFC 9332 Appendix A.1",
-                kind: TIME,
-                fallback: Fallback::Is("800 us"),
-            },
-            Setting {
-                name: "ramp_to",
-                about: " Time in the L queue from which every packet is marked. Not below `ramp_from`.",
-                clause: "RFC 9332 Appendix A.1",
-                kind: TIME,
-                fallback: Fallback::Is("1200 us"),
-            },
-            Setting {
-                name: "classic_share",
-                about: " Share of the link that the classic queue gets while both wait.",
-                clause: "RFC 9332 §4.1.2",
-                kind: Kind::Number {
-                    least: 0.0,
-                    most: 0.5,
-                    above: true,
-                    step: 0.0,
-                },
-                fallback: Fallback::Is("0.0625"),
-            },
-            Setting {
-                name: "ecn",
-                about: " Mark classic packets with ECT(0) instead of dropping them, while the probability is below 1/k^2.",
-                clause: "RFC 9332 §2.4",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("true"),
-            },
-            super::LIMIT,
-        ],
-    },
-    build: |parameters, ()| {
-        let (from, to): (Nanos, Nanos) = (parameters.get("ramp_from")?, parameters.get("ramp_to")?);
-        if to < from {
-            return Err(Refusal::together("`ramp_to` is below `ramp_from`"));
-        }
-        let queue = DualPi2::new(DualPi2Config {
-            target: parameters.get("target")?,
-            rtt_max: parameters.get("rtt_max")?,
-            coupling: parameters.get("coupling")?,
-            ramp_from: from,
-            ramp_to: to,
-            classic_share: parameters.get("classic_share")?,
-            ecn: parameters.get("ecn")?,
-            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
-        });
-        Ok(Box::new(queue.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The settings of [`DualPi2`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct DualPi2Config: Default {
+        /// Target delay of the classic queue.
+        target: Nanos = "15 ms", TIME, "RFC 9332 §2.5.1";
+        /// Largest round-trip time to be expected. It sets how fast the probability moves, and how
+        /// often (`target` or a third of this, whichever is less).
+        rtt_max: Nanos = "100 ms", TIME, "RFC 9332 Appendix A.1";
+        /// Coupling factor k: the L queue's probability is k times the base probability, the classic
+        /// queue's its square.
+        coupling: f64 = 2, above_zero(16.0), "RFC 9332 §2.1";
+        /// Time in the L queue from which packets are marked whatever the classic queue does.
+        ramp_from: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
+        /// Time in the L queue from which every packet is marked. Not below `ramp_from`.
+        ramp_to: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";
+        /// Share of the link that the classic queue gets while both wait.
+        classic_share: f64 = 0.0625, above_zero(0.5), "RFC 9332 §4.1.2";
+        /// Mark classic packets with ECT(0) instead of dropping them, while the probability is below
+        /// 1/k^2.
+        ecn: bool = true, Kind::Flag, "RFC 9332 §2.4";
+        limit: Limit as LIMIT;
+    }
+    /// DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all others
+    /// wait in the classic queue (near `target`). One base probability controls both; the classic queue
+    /// uses its square (RFC 9332).
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "dualpi2", |config, ()| Ok(Box::new(DualPi2::new(config)?));
+}
 
 /// The weights of the controller, for each update and second of delay, at a largest round trip of a second (Appendix A.1).
 const ALPHA: f64 = 0.1;
@@ -112,43 +50,6 @@ const BETA: f64 = 0.3;
 const RAMP_BYTES: u64 = 2 * 1500;
 /// What a turn of the scheduler gives to both queues together, bytes.
 const TURN: f64 = 16.0 * 1514.0;
-
-/// The settings of [`DualPi2`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DualPi2Config {
-    /// The delay of the classic queue that is aimed at.
-    pub target: Nanos,
-    /// The largest round-trip time to be expected.
-    pub rtt_max: Nanos,
-    /// How much more often L packets are marked, k.
-    pub coupling: f64,
-    /// Sojourn from which L packets are marked.
-    pub ramp_from: Nanos,
-    /// Sojourn from which each is.
-    pub ramp_to: Nanos,
-    /// What the classic queue gets of the link while both wait.
-    pub classic_share: f64,
-    /// Marks classic packets of senders that use ECN.
-    pub ecn: bool,
-    /// What is dropped at the tail of both together, the packet in transmission included.
-    pub limit: Limit,
-}
-
-impl Default for DualPi2Config {
-    /// The defaults of RFC 9332, Appendix A; no limit.
-    fn default() -> Self {
-        Self {
-            target: 15 * MILLISECOND,
-            rtt_max: 100 * MILLISECOND,
-            coupling: 2.0,
-            ramp_from: 800 * MICROSECOND,
-            ramp_to: 1200 * MICROSECOND,
-            classic_share: 0.0625,
-            ecn: true,
-            limit: Limit::Unlimited,
-        }
-    }
-}
 
 /// A queue with what it has saved towards the next packet that is to be marked or dropped (`recur`), and towards its turn.
 #[derive(Debug, Default)]
@@ -191,8 +92,11 @@ impl DualPi2 {
     /// Empty queues.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a ramp that ends before it begins.
     pub fn new(config: DualPi2Config) -> Result<Self, BuildError> {
+        if config.ramp_to < config.ramp_from {
+            return Err(BuildError::Parameters("`ramp_to` is below `ramp_from`"));
+        }
         config.limit.checked()?;
         let update = config.target.min(config.rtt_max / 3).max(1);
         Ok(Self {

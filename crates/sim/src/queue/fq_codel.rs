@@ -2,126 +2,46 @@
 
 use std::collections::VecDeque;
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
-use anabranch_transport::time::MILLISECOND;
 
-use super::{CoDel, CoDelConfig, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{CoDel, CoDelConfig, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter};
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet};
 
-/// A time of more than nothing.
-const TIME: Kind = Kind::Duration {
-    least: 1,
-    most: 3_600_000_000_000,
-};
-
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "fq-codel",
-        about: " FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are served in turn, and CoDel keeps each short (RFC 8290).",
-        parameters: &[
-            Setting {
-                name: "flows",
-                about: " Number of queues that flows are hashed to.",
-                clause: "RFC 8290 §5.2.3",
-                kind: Kind::Count {
-                    least: 1,
-                    most: 65_536,
-                },
-                fallback: Fallback::Is("1024"),
-            },
-            Setting {
-                name: "quantum",
-                about: " Bytes that a queue may send in its turn.",
-                clause: "RFC 8290 §5.2.4",
-                kind: Kind::Bytes {
-                    least: 1,
-                    most: 1 << 20,
-                },
-                fallback: Fallback::Is("1514 B"),
-            },
-            Setting {
-                name: "target",
-                about: " Acceptable sojourn time of packets in a standing queue.",
-                clause: "RFC 8290 §5.2.2",
-                kind: TIME,
-                fallback: Fallback::Is("5 ms"),
-            },
-            Setting {
-                name: "interval",
-                about: " How long the sojourn time must exceed `target` before the first drop: about the largest common round-trip time.",
-                clause: "RFC 8290 §5.2.1",
-                kind: TIME,
-                fallback: Fallback::Is("100 ms"),
-            },
-            Setting {
-                name: "ecn",
-                about: " Mark packets of senders that use ECN instead of dropping them.",
-                clause: "RFC 8290 §5.2.6",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("true"),
-            },
-            Setting {
-                name: "limit",
-                about: " Capacity of all queues together, in packets. When it is exceeded, packets are dropped from the head of the longest queue (in bytes).",
-                clause: "RFC 8290 §5.2.5",
-                kind: Kind::Count {
-                    least: 1,
-                    most: 1 << 32,
-                },
-                fallback: Fallback::Is("10240"),
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let flows: u64 = parameters.get("flows")?;
-        let queue = FqCoDel::new(FqCoDelConfig {
-            flows: flows as usize,
-            quantum: parameters.get("quantum")?,
-            target: parameters.get("target")?,
-            interval: parameters.get("interval")?,
-            ecn: parameters.get("ecn")?,
-            limit: parameters.get("limit")?,
-        });
-        Ok(Box::new(queue.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The settings of [`FqCoDel`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FqCoDelConfig: Default {
+        /// Number of queues that flows are hashed to.
+        flows: usize = 1024, Kind::count(1, 65_536), "RFC 8290 §5.2.3";
+        /// Bytes that a queue may send in its turn.
+        quantum: u64 = "1514 B", Kind::bytes(1, 1 << 20), "RFC 8290 §5.2.4";
+        /// Acceptable sojourn time of packets in a standing queue.
+        target: Nanos = "5 ms", TIME, "RFC 8290 §5.2.2";
+        /// How long the sojourn time must exceed `target` before the first drop: about the largest
+        /// common round-trip time.
+        interval: Nanos = "100 ms", TIME, "RFC 8290 §5.2.1";
+        /// Mark packets of senders that use ECN instead of dropping them.
+        ecn: bool = true, Kind::Flag, "RFC 8290 §5.2.6";
+        /// Capacity of all queues together, in packets. When it is exceeded, packets are dropped from
+        /// the head of the longest queue (in bytes).
+        limit: u64 = 10240, Kind::count(1, 1 << 32), "RFC 8290 §5.2.5";
+    }
+    idle {
+        quantum: |it, ()| idle_if(
+            it.flows == 1,
+            "with `flows = 1`: there is one queue, which always has its turn",
+        );
+    }
+    /// FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are served
+    /// in turn, and CoDel keeps each short (RFC 8290).
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "fq-codel", |config, ()| Ok(Box::new(FqCoDel::new(config)?));
+}
 
 /// Packets that one overflow drops at most: half of the queue, up to so many (RFC 8290 §4.1, after Linux).
 const BATCH: usize = 64;
-
-/// The settings of [`FqCoDel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqCoDelConfig {
-    /// Number of queues that flows are hashed to; at least 1.
-    pub flows: usize,
-    /// Bytes that a flow may send in its turn.
-    pub quantum: u64,
-    /// CoDel's target.
-    pub target: Nanos,
-    /// CoDel's interval.
-    pub interval: Nanos,
-    /// Marks packets of senders that use ECN instead of dropping them.
-    pub ecn: bool,
-    /// Packets that wait in all queues together.
-    pub limit: u64,
-}
-
-impl Default for FqCoDelConfig {
-    /// RFC 8290's: 1024 queues, 1514 bytes, 5 ms, 100 ms, ECN, 10240 packets.
-    fn default() -> Self {
-        Self {
-            flows: 1024,
-            quantum: 1514,
-            target: 5 * MILLISECOND,
-            interval: 100 * MILLISECOND,
-            ecn: true,
-            limit: 10_240,
-        }
-    }
-}
 
 /// Which list a queue is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

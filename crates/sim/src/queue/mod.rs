@@ -1,7 +1,5 @@
 //! Queue disciplines: who waits for a transmitter, who goes next, and who is dropped or marked instead.
 
-#[cfg(test)]
-mod bench;
 mod codel;
 mod discipline;
 mod drop_tail;
@@ -11,6 +9,8 @@ mod pie;
 mod priority;
 mod red;
 mod step;
+#[cfg(test)]
+mod testing;
 mod token_bucket;
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value};
@@ -60,6 +60,11 @@ impl Value for Limit {
         }
     }
 
+    /// A limit that is left out is none.
+    fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
+        datum.map_or(Some(Limit::Unlimited), Self::from_datum)
+    }
+
     fn to_datum(&self) -> Datum {
         match *self {
             Limit::Packets(packets) => Datum::Segments(packets as u64),
@@ -77,3 +82,16 @@ const LIMIT: Setting = Setting {
     kind: Limit::KIND,
     fallback: Fallback::Nothing,
 };
+
+/// A time above 0.
+const TIME: Kind = Kind::duration(1, 3_600_000_000_000);
+
+/// A number above 0, up to `most`.
+const fn above_zero(most: f64) -> Kind {
+    Kind::Number {
+        least: 0.0,
+        most,
+        above: true,
+        step: 0.0,
+    }
+}

@@ -4,83 +4,37 @@
 //! take instead, tells of the past: while a long queue drains it stays long, and the probability goes on rising (one TCP flow on 10 Mbit/s
 //! then had 5.3 instead of 9.4 Mbit/s).
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
-use anabranch_transport::time::MILLISECOND;
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 use crate::rng::{Probability, Rng};
 
-/// A time of more than nothing.
-const TIME: Kind = Kind::Duration {
-    least: 1,
-    most: 3_600_000_000_000,
-};
-
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "pie",
-        about: " PIE: drops or marks arriving packets at random, with a probability that keeps the queueing delay near `target` (RFC 8033).",
-        parameters: &[
-            Setting {
-                name: "target",
-                about: " Target queueing delay (QDELAY_REF).",
-                clause: "RFC 8033 §4.2",
-                kind: TIME,
-                fallback: Fallback::Is("15 ms"),
-            },
-            Setting {
-                name: "update",
-                about: " Time between two updates of the probability (T_UPDATE).",
-                clause: "RFC 8033 §4.2",
-                kind: TIME,
-                fallback: Fallback::Is("15 ms"),
-            },
-            Setting {
-                name: "burst",
-                about: " Length of a burst that is not dropped after the queue was short (MAX_BURST).",
-                clause: "RFC 8033 §4.4",
-                kind: Kind::Duration {
-                    least: 0,
-                    most: 3_600_000_000_000,
-                },
-                fallback: Fallback::Is("150 ms"),
-            },
-            Setting {
-                name: "packet",
-                about: " Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most two of this size.",
-                clause: "RFC 8033 §4.1",
-                kind: Kind::Bytes {
-                    least: 1,
-                    most: 1 << 30,
-                },
-                fallback: Fallback::Is("1500 B"),
-            },
-            Setting {
-                name: "ecn",
-                about: " Mark packets of senders that use ECN instead of dropping them, while the probability is below 10 %.",
-                clause: "RFC 8033 §5.1",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            super::LIMIT,
-        ],
-    },
-    build: |parameters, ()| {
-        let pie = Pie::new(PieConfig {
-            target: parameters.get("target")?,
-            update: parameters.get("update")?,
-            burst: parameters.get("burst")?,
-            packet: parameters.get("packet")?,
-            ecn: parameters.get("ecn")?,
-            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
-        });
-        Ok(Box::new(pie.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The settings of [`Pie`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PieConfig: Default {
+        /// Target queueing delay (QDELAY_REF).
+        target: Nanos = "15 ms", TIME, "RFC 8033 §4.2";
+        /// Time between two updates of the probability (T_UPDATE).
+        update: Nanos = "15 ms", TIME, "RFC 8033 §4.2";
+        /// Length of a burst that is not dropped after the queue was short (MAX_BURST).
+        burst: Nanos = "150 ms", Kind::duration(0, 3_600_000_000_000), "RFC 8033 §4.4";
+        /// Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most two
+        /// of this size.
+        packet: u64 = "1500 B", Kind::bytes(1, 1 << 30), "RFC 8033 §4.1";
+        /// Mark packets of senders that use ECN instead of dropping them, while the probability is below
+        /// 10 %.
+        ecn: bool = false, Kind::Flag, "RFC 8033 §5.1";
+        limit: Limit as LIMIT;
+    }
+    /// PIE: drops or marks arriving packets at random, with a probability that keeps the queueing delay
+    /// near `target` (RFC 8033).
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "pie", |config, ()| Ok(Box::new(Pie::new(config)?));
+}
 
 /// The weights of the delay's distance from the target and of its growth, per second (§4.2: alpha, beta).
 const ALPHA: f64 = 0.125;
@@ -108,37 +62,6 @@ const MEASURED: u64 = 1 << 14;
 const NEW_RATE: f64 = 0.5;
 /// Between two drops the probabilities of packets must add up to the first; at the second one surely goes (§5.4).
 const SPREAD: (f64, f64) = (0.85, 8.5);
-
-/// The settings of [`Pie`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieConfig {
-    /// The queueing delay that is aimed at (RFC 8033 §4.2, QDELAY_REF).
-    pub target: Nanos,
-    /// Time between two changes of the probability (T_UPDATE).
-    pub update: Nanos,
-    /// A burst of this length is let pass when the queue was short (§4.4, MAX_BURST).
-    pub burst: Nanos,
-    /// Mean size of packets, bytes (MEAN_PKTSIZE).
-    pub packet: u64,
-    /// Marks packets of senders that use ECN instead of dropping them (§5.1).
-    pub ecn: bool,
-    /// What is dropped at the tail, the packet in transmission included.
-    pub limit: Limit,
-}
-
-impl Default for PieConfig {
-    /// RFC 8033's: 15 ms, 15 ms, 150 ms, 1500 bytes; no ECN, no limit.
-    fn default() -> Self {
-        Self {
-            target: 15 * MILLISECOND,
-            update: 15 * MILLISECOND,
-            burst: 150 * MILLISECOND,
-            packet: 1500,
-            ecn: false,
-            limit: Limit::Unlimited,
-        }
-    }
-}
 
 /// The discipline of RFC 8033 §4 and §5, with de-randomization (§5.4) and the cap on growth (§5.5).
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 //!
 //! A class is a protocol of the IP header. Packets here carry no other mark of their class than that and ECN.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant, spelled};
+use anabranch_settings::{Entry, Kind, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -32,35 +32,20 @@ impl Class {
     }
 }
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "priority",
-        about: " Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in `order` waits. Each protocol has a queue; those not listed share the last.",
-        parameters: &[
-            Setting {
-                name: "order",
-                about: " The protocols, highest priority first: `[\"udp\", \"sctp\"]`.",
-                clause: "",
-                kind: Kind::List(&Class::KIND),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "limit",
-                about: " Capacity of each queue in packets or bytes; the packet in transmission counts in every one. Unlimited if left out.",
-                clause: "",
-                kind: Limit::KIND,
-                fallback: Fallback::Nothing,
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let order: Vec<Class> = parameters.list("order")?;
-        let limit = parameters.optional("limit")?.unwrap_or(Limit::Unlimited);
-        let queue = Priority::new(&order, limit);
-        Ok(Box::new(queue.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The parameters of [`Priority`].
+    struct PriorityConfig {
+        /// The protocols, highest priority first: `["udp", "sctp"]`.
+        order: Vec<Class>, Kind::List(&Class::KIND);
+        /// Capacity of each queue in packets or bytes; the packet in transmission counts in every one.
+        /// Unlimited if left out.
+        limit: Limit as LIMIT;
+    }
+    /// Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in `order`
+    /// waits. Each protocol has a queue; those not listed share the last.
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "priority", |config, ()| Ok(Box::new(Priority::new(&config.order, config.limit)?));
+}
 
 /// One queue for each class, and one for all else.
 #[derive(Debug)]
@@ -144,7 +129,7 @@ impl QueueDiscipline for Priority {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::bench::Bench;
+    use super::super::testing::Bench;
     use super::*;
 
     fn queue(order: &[Class], limit: usize) -> Bench {

@@ -3,178 +3,63 @@
 //!
 //! As ns-2 has it with its `gentle_` mode, which the authors advise since 2000: above `max` the probability goes on rising to 1 at twice `max`.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
-use anabranch_transport::time::MILLISECOND;
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{
+    Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter, above_zero,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 use crate::rng::{Probability, Rng};
 
 /// A number of packets.
-const PACKETS: Kind = Kind::Count {
-    least: 1,
-    most: 1_000_000,
-};
-
+const PACKETS: Kind = Kind::count(1, 1_000_000);
 /// A share above 0.
-const SHARE: Kind = Kind::Number {
-    least: 0.0,
-    most: 1.0,
-    step: 0.0,
-    above: true,
-};
+const SHARE: Kind = above_zero(1.0);
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "red",
-        about: " RED: drops or marks arriving packets at random, with a probability that grows with the average queue length (Floyd and Jacobson 1993).",
-        parameters: &[
-            Setting {
-                name: "min",
-                about: " Average queue length, in packets, up to which no packet is dropped (min_th).",
-                clause: "Floyd and Jacobson 1993, §4",
-                kind: PACKETS,
-                fallback: Fallback::Is("5"),
-            },
-            Setting {
-                name: "max",
-                about: " Average queue length, in packets, at which the probability is `probability` (max_th). Must be above `min`.",
-                clause: "Floyd and Jacobson 1993, §4",
-                kind: PACKETS,
-                fallback: Fallback::Is("15"),
-            },
-            Setting {
-                name: "probability",
-                about: " Probability at `max` (max_p).",
-                clause: "Floyd and Jacobson 1993, §4",
-                kind: SHARE,
-                fallback: Fallback::Is("0.1"),
-            },
-            Setting {
-                name: "weight",
-                about: " Weight of a sample in the average (w_q).",
-                clause: "Floyd and Jacobson 1993, §6",
-                kind: SHARE,
-                fallback: Fallback::Is("0.002"),
-            },
-            Setting {
-                name: "packet_time",
-                about: " Transmission time of a typical packet. While the link is idle, the average falls as if one empty sample had arrived in each such time.",
-                clause: "Floyd and Jacobson 1993, §4",
-                kind: Kind::Duration {
-                    least: 1,
-                    most: 3_600_000_000_000,
-                },
-                fallback: Fallback::Is("1 ms"),
-            },
-            Setting {
-                name: "gentle",
-                about: " Between `max` and twice `max` the probability rises to 1. Off: every packet above `max` is dropped.",
-                clause: "ns-2, gentle_",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("true"),
-            },
-            Setting {
-                name: "wait",
-                about: " Keep a minimum distance between two drops: as many packets as the average leaves between two of them. Off: none, as in the paper.",
-                clause: "ns-2, wait_",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            Setting {
-                name: "spare",
-                about: " Drop and mark nothing while at most one packet waits, whatever the average is, nor the first packet behind that. Off: the average alone decides, as in the paper.",
-                clause: "ns-2, red.cc (qlen > 1, old)",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            Setting {
-                name: "waiting_only",
-                about: " The average counts the packets that wait. Off: the one in transmission, too, as `limit` does.",
-                clause: "ns-2, red.cc (estimator)",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            Setting {
-                name: "ecn",
-                about: " Mark packets of senders that use ECN instead of dropping them, while the probability is below 1.",
-                clause: "RFC 3168 §7",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            super::LIMIT,
-        ],
-    },
-    build: |parameters, ()| {
-        let (min, max): (u64, u64) = (parameters.get("min")?, parameters.get("max")?);
-        if min >= max {
-            return Err(Refusal::together("`min` is not below `max`"));
-        }
-        let red = Red::new(RedConfig {
-            min,
-            max,
-            probability: parameters.get("probability")?,
-            weight: parameters.get("weight")?,
-            packet_time: parameters.get("packet_time")?,
-            gentle: parameters.get("gentle")?,
-            wait: parameters.get("wait")?,
-            spare: parameters.get("spare")?,
-            waiting_only: parameters.get("waiting_only")?,
-            ecn: parameters.get("ecn")?,
-            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
-        });
-        Ok(Box::new(red.map_err(Refusal::together)?))
-    },
-};
-
-/// The settings of [`Red`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedConfig {
-    /// Up to this average none is dropped, packets (min_th).
-    pub min: u64,
-    /// At this average the probability is `probability`, packets (max_th); above `min`.
-    pub max: u64,
-    /// Probability at `max`, above 0 (max_p).
-    pub probability: f64,
-    /// What a sample counts in the average, above 0 (w_q).
-    pub weight: f64,
-    /// How long a typical packet is sent.
-    pub packet_time: Nanos,
-    /// From `max` to twice `max` the probability rises to 1.
-    pub gentle: bool,
-    /// Between two that go lie at least as many packets as the probability leaves between two of them on average.
-    pub wait: bool,
-    /// While at most one packet waits, the one in transmission not counted, none goes, nor the first behind that.
-    pub spare: bool,
-    /// The packet in transmission does not count in the average.
-    pub waiting_only: bool,
-    /// Marks packets of senders that use ECN instead of dropping them.
-    pub ecn: bool,
-    /// What is dropped at the tail, the packet in transmission included.
-    pub limit: Limit,
-}
-
-impl Default for RedConfig {
-    /// Averages of 5 and 15 packets, 10 %, a weight of 0.002; gentle; no minimum distance, short queues not spared, the packet in transmission
-    /// counted, no ECN, no limit.
-    fn default() -> Self {
-        Self {
-            min: 5,
-            max: 15,
-            probability: 0.1,
-            weight: 0.002,
-            packet_time: MILLISECOND,
-            gentle: true,
-            wait: false,
-            spare: false,
-            waiting_only: false,
-            ecn: false,
-            limit: Limit::Unlimited,
-        }
+kind! {
+    /// The settings of [`Red`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct RedConfig: Default {
+        /// Average queue length, in packets, up to which no packet is dropped (min_th).
+        min: u64 = 5, PACKETS, "Floyd and Jacobson 1993, §4";
+        /// Average queue length, in packets, at which the probability is `probability` (max_th). Must be
+        /// above `min`.
+        max: u64 = 15, PACKETS, "Floyd and Jacobson 1993, §4";
+        /// Probability at `max` (max_p).
+        probability: f64 = 0.1, SHARE, "Floyd and Jacobson 1993, §4";
+        /// Weight of a sample in the average (w_q).
+        weight: f64 = 0.002, SHARE, "Floyd and Jacobson 1993, §6";
+        /// Transmission time of a typical packet. While the link is idle, the average falls as if one
+        /// empty sample had arrived in each such time.
+        packet_time: Nanos = "1 ms", TIME, "Floyd and Jacobson 1993, §4";
+        /// Between `max` and twice `max` the probability rises to 1. Off: every packet above `max` is
+        /// dropped.
+        gentle: bool = true, Kind::Flag, "ns-2, gentle_";
+        /// Keep a minimum distance between two drops: as many packets as the average leaves between two
+        /// of them. Off: none, as in the paper.
+        wait: bool = false, Kind::Flag, "ns-2, wait_";
+        /// Drop and mark nothing while at most one packet waits, whatever the average is, nor the first
+        /// packet behind that. Off: the average alone decides, as in the paper.
+        spare: bool = false, Kind::Flag, "ns-2, red.cc (qlen > 1, old)";
+        /// The average counts the packets that wait. Off: the one in transmission, too, as `limit` does.
+        waiting_only: bool = false, Kind::Flag, "ns-2, red.cc (estimator)";
+        /// Mark packets of senders that use ECN instead of dropping them, while the probability is below
+        /// 1.
+        ecn: bool = false, Kind::Flag, "RFC 3168 §7";
+        limit: Limit as LIMIT;
     }
+    redundant {
+        gentle: |it, ()| idle_if(
+            it.probability == 1.0,
+            "with `probability = 1`, above which nothing rises",
+        );
+    }
+    /// RED: drops or marks arriving packets at random, with a probability that grows with the average
+    /// queue length (Floyd and Jacobson 1993).
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "red", |config, ()| Ok(Box::new(Red::new(config)?));
 }
 
 /// The discipline.
@@ -195,8 +80,11 @@ impl Red {
     /// An empty queue.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `min` is not below `max`.
     pub fn new(config: RedConfig) -> Result<Self, BuildError> {
+        if config.min >= config.max {
+            return Err(BuildError::Parameters("`min` is not below `max`"));
+        }
         config.limit.checked()?;
         Ok(Self {
             config,

@@ -1,55 +1,29 @@
 //! A queue that marks at one threshold of its length: the switch of DCTCP (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257
 //! §3.1). The length that a packet finds decides, and no average of it.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
+use anabranch_settings::{Entry, Kind, Value, kind};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "step",
-        about: " Step marking: marks a packet that finds the queue longer than a threshold, as the switches of DCTCP do (RFC 8257 §3.1).",
-        parameters: &[
-            Setting {
-                name: "threshold",
-                about: " Length above which an arriving packet is marked (K), in packets or bytes, including the packet in transmission and not the one that arrives.",
-                clause: "RFC 8257 §3.1",
-                kind: Limit::KIND,
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "mark_only",
-                about: " Above the threshold, packets of senders that do not use ECN wait like others. Off: they are dropped.",
-                clause: "RFC 3168 §5",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            super::LIMIT,
-        ],
-    },
-    build: |parameters, ()| {
-        let step = Step::new(StepConfig {
-            threshold: parameters.get("threshold")?,
-            mark_only: parameters.get("mark_only")?,
-            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
-        });
-        Ok(Box::new(step.map_err(Refusal::together)?))
-    },
-};
-
-/// The settings of [`Step`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepConfig {
-    /// Above this length packets that come are marked, the packet in transmission included.
-    pub threshold: Limit,
-    /// Packets of senders without ECN are not dropped there.
-    pub mark_only: bool,
-    /// What is dropped at the tail, the packet in transmission included.
-    pub limit: Limit,
+kind! {
+    /// The settings of [`Step`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StepConfig {
+        /// Length above which an arriving packet is marked (K), in packets or bytes, including the
+        /// packet in transmission and not the one that arrives.
+        threshold: Limit, Limit::KIND, "RFC 8257 §3.1";
+        /// Above the threshold, packets of senders that do not use ECN wait like others. Off: they are
+        /// dropped.
+        mark_only: bool = false, Kind::Flag, "RFC 3168 §5";
+        limit: Limit as LIMIT;
+    }
+    /// Step marking: marks a packet that finds the queue longer than a threshold, as the switches of
+    /// DCTCP do (RFC 8257 §3.1).
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "step", |config, ()| Ok(Box::new(Step::new(config)?));
 }
 
 /// The discipline.
@@ -119,7 +93,7 @@ impl QueueDiscipline for Step {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::bench::{Bench, MS, SIZE};
+    use super::super::testing::{Bench, MS, SIZE};
     use super::*;
 
     fn bench(threshold: Limit, mark_only: bool, limit: Limit, ecn: Ecn) -> Bench {

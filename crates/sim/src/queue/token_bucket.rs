@@ -3,75 +3,34 @@
 //!
 //! Tokens are bits, counted in billionths, so that no rounding adds up over time.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
-    variant: Variant {
-        name: "token-bucket",
-        about: " Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays the others, a policer drops them.",
-        parameters: &[
-            Setting {
-                name: "rate",
-                about: " Rate at which the bucket fills, in bits of packets on the wire.",
-                clause: "",
-                kind: Kind::Rate {
-                    least: 1,
-                    most: 1 << 50,
-                },
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "burst",
-                about: " Size of the bucket, which is full at the start. A packet that is larger never passes and is dropped.",
-                clause: "",
-                kind: Kind::Bytes {
-                    least: 1,
-                    most: 1 << 40,
-                },
-                fallback: Fallback::Is("15000 B"),
-            },
-            Setting {
-                name: "police",
-                about: " Drop packets that find too few tokens. Off: they wait until there are enough.",
-                clause: "RFC 2475 §2.3.3",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            super::LIMIT,
-        ],
-    },
-    build: |parameters, ()| {
-        let bucket = TokenBucket::new(TokenBucketConfig {
-            rate: parameters.get("rate")?,
-            burst: parameters.get("burst")?,
-            police: parameters.get("police")?,
-            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
-        });
-        Ok(Box::new(bucket.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The settings of [`TokenBucket`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TokenBucketConfig {
+        /// Rate at which the bucket fills, in bits of packets on the wire.
+        rate: u64, Kind::rate(1, 1 << 50);
+        /// Size of the bucket, which is full at the start. A packet that is larger never passes and is
+        /// dropped.
+        burst: u64 = "15000 B", Kind::bytes(1, 1 << 40);
+        /// Drop packets that find too few tokens. Off: they wait until there are enough.
+        police: bool = false, Kind::Flag, "RFC 2475 §2.3.3";
+        limit: Limit as LIMIT;
+    }
+    /// Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays the
+    /// others, a policer drops them.
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "token-bucket", |config, ()| Ok(Box::new(TokenBucket::new(config)?));
+}
 
 /// Billionths of a bit.
 const BIT: u128 = 1_000_000_000;
-
-/// The settings of [`TokenBucket`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenBucketConfig {
-    /// Bits per second, above 0.
-    pub rate: u64,
-    /// Bytes that the bucket holds, above 0.
-    pub burst: u64,
-    /// Drops what finds too few tokens, instead of letting it wait.
-    pub police: bool,
-    /// What is dropped at the tail, the packet in transmission included.
-    pub limit: Limit,
-}
 
 /// The discipline.
 #[derive(Debug)]
@@ -173,7 +132,7 @@ impl QueueDiscipline for TokenBucket {
 mod tests {
     use anabranch_transport::Ecn;
 
-    use super::super::bench::{Bench, MS};
+    use super::super::testing::{Bench, MS};
     use super::*;
 
     /// 1.2 Mbit/s: a packet of 1500 bytes each 10 ms, and a bucket of three.

@@ -1,40 +1,27 @@
 //! As much as the transport takes: ns-2's FTP.
 
-use anabranch_settings::{Entry, Fallback, Setting, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
 use super::{Context, Facts, Made, Message, Offer, SIZE, Workload};
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "bulk",
-        about: " A greedy sender: there is always more to send.",
-        parameters: &[
-            Setting {
-                name: "message",
-                about: " Size of a message (SCTP) or of a write (TCP). One that fills a packet if left out.",
-                clause: "",
-                kind: SIZE,
-                fallback: Fallback::Nothing,
-            },
-            Setting {
-                name: "total",
-                about: " Total size. Unlimited if left out.",
-                clause: "",
-                kind: SIZE,
-                fallback: Fallback::Nothing,
-            },
-        ],
-    },
-    build: |parameters, context| {
-        let message = parameters.optional("message")?.unwrap_or(context.packet);
-        Ok(Box::new(match parameters.optional("total")? {
+kind! {
+    /// The parameters of [`Bulk`].
+    struct BulkConfig {
+        /// Size of a message (SCTP) or of a write (TCP). One that fills a packet if left out.
+        message: Option<usize> = none, SIZE;
+        /// Total size. Unlimited if left out.
+        total: Option<u64> = none, SIZE;
+    }
+    /// A greedy sender: there is always more to send.
+    pub(super) static ENTRY: Entry<Made, Context> = "bulk", |config, context: Context| {
+        let message = config.message.unwrap_or(context.packet);
+        Ok(Box::new(match config.total {
             Some(total) => Bulk::of(total, message),
             None => Bulk::endless(message),
         }))
-    },
-};
+    };
+}
 
 /// Messages of one size without pause.
 #[derive(Clone, Debug)]

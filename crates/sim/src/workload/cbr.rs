@@ -1,37 +1,28 @@
 //! Messages of one size at a constant rate.
 
-use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
 use super::{COUNT, Context, Facts, MESSAGE, Made, Message, Offer, RATE, Workload};
 use crate::error::BuildError;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "cbr",
-        about: " Messages at a constant rate.",
-        parameters: &[
-            RATE,
-            MESSAGE,
-            Setting {
-                name: "count",
-                about: " Total number of messages. Unlimited if left out.",
-                clause: "",
-                kind: COUNT,
-                fallback: Fallback::Nothing,
-            },
-        ],
-    },
-    build: |parameters, _| {
-        let cbr = Cbr::new(parameters.get("rate")?, parameters.get("message")?);
-        let cbr = cbr.map_err(Refusal::together)?;
-        Ok(Box::new(match parameters.optional("count")? {
+kind! {
+    /// The parameters of [`Cbr`].
+    struct CbrConfig {
+        rate: u64 as RATE;
+        message: usize as MESSAGE;
+        /// Total number of messages. Unlimited if left out.
+        count: Option<u64> = none, COUNT;
+    }
+    /// Messages at a constant rate.
+    pub(super) static ENTRY: Entry<Made, Context> = "cbr", |config, _| {
+        let cbr = Cbr::new(config.rate, config.message)?;
+        Ok(Box::new(match config.count {
             Some(count) => cbr.limited_to(count),
             None => cbr,
         }))
-    },
-};
+    };
+}
 
 /// Constant bit rate: message `n` is due `n` intervals after the first, rounded down to the nanosecond each time, so
 /// that no error adds up.

@@ -1,75 +1,39 @@
 //! Small messages beside large ones, each at intervals of their own and on streams of their own.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{Context, Facts, Made, Message, Offer, SIZE, Workload};
+use super::{Context, Facts, INTERVAL, Made, Message, Offer, SIZE, Workload};
 use crate::error::BuildError;
 
-const INTERVAL: Kind = Kind::Duration {
-    least: 1,
-    most: Nanos::MAX,
-};
-
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "mixed",
-        about: " Small messages on stream 0, and large ones on the streams after it, in turn; each class at a constant interval, \
-                the first of both at once.",
-        parameters: &[
-            Setting {
-                name: "small",
-                about: " Size of a small message.",
-                clause: "",
-                kind: SIZE,
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "small_every",
-                about: " Time from one small message to the next.",
-                clause: "",
-                kind: INTERVAL,
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "large",
-                about: " Size of a large message.",
-                clause: "",
-                kind: SIZE,
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "large_every",
-                about: " Time from one large message to the next.",
-                clause: "",
-                kind: INTERVAL,
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "large_streams",
-                about: " Number of streams for large messages, which take streams 1, 2, ... in turn.",
-                clause: "",
-                kind: Kind::Count {
-                    least: 1,
-                    most: 65_534,
-                },
-                fallback: Fallback::Is("1"),
-            },
-        ],
-    },
-    build: |parameters, _| {
-        let class = |size, every| -> Result<Class, Refusal> {
-            Ok(Class::new(parameters.get(size)?, parameters.get(every)?))
-        };
-        let mixed = Mixed::new(
-            class("small", "small_every")?,
-            class("large", "large_every")?,
-            parameters.get("large_streams")?,
+kind! {
+    /// The parameters of [`Mixed`].
+    struct MixedConfig {
+        /// Size of a small message.
+        small: usize, SIZE;
+        /// Time from one small message to the next.
+        small_every: Nanos, INTERVAL;
+        /// Size of a large message.
+        large: usize, SIZE;
+        /// Time from one large message to the next.
+        large_every: Nanos, INTERVAL;
+        /// Number of streams for large messages, which take streams 1, 2, ... in turn.
+        large_streams: u16 = 1, Kind::count(1, 65_534);
+    }
+    idle {
+        large_streams: |_, context: &Context| idle_if(
+            context.carrier.one_stream,
+            format!("over {}, which has one stream", context.carrier.title),
         );
-        Ok(Box::new(mixed.map_err(Refusal::together)?))
-    },
-};
+    }
+    /// Small messages on stream 0, and large ones on the streams after it, in turn; each class at a
+    /// constant interval, the first of both at once.
+    pub(super) static ENTRY: Entry<Made, Context> = "mixed", |config, _| {
+        let small = Class::new(config.small, config.small_every);
+        let large = Class::new(config.large, config.large_every);
+        Ok(Box::new(Mixed::new(small, large, config.large_streams)?))
+    };
+}
 
 /// Messages of one size at one interval.
 #[derive(Clone, Copy, Debug)]

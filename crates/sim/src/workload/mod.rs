@@ -50,15 +50,50 @@ pub struct Context {
     pub rng: Rng,
     /// The size of a message that fills a packet of its transport, bytes.
     pub packet: usize,
+    /// The transport that carries it.
+    pub carrier: Carrier,
+}
+
+/// What a transport can do for a workload: some parameters have no effect over some transports.
+#[derive(Clone, Debug)]
+pub struct Carrier {
+    /// Its name in sentences.
+    pub title: String,
+    /// It delivers messages as they were given.
+    pub messages: bool,
+    /// It has a single stream.
+    pub one_stream: bool,
+}
+
+impl Context {
+    /// A context for a transport that can do all that a workload may ask for.
+    pub const fn new(rng: Rng, packet: usize) -> Self {
+        let carrier = Carrier {
+            title: String::new(),
+            messages: true,
+            one_stream: false,
+        };
+        Self {
+            rng,
+            packet,
+            carrier,
+        }
+    }
+
+    /// Why the largest message of a transfer has no effect, if it has none.
+    fn no_messages(&self) -> Option<String> {
+        let Carrier {
+            title, messages, ..
+        } = &self.carrier;
+        let why = || format!("over {title}, which carries bytes and no messages");
+        (!messages).then(why)
+    }
 }
 
 impl Default for Context {
     /// Of a workload that is only looked at.
     fn default() -> Self {
-        Self {
-            rng: Seed::default().stream("workload"),
-            packet: 1460,
-        }
+        Self::new(Seed::default().stream("workload"), 1460)
     }
 }
 
@@ -70,25 +105,18 @@ const MESSAGE: Setting = Setting {
     kind: SIZE,
     fallback: Fallback::Required,
 };
-const SIZE: Kind = Kind::Bytes {
-    least: 1,
-    most: 1 << 40,
-};
+const SIZE: Kind = Kind::bytes(1, 1 << 40);
 const RATE: Setting = Setting {
     name: "rate",
     about: " Rate of user data while the flow sends.",
     clause: "",
-    kind: Kind::Rate {
-        least: 1,
-        most: 1_000_000_000_000,
-    },
+    kind: Kind::rate(1, 1_000_000_000_000),
     fallback: Fallback::Required,
 };
-
-const COUNT: Kind = Kind::Count {
-    least: 1,
-    most: u64::MAX,
-};
+const COUNT: Kind = Kind::count(1, u64::MAX);
+/// A time above 0, and one that may be 0.
+const INTERVAL: Kind = Kind::duration(1, Nanos::MAX);
+const PAUSE: Kind = Kind::duration(0, Nanos::MAX);
 
 /// One message, or one transfer: what a transport carries in as many pieces as it likes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

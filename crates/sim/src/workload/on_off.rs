@@ -1,61 +1,32 @@
 //! Bursts at a constant rate with pauses between them.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
 use super::cbr::Pace;
-use super::{Context, Facts, MESSAGE, Made, Message, Offer, RATE, Workload};
+use super::{Context, Facts, INTERVAL, MESSAGE, Made, Message, Offer, PAUSE, RATE, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "on-off",
-        about: " A constant rate in on periods, nothing in off periods.",
-        parameters: &[
-            RATE,
-            MESSAGE,
-            Setting {
-                name: "on",
-                about: " Length of an on period; the mean if `exponential`.",
-                clause: "",
-                kind: Kind::Duration {
-                    least: 1,
-                    most: Nanos::MAX,
-                },
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "off",
-                about: " Length of an off period; the mean if `exponential`.",
-                clause: "",
-                kind: Kind::Duration {
-                    least: 0,
-                    most: Nanos::MAX,
-                },
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "exponential",
-                about: " Periods are exponentially distributed. Off: constant.",
-                clause: "",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-        ],
-    },
-    build: |parameters, context| {
-        let span = match parameters.get("exponential")? {
-            true => Span::Exponential,
-            false => Span::Fixed,
-        };
-        let (on, off) = (span(parameters.get("on")?), span(parameters.get("off")?));
-        let (rate, message) = (parameters.get("rate")?, parameters.get("message")?);
-        let source = OnOff::new(rate, message, on, off, context.rng);
-        Ok(Box::new(source.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The parameters of [`OnOff`].
+    struct OnOffConfig {
+        rate: u64 as RATE;
+        message: usize as MESSAGE;
+        /// Length of an on period; the mean if `exponential`.
+        on: Nanos, INTERVAL;
+        /// Length of an off period; the mean if `exponential`.
+        off: Nanos, PAUSE;
+        /// Periods are exponentially distributed. Off: constant.
+        exponential: bool = false, Kind::Flag;
+    }
+    /// A constant rate in on periods, nothing in off periods.
+    pub(super) static ENTRY: Entry<Made, Context> = "on-off", |config, context: Context| {
+        let [on, off] = [config.on, config.off].map(|it| Span::new(it, config.exponential));
+        let source = OnOff::new(config.rate, config.message, on, off, context.rng);
+        Ok(Box::new(source?))
+    };
+}
 
 /// How long a burst or a pause lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +38,14 @@ pub enum Span {
 }
 
 impl Span {
+    /// This span, or a random one with this mean.
+    pub(super) fn new(mean: Nanos, exponential: bool) -> Self {
+        match exponential {
+            true => Span::Exponential(mean),
+            false => Span::Fixed(mean),
+        }
+    }
+
     pub(super) fn draw(self, rng: &mut Rng) -> Nanos {
         match self {
             Span::Fixed(span) => span,

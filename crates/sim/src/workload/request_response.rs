@@ -1,69 +1,51 @@
 //! A client that asks, waits for the answer, thinks, and asks again.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Part, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
 use super::transfers::MOST_MESSAGE;
-use super::{COUNT, Context, Facts, Made, Message, Offer, Span, Workload};
+use super::{COUNT, Context, Facts, Made, Message, Offer, PAUSE, Span, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "request-response",
-        about: " The source sends a request, the sink answers when the request is complete, and the source waits (`think`) \
-                before the next one. There is one request at a time. A transfer is a request with its answer. Needs a \
-                transport that carries data in both directions.",
-        parameters: &[
-            size::parameter("request", " Size of a request."),
-            size::parameter("response", " Size of an answer."),
-            Setting {
-                name: "think",
-                about: " Time between an answer and the next request; the mean if `exponential`.",
-                clause: "",
-                kind: Kind::Duration {
-                    least: 0,
-                    most: Nanos::MAX,
-                },
-                fallback: Fallback::Is("0 s"),
-            },
-            Setting {
-                name: "exponential",
-                about: " The times between an answer and the next request are exponentially distributed. Off: constant.",
-                clause: "",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            Setting {
-                name: "count",
-                about: " Total number of requests. Unlimited if left out.",
-                clause: "",
-                kind: COUNT,
-                fallback: Fallback::Nothing,
-            },
-            MOST_MESSAGE,
-        ],
-    },
-    build: |parameters, context| {
-        let think = match parameters.get("exponential")? {
-            true => Span::Exponential(parameters.get("think")?),
-            false => Span::Fixed(parameters.get("think")?),
-        };
-        let sizes = [
-            size::given(parameters, "request")?,
-            size::given(parameters, "response")?,
-        ];
-        let piece = parameters.optional("message")?.unwrap_or(context.packet);
-        let made = RequestResponse::new(sizes, think, piece, context.rng);
-        let made = made.map_err(Refusal::together)?;
-        Ok(Box::new(match parameters.optional("count")? {
+kind! {
+    /// The parameters of [`RequestResponse`].
+    struct RequestResponseConfig {
+        /// Size of a request.
+        request: Part, size::SIZES;
+        /// Size of an answer.
+        response: Part, size::SIZES;
+        /// Time between an answer and the next request; the mean if `exponential`.
+        think: Nanos = "0 s", PAUSE;
+        /// The times between an answer and the next request are exponentially distributed. Off:
+        /// constant.
+        exponential: bool = false, Kind::Flag;
+        /// Total number of requests. Unlimited if left out.
+        count: Option<u64> = none, COUNT;
+        message: Option<usize> as MOST_MESSAGE;
+    }
+    idle {
+        exponential: |it, _| idle_if(
+            it.think == 0,
+            "without `think`, the time that it is about",
+        );
+        message: |_, context: &Context| context.no_messages();
+    }
+    /// The source sends a request, the sink answers when the request is complete, and the source waits
+    /// (`think`) before the next one. There is one request at a time. A transfer is a request with its
+    /// answer. Needs a transport that carries data in both directions.
+    pub(super) static ENTRY: Entry<Made, Context> = "request-response", |config, context: Context| {
+        let sizes = [size::make(&config.request)?, size::make(&config.response)?];
+        let think = Span::new(config.think, config.exponential);
+        let piece = config.message.unwrap_or(context.packet);
+        let made = RequestResponse::new(sizes, think, piece, context.rng)?;
+        Ok(Box::new(match config.count {
             Some(count) => made.limited_to(count),
             None => made,
         }))
-    },
-};
+    };
+}
 
 /// A closed loop of requests and answers.
 pub struct RequestResponse {

@@ -93,18 +93,8 @@ fn on_off_with_exponential_spans_has_its_mean_rate() {
 
 #[test]
 fn a_trace_is_offered_as_written() {
-    let entry = |after, size, stream| TraceEntry {
-        after,
-        message: Message {
-            stream,
-            ..Message::new(size)
-        },
-    };
-    let entries = vec![
-        entry(0, 5, Some(2)),
-        entry(7, 6, None),
-        entry(7, 8, Some(0)),
-    ];
+    let entry = |at, size, stream| TraceEntry { at, size, stream };
+    let entries = vec![entry(0, 5, 2), entry(7, 6, 0), entry(7, 8, 0)];
     let mut trace = Trace::new(entries).unwrap();
     assert_eq!(
         trace.next(100),
@@ -116,8 +106,8 @@ fn a_trace_is_offered_as_written() {
     assert_eq!(trace.next(100), Offer::At(107));
     assert_eq!(offers(&mut trace, 107, 107), [(107, 6), (107, 8)]);
     assert_eq!(trace.next(108), Offer::Done);
-    assert!(Trace::new(vec![entry(2, 1, None), entry(1, 1, None)]).is_err());
-    assert!(Trace::new(vec![entry(2, 0, None)]).is_err());
+    assert!(Trace::new(vec![entry(2, 1, 0), entry(1, 1, 0)]).is_err());
+    assert!(Trace::new(vec![entry(2, 0, 0)]).is_err());
 }
 
 #[test]

@@ -1,65 +1,49 @@
 //! Transfers that arrive one after the other, whatever became of those before.
 
-use anabranch_settings::{Choice, Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Fallback, Part, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
-use super::{COUNT, Context, Facts, Made, Message, Offer, SIZE, Span, Workload};
+use super::{COUNT, Context, Facts, INTERVAL, Made, Message, Offer, SIZE, Span, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Made, Context> = Entry {
-    variant: Variant {
-        name: "transfers",
-        about: " Transfers that arrive at given times, whether or not earlier ones are complete, as pages of many users over \
-                one connection. The first arrives after one interval. Over SCTP a transfer is sent in messages of at most \
-                `message`, all on one stream: its number modulo the number of streams.",
-        parameters: &[
-            Setting {
-                name: "arrivals",
-                about: " Times between arrivals: `poisson`: exponentially distributed; `fixed`: constant.",
-                clause: "",
-                kind: Kind::Choice(&[Choice::new("poisson"), Choice::new("fixed")]),
-                fallback: Fallback::Is("poisson"),
-            },
-            Setting {
-                name: "every",
-                about: " Mean time between two arrivals.",
-                clause: "",
-                kind: Kind::Duration {
-                    least: 1,
-                    most: Nanos::MAX,
-                },
-                fallback: Fallback::Required,
-            },
-            size::parameter("size", " Size of a transfer."),
-            Setting {
-                name: "count",
-                about: " Total number of transfers. Unlimited if left out.",
-                clause: "",
-                kind: COUNT,
-                fallback: Fallback::Nothing,
-            },
-            MOST_MESSAGE,
-        ],
-    },
-    build: |parameters, context| {
-        let every = parameters.get("every")?;
-        let arrivals = match parameters.get::<String>("arrivals")?.as_str() {
-            "fixed" => Span::Fixed(every),
-            _ => Span::Exponential(every),
+/// How the gaps between arrivals are distributed.
+enum Gaps {
+    Poisson,
+    Fixed,
+}
+spelled!(Gaps: Gaps::Poisson = "poisson", Gaps::Fixed = "fixed");
+
+kind! {
+    /// The parameters of [`Transfers`].
+    struct TransfersConfig {
+        /// Times between arrivals: `poisson`: exponentially distributed; `fixed`: constant.
+        arrivals: Gaps = "poisson", Gaps::KIND;
+        /// Mean time between two arrivals.
+        every: Nanos, INTERVAL;
+        /// Size of a transfer.
+        size: Part, size::SIZES;
+        /// Total number of transfers. Unlimited if left out.
+        count: Option<u64> = none, COUNT;
+        message: Option<usize> as MOST_MESSAGE;
+    }
+    idle {
+        message: |_, context: &Context| context.no_messages();
+    }
+    /// Transfers that arrive at given times, whether or not earlier ones are complete, as pages of many
+    /// users over one connection. The first arrives after one interval. Over SCTP a transfer is sent in
+    /// messages of at most `message`, all on one stream: its number modulo the number of streams.
+    pub(super) static ENTRY: Entry<Made, Context> = "transfers", |config, context: Context| {
+        let arrivals = Arrivals {
+            gaps: Span::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
+            count: config.count,
         };
-        let piece = parameters.optional("message")?.unwrap_or(context.packet);
-        let sizes = size::given(parameters, "size")?;
-        let transfers = Arrivals {
-            gaps: arrivals,
-            count: parameters.optional("count")?,
-        };
-        let transfers = Transfers::new(transfers, sizes, piece, context.rng);
-        Ok(Box::new(transfers.map_err(Refusal::together)?))
-    },
-};
+        let piece = config.message.unwrap_or(context.packet);
+        let sizes = size::make(&config.size)?;
+        Ok(Box::new(Transfers::new(arrivals, sizes, piece, context.rng)?))
+    };
+}
 
 /// The largest message that carries part of a transfer.
 pub(super) const MOST_MESSAGE: Setting = Setting {

@@ -1,6 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_transport::Ecn;
+use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
 use super::*;

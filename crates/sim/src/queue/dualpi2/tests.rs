@@ -1,4 +1,6 @@
-use super::super::bench::{Bench, MS};
+use super::super::testing::{Bench, MS};
+use anabranch_transport::time::MICROSECOND;
+
 use super::*;
 
 fn bench(config: DualPi2Config) -> Bench {

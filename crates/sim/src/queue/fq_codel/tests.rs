@@ -1,6 +1,6 @@
 use anabranch_transport::Ecn;
 
-use super::super::bench::{Bench, MS};
+use super::super::testing::{Bench, MS};
 use super::*;
 
 fn bench(config: FqCoDelConfig) -> Bench {

@@ -1,19 +1,19 @@
 //! Always the same size.
 
-use anabranch_settings::{Entry, Fallback, Variant};
+use anabranch_settings::{Entry, kind};
 
-use super::{Sizes, bytes};
+use super::{BYTES, Sizes};
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
-    variant: Variant {
-        name: "fixed",
-        about: " A constant size.",
-        parameters: &[bytes("bytes", " The size.", Fallback::Required)],
-    },
-    build: |parameters, ()| Ok(Box::new(Fixed(parameters.get("bytes")?))),
-};
+kind! {
+    /// The parameter of [`Fixed`].
+    struct FixedConfig {
+        /// The size.
+        bytes: u64, BYTES;
+    }
+    /// A constant size.
+    pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(Fixed(config.bytes)));
+}
 
 /// Always so many bytes.
 #[derive(Clone, Copy, Debug)]

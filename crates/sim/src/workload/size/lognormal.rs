@@ -1,47 +1,26 @@
 //! Sizes whose logarithms are normally distributed.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 
-use super::{Sizes, bytes, unit};
+use super::{BYTES, Sizes, unit};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
-    variant: Variant {
-        name: "lognormal",
-        about: " The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).",
-        parameters: &[
-            bytes(
-                "median",
-                " Half of the sizes are smaller.",
-                Fallback::Required,
-            ),
-            Setting {
-                name: "sigma",
-                about: " The standard deviation of ln(size).",
-                clause: "",
-                kind: Kind::Number {
-                    least: 0.0,
-                    most: 10.0,
-                    above: false,
-                    step: 0.0,
-                },
-                fallback: Fallback::Required,
-            },
-            bytes(
-                "most",
-                " The largest size. What would be larger is drawn again.",
-                Fallback::Is("1024 MiB"),
-            ),
-        ],
-    },
-    build: |parameters, ()| {
-        let (median, most) = (parameters.get("median")?, parameters.get("most")?);
-        let sizes = LogNormal::new(median, parameters.get("sigma")?, most);
-        Ok(Box::new(sizes.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The parameters of [`LogNormal`].
+    struct LogNormalConfig {
+        /// Half of the sizes are smaller.
+        median: u64, BYTES;
+        /// The standard deviation of ln(size).
+        sigma: f64, Kind::number(0.0, 10.0);
+        /// The largest size. What would be larger is drawn again.
+        most: u64 = "1024 MiB", BYTES;
+    }
+    /// The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).
+    pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "lognormal", |config, ()| {
+        Ok(Box::new(LogNormal::new(config.median, config.sigma, config.most)?))
+    };
+}
 
 /// The lognormal distribution, its right tail cut off.
 #[derive(Clone, Copy, Debug)]

@@ -3,15 +3,15 @@
 //! Draws use whole numbers, and functions of [`libm`], whose code is the same on every machine, so that a size is a function of the
 //! seed alone.
 
+mod empirical;
 mod fixed;
-mod listed;
 mod lognormal;
 mod pareto;
 
-use anabranch_settings::{Entry, Fallback, Kind, Parameters, Part, Refusal, Registry, Setting};
+use anabranch_settings::{Entry, Kind, Part, Refusal, Registry};
 
+pub use empirical::Empirical;
 pub use fixed::Fixed;
-pub use listed::Listed;
 pub use lognormal::LogNormal;
 pub use pareto::Pareto;
 
@@ -34,7 +34,7 @@ pub const KINDS: &[&Entry<Box<dyn Sizes>>] = &[
     &fixed::ENTRY,
     &lognormal::ENTRY,
     &pareto::ENTRY,
-    &listed::ENTRY,
+    &empirical::ENTRY,
 ];
 
 /// The registry of [`KINDS`].
@@ -42,20 +42,11 @@ pub fn kinds() -> Registry<Box<dyn Sizes>> {
     Registry::new(KINDS)
 }
 
-/// A size as a parameter of a workload.
-pub(super) const fn parameter(name: &'static str, about: &'static str) -> Setting {
-    Setting {
-        name,
-        about,
-        clause: "",
-        kind: Kind::Variant(|| kinds().variants()),
-        fallback: Fallback::Required,
-    }
-}
+/// The size of a message or a transfer as a parameter of a workload.
+pub(super) const SIZES: Kind = Kind::Variant(|| kinds().variants());
 
-/// The sizes that the parameter `name` asks for.
-pub(super) fn given(parameters: &Parameters<'_>, name: &str) -> Result<Box<dyn Sizes>, Refusal> {
-    let part: Part = parameters.get(name)?;
+/// The sizes that a parameter asks for.
+pub(super) fn make(part: &Part) -> Result<Box<dyn Sizes>, Refusal> {
     kinds().build(&part.kind, &part.parameters, ())
 }
 
@@ -65,18 +56,7 @@ fn unit(rng: &mut Rng) -> f64 {
 }
 
 /// A size as a parameter of a distribution.
-const fn bytes(name: &'static str, about: &'static str, fallback: Fallback) -> Setting {
-    Setting {
-        name,
-        about,
-        clause: "",
-        kind: Kind::Bytes {
-            least: 1,
-            most: MAX_SIZE,
-        },
-        fallback,
-    }
-}
+const BYTES: Kind = Kind::bytes(1, MAX_SIZE);
 
 #[cfg(test)]
 mod tests;

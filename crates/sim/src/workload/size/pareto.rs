@@ -1,44 +1,27 @@
 //! Few large sizes and many small ones.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 
-use super::{Sizes, bytes, unit};
+use super::{BYTES, Sizes, unit};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
-    variant: Variant {
-        name: "pareto",
-        about: " The bounded Pareto distribution: P(size > x) falls as x^-shape from `least` to `most`. The mean of the \
-                unbounded distribution is least x shape / (shape - 1), if shape is above 1.",
-        parameters: &[
-            bytes("least", " The least size.", Fallback::Required),
-            Setting {
-                name: "shape",
-                about: " Exponent. The smaller it is, the heavier the tail; sizes of web objects have 1.1 to 1.5.",
-                clause: "Crovella and Bestavros 1997",
-                kind: Kind::Number {
-                    least: 0.05,
-                    most: 100.0,
-                    above: false,
-                    step: 0.0,
-                },
-                fallback: Fallback::Required,
-            },
-            bytes(
-                "most",
-                " The largest size. What would be larger is not drawn.",
-                Fallback::Is("1024 MiB"),
-            ),
-        ],
-    },
-    build: |parameters, ()| {
-        let (least, most) = (parameters.get("least")?, parameters.get("most")?);
-        let pareto = Pareto::new(least, parameters.get("shape")?, most);
-        Ok(Box::new(pareto.map_err(Refusal::together)?))
-    },
-};
+kind! {
+    /// The parameters of [`Pareto`].
+    struct ParetoConfig {
+        /// The least size.
+        least: u64, BYTES;
+        /// Exponent. The smaller it is, the heavier the tail; sizes of web objects have 1.1 to 1.5.
+        shape: f64, Kind::number(0.05, 100.0), "Crovella and Bestavros 1997";
+        /// The largest size. What would be larger is not drawn.
+        most: u64 = "1024 MiB", BYTES;
+    }
+    /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `least` to `most`. The mean
+    /// of the unbounded distribution is least x shape / (shape - 1), if shape is above 1.
+    pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "pareto", |config, ()| {
+        Ok(Box::new(Pareto::new(config.least, config.shape, config.most)?))
+    };
+}
 
 /// The bounded Pareto distribution, by its inverse.
 #[derive(Clone, Copy, Debug)]

@@ -47,7 +47,7 @@ fn lognormal_has_its_median_and_its_spread() {
 #[test]
 fn a_list_is_drawn_by_its_shares() {
     let cdf = [(1000, 0.5), (2000, 0.9), (1_000_000, 1.0)];
-    let draws = drawn(&mut Listed::new(&cdf, false).unwrap(), 100_000);
+    let draws = drawn(&mut Empirical::new(&cdf, false).unwrap(), 100_000);
     assert!(
         draws
             .iter()
@@ -55,7 +55,7 @@ fn a_list_is_drawn_by_its_shares() {
     );
     assert!((above(&draws, 1000) - 0.5).abs() < 0.004_8);
     assert!((above(&draws, 2000) - 0.1).abs() < 0.002_9);
-    let draws = drawn(&mut Listed::new(&cdf, true).unwrap(), 100_000);
+    let draws = drawn(&mut Empirical::new(&cdf, true).unwrap(), 100_000);
     assert!(draws.iter().all(|size| (1000..=1_000_000).contains(size)));
     // Half of what lies between 1000 and 2000 B lies above 1500 B: 0.1 + 0.2.
     assert!((above(&draws, 1500) - 0.3).abs() < 0.004_4);
@@ -66,7 +66,7 @@ fn a_list_is_drawn_by_its_shares() {
         &[(2, 0.5), (1, 1.0)],
         &[(1, 1.0), (2, 1.0)],
     ] {
-        assert!(Listed::new(wrong, true).is_err(), "{wrong:?}");
+        assert!(Empirical::new(wrong, true).is_err(), "{wrong:?}");
     }
 }
 
@@ -83,7 +83,7 @@ fn draws_are_the_same_for_ever() {
         first(&mut LogNormal::new(10_000, 1.5, MAX_SIZE).unwrap()),
         LOGNORMAL
     );
-    assert_eq!(first(&mut Listed::new(&cdf, true).unwrap()), LISTED);
+    assert_eq!(first(&mut Empirical::new(&cdf, true).unwrap()), LISTED);
 }
 
 const PARETO: [u64; 4] = [5431, 1246, 1037, 15117];

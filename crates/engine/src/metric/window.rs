@@ -1,10 +1,10 @@
 //! The parts of a run over which a metric is taken.
 
 use anabranch_scenario::quantity::{Span, Window};
-use anabranch_settings::{Parameters, Refusal};
+use anabranch_settings::{FromParameters, Named, Parameters, Refusal};
 use anabranch_transport::Nanos;
 
-use super::words::{CLOCK, Clock, WINDOW, WINDOWS};
+use super::common_parameters::{CLOCK, Clock, WINDOW, WINDOWS, is_name};
 use super::{Life, Name, whole};
 use crate::agent::observer::Observer;
 
@@ -15,24 +15,25 @@ pub struct Over {
     clock: Clock,
 }
 
-impl Over {
-    /// What [`WINDOW`] and [`WINDOWS`] say.
-    ///
-    /// # Errors
-    /// Both are given, a window ends before it begins, or a name is none.
-    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        let one: Option<(Nanos, Nanos)> = parameters.optional(WINDOW.name)?;
-        let named: Option<Vec<(String, (Nanos, Nanos))>> = parameters.optional(WINDOWS.name)?;
+impl FromParameters for Over {
+    /// What [`WINDOW`] and [`WINDOWS`] say, and [`CLOCK`] where the kind has it.
+    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let has_clock = parameters.declared().iter().any(|it| it.name == CLOCK.name);
+        let clock = match has_clock {
+            true => parameters.get(CLOCK.name)?,
+            false => Clock::Run,
+        };
+        let one: Option<(Nanos, Nanos)> = parameters.get(WINDOW.name)?;
+        let named: Option<Named<(Nanos, Nanos)>> = parameters.get(WINDOWS.name)?;
         let windows = match (one, named) {
             (Some(_), Some(_)) => {
                 let message = "found both `window` and `windows`; a measure has one of them";
                 return Err(Refusal::together(message));
             }
             (one, None) => vec![(None, one.map(window).transpose()?)],
-            (None, Some(named)) => {
+            (None, Some(Named(named))) => {
                 let each = named.into_iter().map(|(name, pair)| {
-                    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                    if name.is_empty() || !name.chars().all(fits) {
+                    if !is_name(&name) {
                         let message = format!(
                             "found {name:?}; the name of a window is made of letters, digits and `_`"
                         );
@@ -43,25 +44,16 @@ impl Over {
                 each.collect::<Result<_, _>>()?
             }
         };
-        Ok(Self {
-            windows,
-            clock: Clock::Run,
-        })
-    }
-
-    /// The same, and what [`CLOCK`] says.
-    ///
-    /// # Errors
-    /// As [`Over::read`].
-    pub fn with_clock(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        let (clock, over) = (parameters.get(CLOCK.name)?, Self::read(parameters)?);
+        let over = Self { windows, clock };
         if clock == Clock::Flow && over.is_whole() {
             let message = "`clock = \"flow\"` says where the times of `window` or `windows` start, and there are none; set one, or leave `clock` out";
             return Err(Refusal::together(message));
         }
-        Ok(Self { clock, ..over })
+        Ok(over)
     }
+}
 
+impl Over {
     /// Whether it is the whole run.
     pub fn is_whole(&self) -> bool {
         self.windows.iter().all(|(_, window)| window.is_none())

@@ -1,8 +1,9 @@
 //! The parameters that metrics share.
 
-use anabranch_settings::spelled;
-use anabranch_settings::{Fallback, Kind, Setting};
-use anabranch_transport::Nanos;
+use anabranch_settings::{
+    Fallback, FromParameters, Kind, Parameters, Refusal, Setting, Value, spelled,
+};
+use anabranch_transport::{Nanos, Probe};
 
 /// A time.
 pub const TIME: Kind = Kind::Duration {
@@ -54,7 +55,7 @@ pub const CLOCK: Setting = Setting {
     name: "clock",
     about: " Where the times of windows start: at the beginning of the `run`, or at the start of each member of the `flow`.",
     clause: "",
-    kind: <Clock as anabranch_settings::Value>::KIND,
+    kind: Clock::KIND,
     fallback: Fallback::Is("run"),
 };
 
@@ -97,30 +98,40 @@ pub const NAME: Setting = Setting {
     fallback: Fallback::Required,
 };
 
-/// Reads [`NAME`].
-pub fn name(
-    parameters: &anabranch_settings::Parameters<'_>,
-) -> Result<String, anabranch_settings::Refusal> {
-    let name: String = parameters.get(NAME.name)?;
-    let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if fits {
-        return Ok(name);
+/// The name of a measure, as [`NAME`] gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureName(
+    /// Letters, digits and `_`.
+    pub String,
+);
+
+impl FromParameters for MeasureName {
+    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let name: String = parameters.get(NAME.name)?;
+        if is_name(&name) {
+            return Ok(Self(name));
+        }
+        let message =
+            format!("found {name:?}; a measure's name is made of letters, digits and `_`");
+        Err(Refusal::together(message))
     }
-    let message = format!("found {name:?}; a measure's name is made of letters, digits and `_`");
-    Err(anabranch_settings::Refusal::together(message))
 }
 
-/// Reads `take`, one word or a list of several: what is made of what was seen.
-pub fn takes<T: anabranch_settings::Value + PartialEq>(
-    parameters: &anabranch_settings::Parameters<'_>,
-) -> Result<Vec<T>, anabranch_settings::Refusal> {
-    let takes: Vec<T> = parameters.list("take")?;
+/// Whether a text is made of letters, digits and `_`.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Checks `take`, one word or a list of several: what is computed from the samples.
+pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
     let again = |(at, take): (usize, &T)| takes[..at].contains(take);
-    let refused = |message| Err(anabranch_settings::Refusal::together(message));
     match takes.iter().enumerate().any(again) {
-        true => refused("`take` names a value twice"),
-        false if takes.is_empty() => refused("`take` is empty; it names a value at least"),
-        false => Ok(takes),
+        true => Err(Refusal::together("`take` names a value twice")),
+        false if takes.is_empty() => {
+            let message = "`take` is empty; it names a value at least";
+            Err(Refusal::together(message))
+        }
+        false => Ok(()),
     }
 }
 
@@ -146,7 +157,7 @@ pub const COUNTING: Setting = Setting {
             `unique-segments`: the same, plus the header of each segment: 16 bytes per SCTP chunk, none for TCP. `wire`: every \
             byte on the wire, including headers and retransmissions.",
     clause: "",
-    kind: <Counting as anabranch_settings::Value>::KIND,
+    kind: Counting::KIND,
     fallback: Fallback::Is("unique-payload"),
 };
 
@@ -155,22 +166,6 @@ pub const PROBE: Setting = Setting {
     name: "probe",
     about: " The probe, such as `peer_rwnd`.",
     clause: "",
-    kind: Kind::Registered(probes),
+    kind: Probe::KIND,
     fallback: Fallback::Required,
 };
-
-fn probes() -> Vec<anabranch_settings::Choice> {
-    let all = anabranch_transport::Probe::ALL.iter();
-    all.map(|probe| anabranch_settings::Choice::new(probe.name()))
-        .collect()
-}
-
-/// Reads [`PROBE`].
-pub fn probe(
-    parameters: &anabranch_settings::Parameters<'_>,
-) -> Result<anabranch_transport::Probe, anabranch_settings::Refusal> {
-    let name: String = parameters.get(PROBE.name)?;
-    anabranch_transport::Probe::from_name(&name).ok_or_else(|| {
-        anabranch_settings::Refusal::together(format!("no probe has the name {name:?}"))
-    })
-}

@@ -1,49 +1,42 @@
 //! Whether every message is delivered once.
 
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, kind};
 
-use super::words::FLOW;
+use super::common_parameters::FLOW;
 use super::{FlowFacts, Made, Metric, Name, Needs, Seen};
 use crate::agent::once::Once;
 
-/// How specs name it.
-pub(super) static REPEATED: Entry<Made> = Entry {
-    variant: Variant {
-        name: "repeated_messages",
-        about: " Number of repeated deliveries of messages to the receiving application; the first delivery of each does not \
-                count. For flows over SCTP with messages of at least 16 B, which carry their number.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Messages {
-            flow: parameters.get("flow")?,
-            name: "repeated_messages",
-            of: Once::repeated,
-        }))
-    },
-};
-
-/// How specs name it.
-pub(super) static MISSING: Entry<Made> = Entry {
-    variant: Variant {
-        name: "missing_messages",
-        about: " Number of messages that the transport accepted and that never reached the receiving application. Messages in \
-                transit at the end of a run are missing; stop the flow earlier to avoid that.",
-        parameters: &[FLOW],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Messages {
-            flow: parameters.get("flow")?,
-            name: "missing_messages",
-            of: Once::missing,
-        }))
-    },
-};
+kind! {
+    /// The flow whose messages are ticked off.
+    struct MessagesConfig {
+        flow: String as FLOW;
+    }
+    /// Number of repeated deliveries of messages to the receiving application; the first delivery
+    /// of each does not count. For flows over SCTP with messages of at least 16 B, which carry
+    /// their number.
+    pub(super) static REPEATED: Entry<Made> =
+        "repeated_messages", |it, ()| Ok(it.count("repeated_messages", Once::repeated));
+    /// Number of messages that the transport accepted and that never reached the receiving
+    /// application. Messages in transit at the end of a run are missing; stop the flow earlier to
+    /// avoid that.
+    pub(super) static MISSING: Entry<Made> =
+        "missing_messages", |it, ()| Ok(it.count("missing_messages", Once::missing));
+}
 
 struct Messages {
     flow: String,
     name: &'static str,
     of: fn(&Once) -> u64,
+}
+
+impl MessagesConfig {
+    fn count(self, name: &'static str, of: fn(&Once) -> u64) -> Made {
+        Box::new(Messages {
+            flow: self.flow,
+            name,
+            of,
+        })
+    }
 }
 
 /// Bytes that a message needs to say when it was handed over and which it is.

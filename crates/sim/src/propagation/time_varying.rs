@@ -1,28 +1,29 @@
 //! A delay that changes as time goes by: a schedule, a trace, an orbit written down as steps.
 
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{DELAY, Fixed, Propagation};
+use super::{DELAY, Fixed, Propagation, no_overtaking};
 use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// How specs name it, and [`Fixed`].
-pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
-    variant: Variant {
-        name: "deterministic",
-        about: " The same delay for all packets, constant or changing over time.",
-        parameters: &[DELAY],
-    },
-    build: |parameters, ()| {
-        let delay: OverTime<Nanos> = parameters.get("delay")?;
-        Ok(match delay.as_constant() {
+kind! {
+    /// The parameter of [`Fixed`] and of [`Varying`].
+    struct DeterministicConfig {
+        delay: OverTime<Nanos> as DELAY;
+    }
+    idle {
+        overtaking: |it, ()| no_overtaking(it.delay.as_constant().is_some());
+    }
+    /// The same delay for all packets, constant or changing over time.
+    pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "deterministic", |config, ()| {
+        Ok(match config.delay.as_constant() {
             Some(delay) => Box::new(Fixed(delay)),
-            None => Box::new(Varying::new(delay)),
+            None => Box::new(Varying::new(config.delay)),
         })
-    },
-};
+    };
+}
 
 /// The delay of the moment at which a packet's last bit leaves.
 #[derive(Clone, Debug)]

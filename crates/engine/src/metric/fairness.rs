@@ -1,46 +1,27 @@
 //! How flows share what there is.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, Refusal, kind};
 
+use super::common_parameters::{COUNTING, Counting, FLOW, WINDOW, WINDOWS};
 use super::outcome::counted;
-use super::over::Over;
-use super::words::{COUNTING, Counting, FLOW, WINDOW, WINDOWS};
+use super::window::Over;
 use super::{Life, Made, Metric, Name, Seen};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
-/// How specs name it.
-pub(super) static THROUGHPUT_INCREASE: Entry<Made> = Entry {
-    variant: Variant {
-        name: "throughput_increase",
-        about: " How much more `of` carried than `over`, in % (sums over each group). The series is named after both: `sctp over tcp`.",
-        parameters: &[
-            Setting {
-                name: "of",
-                about: " The flow that is compared.",
-                ..FLOW
-            },
-            Setting {
-                name: "over",
-                about: " The flow it is compared with.",
-                ..FLOW
-            },
-            COUNTING,
-        ],
-    },
-    build: |parameters, ()| {
-        Ok(Box::new(Increase {
-            of: parameters.get("of")?,
-            over: parameters.get("over")?,
-            counting: parameters.get("counting")?,
-        }))
-    },
-};
-
-struct Increase {
-    of: String,
-    over: String,
-    counting: Counting,
+kind! {
+    /// Two flows side by side.
+    struct Increase {
+        /// The flow that is compared.
+        of: String as FLOW;
+        /// The flow it is compared with.
+        over: String as FLOW;
+        counting: Counting as COUNTING;
+    }
+    /// How much more `of` carried than `over`, in % (sums over each group). The series is named
+    /// after both: `sctp over tcp`.
+    pub(super) static THROUGHPUT_INCREASE: Entry<Made> =
+        "throughput_increase", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Increase {
@@ -56,53 +37,25 @@ impl Metric for Increase {
     }
 }
 
-/// How specs name it.
-pub(super) static JAIN_FAIRNESS: Entry<Made> = Entry {
-    variant: Variant {
-        name: "jain_fairness",
-        about: " Jain's fairness index over the throughputs of all members of the flows. With `groups`: over the flows, each \
-                the sum of its members. The series is named `all` or `groups`.",
-        parameters: &[
-            Setting {
-                name: "flows",
-                about: " The flows. All if left out.",
-                clause: "",
-                kind: Kind::List(&Kind::Name("flow")),
-                fallback: Fallback::Nothing,
-            },
-            Setting {
-                name: "groups",
-                about: " Count each flow once, as the sum of its members.",
-                clause: "",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("false"),
-            },
-            COUNTING,
-            WINDOW,
-            WINDOWS,
-        ],
-    },
-    build: |parameters, ()| {
-        let over = Over::read(parameters)?;
-        let counting = parameters.get("counting")?;
-        if !over.is_whole() && counting == Counting::Wire {
+kind! {
+    /// Shares of flows or members.
+    struct Jain {
+        /// The flows. All if left out.
+        flows: Vec<String> = none, Kind::List(&Kind::Name("flow"));
+        /// Count each flow once, as the sum of its members.
+        groups: bool = false, Kind::Flag;
+        counting: Counting as COUNTING;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// Jain's fairness index over the throughputs of all members of the flows. With `groups`: over
+    /// the flows, each the sum of its members. The series is named `all` or `groups`.
+    pub(super) static JAIN_FAIRNESS: Entry<Made> = "jain_fairness", |it, ()| {
+        if !it.over.is_whole() && it.counting == Counting::Wire {
             let message = "a window counts what was delivered; `wire` counts the whole run";
             return Err(Refusal::together(message));
         }
-        Ok(Box::new(Jain {
-            flows: parameters.list("flows")?,
-            groups: parameters.get("groups")?,
-            counting,
-            over,
-        }))
-    },
-};
-
-struct Jain {
-    flows: Vec<String>,
-    groups: bool,
-    counting: Counting,
-    over: Over,
+        Ok(Box::new(it))
+    };
 }
 
 impl Jain {

@@ -1,60 +1,42 @@
 //! Sizes as somebody measured them.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Kind, kind};
 
-use super::{MAX_SIZE, Sizes};
+use super::{BYTES, Sizes};
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
 
-/// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
-    variant: Variant {
-        name: "listed",
-        about: " An empirical distribution: sizes, each with the share of transfers that are no larger.",
-        parameters: &[
-            Setting {
-                name: "cdf",
-                about: " Sizes, each with the share of transfers that are not larger. Both increase, and the last share is 1: \
-                        `[[\"1 kB\", 0.5], [\"10 kB\", 0.9], [\"1 MB\", 1]]`.",
-                clause: "",
-                kind: Kind::List(&Kind::Tuple(&[
-                    Kind::Bytes {
-                        least: 1,
-                        most: MAX_SIZE,
-                    },
-                    Kind::Number {
-                        least: 0.0,
-                        most: 1.0,
-                        above: true,
-                        step: 0.0,
-                    },
-                ])),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "between",
-                about: " Also draw sizes between two listed ones, uniformly. Off: only listed sizes.",
-                clause: "",
-                kind: Kind::Flag,
-                fallback: Fallback::Is("true"),
-            },
-        ],
-    },
-    build: |parameters, ()| {
-        let listed = Listed::new(&parameters.list("cdf")?, parameters.get("between")?);
-        Ok(Box::new(listed.map_err(Refusal::together)?))
-    },
+/// A share above 0.
+const SHARE: Kind = Kind::Number {
+    least: 0.0,
+    most: 1.0,
+    above: true,
+    step: 0.0,
 };
+
+kind! {
+    /// The parameters of [`Empirical`].
+    struct EmpiricalConfig {
+        /// Sizes, each with the share of transfers that are not larger. Both increase, and the last
+        /// share is 1: `[["1 kB", 0.5], ["10 kB", 0.9], ["1 MB", 1]]`.
+        cdf: Vec<(u64, f64)>, Kind::List(&Kind::Tuple(&[BYTES, SHARE]));
+        /// Also draw sizes between two listed ones, uniformly. Off: only listed sizes.
+        between: bool = true, Kind::Flag;
+    }
+    /// An empirical distribution: sizes, each with the share of transfers that are no larger.
+    pub(super) static ENTRY: Entry<Box<dyn Sizes>> =
+        "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.between)?));
+}
 
 /// An empirical distribution, drawn by its inverse in whole numbers.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct Empirical {
     /// Size, and the share of what is no larger.
     steps: Vec<(u64, Probability)>,
     between: bool,
 }
 
-impl Listed {
+impl Empirical {
     /// The sizes `cdf`, bytes, each with the share of what is no larger; with `between`, sizes between two of them are drawn,
     /// too.
     ///
@@ -85,7 +67,7 @@ impl Listed {
     }
 }
 
-impl Sizes for Listed {
+impl Sizes for Empirical {
     fn draw(&mut self, rng: &mut Rng) -> u64 {
         let at = rng.bits() >> 11;
         let index = self

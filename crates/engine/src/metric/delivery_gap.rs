@@ -1,0 +1,71 @@
+//! How long nothing reached the receiving application.
+
+use anabranch_settings::{Entry, kind};
+
+use super::common_parameters::{FLOW, WINDOW, WINDOWS};
+use super::outcome::mean;
+use super::window::Over;
+use super::{Life, Made, Metric, Name, Seen};
+use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::observer::Observer;
+
+kind! {
+    /// The parameters of [`Silence`].
+    struct SilenceConfig {
+        flow: String as FLOW;
+        over: Over as [WINDOW, WINDOWS];
+    }
+    /// End of the longest time in the window without a delivery to the receiving application, in
+    /// seconds from the beginning of the window. With a window that begins when a path fails, this
+    /// is the time to resume. A later silence counts as a part of the longest one if it lasts at
+    /// least half as long, and if data was delivered for a shorter time than that in between. 0 if
+    /// no silence is longer than those before the window; no value if nothing is delivered after
+    /// it. Mean over the members.
+    pub(super) static TIME_TO_RESUME: Entry<Made> =
+        "time_to_resume", |it, ()| Ok(it.of("time_to_resume", |meter| meter.sum));
+    /// Longest time without a delivery to the receiving application, s: mean over the members.
+    pub(super) static LONGEST_SILENCE: Entry<Made> =
+        "longest_silence", |it, ()| Ok(it.of("longest_silence", |meter| meter.weight));
+}
+
+struct Silence {
+    name: &'static str,
+    /// Nanoseconds.
+    of: fn(&Meter) -> f64,
+    flow: String,
+    over: Over,
+}
+
+impl SilenceConfig {
+    fn of(self, name: &'static str, of: fn(&Meter) -> f64) -> Made {
+        Box::new(Silence {
+            name,
+            of,
+            flow: self.flow,
+            over: self.over,
+        })
+    }
+}
+
+impl Metric for Silence {
+    fn names(&self) -> Vec<Name> {
+        self.over.names(&self.flow, self.name, "s")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let meter = |window| Meter::new(MeterKind::Silence, window);
+        self.over.observers(life, meter)
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let seconds = |meter: &Meter| (self.of)(meter) / 1e9;
+        let windows = 0..self.over.windows().len();
+        windows
+            .map(|window| mean(seen.observers(&self.flow, window).into_iter().map(seconds)))
+            .collect()
+    }
+}

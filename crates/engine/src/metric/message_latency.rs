@@ -1,0 +1,87 @@
+//! How old messages of some size are when they arrive: small ones beside large ones, frames of a picture.
+
+use anabranch_scenario::quantity::Window;
+use anabranch_settings::{Entry, Kind, kind};
+use anabranch_transport::time;
+
+use super::common_parameters::{CLOCK, FLOW, MeasureName, NAME, WINDOW, WINDOWS};
+use super::message_integrity::numbered;
+use super::percentiles::{TAKE, Taken};
+use super::window::Over;
+use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
+use crate::agent::distribution::Distribution;
+use crate::agent::observer::Observer;
+use crate::agent::transfers::Transfer;
+
+const SIZE: Kind = Kind::bytes(0, 1 << 40);
+
+kind! {
+    /// Ages of messages of some sizes.
+    struct Age {
+        flow: String as FLOW;
+        name: MeasureName as [NAME];
+        /// Size of the smallest message that counts.
+        at_least: u64 = "0 B", SIZE;
+        /// Size of the largest message that counts. No limit if left out.
+        at_most: Option<u64> = none, SIZE;
+        take: Taken as [TAKE];
+        over: Over as [WINDOW, WINDOWS, CLOCK];
+    }
+    /// Age of messages when they arrive, s: from when a message is due at its source until its last
+    /// byte reaches the receiving application. Only messages with a size from `at_least` to
+    /// `at_most` count, so that classes of messages in one flow are told apart. A message counts in
+    /// the window in which it is due; one that is abandoned does not count. For flows over SCTP
+    /// with messages of at least 16 B.
+    pub(super) static ENTRY: Entry<Made> = "message_age", |it, ()| Ok(Box::new(it));
+}
+
+/// The ages of one member's messages.
+#[derive(Debug)]
+struct Aged {
+    window: Window,
+    sizes: [u64; 2],
+    seen: Distribution,
+}
+
+impl Observer for Aged {
+    fn transfer(&mut self, transfer: &Transfer) {
+        let counts = (self.sizes[0]..=self.sizes[1]).contains(&transfer.sizes[0]);
+        if counts && self.window.contains(transfer.begin) {
+            self.seen.add(time::seconds(transfer.time()), 1.0);
+        }
+    }
+}
+
+impl Metric for Age {
+    fn names(&self) -> Vec<Name> {
+        self.take.names(&self.over, &self.flow, &self.name.0, "s")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            transfers: true,
+            ..Needs::default()
+        }
+    }
+
+    fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
+        numbered(flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        self.over.observers(life, |window| Aged {
+            window,
+            sizes: [self.at_least, self.at_most.unwrap_or(u64::MAX)],
+            seen: Distribution::default(),
+        })
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        self.take
+            .over::<Aged>(&self.over, seen, &self.flow, |aged| &aged.seen)
+    }
+}

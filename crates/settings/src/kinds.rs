@@ -1,0 +1,290 @@
+//! The macro that declares a kind of a thing: its parameters, the structure that they fill, its name and how it is made.
+
+use crate::datum::Datum;
+use crate::effect::Effect;
+use crate::registry::{Parameters, Refusal};
+use crate::setting::{Fallback, Kind, Setting};
+
+/// A value that is read from the parameters of a kind: a whole structure of them, or a field that several of them make.
+pub trait FromParameters: Sized {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A parameter is missing or out of its range, or the parameters do not go together.
+    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal>;
+}
+
+/// A structure that [`kind!`](crate::kind) declares: each field is a parameter.
+pub trait Declared: FromParameters {
+    /// Its parameters, in the order of the declaration.
+    const PARAMETERS: &'static [Setting];
+
+    /// The structure with the default of each parameter.
+    ///
+    /// # Panics
+    /// A parameter has no default, so that there is no default structure.
+    fn defaults() -> Self {
+        let parameters = Parameters::new("", Self::PARAMETERS, &[]);
+        match Self::read(&parameters) {
+            Ok(defaults) => defaults,
+            Err(refusal) => panic!("no default: {refusal}"),
+        }
+    }
+}
+
+/// Makes a kind from its parameters: the type of `build` is known where the closure is checked.
+#[doc(hidden)]
+pub fn build_kind<P: FromParameters, C, T>(
+    parameters: &Parameters<'_>,
+    context: C,
+    build: fn(P, C) -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    build(P::read(parameters)?, context)
+}
+
+/// Reads a structure from the table that it declares.
+#[doc(hidden)]
+pub fn read_table<T: Declared>(datum: &Datum) -> Option<T> {
+    let Datum::Table(entries) = datum else {
+        return None;
+    };
+    T::read(&Parameters::new("", T::PARAMETERS, entries)).ok()
+}
+
+/// The effect of one parameter, by the rule of its kind.
+#[doc(hidden)]
+pub fn effect<P, C>(
+    (key, redundant): (&'static str, bool),
+    config: &P,
+    context: &C,
+    rule: fn(&P, &C) -> Option<String>,
+) -> Effect {
+    Effect {
+        key,
+        idle: rule(config, context),
+        redundant,
+    }
+}
+
+/// How many settings several lists have together.
+#[doc(hidden)]
+pub const fn total(lists: &[&[Setting]]) -> usize {
+    let (mut sum, mut index) = (0, 0);
+    while index < lists.len() {
+        sum += lists[index].len();
+        index += 1;
+    }
+    sum
+}
+
+/// Several lists of settings as one.
+#[doc(hidden)]
+pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
+    const NONE: Setting = Setting {
+        name: "",
+        about: "",
+        clause: "",
+        kind: Kind::Flag,
+        fallback: Fallback::Nothing,
+    };
+    let mut all = [NONE; N];
+    let (mut list, mut item, mut at) = (0, 0, 0);
+    while list < lists.len() {
+        if item < lists[list].len() {
+            all[at] = lists[list][item];
+            (at, item) = (at + 1, item + 1);
+        } else {
+            (list, item) = (list + 1, 0);
+        }
+    }
+    all
+}
+
+/// Declares the parameters of a kind, the structure that they fill, and the [`Entry`](crate::Entry) by which specs name it.
+///
+/// ```
+/// use anabranch_settings::{Entry, Kind, Refusal, Registry, idle_if, kind};
+///
+/// /// A number of packets.
+/// const PACKETS: Kind = Kind::count(1, 100);
+///
+/// kind! {
+///     /// The parameters of the queue.
+///     #[derive(Clone, Debug, PartialEq)]
+///     pub struct QueueConfig: Default {
+///         /// Number of packets from which packets are dropped at random.
+///         from: u64 = 5, PACKETS, "Floyd and Jacobson 1993, §4";
+///         /// Number of packets from which each is dropped. No limit if left out.
+///         limit: Option<u64> = none, PACKETS;
+///         /// Drop each packet above `from`.
+///         harsh: bool = false, Kind::Flag;
+///     }
+///     idle {
+///         harsh: |it, ()| idle_if(it.limit == Some(it.from), "with `limit` at `from`");
+///     }
+///     /// Drops packets at random before it is full.
+///     static EARLY: Entry<QueueConfig> = "early", |config, ()| match config.limit {
+///         Some(limit) if limit < config.from => Err(Refusal::together("`limit` is below `from`")),
+///         _ => Ok(config),
+///     };
+/// }
+///
+/// let queue = Registry::new(&[&EARLY]).build("early", &[], ()).unwrap();
+/// assert_eq!(queue, QueueConfig { from: 5, limit: None, harsh: false });
+/// assert_eq!(queue, QueueConfig::default());
+/// ```
+///
+/// A line is the parameter's text as a doc comment, then `field: type = default, kind, "clause";`. A default is a literal, as
+/// [`Kind::parse`](crate::Kind::parse) reads it; `none`: it may be left out, and the type says what that means (`None`, an
+/// empty list); without a default it must be given. A parameter that several kinds share is a constant `SHARED` of type
+/// [`Setting`](crate::Setting): `field: type as SHARED;` takes all of it but the name, and the text where the line has one.
+/// `field: type as [A, B];` is a field that several shared parameters make, by [`FromParameters`]; `as (LIST)` takes a list of
+/// them.
+///
+/// A structure with `: Default` has the defaults of all its parameters.
+///
+/// A block `idle` lists the parameters that have no effect beside some values of the others: the rule is a function of the
+/// structure and of the context in which the kind is made. A parameter that then says what holds without it stands in a block
+/// `redundant`.
+///
+/// One structure may serve several kinds, each a `static` with its text.
+#[macro_export]
+macro_rules! kind {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $owner:ident $(: $default:ident)? {
+            $($(#[doc = $doc:literal])* $field:ident : $type:ty $(as $shared:tt)? $(= $fallback:tt)?
+                $(, $kind:expr $(, $clause:literal)?)?;)*
+        }
+        $(idle { $($idle:ident : $idle_rule:expr;)+ })?
+        $(redundant { $($redundant:ident : $redundant_rule:expr;)+ })?
+        $($(#[doc = $about:literal])+ $entry_vis:vis static $entry:ident : $made:ty = $name:literal, $build:expr;)+
+    ) => {
+        $crate::kind!(@structure $(#[$meta])* $vis struct $owner {
+            $($(#[doc = $doc])* $field : $type $(as $shared)? $(= $fallback)? $(, $kind $(, $clause)?)?;)*
+        });
+
+        $(impl $default for $owner {
+            fn default() -> Self {
+                <Self as $crate::Declared>::defaults()
+            }
+        })?
+
+        $crate::kind!(
+            @entries $owner [[$($($idle $idle_rule;)+)?] [$($($redundant $redundant_rule;)+)?]]
+            $($(#[doc = $about])+ $entry_vis static $entry: $made = $name, $build;)+
+        );
+    };
+    (
+        @entries $owner:ident $rules:tt
+        $($(#[doc = $about:literal])+ $entry_vis:vis static $entry:ident : $made:ty = $name:literal, $build:expr;)+
+    ) => {
+        $($(#[doc = $about])+
+        $entry_vis static $entry: $made = $crate::Entry {
+            variant: $crate::Variant {
+                name: $name,
+                about: concat!($($about, "\n"),+),
+                parameters: <$owner as $crate::Declared>::PARAMETERS,
+            },
+            build: |parameters, context| $crate::build_kind::<$owner, _, _>(parameters, context, $build),
+            effects: $crate::kind!(@effects $owner $rules),
+        };)+
+    };
+    (
+        @structure
+        $(#[$meta:meta])*
+        $vis:vis struct $owner:ident {
+            $($(#[doc = $doc:literal])* $field:ident : $type:ty $(as $shared:tt)? $(= $fallback:tt)?
+                $(, $kind:expr $(, $clause:literal)?)?;)*
+        }
+    ) => {
+        $(#[$meta])*
+        $vis struct $owner {
+            $(#[doc = $crate::kind!(@doc $field [$($doc)*])] pub $field: $type,)*
+        }
+
+        impl $crate::FromParameters for $owner {
+            fn read(parameters: &$crate::Parameters<'_>) -> Result<Self, $crate::Refusal> {
+                let _ = parameters;
+                Ok(Self { $($field: $crate::kind!(@read parameters $field {$($shared)?}),)* })
+            }
+        }
+
+        impl $crate::Declared for $owner {
+            const PARAMETERS: &'static [$crate::Setting] = {
+                const LISTS: &[&[$crate::Setting]] = &[
+                    $($crate::kind!(@settings $field {$($shared)?} [$($doc)*] [$($fallback)?] $($kind $(, $clause)?)?)),*
+                ];
+                const ALL: [$crate::Setting; $crate::total(LISTS)] = $crate::joined(LISTS);
+                &ALL
+            };
+        }
+    };
+    (@effects $owner:ident [[] []]) => { |_, _| Ok(Vec::new()) };
+    (@effects $owner:ident [[$($idle:ident $idle_rule:expr;)*] [$($redundant:ident $rule:expr;)*]]) => {
+        |parameters, context| {
+            let config = <$owner as $crate::FromParameters>::read(parameters)?;
+            Ok(vec![
+                $($crate::effect((stringify!($idle), false), &config, context, $idle_rule),)*
+                $($crate::effect((stringify!($redundant), true), &config, context, $rule),)*
+            ])
+        }
+    };
+    (@doc $field:ident []) => { concat!(" The parameter `", stringify!($field), "`, which kinds share.") };
+    (@doc $field:ident [$($doc:literal)+]) => { concat!($($doc, "\n"),+) };
+    // A field that several parameters make, or one.
+    (@read $parameters:ident $field:ident {[$($shared:ident),*]}) => { $crate::FromParameters::read($parameters)? };
+    (@read $parameters:ident $field:ident {($shared:expr)}) => { $crate::FromParameters::read($parameters)? };
+    (@read $parameters:ident $field:ident {$($shared:ident)?}) => { $parameters.get(stringify!($field))? };
+    // Its parameters.
+    (@settings $field:ident {[$($shared:ident),*]} [$($doc:literal)*] []) => { &[$($shared),*] };
+    (@settings $field:ident {($shared:expr)} [$($doc:literal)*] []) => { $shared };
+    (@settings $field:ident {$shared:ident} [] []) => {
+        &[$crate::Setting { name: stringify!($field), ..$shared }]
+    };
+    (@settings $field:ident {$shared:ident} [$($doc:literal)+] []) => {
+        &[$crate::Setting { name: stringify!($field), about: concat!($($doc, "\n"),+), ..$shared }]
+    };
+    (@settings $field:ident {} [$($doc:literal)+] [$($fallback:tt)?] $kind:expr $(, $clause:literal)?) => {
+        &[$crate::Setting {
+            name: stringify!($field),
+            about: concat!($($doc, "\n"),+),
+            clause: concat!($($clause)?),
+            kind: $kind,
+            fallback: $crate::kind!(@fallback $($fallback)?),
+        }]
+    };
+    (@fallback) => { $crate::Fallback::Required };
+    (@fallback none) => { $crate::Fallback::Nothing };
+    (@fallback $text:tt) => { $crate::Fallback::Is(concat!($text)) };
+}
+
+/// Declares a table of a spec and the structure that it fills: an item of a list that is a parameter of a kind. A line is as
+/// in [`kind!`](crate::kind).
+#[macro_export]
+macro_rules! table {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $owner:ident {
+            $($(#[doc = $doc:literal])+ $field:ident : $type:ty $(= $fallback:tt)?, $kind:expr $(, $clause:literal)?;)+
+        }
+    ) => {
+        $crate::kind!(@structure $(#[$meta])* $vis struct $owner {
+            $($(#[doc = $doc])+ $field : $type $(= $fallback)?, $kind $(, $clause)?;)+
+        });
+
+        impl $crate::Value for $owner {
+            const KIND: $crate::Kind = $crate::Kind::Table(<Self as $crate::Declared>::PARAMETERS);
+
+            fn from_datum(datum: &$crate::Datum) -> Option<Self> {
+                $crate::read_table(datum)
+            }
+
+            fn to_datum(&self) -> $crate::Datum {
+                $crate::Datum::Table(vec![
+                    $((stringify!($field).to_owned(), $crate::Value::to_datum(&self.$field))),+
+                ])
+            }
+        }
+    };
+}

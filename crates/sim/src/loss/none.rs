@@ -1,0 +1,26 @@
+//! A model that loses nothing: what a sweep over loss models begins with.
+
+use anabranch_settings::{Entry, idle_if, kind};
+use anabranch_transport::Nanos;
+
+use super::{Loss, Traffic};
+use crate::packet::Packet;
+use crate::rng::Rng;
+
+kind! {
+    /// No losses.
+    #[derive(Clone, Copy, Debug)]
+    pub struct NoLoss {}
+    idle {
+        place: |_, _| idle_if(true, "with `model = \"none\"`");
+    }
+    /// No packet is lost.
+    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "none", |none, _| Ok(Box::new(none));
+}
+
+impl Loss for NoLoss {
+    #[inline]
+    fn takes(&mut self, _at: Nanos, _packet: &Packet, _rng: &mut Rng) -> bool {
+        false
+    }
+}
