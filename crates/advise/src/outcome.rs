@@ -255,7 +255,7 @@ impl Runs<'_> {
         } = self.work;
         let mut units = Unit::all(plan);
         units.retain(|unit| !known.iter().any(|record| is_of(record, unit)));
-        let seconds = |unit: &Unit<'_>| unit.point.spec.world.duration.seconds();
+        let seconds = |unit: &Unit<'_>| unit.point.duration().seconds();
         watch.expect(units.iter().map(seconds).sum());
         let heard = |record: &RunRecord| watch.did(record.simulated);
         let more = run::in_memory(&units, self.seed, runner, jobs, &heard).map_err(Box::new)?;
@@ -274,7 +274,7 @@ impl Runs<'_> {
 fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
     record.experiment == unit.experiment.id
         && record.replication == unit.replication
-        && record.point == unit.point.point
+        && record.point == unit.point()
 }
 
 /// Forwards the progress of the ordinary engine.

@@ -326,7 +326,7 @@ fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Res
 /// Refuses to record more of what is not recorded at all.
 fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     let points = plan.experiments.iter().flat_map(|it| &it.points);
-    let mut records = points.flat_map(|point| &point.experiment.records);
+    let mut records = points.flat_map(|point| point.records());
     if common.record_all && records.next().is_none() {
         return Err(Failure::Asked(
             "found --record-all, but no experiment has a `record` that says which series"

@@ -3,6 +3,7 @@
 //! cannot do what it says is a mistake.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::chosen::{Chosen, Family};
@@ -63,38 +64,50 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
     judge.all
 }
 
-/// The keys that have no effect wherever they are set, for either direction of a link, each as the first problem that it is.
+/// The keys that have no effect wherever they are set, for either direction of a link.
 #[derive(Clone, Debug, Default)]
-pub struct Everywhere {
-    /// Those that cannot do what they say.
-    pub mistakes: Vec<Problem>,
-    /// Those that say what holds without them, as notes.
-    pub redundant: Vec<String>,
-}
+pub struct Everywhere(BTreeMap<String, Option<Last>>);
+
+/// The last point at which a key is set, and what is said of it there.
+type Last = ((usize, usize), Problem, bool);
 
 impl Everywhere {
-    /// Of all points.
-    pub fn of<'a>(points: impl Iterator<Item = &'a [Judged]>) -> Self {
-        let mut all: BTreeMap<String, Option<(&Problem, bool)>> = BTreeMap::new();
-        for judged in points.flatten() {
+    /// Adds the keys of a point; `order` says which it is.
+    pub fn add(&mut self, order: (usize, usize), judged: &[Judged]) {
+        for judged in judged {
             let both = judged.path.replace(".forward", "").replace(".backward", "");
-            let idle = judged
-                .idle
-                .as_ref()
-                .map(|problem| (problem, judged.redundant));
-            let known = all.entry(both).or_insert(idle);
-            *known = known.and(idle);
-        }
-        let mut everywhere = Self::default();
-        for (problem, redundant) in all.into_values().flatten() {
-            match redundant {
-                true => everywhere
-                    .redundant
-                    .push(format!("`{}`: {}", problem.key, problem.message)),
-                false => everywhere.mistakes.push(problem.clone()),
+            let idle = judged.idle.as_ref();
+            let idle = || idle.map(|problem| (order, problem.clone(), judged.redundant));
+            match self.0.entry(both) {
+                Entry::Vacant(entry) => {
+                    entry.insert(idle());
+                }
+                Entry::Occupied(mut entry) => match (entry.get(), &judged.idle) {
+                    (Some(_), None) => {
+                        entry.insert(None);
+                    }
+                    (Some((last, ..)), Some(_)) if *last <= order => {
+                        entry.insert(idle());
+                    }
+                    _ => {}
+                },
             }
         }
-        everywhere
+    }
+
+    /// Those that cannot do what they say.
+    pub fn mistakes(&self) -> Vec<Problem> {
+        let all = self.0.values().flatten();
+        let mistakes = all.filter(|(_, _, redundant)| !redundant);
+        mistakes.map(|(_, problem, _)| problem.clone()).collect()
+    }
+
+    /// Those that say what holds without them, as notes.
+    pub fn redundant(&self) -> Vec<String> {
+        let all = self.0.values().flatten();
+        let redundant = all.filter(|(_, _, redundant)| *redundant);
+        let note = |problem: &Problem| format!("`{}`: {}", problem.key, problem.message);
+        redundant.map(|(_, problem, _)| note(problem)).collect()
     }
 }
 

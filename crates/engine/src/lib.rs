@@ -14,6 +14,7 @@ pub mod medium;
 pub mod metric;
 mod network;
 pub mod plan;
+pub mod point;
 pub mod probe;
 pub mod proxy;
 pub mod resolve;

@@ -7,7 +7,8 @@ use anabranch_transport::{Nanos, ProbeSet, Sample};
 use crate::agent::tally::Tally;
 use crate::metric::{FlowOutcome, Life, LinkOutcome, Outcome};
 use crate::network;
-use crate::plan::{PlannedPoint, Unit};
+use crate::plan::Unit;
+use crate::point::PlannedPoint;
 use crate::resolved::Member;
 use crate::runner::Runner;
 use crate::sink::Sink;
@@ -28,12 +29,12 @@ pub struct Observed {
     pub failed: Option<String>,
 }
 
-/// The probes that sender and receiver of a unit's flows must record.
-pub fn probes(unit: &Unit<'_>) -> ProbeSet {
-    let mut recording = Recording::new(&unit.point.experiment, unit.replication);
-    let members = unit.point.resolved.members.iter();
+/// The probes that sender and receiver of the flows must record in a replication of a point.
+pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
+    let mut recording = Recording::new(&point.experiment, replication);
+    let members = point.resolved.members.iter();
     members.fold(ProbeSet::NONE, |all, member| {
-        let tally = tally(unit.point, member, 0, &mut recording);
+        let tally = tally(point, member, 0, &mut recording);
         all.union(tally.sender_probes())
             .union(tally.receiver_probes())
     })
@@ -61,13 +62,14 @@ pub fn record(
     observed: &[Observed],
     sink: &mut dyn Sink,
 ) -> Result<RunRecord, WorldError> {
-    let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
+    let point = &*unit.resolve()?;
+    let (spec, experiment) = (&*point.spec, &*point.experiment);
     let duration = spec.world.duration.0;
-    let resolved = &unit.point.resolved;
+    let resolved = &point.resolved;
     let mut recording = Recording::new(experiment, unit.replication);
     let members = resolved.members.iter().zip(observed);
     let tallies = members.map(|(member, seen)| {
-        let mut tally = tally(unit.point, member, seen.start, &mut recording);
+        let mut tally = tally(point, member, seen.start, &mut recording);
         fill(
             &mut tally,
             seen,
@@ -77,8 +79,8 @@ pub fn record(
         tally.close(duration);
         tally
     });
-    let outcomes = outcomes(unit.point, tallies);
-    sink.begin(unit.id(), &recording.take_keys())
+    let outcomes = outcomes(point, tallies);
+    sink.begin(unit.id(point), &recording.take_keys())
         .map_err(WorldError::Sink)?;
     recording.drain(sink).map_err(WorldError::Sink)?;
     // What a real network did with its packets is not known.
@@ -97,7 +99,7 @@ pub fn record(
     };
     let record = RunRecord {
         experiment: unit.experiment.id.clone(),
-        point: unit.point.point.clone(),
+        point: point.point.clone(),
         replication: unit.replication,
         metrics: resolved.measures.values(&outcome),
         events: 0,

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use anabranch_scenario::spec::Recorded;
+use anabranch_scenario::Spec;
+use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::value::Point;
-use anabranch_scenario::{Experiment, Spec};
 
 use crate::files::Files;
-use crate::kinds::Standard;
-use crate::resolved::Resolved;
+use crate::point::{PlannedPoint, PointSummary, Source};
 use crate::sink::RunId;
 
 /// A spec file and what the caller wants of it.
@@ -75,25 +74,42 @@ pub struct PlannedExperiment {
     pub id: String,
     /// Runs of each point.
     pub replications: u32,
-    /// Its points, in order.
-    pub points: Vec<PlannedPoint>,
+    /// What is kept of its points, in order.
+    pub points: Vec<PointSummary>,
+    pub(crate) source: Arc<Source>,
 }
 
-/// One point: a world of its own.
-#[derive(Clone, Debug)]
-pub struct PlannedPoint {
-    /// Where it stands.
-    pub point: Point,
-    /// The spec with the point's values.
-    pub spec: Arc<Spec>,
-    /// The experiment as this point sees it.
-    pub experiment: Arc<Experiment>,
-    /// The kinds that its world is built from.
-    pub kinds: Arc<Standard>,
-    /// What spec and experiment mean, for all replications.
-    pub resolved: Arc<Resolved>,
-    /// SHA-256 of all that a run depends on but seed and replication, hex.
-    pub hash: String,
+impl PlannedExperiment {
+    /// The x of a point.
+    pub fn point(&self, point: &PointSummary) -> Point {
+        self.source.point(point.place())
+    }
+
+    /// The x of each sweep, each as a point that has no other.
+    pub fn axes(&self) -> Vec<Point> {
+        self.source.axes()
+    }
+
+    /// A point, resolved. Runs of it that are under way share it.
+    ///
+    /// # Errors
+    /// None where kinds and files have not changed since the plan was made, which resolved it, too.
+    pub fn resolve(&self, point: &PointSummary) -> Result<Arc<PlannedPoint>, SpecError> {
+        self.source.shared(point)
+    }
+
+    /// Changes each of its points by a program. They are kept: this is for few.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn change(&mut self, change: impl Fn(&mut PlannedPoint)) -> Result<(), SpecError> {
+        for point in &mut self.points {
+            let mut changed = PlannedPoint::clone(&*self.source.shared(point)?);
+            change(&mut changed);
+            point.change(changed);
+        }
+        Ok(())
+    }
 }
 
 impl Plan {
@@ -106,16 +122,6 @@ impl Plan {
                 true
             })
         });
-    }
-
-    /// Has samples of all replications kept.
-    pub(crate) fn record_all(&mut self) {
-        let experiments = self.experiments.iter_mut();
-        for point in experiments.flat_map(|experiment| &mut experiment.points) {
-            for record in &mut Arc::make_mut(&mut point.experiment).records {
-                record.replications = Some(Recorded::All);
-            }
-        }
     }
 
     /// How many runs there are.
@@ -133,7 +139,7 @@ pub struct Unit<'a> {
     /// The experiment.
     pub experiment: &'a PlannedExperiment,
     /// The point.
-    pub point: &'a PlannedPoint,
+    pub point: &'a PointSummary,
     /// The replication.
     pub replication: u32,
 }
@@ -159,21 +165,31 @@ impl Unit<'_> {
             .collect()
     }
 
-    /// Which run it is.
-    pub fn id(&self) -> RunId<'_> {
+    /// The x of its point.
+    pub fn point(&self) -> Point {
+        self.experiment.point(self.point)
+    }
+
+    /// Its point, resolved. Runs of it that are under way share it.
+    ///
+    /// # Errors
+    /// As [`PlannedExperiment::resolve`].
+    pub fn resolve(&self) -> Result<Arc<PlannedPoint>, SpecError> {
+        self.experiment.resolve(self.point)
+    }
+
+    /// Which run it is, at its point.
+    pub fn id<'u>(&'u self, point: &'u PlannedPoint) -> RunId<'u> {
         RunId {
             experiment: &self.experiment.id,
-            point: &self.point.point,
+            point: &point.point,
             replication: self.replication,
         }
     }
 
     /// Whether it records samples.
     pub fn records(&self) -> bool {
-        self.point
-            .experiment
-            .records
-            .iter()
-            .any(|record| record.wants(self.replication))
+        let mut records = self.point.records().iter();
+        records.any(|record| record.wants(self.replication))
     }
 }

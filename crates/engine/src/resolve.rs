@@ -1,5 +1,6 @@
 //! From a spec to the runs it asks for: every experiment, point and replication, all checked before any is run.
 
+mod across;
 mod at_points;
 mod beyond;
 mod elements;
@@ -9,27 +10,24 @@ mod overrides;
 mod windows;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_scenario::document::Document;
 use anabranch_scenario::limits::MAX_RUNS;
 use anabranch_scenario::output::{Row, Table};
 use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::{Problem, SpecError};
-use anabranch_scenario::resolve::{self, Setting, SweptPoint};
+use anabranch_scenario::resolve::{Points, Setting};
 use anabranch_scenario::tree::{Entry, Node, NodeValue};
-use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::vocabulary::{MeasureName, Vocabulary};
-use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, validate, wanted};
+use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, wanted};
 use anabranch_settings::counted;
-use sha2::{Digest, Sha256};
 
-use crate::idle;
 use crate::kinds::Standard;
-use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
-use crate::resolved::{Idle, Resolved};
+use crate::plan::{Plan, PlannedExperiment, Request};
+use crate::point::{Lean, PlannedPoint, PointSummary, Source, facts, hash};
 use crate::spread::{self, Alone, Spread};
-use crate::traces;
+use across::Across;
 
 pub use network::network;
 
@@ -106,13 +104,13 @@ fn build(
     check_shape(&root)?;
     let mut problems = Vec::new();
     let overrides = overrides::read(&request.overrides, &root, &mut problems);
-    let overridden = overrides::applied(&root, &overrides);
+    let overridden = Arc::new(overrides::applied(&root, &overrides));
     if let Err(found) = check_shape(&overridden) {
         problems.extend(found);
         return Err(problems);
     }
     problems.extend(profiles::unused(&overridden));
-    let mut used = BTreeSet::new();
+    let across = Mutex::default();
     let mut experiments = Vec::new();
     for (index, experiment) in overridden
         .get("experiment")
@@ -121,45 +119,37 @@ fn build(
         .iter()
         .enumerate()
     {
-        let mut planner = Planner {
+        let planner = Planner {
             root: &overridden,
             overrides: &overrides,
             request,
             kinds,
-            used: &mut used,
+            across: &across,
         };
         match planner.plan_experiment(experiment, index, spread) {
             Ok(planned) => experiments.push(planned),
             Err(found) => add_new(&mut problems, found),
         }
     }
-    let Some(first) = experiments
-        .iter()
-        .flat_map(|experiment| &experiment.points)
-        .next()
-    else {
+    let mut across = across.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (Some(mut spec), false) = (across.spec().cloned(), experiments.is_empty()) else {
         return Err(problems);
     };
-    let mut spec = Spec::clone(&first.spec);
     let mut notes = Vec::new();
     if problems.is_empty() {
-        problems = idle_everywhere(&experiments);
-        let points = experiments.iter().flat_map(|it| &it.points);
-        let judged = points.map(|point| &*point.resolved.judged);
-        let idle = idle::Everywhere::of(judged);
-        add_new(&mut problems, idle.mistakes);
-        notes.extend(idle.redundant);
+        problems = across.idle();
+        let (mistakes, redundant) = across.everywhere();
+        add_new(&mut problems, mistakes);
+        notes.extend(redundant);
     }
-    notes.extend(beyond::notes(&experiments));
-    notes.extend(windows::notes(&experiments));
-    notes.extend(elements::notes(&experiments, kinds));
+    notes.extend(across.notes());
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.
         if !overrides.is_empty() {
-            substitute::mentioned(&root, &mut used);
+            substitute::mentioned(&root, &mut across.used);
         }
-        problems.extend(substitute::unused(&root, &used));
+        problems.extend(substitute::unused(&root, &across.used));
         keep_only(&mut experiments, &spec, &request.only, &mut problems);
     }
     check_runs(request, &root, &experiments, &mut problems);
@@ -171,17 +161,13 @@ fn build(
         return Err(problems);
     }
     wanted::list_only(&mut spec, &request.only);
-    let mut plan = Plan {
+    Ok(Plan {
         request: request.clone(),
         hash: hash(&[&overridden]),
         spec,
         experiments,
         notes,
-    };
-    if request.record_all {
-        plan.record_all();
-    }
-    Ok(plan)
+    })
 }
 
 /// Checks that all runs together are not too many. The experiment with the most of them is named.
@@ -330,125 +316,100 @@ fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
     problems.extend(new);
 }
 
-/// Settings that have no effect wherever they are given. One that has an effect at some point is meant for that: experiments compare what
-/// is on with what is off.
-fn idle_everywhere(experiments: &[PlannedExperiment]) -> Vec<Problem> {
-    let points = || experiments.iter().flat_map(|it| &it.points);
-    let has_no_effect = |point: &PlannedPoint, idle: &Idle| {
-        let is_same = |it: &Idle| (it.flow, &it.setting) == (idle.flow, &idle.setting);
-        point.resolved.idle.iter().any(is_same) || !gives(point, idle)
-    };
-    let mut problems = Vec::new();
-    for idle in points().flat_map(|it| &it.resolved.idle) {
-        if points().all(|it| has_no_effect(it, idle)) {
-            add_new(&mut problems, vec![idle.problem.clone()]);
-        }
-    }
-    problems
-}
-
-/// Whether the setting is given at a point.
-fn gives(point: &PlannedPoint, idle: &Idle) -> bool {
-    let written = &point.spec.flows[idle.flow].transport;
-    let kind = point.kinds.transports.kind(written);
-    kind.is_some_and(|kind| {
-        let mut given = written.values(kind);
-        given.any(|(setting, _)| setting.name == idle.setting)
-    })
-}
-
 /// What all points of a plan share.
 struct Planner<'a> {
-    root: &'a Node,
+    root: &'a Arc<Node>,
     overrides: &'a [Setting],
     request: &'a Request,
     kinds: &'a Arc<Standard>,
-    /// The parameters that were used.
-    used: &'a mut BTreeSet<String>,
+    across: &'a Mutex<Across>,
 }
 
 impl Planner<'_> {
     fn plan_experiment(
-        &mut self,
+        &self,
         experiment: &Node,
         index: usize,
         spread: &dyn Spread,
     ) -> Result<PlannedExperiment, Vec<Problem>> {
         let path = Node::item_path("experiment", index, experiment);
-        let own = overrides::own(experiment);
-        let swept = resolve::points(experiment, &path)?;
-        let planned = spread::map(spread, &swept, |swept| {
-            let settings = own.iter().chain(self.overrides).chain(&swept.settings);
-            let mut used = BTreeSet::new();
-            (self.plan_point(index, settings, swept, &mut used), used)
+        let source = Source {
+            file: self.request.file.clone(),
+            root: Arc::clone(self.root),
+            index,
+            points: Points::of(experiment, &path)?,
+            settings: [overrides::own(experiment), self.overrides.to_vec()].concat(),
+            kinds: Arc::clone(self.kinds),
+            files: self.request.files.clone(),
+            seed: self.request.seed,
+            record_all: self.request.record_all,
+            lean: Lean::of(self.root, index),
+            open: Mutex::default(),
+        };
+        let count = source.points.count();
+        let first = self.resolved(&source, 0, None);
+        // Where the first is right, the others need not be checked in what does not differ.
+        let agreed = first.as_ref().ok().filter(|_| source.lean.is_enough);
+        let agreed = agreed.map(|first| facts(&first.spec, index, self.kinds));
+        let others: Vec<usize> = (1..count).collect();
+        let others = spread::map(spread, &others, |place| {
+            let point = self.resolved(&source, *place, agreed.as_deref())?;
+            Ok(self.lock().add((index, *place), &point))
         });
-        let mut points = Vec::new();
+        let first = first.map(|first| {
+            let experiment = &first.experiment;
+            let head = (
+                experiment.id.clone(),
+                replications(experiment, self.request),
+            );
+            (head, self.lock().add((index, 0), &first))
+        });
+        let (head, first) = match first {
+            Ok((head, first)) => (Some(head), Ok(first)),
+            Err(found) => (None, Err(found)),
+        };
+        let mut points: Vec<PointSummary> = Vec::with_capacity(count);
         let mut refused = Vec::new();
-        for ((planned, used), swept) in planned.into_iter().zip(&swept) {
-            self.used.extend(used);
+        for (place, planned) in std::iter::once(first).chain(others).enumerate() {
             match planned {
                 Ok(point) => points.push(point),
-                Err(found) => refused.push((swept, found)),
+                Err(found) => refused.push((source.swept(place), found)),
             }
         }
-        let problems = at_points::told(refused, swept.len(), &path);
-        let Some(first) = points.first() else {
-            return Err(problems);
-        };
-        if !problems.is_empty() {
-            return Err(problems);
+        let problems = at_points::told(&refused, count, &path);
+        match head {
+            Some((id, replications)) if problems.is_empty() => Ok(PlannedExperiment {
+                id,
+                replications,
+                points,
+                source: Arc::new(source),
+            }),
+            _ => Err(problems),
         }
-        let replications = replications(&first.experiment, self.request);
-        Ok(PlannedExperiment {
-            id: first.experiment.id.clone(),
-            replications,
-            points,
-        })
     }
 
-    fn plan_point<'s>(
+    /// A point, resolved and checked: by the lean spec where it agrees with the first point in what the rest is checked against.
+    fn resolved(
         &self,
-        index: usize,
-        settings: impl Iterator<Item = &'s Setting>,
-        swept: &SweptPoint,
-        used: &mut BTreeSet<String>,
+        source: &Source,
+        place: usize,
+        agreed: Option<&str>,
     ) -> Result<PlannedPoint, Vec<Problem>> {
-        let mut tree = self.root.clone();
-        let mut problems: Vec<Problem> = settings
-            .filter_map(|setting| setting.apply(&mut tree).err())
-            .collect();
-        let point = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
-            Ok(x) => Some((name.clone(), x)),
-            Err(problem) => {
-                problems.push(problem);
-                None
-            }
+        let mut used = BTreeSet::new();
+        let lean = agreed.and_then(|agreed| {
+            let point = source.resolve(place, true, &mut used).ok()?;
+            (facts(&point.spec, source.index, self.kinds) == agreed).then_some(point)
         });
-        let point: Point = point.collect();
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let mut tree = substitute::substitute(&tree, used)?;
-        traces::put_in(&mut tree, &self.request.files)?;
-        let mut spec: Spec = decode::decode(&tree, "")?;
-        let problems = validate::validate(&spec, &tree, &**self.kinds);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let resolved = Resolved::new(&spec, index, self.kinds, &tree)?;
-        let experiment = spec.experiments[index].clone();
-        if let Some(duration) = experiment.duration {
-            spec.world.duration = duration;
-        }
-        let hash = run_hash(&tree, index, self.request.seed);
-        Ok(PlannedPoint {
-            point,
-            spec: Arc::new(spec),
-            experiment: Arc::new(experiment),
-            kinds: Arc::clone(self.kinds),
-            resolved: Arc::new(resolved),
-            hash,
-        })
+        let point = match lean {
+            Some(point) => Ok(point),
+            None => source.resolve(place, false, &mut used),
+        };
+        self.lock().used.append(&mut used);
+        point
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Across> {
+        self.across.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -457,80 +418,6 @@ fn replications(experiment: &Experiment, request: &Request) -> u32 {
         experiment.first_look()
     } else {
         experiment.replications
-    })
-}
-
-fn x_value(node: &Node) -> Result<Value, Problem> {
-    match &node.value {
-        NodeValue::Integer(number) => Ok(Value::Integer(*number)),
-        NodeValue::Float(number) => Ok(Value::Float(*number)),
-        NodeValue::Boolean(truth) => Ok(Value::Boolean(*truth)),
-        NodeValue::Text(text) => Ok(Value::Text(text.clone())),
-        NodeValue::Array(_) | NodeValue::Table(_) => {
-            let message = format!(
-                "found {}; an x is a number or text (a sweep with `points` names it)",
-                node.describe()
-            );
-            Err(Problem::new(node.place.clone(), "x", message))
-        }
-    }
-}
-
-/// The parts of a spec that a run depends on; titles, tables and figures may change without running anew.
-const RUN_SECTIONS: &[&str] = &[
-    "anabranch",
-    "name",
-    "world",
-    "node",
-    "link",
-    "wifi",
-    "route",
-    "flow",
-    "measure",
-];
-
-fn run_hash(tree: &Node, experiment: usize, seed: u64) -> String {
-    let parts = RUN_SECTIONS.iter().filter_map(|section| tree.get(section));
-    let experiment = tree
-        .get("experiment")
-        .and_then(|experiments| experiments.items().get(experiment));
-    let mut own = experiment.cloned();
-    if let Some(Node {
-        value: NodeValue::Table(entries),
-        ..
-    }) = &mut own
-    {
-        let unrelated = [
-            "title",
-            "replications",
-            "quick_replications",
-            "parameters",
-            "sweep",
-        ];
-        entries.retain(|entry| !unrelated.contains(&entry.key.as_str()));
-    }
-    let nodes: Vec<&Node> = parts.chain(own.as_ref()).collect();
-    let mut digest = Sha256::new();
-    digest.update(env!("CARGO_PKG_VERSION"));
-    digest.update(seed.to_le_bytes());
-    digest.update(hash(&nodes));
-    hex(&digest.finalize())
-}
-
-fn hash(nodes: &[&Node]) -> String {
-    let mut digest = Sha256::new();
-    for node in nodes {
-        digest.update(node.to_json().to_string());
-        digest.update([0]);
-    }
-    hex(&digest.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
     })
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod record;
 use std::io::{self, Write};
 
 use anabranch_scenario::Spec;
+use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::RunRecord;
 use anabranch_settings::Refusal;
 use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
@@ -19,7 +20,8 @@ use crate::flows::known;
 use crate::kinds::Standard;
 use crate::metric::{FlowOutcome, LinkOutcome, Outcome};
 use crate::network::{self, Built, Layout, NetworkError, Parts};
-use crate::plan::{PlannedPoint, Unit};
+use crate::plan::Unit;
+use crate::point::PlannedPoint;
 use crate::sink::{Sink, SinkError};
 use marks::{Marker, link_stats};
 use record::Recording;
@@ -34,6 +36,9 @@ pub enum WorldError {
     /// The simulator refused the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
+    /// The spec is refused at the run's point, which it was not when the plan was made.
+    #[error("the plan no longer holds: {0}")]
+    Spec(Box<SpecError>),
     /// A kind that the spec chooses cannot be made.
     #[error("the world cannot be built: {0}")]
     Kind(#[from] Refusal),
@@ -79,6 +84,12 @@ pub enum WorldError {
     /// A capture that the simulator refused.
     #[error(transparent)]
     Refused(#[from] CaptureError),
+}
+
+impl From<SpecError> for WorldError {
+    fn from(error: SpecError) -> Self {
+        Self::Spec(Box::new(error))
+    }
 }
 
 /// Packets of a link to be written as pcapng.
@@ -139,23 +150,24 @@ pub fn run(
     sink: &mut dyn Sink,
     captures: &[Capture<'_>],
 ) -> Result<RunRecord, WorldError> {
-    let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
-    let seed = seed_of(unit, seed);
+    let point = &*unit.resolve()?;
+    let (spec, experiment) = (&*point.spec, &*point.experiment);
+    let seed = seed_of(unit, point, seed);
     let duration = spec.world.duration.0;
-    let measures = &unit.point.resolved.measures;
+    let measures = &point.resolved.measures;
     let mut recording = Recording::new(experiment, unit.replication);
-    let built = build(unit.point)?;
+    let built = build(point)?;
     let checksum = spec.world.checksum || !captures.is_empty() || network::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
     let context = flows::Attaching {
-        point: unit.point,
+        point,
         seed,
         checksum,
     };
     let tallies = flows::attach(&mut world, &context, &mut recording)?;
     attach_proxies(&mut world, &context)?;
     if measures.need_packets() {
-        world.set_watch(Box::new(flows::packet_counter(unit.point, &tallies)));
+        world.set_watch(Box::new(flows::packet_counter(point, &tallies)));
     }
     let lanes = recording.attach_links(&mut world, spec, &built.links, measures)?;
     for capture in captures {
@@ -165,7 +177,7 @@ pub fn run(
     run_world(
         &mut world,
         captures,
-        unit,
+        (unit, point),
         &mut marker,
         &mut recording,
         sink,
@@ -186,9 +198,9 @@ pub fn run(
     // The agents hold the other halves of the tallies.
     drop(world);
     let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
-    let flows = outcomes(unit.point, tallies);
+    let flows = outcomes(point, tallies);
     let mut failures: Vec<String> = flows.iter().flat_map(FlowOutcome::failures).collect();
-    failures.extend(reach::failures(unit.point, seed, &flows, &links)?);
+    failures.extend(reach::failures(point, seed, &flows, &links)?);
     let outcome = Outcome {
         flows,
         links,
@@ -197,7 +209,7 @@ pub fn run(
     };
     let record = RunRecord {
         experiment: unit.experiment.id.clone(),
-        point: unit.point.point.clone(),
+        point: point.point.clone(),
         replication: unit.replication,
         metrics: measures.values(&outcome),
         events: progress.events,
@@ -253,14 +265,14 @@ pub(crate) fn outcomes(
 fn run_world(
     world: &mut World,
     captures: &[Capture<'_>],
-    unit: &Unit<'_>,
+    (unit, point): (&Unit<'_>, &PlannedPoint),
     marker: &mut Marker<'_>,
     recording: &mut Recording,
     sink: &mut dyn Sink,
 ) -> Result<(), WorldError> {
-    sink.begin(unit.id(), &recording.take_keys())
+    sink.begin(unit.id(point), &recording.take_keys())
         .map_err(WorldError::Sink)?;
-    let duration = unit.point.spec.world.duration.0;
+    let duration = point.spec.world.duration.0;
     let mut now = 0;
     marker.look(world, now);
     while now < duration {
@@ -283,17 +295,17 @@ fn run_world(
     Ok(())
 }
 
-/// The seed of a unit. With `common_losses` the same replication meets the same randomness in every such experiment and
+/// The seed of a unit, which is a run at this point. With `common_losses` the same replication meets the same randomness in every such experiment and
 /// at every point; without, each experiment and point has its own.
-pub fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
+pub fn seed_of(unit: &Unit<'_>, point: &PlannedPoint, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
-    if unit.point.experiment.common_losses {
+    if point.experiment.common_losses {
         return Seed::new(seed, replication);
     }
     let mut digest = Sha256::new();
     digest.update(seed.to_le_bytes());
     digest.update(&unit.experiment.id);
-    digest.update(serde_json::to_string(&unit.point.point).unwrap_or_default());
+    digest.update(serde_json::to_string(&point.point).unwrap_or_default());
     let digest = digest.finalize();
     let own = digest
         .first_chunk::<8>()

@@ -71,20 +71,17 @@ fn every_document_written_back_is_the_same() {
 fn every_spec_written_back_is_the_same() {
     for (file, text) in specs() {
         let plan = Plan::new(request(&file, &text)).unwrap_or_else(|error| panic!("{error}"));
-        let points = plan
-            .experiments
-            .iter()
-            .flat_map(|experiment| &experiment.points);
-        for spec in points
-            .map(|point| &point.spec)
-            .chain([&plan.spec.clone().into()])
-        {
-            let written = Document::of(spec).expect("a document").to_toml();
+        let specs = plan.experiments.iter().flat_map(|experiment| {
+            let points = experiment.points.iter();
+            points.map(|point| experiment.resolve(point).expect("a point").spec.clone())
+        });
+        for spec in specs.chain([plan.spec.clone().into()]) {
+            let written = Document::of(&spec).expect("a document").to_toml();
             let document = Document::parse(&written);
             let document = document.unwrap_or_else(|error| panic!("{error:?}\n{written}"));
             let read: Result<Spec, _> = decode(document.root(), "");
             let read = read.unwrap_or_else(|error| panic!("{file}: {error:?}\n{written}"));
-            assert_eq!(read, **spec, "{file}:\n{written}");
+            assert_eq!(read, *spec, "{file}:\n{written}");
         }
     }
 }
@@ -128,8 +125,13 @@ fn built() -> Document {
 #[test]
 fn a_program_writes_a_spec() {
     let plan = Plan::of(&built(), Request::default()).unwrap_or_else(|error| panic!("{error}"));
-    let points = &plan.experiments[0].points;
-    let link = &points[1].spec.links[0];
+    let second = |plan: &Plan| {
+        let experiment = &plan.experiments[0];
+        let point = experiment.resolve(&experiment.points[1]);
+        point.unwrap_or_else(|error| panic!("{error}"))
+    };
+    let point = second(&plan);
+    let link = &point.spec.links[0];
     let rate = link.rate.side(true).and_then(|rate| rate.as_constant());
     assert_eq!(rate, Some(4_000_000));
     let delay = link
@@ -148,7 +150,7 @@ fn a_program_writes_a_spec() {
     );
     let read = Plan::new(request("built.toml", text)).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(read.hash, plan.hash);
-    assert_eq!(read.experiments[0].points[1].spec, points[1].spec);
+    assert_eq!(second(&read).spec, point.spec);
 }
 
 /// The same mistakes give the same errors, but for the lines.

@@ -1,6 +1,9 @@
 //! Expressions on parameters in a spec, parameters that nothing uses, and settings that change nothing.
 
+use std::sync::Arc;
+
 use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::point::PlannedPoint;
 use anabranch_scenario::{Link, Queue};
 
 const GOOD: &str = r#"anabranch = 1
@@ -84,7 +87,7 @@ fn changed(from: &str, to: &str) -> String {
 #[test]
 fn an_expression_stands_wherever_a_value_does() {
     let plan = plan(GOOD, &[], &[]).unwrap_or_else(|error| panic!("{error}"));
-    let spec = &plan.experiments[1].points[1].spec;
+    let spec = &at(&plan, 1, 1).spec;
     let link = &spec.links[0];
     assert_eq!(delay(link), Some("100 ms"));
     assert_eq!(spec.world.duration.0, 4_000_000_000);
@@ -96,9 +99,9 @@ fn an_expression_stands_wherever_a_value_does() {
     let transport = &spec.flows[0].transport.settings;
     assert_eq!(transport["receive_buffer"], "200000 B");
     assert_eq!(transport["streams"], 4);
-    let rates = &plan.experiments[0].points;
-    assert_eq!(rate(&rates[1].spec.links[0]), Some(3_000_000));
-    assert_eq!(rates[1].spec.links[0].queue.forward, bytes("187500 B"));
+    let link = &at(&plan, 0, 1).spec.links[0];
+    assert_eq!(rate(link), Some(3_000_000));
+    assert_eq!(link.queue.forward, bytes("187500 B"));
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn an_expression_may_be_set() {
         "experiment.times.replications=1 + 1",
     ];
     let plan = plan(GOOD, &overrides, &[]).unwrap_or_else(|error| panic!("{error}"));
-    let spec = &plan.experiments[1].points[0].spec;
+    let spec = &at(&plan, 1, 0).spec;
     assert_eq!(delay(&spec.links[0]), Some("25 ms"));
     assert_eq!(spec.links[0].queue.forward, bytes("12500 B"));
     let transport = &spec.flows[0].transport.settings;
@@ -124,9 +127,15 @@ fn an_expression_may_be_set() {
 fn the_values_of_a_sweep_may_be_set() {
     let values = ["experiment.rates.sweep.0.values=['4 Mbit/s']"];
     let plan = plan(GOOD, &values, &["rates"]).unwrap_or_else(|error| panic!("{error}"));
-    let points = &plan.experiments[0].points;
-    assert_eq!(points.len(), 1);
-    assert_eq!(rate(&points[0].spec.links[0]), Some(4_000_000));
+    assert_eq!(plan.experiments[0].points.len(), 1);
+    assert_eq!(rate(&at(&plan, 0, 0).spec.links[0]), Some(4_000_000));
+}
+
+/// A point of a plan, resolved.
+fn at(plan: &Plan, experiment: usize, point: usize) -> Arc<PlannedPoint> {
+    let experiment = &plan.experiments[experiment];
+    let point = experiment.resolve(&experiment.points[point]);
+    point.unwrap_or_else(|error| panic!("{error}"))
 }
 
 macro_rules! wrong {
@@ -164,8 +173,8 @@ fn a_parameter_is_computed_once() {
     }
     let plan = plan(&changed("share = 0.5\n", &parameters), &[], &[]);
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
-    let queue = &plan.experiments[1].points[0].spec.links[0].queue;
-    assert_eq!(queue.forward, bytes("25000 B"));
+    let link = &at(&plan, 1, 0).spec.links[0];
+    assert_eq!(link.queue.forward, bytes("25000 B"));
 }
 
 /// What one experiment uses is used.

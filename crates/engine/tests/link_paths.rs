@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, PlannedPoint, Request, Unit};
+use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Memory;
 use anabranch_engine::world;
 use anabranch_scenario::quantity::Span;
@@ -48,10 +48,11 @@ fn shortened(mut plan: Plan) -> Plan {
             experiment.points.truncate(1);
             experiment.points.extend(last);
         }
-        for PlannedPoint { spec, .. } in &mut experiment.points {
-            let spec = Arc::make_mut(spec);
+        let shortened = experiment.change(|point| {
+            let spec = Arc::make_mut(&mut point.spec);
             spec.world.duration = spec.world.duration.min(Span(LONG_ENOUGH));
-        }
+        });
+        shortened.unwrap_or_else(|error| panic!("{error}"));
     }
     plan
 }
@@ -72,7 +73,7 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
             let [mut one_sink, mut other_sink] = [Memory::default(), Memory::default()];
             let mut one_record = world::run(one, 7, &mut one_sink, &[]).expect("a run");
             let other_record = world::run(&other, 7, &mut other_sink, &[]).expect("a run");
-            let name = format!("{} {:?}", paper.display(), one.id());
+            let name = format!("{} {:?}", paper.display(), one.point());
             // Steps are events of their own; all else is the same.
             more_events += u64::from(other_record.events > one_record.events);
             one_record.events = other_record.events;

@@ -213,16 +213,13 @@ wrong! {
 fn the_good_spec_is_planned() {
     let plan = Plan::new(request(GOOD, &[])).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.runs(), 4);
-    let points = &plan.experiments[0].points;
-    assert_eq!(
-        points[0].spec.links[0].rate.side(true),
-        Some(&1_000_000.into())
-    );
-    assert_eq!(
-        points[1].spec.links[0].rate.side(true),
-        Some(&2_000_000.into())
-    );
-    assert_ne!(points[0].hash, points[1].hash);
+    let experiment = &plan.experiments[0];
+    let points = &experiment.points;
+    for (point, rate) in points.iter().zip([1_000_000, 2_000_000]) {
+        let point = experiment.resolve(point).expect("a point");
+        assert_eq!(point.spec.links[0].rate.side(true), Some(&rate.into()));
+    }
+    assert_ne!(points[0].hash(), points[1].hash());
 }
 
 #[test]
@@ -273,8 +270,8 @@ fn several_sweeps_make_every_combination_the_last_fastest() {
         .points
         .iter()
         .map(|point| {
+            let point = plan.experiments[0].point(point);
             point
-                .point
                 .iter()
                 .map(|(name, x)| format!("{name}={x}"))
                 .collect::<Vec<_>>()
@@ -307,8 +304,7 @@ fn titles_do_not_change_what_is_run() {
             .unwrap_or_else(|error| panic!("{error}"))
             .experiments[0]
             .points[0]
-            .hash
-            .clone()
+            .hash()
     };
     assert_eq!(hash(GOOD), hash(&titled));
     assert_ne!(hash(GOOD), hash(&GOOD.replace("5 ms", "6 ms")));

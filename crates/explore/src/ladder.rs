@@ -77,7 +77,9 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
     };
     let seconds = plan.spec.world.duration.seconds();
     let window = shown(Some(wanted.window), seconds);
-    put_in(&mut plan, to_follow(&wanted.flow, wanted.member));
+    if let Err(error) = put_in(&mut plan, &to_follow(&wanted.flow, wanted.member)) {
+        return outlet.refused(&error);
+    }
     let mut kept = Kept {
         outlet,
         from: window.0 - MARGIN,

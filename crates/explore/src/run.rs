@@ -53,10 +53,13 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
         Ok(made) => made,
         Err(error) => return outlet.refused(&error),
     };
-    let Some(point) = plan.experiments.first().and_then(|it| it.points.first()) else {
+    let Some(experiment) = plan.experiments.first() else {
         return;
     };
-    let spec = Arc::clone(&point.spec);
+    let spec = match experiment.resolve(&experiment.points[0]) {
+        Ok(point) => Arc::clone(&point.spec),
+        Err(error) => return outlet.refused(&error),
+    };
     let duration = spec.world.duration.seconds();
     let window = shown(wanted.window, duration);
     let records = samples::to_draw(&spec, ((window.1 - window.0) * 1e9) as u64);
@@ -71,7 +74,9 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
     if outlet.put(begin.bytes()).is_err() {
         return outlet.say(&Line::Superseded);
     }
-    samples::put_in(&mut plan, records);
+    if let Err(error) = samples::put_in(&mut plan, &records) {
+        return outlet.refused(&error);
+    }
     let mut drawing = Drawing {
         outlet,
         window,

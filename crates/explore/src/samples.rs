@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anabranch_engine::plan::Plan;
 use anabranch_engine::sink::{RunId, Sink, SinkError};
+use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::spec::Recorded;
@@ -112,13 +113,16 @@ fn group(name: &str, count: u32, all: u32) -> String {
 }
 
 /// Replaces the recorded probes of a plan.
-pub fn put_in(plan: &mut Plan, records: Vec<Record>) {
-    let experiments = plan.experiments.iter_mut();
-    for point in experiments.flat_map(|experiment| &mut experiment.points) {
-        Arc::make_mut(&mut point.experiment)
-            .records
-            .clone_from(&records);
-    }
+///
+/// # Errors
+/// A point that can no longer be resolved.
+pub fn put_in(plan: &mut Plan, records: &[Record]) -> Result<(), SpecError> {
+    let mut experiments = plan.experiments.iter_mut();
+    experiments.try_for_each(|experiment| {
+        experiment.change(|point| {
+            Arc::make_mut(&mut point.experiment).records = records.to_vec();
+        })
+    })
 }
 
 /// Sink that writes every sample as a line of CSV.

@@ -260,7 +260,9 @@ fn samples_of(subject: &Subject, wanted: &run::Wanted, outlet: &Outlet) {
     match run::planned(subject, &wanted.choice) {
         Ok((_, mut plan)) => {
             let records = samples::to_draw(&plan.spec, plan.spec.world.duration.0);
-            samples::put_in(&mut plan, records);
+            if let Err(error) = samples::put_in(&mut plan, &records) {
+                return outlet.refused(&error);
+            }
             if let Err(error) = run::simulate(&plan, &mut Csv::new(outlet.clone())) {
                 outlet.failed(&error);
             }

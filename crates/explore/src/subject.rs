@@ -7,7 +7,7 @@ use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_scenario::document::Document;
 use anabranch_scenario::problem::{Problem, SpecError};
-use anabranch_scenario::resolve::{self, Setting};
+use anabranch_scenario::resolve::{Points, Setting};
 use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_scenario::{profiles, substitute};
 use serde::{Deserialize, Serialize};
@@ -115,10 +115,17 @@ impl Subject {
         )?;
         let refused = |problems| SpecError::new(&source.file, &source.text, &[], problems);
         let root = Node::parse(&source.text).map_err(refused)?;
-        let experiments = plan.experiments.iter().map(|planned| Listed {
+        let titles = plan.spec.experiments.iter();
+        let titles = titles.map(|experiment| experiment.title.clone());
+        let experiments = plan.experiments.iter().zip(titles);
+        let experiments = experiments.map(|(planned, title)| Listed {
             id: planned.id.clone(),
-            title: planned.points[0].experiment.title.clone(),
-            points: planned.points.iter().map(|it| words(&it.point)).collect(),
+            title,
+            points: planned
+                .points
+                .iter()
+                .map(|it| words(&planned.point(it)))
+                .collect(),
         });
         Ok(Self {
             name: plan.spec.name.clone(),
@@ -157,8 +164,8 @@ impl Subject {
         let experiment = take_experiment(&mut root, choice.experiment);
         let mut settings: Vec<Setting> = own_settings(&experiment);
         let path = Node::item_path("experiment", choice.experiment, &experiment);
-        let points = resolve::points(&experiment, &path).map_err(refused)?;
-        let Some(point) = points.into_iter().nth(choice.point) else {
+        let points = Points::of(&experiment, &path).map_err(refused)?;
+        let Some(point) = points.iter(&experiment).nth(choice.point) else {
             let message = format!("found number {}; it has fewer points", choice.point);
             return Err(wrong(&path, message));
         };

@@ -89,7 +89,7 @@ type Made = BTreeMap<(String, u32), RunRecord>;
 /// Runs what of a plan was not run yet, and gives all its records.
 fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, Box<dyn Error>> {
     let units = Unit::all(plan);
-    let key = |unit: &Unit<'_>| (unit.point.hash.clone(), unit.replication);
+    let key = |unit: &Unit<'_>| (unit.point.hash(), unit.replication);
     let open: Vec<Unit<'_>> = units
         .iter()
         .filter(|unit| !made.contains_key(&key(unit)))
@@ -102,7 +102,7 @@ fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, 
     // Two points that ask for the same world share its runs, each under its own name.
     let named = |unit: &Unit<'_>| RunRecord {
         experiment: unit.experiment.id.clone(),
-        point: unit.point.point.clone(),
+        point: unit.point(),
         ..made[&key(unit)].clone()
     };
     Ok(units.iter().map(named).collect())
@@ -340,7 +340,7 @@ sweep = [{ name = "x", points = [
         assert_eq!(all.len(), 6);
         for (unit, record) in units.iter().zip(&all) {
             assert_eq!(record.experiment, unit.experiment.id);
-            assert_eq!(record.point, unit.point.point);
+            assert_eq!(record.point, unit.point());
             assert_eq!(record.replication, unit.replication);
         }
         let at = |x: i64| -> Vec<_> {

@@ -133,11 +133,7 @@ impl Runner for Simulator {
     }
 
     fn wants(&self, unit: &Unit<'_>) -> bool {
-        let first = unit
-            .experiment
-            .points
-            .first()
-            .is_some_and(|first| std::ptr::eq(first, unit.point));
+        let first = unit.point.place() == 0;
         let captured = self
             .captured
             .as_ref()
@@ -236,12 +232,12 @@ fn run_units(
     let open: Vec<&Unit<'_>> = places.iter().map(|place| &units[*place]).collect();
     let seconds = open
         .iter()
-        .map(|unit| unit.point.spec.world.duration.seconds())
+        .map(|unit| unit.point.duration().seconds())
         .sum();
     progress.begin(units.len(), units.len() - open.len(), seconds);
     let made = each(&open, |unit| {
         let record = run_unit(unit, plan.request.seed, store, runner)?;
-        progress.finished(unit.point.spec.world.duration.seconds());
+        progress.finished(unit.point.duration().seconds());
         // JSON cannot represent infinity.
         let is_kept = record.metrics.iter().all(|it| it.value.is_finite());
         Ok(is_kept.then_some(record))

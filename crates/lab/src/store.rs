@@ -110,11 +110,12 @@ pub use crate::build::CODE;
 /// Key of a stored run, derived from everything that it depends on, including the code and the kind
 /// of runner.
 pub fn key(unit: &Unit<'_>, kind: &str) -> String {
-    let point = serde_json::to_string(&unit.point.point).unwrap_or_default();
+    let hash = unit.point.hash();
+    let point = serde_json::to_string(&unit.point()).unwrap_or_default();
     // The hash keys are fixed. Two hashes of 64 bits make collisions in a directory negligible.
     let [one, other] = [0_u8, 1].map(|which| {
         let mut hasher = DefaultHasher::new();
-        (which, &unit.point.hash, &point, unit.replication).hash(&mut hasher);
+        (which, &hash, &point, unit.replication).hash(&mut hasher);
         (CODE, kind).hash(&mut hasher);
         hasher.finish()
     });
@@ -187,7 +188,7 @@ impl Store {
             .journal
             .get(&key, |record| serde_json::from_slice(record).ok())?;
         let of_this_unit = record.experiment == unit.experiment.id
-            && record.point == unit.point.point
+            && record.point == unit.point()
             && record.replication == unit.replication;
         let has_samples = || !unit.records() || series::is_whole(&self.series_path(&key));
         (of_this_unit && has_samples()).then_some(record)
@@ -449,7 +450,7 @@ fn damaged(path: &Path, error: impl std::fmt::Display) -> StoreError {
 
 /// Columns of the sweeps of an experiment, in measures and samples.
 pub fn axes(experiment: &PlannedExperiment) -> Axes {
-    Axes::of(experiment.points.iter().map(|point| &point.point), &[])
+    Axes::of(&experiment.axes(), &[])
 }
 
 /// Completes a series file written to `part`, and renames it.

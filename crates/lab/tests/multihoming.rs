@@ -38,7 +38,7 @@ fn x_of(point: &[(String, anabranch_scenario::value::Value)]) -> Vec<String> {
 fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRecord>) {
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let units = Unit::all(&plan);
-    let wanted = units.iter().filter(|unit| wants(&x_of(&unit.point.point)));
+    let wanted = units.iter().filter(|unit| wants(&x_of(&unit.point())));
     let runs: Vec<RunRecord> = wanted
         .map(|unit| world::run(unit, 1, &mut Discard, &[]).expect("a run"))
         .collect();

@@ -33,12 +33,7 @@ fn run(
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let wanted = |unit: &Unit<'_>| {
-        let x: Vec<String> = unit
-            .point
-            .point
-            .iter()
-            .map(|(_, x)| x.to_string())
-            .collect();
+        let x: Vec<String> = unit.point().iter().map(|(_, x)| x.to_string()).collect();
         wants(&x)
     };
     let units = Unit::all(&plan).into_iter().filter(wanted);

@@ -476,7 +476,7 @@ fn a_plan_does_not_depend_on_its_threads() {
         let plan = plan.map_err(|error| error.to_string())?;
         let points = plan.experiments[0].points.iter();
         let points: Vec<_> = points
-            .map(|it| (it.point.clone(), it.hash.clone()))
+            .map(|it| (plan.experiments[0].point(it), it.hash()))
             .collect();
         Ok::<_, String>((plan.hash, points))
     };

@@ -117,8 +117,8 @@ fn record_batches_hold_what_memory_holds() {
 
     let (record, kept) = in_memory();
     let plan = plan();
-    let points = plan.experiments[0].points.iter().map(|point| &point.point);
-    let mut batches = Batches::new(points);
+    let axes = plan.experiments[0].axes();
+    let mut batches = Batches::new(axes.iter());
     assert_eq!(into(&mut batches), record);
     let schema = batches.schema();
     assert!(batches.samples.iter().all(|batch| batch.schema() == schema));

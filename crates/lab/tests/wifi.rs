@@ -36,7 +36,7 @@ fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let units = Unit::all(&plan).into_iter();
     units
-        .filter(|unit| wants(&xs(&unit.point.point)))
+        .filter(|unit| wants(&xs(&unit.point())))
         .map(|unit| world::run(&unit, 1, &mut Discard, &[]).expect("a run"))
         .collect()
 }

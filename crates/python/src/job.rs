@@ -100,7 +100,7 @@ impl Job {
     #[getter]
     fn seconds(&self) -> Vec<f64> {
         let units = Unit::all(&self.plan);
-        let seconds = |unit: &Unit<'_>| unit.point.spec.world.duration.seconds();
+        let seconds = |unit: &Unit<'_>| unit.point.duration().seconds();
         units.iter().map(seconds).collect()
     }
 

@@ -228,43 +228,89 @@ pub struct SweptPoint {
     pub settings: Vec<Setting>,
 }
 
-/// Every combination of an experiment's sweeps, the last varying fastest. One empty point where there is no sweep.
-///
-/// `experiment` is decoded without fault, so the shapes are known.
-pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Problem>> {
-    let mut all = vec![SweptPoint::default()];
-    let mut problems = Vec::new();
-    for (index, sweep) in experiment
-        .get("sweep")
-        .map(Node::items)
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
-        let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
-        match sweep_points(sweep, &path).and_then(|points| distinct(points, &path)) {
-            Ok(points) if points.len() > MAX_POINTS / all.len() => {
-                let message = format!(
-                    "found {} points, {} with the sweeps before; an experiment has at most {MAX_POINTS}",
-                    points.len(),
-                    points.len() * all.len(),
-                );
-                return Err(vec![Problem::new(sweep.place.clone(), path, message)]);
+/// Every combination of an experiment's sweeps, the last varying fastest. One empty point where there is no sweep. A point is made
+/// of the experiment when it is asked for, so that many take no more memory than few.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Points {
+    /// How many points each sweep has.
+    counts: Vec<usize>,
+}
+
+impl Points {
+    /// The points of an experiment that is decoded without fault, so that the shapes are known. `path` is its own, for the errors.
+    ///
+    /// # Errors
+    /// Sweeps without points, or with an x twice; more than [`MAX_POINTS`].
+    pub fn of(experiment: &Node, path: &str) -> Result<Self, Vec<Problem>> {
+        let mut counts: Vec<usize> = Vec::new();
+        let mut problems = Vec::new();
+        let mut all = 1;
+        for (index, sweep) in sweeps(experiment).iter().enumerate() {
+            let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
+            match Axis::of(sweep, &path).and_then(|axis| axis.distinct(&path)) {
+                Ok(points) if points > MAX_POINTS / all => {
+                    let message = format!(
+                        "found {points} points, {} with the sweeps before; an experiment has at most {MAX_POINTS}",
+                        points * all,
+                    );
+                    return Err(vec![Problem::new(sweep.place.clone(), path, message)]);
+                }
+                Ok(points) => {
+                    all *= points;
+                    counts.push(points);
+                }
+                Err(problem) => problems.push(problem),
             }
-            Ok(points) => {
-                all = all
-                    .iter()
-                    .flat_map(|before| points.iter().map(|point| before.and(point)))
-                    .collect();
-            }
-            Err(problem) => problems.push(problem),
+        }
+        if problems.is_empty() {
+            Ok(Self { counts })
+        } else {
+            Err(problems)
         }
     }
-    if problems.is_empty() {
-        Ok(all)
-    } else {
-        Err(problems)
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.counts.iter().product()
     }
+
+    /// The point at a place below [`Self::count`], of the same experiment.
+    pub fn get(&self, experiment: &Node, place: usize) -> SweptPoint {
+        let mut all = SweptPoint::default();
+        let mut within = self.count();
+        for (sweep, count) in sweeps(experiment).iter().zip(&self.counts) {
+            within /= count;
+            // Each sweep was read before without fault.
+            if let Ok(axis) = Axis::of(sweep, "") {
+                axis.add_to(&mut all, place / within % count);
+            }
+        }
+        all
+    }
+
+    /// All of them, in order.
+    pub fn iter<'a>(&'a self, experiment: &'a Node) -> impl Iterator<Item = SweptPoint> + 'a {
+        (0..self.count()).map(|place| self.get(experiment, place))
+    }
+
+    /// For each sweep, its points alone.
+    pub fn of_each(&self, experiment: &Node) -> Vec<Vec<SweptPoint>> {
+        let axes = sweeps(experiment).iter().zip(&self.counts);
+        let axes = axes.filter_map(|(sweep, count)| Some((Axis::of(sweep, "").ok()?, *count)));
+        axes.map(|(axis, count)| {
+            let alone = |place| {
+                let mut point = SweptPoint::default();
+                axis.add_to(&mut point, place);
+                point
+            };
+            (0..count).map(alone).collect()
+        })
+        .collect()
+    }
+}
+
+fn sweeps(experiment: &Node) -> &[Node] {
+    experiment.get("sweep").map(Node::items).unwrap_or_default()
 }
 
 /// A value of a sweep, such that two are the same text where they are the same value: 0, 0.0 and -0.0.
@@ -277,86 +323,90 @@ fn as_compared(x: &Node) -> String {
     }
 }
 
-/// Two points with one x would be one in every table.
-fn distinct(points: Vec<SweptPoint>, path: &str) -> Result<Vec<SweptPoint>, Problem> {
-    let mut seen = std::collections::BTreeSet::new();
-    for (_, x) in points.iter().flat_map(|point| &point.point) {
-        if !seen.insert(as_compared(x)) {
-            let message = format!("found {} twice among the points of a sweep", x.describe());
-            return Err(Problem::new(x.place.clone(), path, message));
-        }
-    }
-    Ok(points)
+/// A sweep as it is read.
+struct Axis<'a> {
+    /// The name of its x.
+    name: &'a str,
+    /// What takes each of the values; `None` where points are listed.
+    parameter: Option<&'a Node>,
+    /// The points or values, at least one.
+    items: &'a [Node],
 }
 
-impl SweptPoint {
-    fn and(&self, other: &SweptPoint) -> SweptPoint {
-        let mut both = self.clone();
-        both.point.extend(other.point.iter().cloned());
-        both.settings.extend(other.settings.iter().cloned());
-        both
+impl<'a> Axis<'a> {
+    fn of(sweep: &'a Node, path: &str) -> Result<Self, Problem> {
+        let name = sweep.get("name").and_then(Node::text);
+        let wrong = |message: &str| Problem::new(sweep.place.clone(), path, message);
+        let filled = |list: &'a Node, key: &str, one: &str| match list.items() {
+            [] => {
+                let message = format!("found an empty list; a sweep needs at least one {one}");
+                let path = format!("{path}.{key}");
+                Err(Problem::new(list.place.clone(), path, message))
+            }
+            items => Ok(items),
+        };
+        match (sweep.get("points"), sweep.get("parameter")) {
+            (Some(points), None) => Ok(Self {
+                name: name.ok_or_else(|| wrong("a sweep with `points` needs a `name`"))?,
+                parameter: None,
+                items: filled(points, "points", "point")?,
+            }),
+            (None, Some(parameter)) => {
+                let values = sweep.get("values");
+                let values =
+                    values.ok_or_else(|| wrong("a sweep over a `parameter` needs `values`"))?;
+                Ok(Self {
+                    name: name.or(parameter.text()).unwrap_or_default(),
+                    parameter: Some(parameter),
+                    items: filled(values, "values", "value")?,
+                })
+            }
+            (Some(_), Some(_)) => Err(wrong(
+                "a sweep has either `points`, or a `parameter` with `values`; found both",
+            )),
+            (None, None) => Err(wrong(
+                "a sweep has either `points`, or a `parameter` with `values`; found neither",
+            )),
+        }
     }
 }
 
-fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
-    let name = sweep.get("name").and_then(Node::text);
-    let wrong = |message: &str| Problem::new(sweep.place.clone(), path, message);
-    match (sweep.get("points"), sweep.get("parameter")) {
-        (Some(points), None) => {
-            let Some(name) = name else {
-                return Err(wrong("a sweep with `points` needs a `name`"));
-            };
-            if points.items().is_empty() {
-                let message = "found an empty list; a sweep needs at least one point";
-                let path = format!("{path}.points");
-                return Err(Problem::new(points.place.clone(), path, message));
+impl Axis<'_> {
+    /// How many points it has. Two with one x would be one in every table.
+    fn distinct(&self, path: &str) -> Result<usize, Problem> {
+        let mut seen = std::collections::BTreeSet::new();
+        for x in self.items.iter().filter_map(|item| self.x(item)) {
+            if !seen.insert(as_compared(x)) {
+                let message = format!("found {} twice among the points of a sweep", x.describe());
+                return Err(Problem::new(x.place.clone(), path, message));
             }
-            Ok(points
-                .items()
-                .iter()
-                .map(|point| listed_point(name, point))
-                .collect())
         }
-        (None, Some(parameter)) => {
-            let key = parameter.text().unwrap_or_default();
-            let Some(list) = sweep.get("values") else {
-                return Err(wrong("a sweep over a `parameter` needs `values`"));
-            };
-            let values = list.items();
-            if values.is_empty() {
-                let message = "found an empty list; a sweep needs at least one value";
-                let path = format!("{path}.values");
-                return Err(Problem::new(list.place.clone(), path, message));
-            }
-            let setting = |node: &Node| Setting {
-                key: key.to_owned(),
+        Ok(self.items.len())
+    }
+
+    /// The x of an item.
+    fn x<'n>(&self, item: &'n Node) -> Option<&'n Node> {
+        match self.parameter {
+            Some(_) => Some(item),
+            None => item.get("x"),
+        }
+    }
+
+    /// Adds the x and the settings of the item at a place.
+    fn add_to(&self, point: &mut SweptPoint, place: usize) {
+        let item = &self.items[place];
+        let x = self.x(item).cloned();
+        point.point.extend(x.map(|x| (self.name.to_owned(), x)));
+        match self.parameter {
+            Some(parameter) => point.settings.push(Setting {
+                key: parameter.text().unwrap_or_default().to_owned(),
                 key_place: parameter.place.clone(),
-                node: node.clone(),
-            };
-            let x_name = name.unwrap_or(key);
-            let point = |node: &Node| SweptPoint {
-                point: vec![(x_name.to_owned(), node.clone())],
-                settings: vec![setting(node)],
-            };
-            Ok(values.iter().map(point).collect())
+                node: item.clone(),
+            }),
+            None => {
+                let rest = item.entries().iter().filter(|entry| entry.key != "x");
+                point.settings.extend(rest.map(Setting::of));
+            }
         }
-        (Some(_), Some(_)) => Err(wrong(
-            "a sweep has either `points`, or a `parameter` with `values`; found both",
-        )),
-        (None, None) => Err(wrong(
-            "a sweep has either `points`, or a `parameter` with `values`; found neither",
-        )),
-    }
-}
-
-fn listed_point(name: &str, point: &Node) -> SweptPoint {
-    let (x, rest): (Vec<&Entry>, Vec<&Entry>) =
-        point.entries().iter().partition(|entry| entry.key == "x");
-    SweptPoint {
-        point: x
-            .iter()
-            .map(|entry| (name.to_owned(), entry.node.clone()))
-            .collect(),
-        settings: rest.into_iter().map(Setting::of).collect(),
     }
 }

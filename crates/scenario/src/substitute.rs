@@ -18,8 +18,11 @@ const SECTION: &str = "parameters";
 ///
 /// # Errors
 /// Names without a parameter, parameters that name each other in a ring, and expressions that cannot be computed.
-pub fn substitute(root: &Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Problem>> {
-    let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
+pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Problem>> {
+    let mut resolved = root;
+    // They stay as they are; what stands for them is put in elsewhere.
+    let parameters = resolved.get(SECTION).cloned();
+    let parameters = parameters.as_ref().map(Node::entries).unwrap_or_default();
     let mut walk = Walk {
         parameters,
         known: BTreeMap::new(),
@@ -28,7 +31,6 @@ pub fn substitute(root: &Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<
         put_in: 0,
         problems: Vec::new(),
     };
-    let mut resolved = root.clone();
     if let NodeValue::Table(entries) = &mut resolved.value {
         for entry in entries.iter_mut().filter(|entry| entry.key != SECTION) {
             if entry.key == "experiment" {
@@ -355,7 +357,8 @@ pub fn mentioned(root: &Node, used: &mut BTreeSet<String>) {
     used.extend(names.filter(|name| mentions(root, name)).cloned());
 }
 
-fn mentions(node: &Node, name: &str) -> bool {
+/// Whether a text in the tree names this parameter.
+pub fn mentions(node: &Node, name: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let in_text = |text: &str| {
         let mut after = text.split('$').skip(1);

@@ -199,6 +199,37 @@ impl Node {
         }
     }
 
+    /// The text of [`Self::to_json`], piece by piece.
+    pub fn write_json(&self, write: &mut dyn FnMut(&str)) {
+        match &self.value {
+            NodeValue::Array(items) => {
+                write("[");
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        write(",");
+                    }
+                    item.write_json(write);
+                }
+                write("]");
+            }
+            NodeValue::Table(entries) => {
+                let mut sorted: Vec<&Entry> = entries.iter().collect();
+                sorted.sort_by(|a, b| a.key.cmp(&b.key));
+                write("{");
+                for (index, entry) in sorted.into_iter().enumerate() {
+                    if index > 0 {
+                        write(",");
+                    }
+                    write(&serde_json::Value::from(entry.key.as_str()).to_string());
+                    write(":");
+                    entry.node.write_json(write);
+                }
+                write("}");
+            }
+            _ => write(&self.to_json().to_string()),
+        }
+    }
+
     /// How an error calls the value: `"2 Mbit/s"`, `17`, `a table`.
     pub fn describe(&self) -> String {
         match &self.value {

@@ -19,7 +19,7 @@ fn put_in(first: &str, levels: usize, next: impl Fn(&str) -> String) -> Result<N
     }
     writeln!(text, "[world]\nx = \"$p{levels}\"").expect("text");
     let root = Node::parse(&text).unwrap_or_else(|problems| panic!("{problems:?}"));
-    let resolved = substitute(&root, &mut BTreeSet::new());
+    let resolved = substitute(root, &mut BTreeSet::new());
     resolved.map_err(|problems| problems.into_iter().next().expect("a problem"))
 }
 

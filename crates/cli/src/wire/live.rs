@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
 use anabranch_engine::live::{self, LIVE, Live, Observed};
-use anabranch_engine::plan::Plan;
-use anabranch_engine::plan::{PlannedPoint, Unit};
+use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::point::PlannedPoint;
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
 use anabranch_engine::transport::sctp;
@@ -81,6 +81,7 @@ pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
             return Err(Failure::unknown("--live", id, known));
         };
         for point in &experiment.points {
+            let point = experiment.resolve(point)?;
             flow(&point.spec).map_err(|why| {
                 Failure::Asked(format!(
                     "experiment {id} cannot be run on real sockets: {why}"
@@ -119,9 +120,10 @@ fn observe(unit: &Unit<'_>, seed: u64) -> Result<Vec<Observed>, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    let probes = live::probes(unit);
-    let seed = world::seed_of(unit, seed);
-    let observed = runtime.block_on(run(unit.point, seed, probes))?;
+    let point = unit.resolve().map_err(|error| error.to_string())?;
+    let probes = live::probes(&point, unit.replication);
+    let seed = world::seed_of(unit, &point, seed);
+    let observed = runtime.block_on(run(&point, seed, probes))?;
     Ok(vec![observed])
 }
 

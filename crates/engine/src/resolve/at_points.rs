@@ -11,16 +11,16 @@ use anabranch_scenario::resolve::SweptPoint;
 use anabranch_settings::counted;
 
 /// What was found at points, each thing once, in the order of the points; `all` is how many points there are, `path` their experiment.
-pub fn told(refused: Vec<(&SweptPoint, Vec<Problem>)>, all: usize, path: &str) -> Vec<Problem> {
+pub fn told(refused: &[(SweptPoint, Vec<Problem>)], all: usize, path: &str) -> Vec<Problem> {
     let mut told: Vec<(Problem, Vec<&SweptPoint>)> = Vec::new();
     for (point, problems) in refused {
         // Of one point several may be of one key, and say different things.
         let before = told.len();
         for problem in problems {
             let known = told[..before].iter_mut();
-            let mut known = known.filter(|(it, _)| is_same(it, &problem)).peekable();
+            let mut known = known.filter(|(it, _)| is_same(it, problem)).peekable();
             if known.peek().is_none() {
-                told.push((problem, vec![point]));
+                told.push((problem.clone(), vec![point]));
                 continue;
             }
             for (_, points) in known.filter(|(_, points)| points.last() != Some(&point)) {

@@ -1,53 +1,82 @@
 //! What a spec sets for a time that no run reaches. It may be meant: a start behind the end is how a flow is left out. So it is a note.
 
-use anabranch_scenario::Link;
 use anabranch_scenario::quantity::Span;
+use anabranch_scenario::{Link, Spec};
 
-use crate::plan::{PlannedExperiment, PlannedPoint};
-
-/// Notes about the flows and links of a plan, each of what happens at no point of it.
-pub fn notes(experiments: &[PlannedExperiment]) -> Vec<String> {
-    let points: Vec<&PlannedPoint> = experiments.iter().flat_map(|it| &it.points).collect();
-    let Some(spec) = points.first().map(|point| &point.spec) else {
-        return Vec::new();
-    };
-    let flows = spec.flows.iter().enumerate().filter_map(|(index, flow)| {
-        let at = |point: &PlannedPoint| Some(point.spec.flows.get(index)?.start.earliest());
-        let (at, end) = never_reached(&points, at)?;
-        let name = &flow.name;
-        Some(format!(
-            "`flow.{name}.start`: {at}, and no run is longer than {end}: the flow never starts"
-        ))
-    });
-    let links = spec.links.iter().enumerate().flat_map(|(index, link)| {
-        let name = &link.name;
-        let points = &points;
-        LINK_TIMES.iter().filter_map(move |(key, what, first)| {
-            let at = |point: &PlannedPoint| first(point.spec.links.get(index)?);
-            let (at, end) = never_reached(points, at)?;
-            Some(format!(
-                "`link.{name}.{key}`: {at} at the earliest, and no run is longer than {end}: {what}"
-            ))
-        })
-    });
-    flows.chain(links).collect()
+/// The first times of the flows and links of all points so far.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    flows: Vec<Option<First>>,
+    links: Vec<[Option<First>; LINK_TIMES.len()]>,
+    /// The longest run.
+    longest: Option<Span>,
 }
 
-/// The earliest time that the points have, and the longest run, where there is one and no run reaches its own.
-fn never_reached(
-    points: &[&PlannedPoint],
-    at: impl Fn(&PlannedPoint) -> Option<Span>,
-) -> Option<(Span, Span)> {
-    let times = points
-        .iter()
-        .filter_map(|point| Some((at(point)?, point.spec.world.duration)));
-    let times: Vec<(Span, Span)> = times.collect();
-    let earliest = times.iter().map(|(at, _)| *at).min()?;
-    let longest = points.iter().map(|point| point.spec.world.duration).max()?;
-    times
-        .iter()
-        .all(|(at, end)| at >= end)
-        .then_some((earliest, longest))
+/// The earliest time that the points have, and whether no run reaches its own.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    earliest: Span,
+    is_beyond: bool,
+}
+
+/// Adds the time of a point whose runs end at `end`.
+fn add(known: &mut Option<First>, at: Span, end: Span) {
+    let before = known.unwrap_or(First {
+        earliest: at,
+        is_beyond: true,
+    });
+    *known = Some(First {
+        earliest: before.earliest.min(at),
+        is_beyond: before.is_beyond && at >= end,
+    });
+}
+
+impl Times {
+    /// Adds a point.
+    pub fn add(&mut self, spec: &Spec) {
+        let end = spec.world.duration;
+        self.longest = self.longest.max(Some(end));
+        if self.flows.len() < spec.flows.len() {
+            self.flows.resize(spec.flows.len(), None);
+        }
+        if self.links.len() < spec.links.len() {
+            self.links.resize(spec.links.len(), Default::default());
+        }
+        for (flow, known) in spec.flows.iter().zip(&mut self.flows) {
+            add(known, flow.start.earliest(), end);
+        }
+        for (link, all) in spec.links.iter().zip(&mut self.links) {
+            for ((_, _, first), known) in LINK_TIMES.iter().zip(all) {
+                if let Some(at) = first(link) {
+                    add(known, at, end);
+                }
+            }
+        }
+    }
+
+    /// Notes about flows and links, each of what happens at no point. `spec` is that of the first point, for the names.
+    pub fn notes(&self, spec: &Spec) -> Vec<String> {
+        let Some(end) = self.longest else {
+            return Vec::new();
+        };
+        let never = |first: &Option<First>| first.filter(|it| it.is_beyond).map(|it| it.earliest);
+        let flows = spec.flows.iter().zip(&self.flows).filter_map(|(flow, first)| {
+            let (at, name) = (never(first)?, &flow.name);
+            Some(format!(
+                "`flow.{name}.start`: {at}, and no run is longer than {end}: the flow never starts"
+            ))
+        });
+        let links = spec.links.iter().zip(&self.links).flat_map(|(link, all)| {
+            let name = &link.name;
+            LINK_TIMES.iter().zip(all).filter_map(move |((key, what, _), first)| {
+                let at = never(first)?;
+                Some(format!(
+                    "`link.{name}.{key}`: {at} at the earliest, and no run is longer than {end}: {what}"
+                ))
+            })
+        });
+        flows.chain(links).collect()
+    }
 }
 
 /// A key of a link, what does not happen where its time is not reached, and the first time that stands there.

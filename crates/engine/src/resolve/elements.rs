@@ -1,40 +1,52 @@
 //! Elements of satellites: their dates, how far these are from the start of a run, and the entries
 //! left out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_sim::propagation::catalogue;
 
-use crate::kinds::Standard;
-use crate::plan::PlannedExperiment;
+use super::across::Order;
+use crate::point::PlannedPoint;
 
-/// Notes about the links of a plan whose satellites are those of a file, each once.
-pub fn notes(experiments: &[PlannedExperiment], kinds: &Standard) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let mut known = BTreeSet::new();
-    let mut notes = Vec::new();
-    let points = experiments.iter().flat_map(|it| &it.points);
-    for link in points.flat_map(|point| &point.spec.links) {
-        for propagation in [true, false]
-            .into_iter()
-            .filter_map(|side| link.delay.side(side))
-        {
-            if !propagation.parameters.contains_key("elements") {
-                continue;
+/// Notes about the links of points whose satellites are those of a file, by what is written there, each with the first link.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(BTreeMap<String, (Order, usize, Vec<String>)>);
+
+impl Notes {
+    /// Adds a point.
+    pub fn add(&mut self, order: Order, point: &PlannedPoint) {
+        for (number, link) in point.spec.links.iter().enumerate() {
+            for propagation in [true, false]
+                .into_iter()
+                .filter_map(|side| link.delay.side(side))
+            {
+                if !propagation.parameters.contains_key("elements") {
+                    continue;
+                }
+                // Reading a catalogue takes longer than comparing its text.
+                let written = format!("{}: {:?}", link.name, propagation.parameters);
+                if let Some(known) = self.0.get_mut(&written) {
+                    (known.0, known.1) = (known.0, known.1).min((order, number));
+                    continue;
+                }
+                let values = propagation.values(&point.kinds.propagations);
+                let about = catalogue(&values).map(|catalogue| {
+                    let place = format!("`link.{}.delay`", link.name);
+                    let about = std::iter::once(catalogue.to_string()).chain(catalogue.notes);
+                    about.map(|note| format!("{place}: {note}")).collect()
+                });
+                let about = about.unwrap_or_default();
+                self.0.insert(written, (order, number, about));
             }
-            // Reading a catalogue takes longer than comparing its text.
-            let written = format!("{}: {:?}", link.name, propagation.parameters);
-            if !seen.insert(written) {
-                continue;
-            }
-            let Some(catalogue) = catalogue(&propagation.values(&kinds.propagations)) else {
-                continue;
-            };
-            let place = format!("`link.{}.delay`", link.name);
-            let about = std::iter::once(catalogue.to_string()).chain(catalogue.notes);
-            let about = about.map(|note| format!("{place}: {note}"));
-            notes.extend(about.filter(|note| known.insert(note.clone())));
         }
     }
-    notes
+
+    /// Each note once.
+    pub fn notes(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.0.values().collect();
+        all.sort_by_key(|(order, number, _)| (*order, *number));
+        let mut known = BTreeSet::new();
+        let all = all.into_iter().flat_map(|(_, _, about)| about);
+        all.filter(|note| known.insert(*note)).cloned().collect()
+    }
 }

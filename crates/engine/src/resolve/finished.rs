@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::resolve::Points;
 use anabranch_scenario::tree::Node;
-use anabranch_scenario::{Spec, decode, resolve, substitute, wanted};
+use anabranch_scenario::{Spec, decode, substitute, wanted};
 
 use super::{add_main_experiment, add_plain_tables, check_shape, overrides};
 use crate::kinds::Standard;
@@ -35,17 +36,16 @@ fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Problem>> {
     let experiments = tree.get("experiment").map(Node::items).unwrap_or_default();
     if let Some(first) = experiments.first().cloned() {
         let path = Node::item_path("experiment", 0, &first);
-        let swept = resolve::points(&first, &path)?;
-        let swept = swept.iter().take(1).flat_map(|point| &point.settings);
+        let swept = Points::of(&first, &path)?.get(&first, 0).settings;
         let own = overrides::own(&first);
-        for setting in own.iter().chain(&set).chain(swept) {
+        for setting in own.iter().chain(&set).chain(&swept) {
             problems.extend(setting.apply(&mut tree).err());
         }
     }
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut tree = substitute::substitute(&tree, &mut BTreeSet::new())?;
+    let mut tree = substitute::substitute(tree, &mut BTreeSet::new())?;
     traces::put_in(&mut tree, &request.files)?;
     let mut spec: Spec = decode::decode(&tree, "")?;
     let duration = spec.experiments.first().and_then(|it| it.duration);

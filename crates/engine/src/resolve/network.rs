@@ -65,7 +65,7 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut tree = substitute(&overrides::applied(&root, &settings), &mut BTreeSet::new())?;
+    let mut tree = substitute(overrides::applied(&root, &settings), &mut BTreeSet::new())?;
     traces::put_in(&mut tree, files)?;
     let spec: Spec = decode::decode(&tree, "")?;
     let kinds = Standard::default();

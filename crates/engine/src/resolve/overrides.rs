@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anabranch_scenario::problem::Problem;
-use anabranch_scenario::resolve::{self, Setting, SweptPoint};
+use anabranch_scenario::resolve::{Points, Setting, SweptPoint};
 use anabranch_scenario::substitute::substitute;
 use anabranch_scenario::tree::{Node, NodeValue};
 
@@ -56,7 +56,7 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
                 index,
                 experiment,
                 path: path.clone(),
-                points: resolve::points(experiment, &path).ok()?,
+                points: Points::of(experiment, &path).ok()?,
             })
         })
         .collect();
@@ -94,7 +94,7 @@ struct Run<'a> {
     index: usize,
     experiment: &'a Node,
     path: String,
-    points: Vec<SweptPoint>,
+    points: Points,
 }
 
 impl Run<'_> {
@@ -103,8 +103,8 @@ impl Run<'_> {
         let mut others = settings.to_vec();
         others[number].node.value = NodeValue::Text("another value".to_owned());
         self.points
-            .iter()
-            .any(|point| self.tree(settings, point) != self.tree(&others, point))
+            .iter(self.experiment)
+            .any(|point| self.tree(settings, &point) != self.tree(&others, &point))
     }
 
     /// What is run at a point; none where it cannot be made.
@@ -113,7 +113,7 @@ impl Run<'_> {
         for setting in settings.iter().chain(&point.settings) {
             setting.apply(&mut tree).ok()?;
         }
-        let mut tree = substitute(&tree, &mut BTreeSet::new()).ok()?;
+        let mut tree = substitute(tree, &mut BTreeSet::new()).ok()?;
         if let NodeValue::Table(entries) = &mut tree.value {
             entries.retain(|entry| !matches!(entry.key.as_str(), "parameters" | "profiles"));
         }

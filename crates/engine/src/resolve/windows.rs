@@ -3,13 +3,15 @@
 //! TCP offers 65535 bytes where a spec says nothing, SCTP 64 KiB, and QUIC more than a megabyte. Over a geostationary satellite that is a
 //! difference of twenty times, and none of the protocols. It may be meant, so it is a note.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anabranch_scenario::Link;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use anabranch_settings::Datum;
 
-use crate::plan::{PlannedExperiment, PlannedPoint};
+use super::across::Order;
+use crate::point::PlannedPoint;
 use crate::workload;
 
 /// The settings that are windows.
@@ -17,17 +19,36 @@ const WINDOWS: [&str; 2] = ["receive_window", "receive_buffer"];
 /// Bytes of a packet, where a queue counts packets.
 const PACKET: u128 = 1500;
 
-/// Notes about the flows of a plan whose windows were left out and keep them from filling their path and its queue, each flow and
-/// window once.
-pub fn notes(experiments: &[PlannedExperiment]) -> Vec<String> {
-    let mut told = BTreeSet::new();
-    let points = experiments.iter().flat_map(|it| &it.points);
-    let bound = points.flat_map(|point| {
-        let flows = 0..point.spec.flows.len();
-        flows.filter_map(move |flow| bound(point, flow))
-    });
-    let new = bound.filter(|it| told.insert((it.key.clone(), it.window)));
-    new.map(|it| it.note).collect()
+/// Notes about the flows of points whose windows were left out and keep them from filling their path and its queue, each flow and
+/// window with the first point.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(BTreeMap<(String, u64), (Order, usize, String)>);
+
+impl Notes {
+    /// Adds a point.
+    pub fn add(&mut self, order: Order, point: &PlannedPoint) {
+        for flow in 0..point.spec.flows.len() {
+            let Some(Bound { key, window, note }) = bound(point, flow) else {
+                continue;
+            };
+            match self.0.entry((key, window)) {
+                Entry::Vacant(entry) => {
+                    entry.insert((order, flow, note));
+                }
+                Entry::Occupied(mut entry) if (order, flow) < (entry.get().0, entry.get().1) => {
+                    entry.insert((order, flow, note));
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+
+    /// The notes.
+    pub fn notes(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.0.values().collect();
+        all.sort_by_key(|(order, flow, _)| (*order, *flow));
+        all.into_iter().map(|(_, _, note)| note.clone()).collect()
+    }
 }
 
 /// A flow at a point that its window binds.

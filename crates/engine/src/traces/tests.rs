@@ -60,7 +60,11 @@ fn titles_say_the_units_of_their_columns() {
     let by_hand = by_hand.unwrap_or_else(|error| panic!("{error}"));
     let [file, hand] = [&by_file, &by_hand].map(|plan| &plan.spec.links[0]);
     assert_eq!(file.rate, hand.rate);
-    let steps = |plan: &Plan| format!("{:?}", plan.experiments[0].points[0].resolved.parts);
+    let steps = |plan: &Plan| {
+        let experiment = &plan.experiments[0];
+        let point = experiment.resolve(&experiment.points[0]);
+        format!("{:?}", point.expect("a point").resolved.parts)
+    };
     assert_eq!(steps(&by_file), steps(&by_hand));
     let error = plan(link, &[("r.csv", "time,MBps\n0,2\n"), files[1]]).expect_err("bytes");
     assert!(error.contains("line 1: found the title"), "{error}");
@@ -103,7 +107,7 @@ fn what_is_in_the_file_is_in_the_hash() {
         let link =
             "rate = { forward = { trace = \"r.csv\" }, backward = \"1 Mbit/s\" }\ndelay = \"1 ms\"";
         let plan = plan(link, &[("r.csv", text)]).unwrap_or_else(|error| panic!("{error}"));
-        plan.experiments[0].points[0].hash.clone()
+        plan.experiments[0].points[0].hash()
     };
     assert_eq!(hash("0,1000\n"), hash("0,1000\n"));
     assert_ne!(hash("0,1000\n"), hash("0,2000\n"));

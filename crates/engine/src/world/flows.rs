@@ -18,7 +18,7 @@ use crate::agent::tally::{SharedTally, Tally};
 use crate::agent::transfers::Transfers;
 use crate::flows::{FIRST_PORTS, ports, reader, start};
 use crate::metric::Life;
-use crate::plan::PlannedPoint;
+use crate::point::PlannedPoint;
 use crate::resolved::Member;
 use crate::transport;
 

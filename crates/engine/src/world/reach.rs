@@ -12,7 +12,7 @@ use crate::agent::tally::Tally;
 use crate::flows::start;
 use crate::metric::{FlowOutcome, LinkOutcome};
 use crate::network::Built;
-use crate::plan::PlannedPoint;
+use crate::point::PlannedPoint;
 use crate::resolved::Member;
 
 /// What is said of the flows of a run that delivered nothing, or had no way: at their start, or at all. Of one that gave up, `outcomes`

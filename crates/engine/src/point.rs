@@ -1,0 +1,366 @@
+//! A point of an experiment: what a plan keeps of each, and how the rest is made of the spec again when the point is run. A plan of many
+//! points takes little more memory than one of a single point.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::quantity::Span;
+use anabranch_scenario::resolve::{Points, Setting, SweptPoint};
+use anabranch_scenario::spec::{Record, Recorded};
+use anabranch_scenario::tree::{Node, NodeValue};
+use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::{Experiment, Spec, decode, substitute, validate};
+use sha2::{Digest, Sha256};
+
+use crate::files::Files;
+use crate::kinds::Standard;
+use crate::resolved::Resolved;
+use crate::traces;
+
+mod lean;
+
+pub(crate) use lean::{Lean, facts};
+
+/// One point, resolved: a world of its own.
+#[derive(Clone, Debug)]
+pub struct PlannedPoint {
+    /// The x of each sweep.
+    pub point: Point,
+    /// The spec with the point's values. What is made of results (tables, figures, claims) and the sweeps are in the plan's spec alone.
+    pub spec: Arc<Spec>,
+    /// The experiment as this point has it.
+    pub experiment: Arc<Experiment>,
+    /// The kinds that its world is built from.
+    pub kinds: Arc<Standard>,
+    /// What spec and experiment mean, for all replications.
+    pub resolved: Arc<Resolved>,
+    /// SHA-256 of all that a run depends on but seed and replication.
+    pub(crate) hash: [u8; 32],
+}
+
+impl PlannedPoint {
+    /// SHA-256 of all that a run depends on but seed and replication, hex.
+    pub fn hash(&self) -> String {
+        hex(&self.hash)
+    }
+
+    /// What a plan keeps of it.
+    pub(crate) fn summary(&self, place: usize) -> PointSummary {
+        PointSummary {
+            hash: self.hash,
+            // An experiment has at most 20,000.
+            place: place as u32,
+            shape: Arc::new(Shape {
+                duration: self.spec.world.duration,
+                records: self.experiment.records.clone(),
+                changed: None,
+            }),
+        }
+    }
+}
+
+/// What a plan keeps of each point: 48 bytes.
+#[derive(Clone, Debug)]
+pub struct PointSummary {
+    hash: [u8; 32],
+    shape: Arc<Shape>,
+    place: u32,
+}
+
+/// What many points have in common.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    duration: Span,
+    records: Vec<Record>,
+    /// The point, where a program changed it.
+    changed: Option<Arc<PlannedPoint>>,
+}
+
+impl PointSummary {
+    /// Which point of its experiment it is, counted from 0.
+    pub fn place(&self) -> usize {
+        self.place as usize
+    }
+
+    /// SHA-256 of all that a run depends on but seed and replication, hex.
+    pub fn hash(&self) -> String {
+        hex(&self.hash)
+    }
+
+    /// How long its runs last.
+    pub fn duration(&self) -> Span {
+        self.shape.duration
+    }
+
+    /// The samples that its runs keep.
+    pub fn records(&self) -> &[Record] {
+        &self.shape.records
+    }
+
+    /// Shares what it has in common with another point, or becomes that other for the next.
+    pub(crate) fn share(&mut self, other: &mut Option<Arc<Shape>>) {
+        match other {
+            Some(other)
+                if (other.duration, &other.records) == (self.duration(), &self.shape.records) =>
+            {
+                self.shape = Arc::clone(other);
+            }
+            _ => *other = Some(Arc::clone(&self.shape)),
+        }
+    }
+
+    /// Puts another point in its place.
+    pub(crate) fn change(&mut self, point: PlannedPoint) {
+        *self = PointSummary {
+            shape: Arc::new(Shape {
+                duration: point.spec.world.duration,
+                records: point.experiment.records.clone(),
+                changed: Some(Arc::new(point)),
+            }),
+            ..self.clone()
+        };
+    }
+}
+
+/// What the points of an experiment are made of.
+pub(crate) struct Source {
+    /// The file's name, for messages.
+    pub file: String,
+    /// The whole spec with overrides.
+    pub root: Arc<Node>,
+    /// Which of its experiments.
+    pub index: usize,
+    /// The points.
+    pub points: Points,
+    /// What the experiment and overrides set at all points.
+    pub settings: Vec<Setting>,
+    /// The kinds.
+    pub kinds: Arc<Standard>,
+    /// How files are read.
+    pub files: Files,
+    /// The seed.
+    pub seed: u64,
+    /// Samples of all replications, whatever the records say.
+    pub record_all: bool,
+    /// The spec without what does not differ between points, and what a point must agree in for that.
+    pub lean: Lean,
+    /// The points that are run just now.
+    pub open: Mutex<Vec<(usize, Arc<PlannedPoint>)>>,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source")
+            .field("file", &self.file)
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// The experiment as it is written.
+    pub fn experiment(&self) -> &Node {
+        &self
+            .root
+            .get("experiment")
+            .map(Node::items)
+            .unwrap_or_default()[self.index]
+    }
+
+    /// What the point at a place sets.
+    pub fn swept(&self, place: usize) -> SweptPoint {
+        self.points.get(self.experiment(), place)
+    }
+
+    /// The x of the point at a place.
+    pub fn point(&self, place: usize) -> Point {
+        xs(&self.swept(place), &mut Vec::new())
+    }
+
+    /// The x of each sweep alone: a column for each holds all that the points have.
+    pub fn axes(&self) -> Vec<Point> {
+        let each = self.points.of_each(self.experiment());
+        let alone = each.iter().flatten().map(|it| xs(it, &mut Vec::new()));
+        alone.collect()
+    }
+
+    /// The point at a place, shared with the other runs of it that are under way. Those of points that no run uses any more are dropped.
+    ///
+    /// # Errors
+    /// None where it was resolved before, by kinds and files that have not changed.
+    pub fn shared(&self, summary: &PointSummary) -> Result<Arc<PlannedPoint>, SpecError> {
+        if let Some(changed) = &summary.shape.changed {
+            return Ok(Arc::clone(changed));
+        }
+        let known = |open: &[(usize, Arc<PlannedPoint>)]| {
+            let found = open.iter().find(|(place, _)| *place == summary.place());
+            found.map(|(_, point)| Arc::clone(point))
+        };
+        if let Some(point) = known(&self.opened()) {
+            return Ok(point);
+        }
+        let refused = |problems| SpecError::new(&self.file, "", &[], problems);
+        let lean = self.resolve(summary.place(), true, &mut BTreeSet::new());
+        let made = Arc::new(lean.map_err(refused)?);
+        let mut open = self.opened();
+        if let Some(point) = known(&open) {
+            return Ok(point);
+        }
+        open.retain(|(_, point)| Arc::strong_count(point) > 1);
+        open.push((summary.place(), Arc::clone(&made)));
+        Ok(made)
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Vec<(usize, Arc<PlannedPoint>)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves and checks the point at a place, by the whole spec or by the `lean` one, and notes the parameters that it uses.
+    ///
+    /// # Errors
+    /// What is wrong at it.
+    pub fn resolve(
+        &self,
+        place: usize,
+        lean: bool,
+        used: &mut BTreeSet<String>,
+    ) -> Result<PlannedPoint, Vec<Problem>> {
+        let swept = self.swept(place);
+        let mut tree = match lean {
+            true => self.lean.root.clone(),
+            false => Node::clone(&self.root),
+        };
+        let settings = self.settings.iter();
+        let mut problems: Vec<Problem> = settings
+            .filter_map(|setting| setting.apply(&mut tree).err())
+            .collect();
+        if lean {
+            // What they set of the parts that are left out.
+            problems.clear();
+        }
+        let settings = swept.settings.iter();
+        problems.extend(settings.filter_map(|setting| setting.apply(&mut tree).err()));
+        let point = xs(&swept, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut tree = substitute::substitute(tree, used)?;
+        traces::put_in(&mut tree, &self.files)?;
+        let mut spec: Spec = decode::decode(&tree, "")?;
+        let problems = validate::validate(&spec, &tree, &*self.kinds);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let resolved = Resolved::new(&spec, self.index, &self.kinds, &tree)?;
+        let mut experiment = spec.experiments[self.index].clone();
+        if let Some(duration) = experiment.duration {
+            spec.world.duration = duration;
+        }
+        if self.record_all {
+            for record in &mut experiment.records {
+                record.replications = Some(Recorded::All);
+            }
+        }
+        Ok(PlannedPoint {
+            point,
+            hash: run_hash(&tree, self.index, self.seed),
+            spec: Arc::new(spec),
+            experiment: Arc::new(experiment),
+            kinds: Arc::clone(&self.kinds),
+            resolved: Arc::new(resolved),
+        })
+    }
+}
+
+/// The x of a point; what is none is a problem.
+fn xs(swept: &SweptPoint, problems: &mut Vec<Problem>) -> Point {
+    let x = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
+        Ok(x) => Some((name.clone(), x)),
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    });
+    x.collect()
+}
+
+fn x_value(node: &Node) -> Result<Value, Problem> {
+    match &node.value {
+        NodeValue::Integer(number) => Ok(Value::Integer(*number)),
+        NodeValue::Float(number) => Ok(Value::Float(*number)),
+        NodeValue::Boolean(truth) => Ok(Value::Boolean(*truth)),
+        NodeValue::Text(text) => Ok(Value::Text(text.clone())),
+        NodeValue::Array(_) | NodeValue::Table(_) => {
+            let message = format!(
+                "found {}; an x is a number or text (a sweep with `points` names it)",
+                node.describe()
+            );
+            Err(Problem::new(node.place.clone(), "x", message))
+        }
+    }
+}
+
+/// The parts of a spec that a run depends on; titles, tables and figures may change without running anew.
+const RUN_SECTIONS: &[&str] = &[
+    "anabranch",
+    "name",
+    "world",
+    "node",
+    "link",
+    "wifi",
+    "route",
+    "flow",
+    "measure",
+];
+
+/// The keys of an experiment that none of its runs depends on.
+const NOT_RUN: &[&str] = &[
+    "title",
+    "replications",
+    "quick_replications",
+    "parameters",
+    "sweep",
+];
+
+fn run_hash(tree: &Node, experiment: usize, seed: u64) -> [u8; 32] {
+    let parts = RUN_SECTIONS.iter().filter_map(|section| tree.get(section));
+    let experiment = tree
+        .get("experiment")
+        .and_then(|experiments| experiments.items().get(experiment));
+    let own = experiment.map(|experiment| Node {
+        place: experiment.place.clone(),
+        value: match &experiment.value {
+            NodeValue::Table(entries) => {
+                let related = |key: &str| !NOT_RUN.contains(&key);
+                let entries = entries.iter().filter(|entry| related(&entry.key));
+                NodeValue::Table(entries.cloned().collect())
+            }
+            other => other.clone(),
+        },
+    });
+    let nodes: Vec<&Node> = parts.chain(own.as_ref()).collect();
+    let mut digest = Sha256::new();
+    digest.update(env!("CARGO_PKG_VERSION"));
+    digest.update(seed.to_le_bytes());
+    digest.update(hash(&nodes));
+    digest.finalize().into()
+}
+
+/// SHA-256 of what nodes say, hex.
+pub(crate) fn hash(nodes: &[&Node]) -> String {
+    let mut digest = Sha256::new();
+    for node in nodes {
+        node.write_json(&mut |text| digest.update(text));
+        digest.update([0]);
+    }
+    hex(&digest.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,141 @@
+//! The spec without what is the same at all points of an experiment: tables, figures, claims, other experiments, lists of sweeps. It is
+//! checked at the first point; to copy and decode it at each of many would take most of the time.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use anabranch_scenario::Spec;
+use anabranch_scenario::substitute::mentions;
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
+
+use super::RUN_SECTIONS;
+use crate::kinds::Standard;
+
+/// Sections that the lean spec has beside [`RUN_SECTIONS`].
+const KEPT: &[&str] = &["title", "parameters", "profiles", "experiment"];
+/// What is left of an experiment whose points these are not: the durations are checked together.
+const OF_OTHERS: &[&str] = &["id", "duration"];
+
+/// The lean spec of an experiment.
+pub(crate) struct Lean {
+    /// Its tree.
+    pub root: Node,
+    /// Whether what it leaves out is the same at all points.
+    pub is_enough: bool,
+}
+
+impl Lean {
+    /// That of the experiment of this number.
+    pub fn of(root: &Node, index: usize) -> Self {
+        let mut lean = Node {
+            place: root.place.clone(),
+            value: NodeValue::Table(Vec::new()),
+        };
+        if let NodeValue::Table(entries) = &mut lean.value {
+            let kept = root.entries().iter().filter(|entry| is_kept(&entry.key));
+            entries.extend(kept.cloned());
+        }
+        if let Some(NodeValue::Array(items)) = lean.get_mut("experiment").map(|it| &mut it.value) {
+            for (number, item) in items.iter_mut().enumerate() {
+                if let NodeValue::Table(entries) = &mut item.value {
+                    entries.retain(|entry| match number == index {
+                        true => entry.key != "sweep",
+                        false => OF_OTHERS.contains(&entry.key.as_str()),
+                    });
+                }
+            }
+        }
+        Self {
+            root: lean,
+            is_enough: is_enough(root, index),
+        }
+    }
+}
+
+fn is_kept(key: &str) -> bool {
+    RUN_SECTIONS.contains(&key) || KEPT.contains(&key)
+}
+
+/// Whether nothing that is left out changes with the point: no sweep sets a key of it, or a parameter that it mentions.
+fn is_enough(root: &Node, index: usize) -> bool {
+    let parameters = root
+        .get("parameters")
+        .map(Node::entries)
+        .unwrap_or_default();
+    let experiments = root.get("experiment").map(Node::items).unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for key in experiments.get(index).map(swept).unwrap_or_default() {
+        let mut segments = key.split('.');
+        match segments.next() {
+            _ if parameters.iter().any(|entry| entry.key == key) => {
+                names.insert(key);
+            }
+            Some("parameters") => names.extend(segments.next()),
+            Some(section) if section != "experiment" && is_kept(section) => {}
+            _ => return false,
+        }
+    }
+    let mentions_any =
+        |node: &Node, names: &BTreeSet<&str>| names.iter().any(|name| mentions(node, name));
+    // A parameter that mentions one that changes does so, too.
+    loop {
+        let more = parameters.iter().filter(|entry| {
+            !names.contains(entry.key.as_str()) && mentions_any(&entry.node, &names)
+        });
+        let more: Vec<&Entry> = more.collect();
+        if more.is_empty() {
+            break;
+        }
+        names.extend(more.iter().map(|entry| entry.key.as_str()));
+    }
+    let left_out = root.entries().iter().filter(|entry| !is_kept(&entry.key));
+    let others = experiments.iter().enumerate();
+    let others = others.filter(|(number, _)| *number != index);
+    let mut left_out = left_out
+        .map(|entry| &entry.node)
+        .chain(others.map(|(_, item)| item));
+    !left_out.any(|node| mentions_any(node, &names))
+}
+
+/// The keys that the sweeps of an experiment set.
+fn swept(experiment: &Node) -> BTreeSet<&str> {
+    let sweeps = experiment.get("sweep").map(Node::items).unwrap_or_default();
+    let mut keys = BTreeSet::new();
+    for sweep in sweeps {
+        keys.extend(sweep.get("parameter").and_then(Node::text));
+        let points = sweep.get("points").map(Node::items).unwrap_or_default();
+        let listed = points.iter().flat_map(Node::entries);
+        let listed = listed.filter(|entry| entry.key != "x");
+        keys.extend(listed.map(|entry| entry.key.as_str()));
+    }
+    keys
+}
+
+/// What of a point's spec the parts that are left out are checked against: names, numbers of members, kinds of transports, measures and
+/// durations. Where two points agree in it, one check of those parts stands for both.
+pub(crate) fn facts(spec: &Spec, index: usize, kinds: &Standard) -> String {
+    let mut text = String::new();
+    let mut add = |part: &dyn std::fmt::Debug| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{part:?}");
+    };
+    for node in &spec.nodes {
+        add(&(&node.name, node.count.0));
+    }
+    for link in &spec.links {
+        add(&(&link.name, &link.between));
+    }
+    for cell in &spec.cells {
+        add(&(&cell.name, cell.nodes().collect::<Vec<_>>()));
+    }
+    for flow in &spec.flows {
+        let kind = kinds.transports.kind(&flow.transport);
+        add(&(&flow.name, flow.count.0, kind.map(|kind| kind.title())));
+    }
+    add(&spec.measures);
+    add(&spec.world.duration);
+    if let Some(own) = spec.experiments.get(index) {
+        add(&(&own.id, &own.measures, own.duration));
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! What is judged of all points of a plan together. The points come in any order, and none of them is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anabranch_scenario::Spec;
+use anabranch_scenario::problem::Problem;
+
+use super::{add_new, at_points, beyond, elements, windows};
+use crate::idle::Everywhere;
+use crate::point::{PlannedPoint, PointSummary, Shape};
+
+/// The number of a point's experiment, and its place there.
+pub type Order = (usize, usize);
+
+/// What the points so far have shown.
+#[derive(Default)]
+pub struct Across {
+    /// The parameters that were used.
+    pub used: BTreeSet<String>,
+    first: Option<(Order, Arc<Spec>)>,
+    shape: Option<Arc<Shape>>,
+    /// For each flow and setting of its transport, the problems that it is where it has no effect, each with the first point.
+    idle: BTreeMap<(usize, String), Vec<(Order, Problem)>>,
+    /// For each flow, the settings that have an effect at some point.
+    effective: Vec<BTreeSet<&'static str>>,
+    everywhere: Everywhere,
+    beyond: beyond::Times,
+    windows: windows::Notes,
+    elements: elements::Notes,
+}
+
+impl Across {
+    /// Adds a point, and gives what a plan keeps of it.
+    pub fn add(&mut self, order: Order, point: &PlannedPoint) -> PointSummary {
+        if self.first.as_ref().is_none_or(|(first, _)| order < *first) {
+            self.first = Some((order, Arc::clone(&point.spec)));
+        }
+        self.add_idle(order, point);
+        self.everywhere.add(order, &point.resolved.judged);
+        self.beyond.add(&point.spec);
+        self.windows.add(order, point);
+        self.elements.add(order, point);
+        let mut summary = point.summary(order.1);
+        summary.share(&mut self.shape);
+        summary
+    }
+
+    /// The spec as the first point has it.
+    pub fn spec(&self) -> Option<&Spec> {
+        self.first.as_ref().map(|(_, spec)| &**spec)
+    }
+
+    fn add_idle(&mut self, order: Order, point: &PlannedPoint) {
+        let idle = &point.resolved.idle;
+        for it in idle {
+            let key = (it.flow, it.setting.clone());
+            let known = self.idle.entry(key).or_default();
+            let same = known.iter_mut();
+            let mut same = same.filter(|(_, problem)| at_points::is_same(problem, &it.problem));
+            match same.next() {
+                Some(first) if first.0 <= order => {}
+                Some(first) => *first = (order, it.problem.clone()),
+                None => known.push((order, it.problem.clone())),
+            }
+        }
+        let flows = point.spec.flows.iter().enumerate();
+        for (number, flow) in flows {
+            let Some(kind) = point.kinds.transports.kind(&flow.transport) else {
+                continue;
+            };
+            if self.effective.len() <= number {
+                self.effective.resize_with(number + 1, BTreeSet::new);
+            }
+            let is_idle = |name: &str| {
+                let mut idle = idle.iter();
+                idle.any(|it| it.flow == number && it.setting == name)
+            };
+            let given = flow.transport.values(kind).map(|(setting, _)| setting.name);
+            self.effective[number].extend(given.filter(|name| !is_idle(name)));
+        }
+    }
+
+    /// Settings that have no effect at any point where they are given. One that has an effect at some point is meant for that: experiments
+    /// compare what is on with what is off.
+    pub fn idle(&self) -> Vec<Problem> {
+        let without = self.idle.iter().filter(|((flow, setting), _)| {
+            let effective = self.effective.get(*flow);
+            !effective.is_some_and(|it| it.contains(setting.as_str()))
+        });
+        let mut all: Vec<&(Order, Problem)> = without.flat_map(|(_, found)| found).collect();
+        all.sort_by_key(|(order, _)| *order);
+        let mut problems = Vec::new();
+        for (_, problem) in all {
+            add_new(&mut problems, vec![problem.clone()]);
+        }
+        problems
+    }
+
+    /// Keys of links, cells and workloads that have no effect at any point: mistakes, and notes.
+    pub fn everywhere(&self) -> (Vec<Problem>, Vec<String>) {
+        (self.everywhere.mistakes(), self.everywhere.redundant())
+    }
+
+    /// What is right, and may yet be meant otherwise.
+    pub fn notes(&self) -> Vec<String> {
+        let beyond = self.spec().map(|spec| self.beyond.notes(spec));
+        let mut notes = beyond.unwrap_or_default();
+        notes.extend(self.windows.notes());
+        notes.extend(self.elements.notes());
+        notes
+    }
+}

@@ -1,0 +1,83 @@
+//! What a plan holds in memory, in a program of its own: it counts what is allocated.
+
+use std::alloc::System;
+use std::fmt::Write;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use cap::Cap;
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Links in a row, with a flow over all of them.
+const LINKS: usize = 100;
+
+/// A spec of one experiment with three sweeps, of so many values each.
+fn spec(counts: [usize; 3]) -> String {
+    let mut text = String::from(
+        "anabranch = 1\nname = \"row\"\nworld = { duration = \"1 s\" }\n\
+         parameters = { rate = \"1 Mbit/s\", delay = \"1 ms\", loss = 0.0 }\n",
+    );
+    let mut add = |part: String| text += &part;
+    for node in 0..=LINKS {
+        add(format!("[[node]]\nname = \"n{node}\"\n"));
+    }
+    for link in 0..LINKS {
+        add(format!(
+            "[[link]]\nname = \"l{link}\"\nbetween = [\"n{link}\", \"n{}\"]\nrate = \"$rate\"\n\
+             delay = \"$delay\"\nloss = {{ model = \"bernoulli\", probability = \"$loss\" }}\n",
+            link + 1
+        ));
+    }
+    add(format!(
+        "[[flow]]\nname = \"f\"\nfrom = \"n0\"\nto = \"n{LINKS}\"\nworkload = {{ kind = \"bulk\" }}\n\
+         transport = {{ protocol = \"tcp\" }}\n[[measure]]\nmetric = \"goodput\"\nflow = \"f\"\n\
+         [[experiment]]\nid = \"e\"\n"
+    ));
+    let sweeps = [("rate", " Mbit/s"), ("delay", " ms"), ("loss", "")];
+    for ((parameter, unit), count) in sweeps.into_iter().zip(counts) {
+        let mut values = String::new();
+        for value in 1..=count {
+            let _ = match unit {
+                "" => write!(values, "{}, ", value as f64 / 1000.0),
+                unit => write!(values, "\"{value}{unit}\", "),
+            };
+        }
+        add(format!(
+            "[[experiment.sweep]]\nparameter = \"{parameter}\"\nvalues = [{values}]\n"
+        ));
+    }
+    text
+}
+
+/// A plan, and how many bytes it holds.
+fn planned(counts: [usize; 3]) -> (Plan, usize) {
+    let before = ALLOCATOR.allocated();
+    let plan = Plan::new(Request::new("row.toml", spec(counts)));
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    (plan, ALLOCATOR.allocated() - before)
+}
+
+/// Four hundred points take little more memory than one, 64 bytes each, also when many have been resolved once: 20,000 points of a spec
+/// that takes 12 MB take 1.1 times that.
+#[test]
+fn memory_does_not_depend_on_the_number_of_points() {
+    let (one, of_one) = planned([1, 1, 1]);
+    assert_eq!(one.runs(), 1);
+    drop(one);
+    let (plan, of_many) = planned([10, 10, 4]);
+    assert_eq!(plan.experiments[0].points.len(), 400);
+    println!("{of_one} bytes for one point, {of_many} for 400");
+    assert!(of_many <= of_one + 64 * 400, "{of_one}, {of_many}");
+    let before = ALLOCATOR.allocated();
+    for unit in Unit::all(&plan).iter().step_by(40) {
+        let point = unit.resolve().expect("a point");
+        assert_eq!(
+            (point.point.clone(), point.hash()),
+            (unit.point(), unit.point.hash())
+        );
+    }
+    // The last one stays for the next run of the same point.
+    let kept = ALLOCATOR.allocated() - before;
+    assert!(kept < of_one, "{kept} of {of_one}");
+}
