@@ -1,15 +1,16 @@
-//! Copies the source of the crate `dcsctp` from where cargo keeps it, with an empty body of `log_packet`.
+//! Copies the source of the crate `dcsctp` from the cargo registry, with an empty body of
+//! `log_packet`.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What is emptied, up to its body.
+/// Start of the function whose body is removed.
 const LOG: &str = "pub fn log_packet(name: &str, ts: SocketTime, sent: bool, data: &[u8]) {";
 
-/// A macro is exported there and used by its path in the crate. That is refused in a file that is included, as the root is here; so it
-/// is not exported, and used by its path in its module.
+/// The crate exports a macro and uses it by its crate path. This is rejected in an included file,
+/// such as the root here. The macro is therefore not exported, and used by its module path.
 const MACRO: [(&str, &str); 2] = [
     ("#[macro_export]\n", ""),
     (
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All files of a folder, with [`MACRO`] replaced.
+/// Copies all files of a directory, with [`MACRO`] replaced.
 fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -54,8 +55,9 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The folder of a dependency's source, as cargo knows it. cargo wants the source of every dependency of the workspace for that, and a build of one
-/// package has fetched its own alone: what is missing is fetched here.
+/// Source directory of a dependency, as reported by cargo. This needs the sources of all workspace
+/// dependencies, but the build of a single package has fetched only its own, so missing ones are
+/// fetched here.
 fn source_of(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let output = Command::new(env::var("CARGO")?)
         .args(["metadata", "--format-version", "1", "--locked"])

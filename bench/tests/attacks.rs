@@ -1,5 +1,6 @@
-//! What a packet of an attacker's may cost at most, whatever state it has brought an association into: instructions, counted by `valgrind
-//! --tool=callgrind` as in `limits.rs`. The build is that of the tests, with its assertions.
+//! Upper limits for the cost of an attacker's packet in all states of an association: instructions
+//! counted by `valgrind --tool=callgrind`, as in `limits.rs`. The build is that of the tests, with
+//! assertions.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::path::Path;
@@ -9,16 +10,17 @@ use std::thread;
 
 use anabranch_bench::callgrind::within;
 
-/// Packets that are counted.
+/// Number of counted packets.
 const PACKETS: usize = 40;
-/// What a packet may cost, and each byte of it beside: 7 % or more above what was counted.
+/// Maximum cost of a packet and of each of its bytes: at least 7 % above the counted values.
 const PER_PACKET: u64 = 40_000;
 const PER_BYTE: u64 = 120;
-/// What may be done once for each message that is delivered, acknowledged or given up, and for each hundred bytes that are sent.
+/// Allowed cost per message that is delivered, acknowledged or abandoned, and per hundred bytes
+/// sent.
 const PER_MESSAGE: u64 = 1_000;
-/// To read a packet at all costs more.
+/// Minimum cost of reading any packet.
 const LEAST: u64 = 100;
-/// States and packets at random: those of so many seeds.
+/// Number of seeds for random states and packets.
 const SEEDS: u64 = 24;
 
 fn program() -> &'static Path {
@@ -32,7 +34,7 @@ fn told(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Packets of the attack, their bytes, what they do once, and bytes that are sent.
+/// Packets of the attack, their bytes, their one-time operations, and bytes sent.
 fn about(attack: &str) -> [u64; 4] {
     let told = told(&[attack]);
     let numbers = told.split_whitespace().map(|it| it.parse::<u64>());
@@ -40,17 +42,18 @@ fn about(attack: &str) -> [u64; 4] {
     numbers.try_into().expect("four numbers")
 }
 
-/// Instructions of a packet, and how many they may be.
+/// Instructions per packet, and their limit.
 fn cost_of(attack: &str) -> (u64, u64) {
     let arguments = [attack.to_string(), PACKETS.to_string()];
     let [packets, bytes, done, sent] = about(attack);
     if packets == 0 {
-        // The peer had brought the association to its end before.
+        // The peer had already closed the association.
         return (LEAST, LEAST);
     }
     let count = within("*::packets_arrive*", program(), &arguments).expect("valgrind");
     let (each, bytes) = (count / PACKETS as u64, bytes / packets);
-    // What is done once makes room for no attack: only at random it is done while packets are counted.
+    // One-time operations must not raise the limit of an attack. Only with random packets do they
+    // occur while packets are counted.
     let done = match attack.starts_with("random") {
         true => done / packets,
         false => 0,
@@ -70,13 +73,13 @@ fn no_packet_costs_more_than_its_bytes_may() {
     let count_some = || {
         while let Some(attack) = { next.lock().expect("no panic").next() } {
             let (each, most) = cost_of(&attack);
-            // A count of next to nothing is none of what arrives.
+            // A count close to zero shows that the packets were not processed.
             if each > most || each < LEAST {
                 beyond.lock().expect("no panic").push((attack, each, most));
             }
         }
     };
-    // Each count is a program of its own, which takes seconds to come to the state that is attacked.
+    // Each count is a separate program, which takes seconds to reach the attacked state.
     let threads = thread::available_parallelism().map_or(1, Into::into);
     thread::scope(|scope| {
         for _ in 0..threads {

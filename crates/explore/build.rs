@@ -1,5 +1,5 @@
-//! Takes plotly.js out of the crate that carries it, so that the program holds the script and nothing of that crate. The page is
-//! handed the script by the program itself: nothing comes from elsewhere at run time.
+//! Extracts plotly.js from the crate that contains it, so that the program includes only the
+//! script. The program itself serves it to the page, which loads nothing from other hosts.
 
 use std::path::Path;
 use std::{env, fs};
@@ -8,12 +8,12 @@ use plotly::Plot;
 
 const BEGIN: &str = "<script type=\"text/javascript\">";
 const END: &str = "</script>";
-/// What the script says of itself.
+/// Header of the script.
 const HEAD: &str = "plotly.js v";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // The first script is plotly.js; the second, for formulas, is not wanted.
+    // The first script is plotly.js; the second, for formulas, is not used.
     let scripts = Plot::offline_js_sources();
     let script = scripts
         .split_once(BEGIN)

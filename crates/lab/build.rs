@@ -1,8 +1,10 @@
-//! Tells the program which code it is: a fingerprint of all that a run depends on, and the commit if known.
+//! Identifies the code of the program: a fingerprint of everything that a run depends on, and the
+//! commit if known.
 //!
-//! That is the engine, every crate of this workspace below it, the form of the series files, and the versions of all other
-//! crates (`Cargo.lock`). Tables, figures and pages may change without running anew. Built from a package, where the sources of the
-//! others are not at hand, it is made of the version and of the commit that was packed.
+//! The fingerprint covers the engine, every crate of this workspace that it uses, the format of the
+//! series files, and the versions of all other crates (`Cargo.lock`). Changes to tables, figures
+//! and pages do not require new runs. In a packaged crate without the sources of the others, it is
+//! derived from the version and the packaged commit.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
@@ -11,15 +13,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The crate that runs, from which the others are found.
+/// The crate that executes runs, from which the others are found.
 const RUNS: &str = "anabranch-engine";
-/// Files of this crate that records are kept by.
+/// Files of this crate that determine the format of records.
 const OWN: &[&str] = &["src/series.rs"];
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let root = here.join("../..");
-    // `DefaultHasher::new` has fixed keys: the same sources have the same fingerprint on every machine.
+    // `DefaultHasher::new` has fixed keys, so the same sources have the same fingerprint on every
+    // machine.
     let mut hasher = DefaultHasher::new();
     let packed = !root.join("crates/engine").is_dir();
     let commit = if packed {
@@ -36,7 +39,7 @@ fn main() {
     let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
     println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
     println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
-    // `include_dir` sees a new file only when this crate is compiled again.
+    // `include_dir` detects a new file only when this crate is compiled again.
     for carried in ["papers", "examples"] {
         println!(
             "cargo:rerun-if-changed={}",
@@ -49,7 +52,7 @@ fn main() {
     }
 }
 
-/// Hashes all that a run depends on, and gives the crates of it.
+/// Hashes everything that a run depends on, and returns the crates.
 fn hash_sources(
     here: &Path,
     root: &Path,
@@ -68,7 +71,8 @@ fn hash_sources(
     crates
 }
 
-/// A crate of the workspace and all those of it that it is built with, by name, each with its folder.
+/// A crate of the workspace and all workspace crates that it depends on, by name, with their
+/// directories.
 fn below(root: &Path, name: &str) -> BTreeSet<(String, PathBuf)> {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
     let folder = |name: &str| {
@@ -90,7 +94,7 @@ fn below(root: &Path, name: &str) -> BTreeSet<(String, PathBuf)> {
     found
 }
 
-/// The crates of this project that a crate is built with, its tests aside.
+/// Workspace dependencies of a crate, except for tests.
 fn dependencies(folder: &Path) -> Vec<String> {
     let path = folder.join("Cargo.toml");
     let text = fs::read_to_string(&path)
@@ -108,7 +112,7 @@ fn dependencies(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Whether a section lists what the crate is built with, on this machine or on another kind (`[target.….dependencies]`).
+/// Whether a section lists dependencies for this or another platform (`[target.….dependencies]`).
 fn is_built_with(section: &str) -> bool {
     matches!(section, "[dependencies]" | "[build-dependencies]")
         || section.starts_with("[target.") && section.ends_with(".dependencies]")
@@ -148,7 +152,7 @@ fn git_commit(here: &Path) -> Option<String> {
     (output.status.success() && !commit.is_empty()).then_some(commit)
 }
 
-/// The commit that cargo wrote into the package, unless files were packed that it has not.
+/// The commit that cargo wrote into the package, unless the package has uncommitted files.
 fn packed_commit(here: &Path) -> Option<String> {
     let notes = fs::read(here.join(".cargo_vcs_info.json")).ok()?;
     let notes: serde_json::Value = serde_json::from_slice(&notes).ok()?;

@@ -1,5 +1,6 @@
-//! The crate `dcsctp` as it is published, but for `log_packet`, which does nothing here. There it writes each packet as
-//! hexadecimal text before it asks whether anybody logs, and no feature leaves that out.
+//! The published crate `dcsctp`, except that `log_packet` does nothing. The original formats each
+//! packet as hexadecimal text before it checks whether logging is enabled, and no feature disables
+//! that.
 #![allow(warnings, clippy::all, reason = "the source is another project's")]
 
 include!(concat!(env!("OUT_DIR"), "/lib.rs"));

@@ -1,4 +1,4 @@
-//! Links that others may have put where a namespace is made.
+//! Links that another user may have created at the paths used for a namespace.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -7,8 +7,8 @@ use std::os::unix::fs::symlink;
 
 use anabranch_emulate::namespace::{Namespace, NamespaceError, Setup};
 
-/// Names that another user can guess: the number of the process is known, and that of a thread is
-/// small.
+/// Names that another user can guess: the process id is known, and that of a thread is a small
+/// number.
 #[test]
 fn no_file_of_a_namespace_is_written_through_a_link() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -29,7 +29,7 @@ fn no_file_of_a_namespace_is_written_through_a_link() {
         hosts: "10.0.0.1 phone\n".to_owned(),
     });
     for link in &links {
-        // One that was taken away with the file is what this test is against, too.
+        // This test also checks that the link was not removed together with the file.
         let _ = fs::remove_file(link);
     }
     assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");

@@ -1,16 +1,19 @@
-//! Runs a paper in every reading of what its text leaves open, and counts which printed values each reading gives.
+//! Runs a paper with every interpretation ("reading") of its unspecified details, and counts which
+//! printed values each reading reproduces.
 //!
 //! ```sh
-//! cargo run --release -p anabranch-lab --example readings -- ho2008 [--jobs 2] [--out readings.csv]
+//! cargo run --release -p anabranch-lab --example readings -- \
+//!     ho2008 [--jobs 2] [--out readings.csv]
 //! ```
 //!
-//! `papers/<name>/readings.toml` declares the search: `axes` of parameters, each with its values, of which every combination
-//! is a reading; the `tables` whose printed values count; `replications`; and what is `set` in all of them. A run that two
-//! readings share is made once.
+//! `papers/<name>/readings.toml` defines the search: `axes` of parameters with their values, where
+//! every combination is a reading; the `tables` whose printed values count; `replications`; and
+//! settings that are `set` in all readings. A run common to two readings is executed once.
 //!
-//! Of many readings the best fits some values by chance. How many is told by shuffling: which readings give a value stays as
-//! often as it was, but falls on other readings, for each value on its own. That is what the search would show if readings
-//! that fit one value were no likelier to fit another.
+//! With many readings, the best one matches some values by chance. A permutation test estimates how
+//! many: for each value separately, the readings that match it are permuted, while their number is
+//! unchanged. The result is what the search would find if readings that match one value were not
+//! more likely to match another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -28,10 +31,10 @@ use anabranch_scenario::records::{Manifest, Results, RunRecord, Series};
 use anabranch_scenario::tree::Node;
 use serde_json::Value;
 
-/// Shuffles made to see what chance gives.
+/// Number of permutations.
 const SHUFFLES: usize = 10_000;
 
-/// The search as its file declares it.
+/// Definition of the search in its file.
 struct Search {
     replications: u32,
     tables: Vec<String>,
@@ -42,7 +45,7 @@ struct Search {
 /// A printed value: table, series, x and metric.
 type Printed = String;
 
-/// Which printed values a reading gives, among those that it says something about.
+/// Whether a reading reproduces each printed value to which it applies.
 type Hits = BTreeMap<Printed, bool>;
 
 impl Search {
@@ -54,7 +57,7 @@ impl Search {
             each.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
                 .collect()
         };
-        // The order of the file, which a map of JSON does not keep.
+        // The order in the file, which a JSON map does not preserve.
         let axes = root.get("axes").map(Node::entries).unwrap_or_default();
         let axis = |name: &str| (name.to_owned(), words(&json["axes"][name]));
         Ok(Self {
@@ -67,7 +70,7 @@ impl Search {
         })
     }
 
-    /// Every combination of the axes, as overrides.
+    /// All combinations of the axes, as overrides.
     fn readings(&self) -> Vec<Vec<String>> {
         let mut all = vec![Vec::new()];
         for (name, values) in &self.axes {
@@ -83,10 +86,10 @@ impl Search {
     }
 }
 
-/// The runs made so far, by what they depend on.
+/// Runs so far, by everything they depend on.
 type Made = BTreeMap<(String, u32), RunRecord>;
 
-/// Runs what of a plan was not run yet, and gives all its records.
+/// Executes the missing runs of a plan, and returns all its records.
 fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, Box<dyn Error>> {
     let units = Unit::all(plan);
     let key = |unit: &Unit<'_>| (unit.point.hash(), unit.replication);
@@ -99,7 +102,7 @@ fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, 
     for (unit, record) in open.iter().zip(new) {
         made.insert(key(unit), record);
     }
-    // Two points that ask for the same world share its runs, each under its own name.
+    // Two points with the same world share its runs, each with its own name.
     let named = |unit: &Unit<'_>| RunRecord {
         experiment: unit.experiment.id.clone(),
         point: unit.point(),
@@ -152,10 +155,10 @@ fn hits(
     Ok(hits)
 }
 
-/// For each shuffle, how many values the best reading has.
+/// For each permutation, the number of values that the best reading matches.
 fn by_chance(all: &[Hits], values: &BTreeSet<Printed>) -> Vec<usize> {
     let mut state = 1u64;
-    // SplitMix64, and a remainder: the readings are far fewer than 2^64.
+    // SplitMix64 and a remainder, because there are far fewer than 2^64 readings.
     let mut below = |limit: usize| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = state;
@@ -329,7 +332,8 @@ sweep = [{ name = "x", points = [
         Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The third point is the first one's world: its runs are made once, and stand under both names.
+    /// The third point has the world of the first: its runs are executed once, and are returned
+    /// with both names.
     #[test]
     fn a_shared_run_stands_under_the_name_of_each_of_its_points() {
         let plan = plan();
@@ -369,7 +373,8 @@ sweep = [{ name = "x", points = [
         assert_eq!(all[5], ["b=2 s", "a=3"]);
     }
 
-    /// Three readings of which each gives two values of three: in a shuffle the best gives two or three, never fewer.
+    /// Three readings, each of which matches two of three values: in a permutation the best one
+    /// matches two or three, never fewer.
     #[test]
     fn chance_is_told_by_shuffles_that_keep_how_often_a_value_is_given() {
         let hits = |without: usize| -> Hits {
@@ -382,7 +387,8 @@ sweep = [{ name = "x", points = [
         let best = by_chance(&all, &values);
         assert_eq!(best.len(), SHUFFLES);
         assert!(best.iter().all(|best| (2..=3).contains(best)));
-        // Two readings give each value. The three that do not fall on three different readings in 3! of 3^3 shuffles.
+        // Two readings match each value. The three mismatches fall on three different readings in
+        // 3! of 3^3 permutations.
         let two = best.iter().filter(|&&best| best == 2).count() as f64 / SHUFFLES as f64;
         assert!((two - 6.0 / 27.0).abs() < 0.02, "{two}");
     }

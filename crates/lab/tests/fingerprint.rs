@@ -1,4 +1,4 @@
-//! The fingerprint of the code that a run depends on leaves out no crate of this project.
+//! The fingerprint of the code that affects a run must include all crates of this project.
 
 use std::collections::BTreeSet;
 use std::process::Command;

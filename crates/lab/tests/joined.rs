@@ -1,4 +1,4 @@
-//! Measures and samples of an experiment: a sweep has one column of one name and one type in both,
+//! Measures and samples of an experiment: a sweep has a column with the same name and type in both,
 //! so that they can be joined.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use anabranch_scenario::value::{Point, Value};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// An experiment whose sweeps have these points.
+/// An experiment with sweeps over these points.
 fn results(directory: &Path, sweeps: &str) -> Results {
     let text = format!(
         r#"
@@ -107,7 +107,7 @@ fn a_sweep_has_one_name_and_one_type() {
         for shared in ["experiment", "replication"] {
             assert_eq!(of(&measures, shared), of(&samples, shared), "{shared}");
         }
-        // What is read again are the points as they are written.
+        // The points read back are as written in the spec.
         let query = SeriesQuery {
             experiment: "e",
             ..SeriesQuery::default()
@@ -117,7 +117,7 @@ fn a_sweep_has_one_name_and_one_type() {
             .iter()
             .map(|it| (&it.point, it.replication))
             .collect();
-        // Samples are those of the first replication.
+        // The samples are those of the first replication.
         let ran = results.records.iter().filter(|it| it.replication == 0);
         let ran = ran.map(|it| (&it.point, it.replication));
         assert_eq!(read, ran.collect::<Vec<_>>(), "{sweeps}");
@@ -125,7 +125,7 @@ fn a_sweep_has_one_name_and_one_type() {
     }
 }
 
-/// Points of several sweeps come back with the values of each.
+/// Points of several sweeps are read back with all their values.
 #[test]
 fn several_sweeps_are_kept_apart() {
     let directory = tempfile::tempdir().expect("a directory");

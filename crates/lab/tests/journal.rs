@@ -1,4 +1,4 @@
-//! The journal of finished runs: its form, damage, several writers.
+//! The journal of finished runs: format, damage, several writers.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn add(journal: &Journal, key: &str, record: &str) {
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// By hand: CRC32c of `a {}` is what the standard's polynomial gives, 0x1edc6f41 reflected.
+/// By hand: CRC32c of `a {}` with the polynomial of the standard, 0x1edc6f41 reflected.
 #[test]
 fn a_line_is_length_checksum_key_and_record() {
     let mut crc = u32::MAX;
@@ -59,7 +59,7 @@ fn the_end_may_be_damaged_anywhere_and_the_runs_before_it_stay() {
             [0, HEAD.len(), first].contains(&cut),
             "cut at {cut}"
         );
-        // Whoever goes on cuts it off, and what follows is read.
+        // The next writer truncates it, and the following runs can be read.
         add(&journal, "c", "{}");
         drop(journal);
         assert_eq!(
@@ -75,7 +75,8 @@ fn the_end_may_be_damaged_anywhere_and_the_runs_before_it_stay() {
     }
 }
 
-/// What each run is kept with, in a journal with this many of them; the bytes of the file, and where each line begins.
+/// A journal with this many runs: the records, the bytes of the file, and the start offset of each
+/// line.
 fn several(directory: &Path, runs: usize) -> (Vec<String>, Vec<u8>, Vec<usize>) {
     let records =
         (0..runs).map(|run| format!("{{\"x\":{run},\"y\":\"{}\"}}", "z ".repeat(run % 40)));
@@ -91,7 +92,7 @@ fn several(directory: &Path, runs: usize) -> (Vec<String>, Vec<u8>, Vec<usize>) 
     (records, bytes, begins)
 }
 
-/// The runs that a journal keeps, each as it was kept.
+/// Whether each run is still in the journal, unchanged.
 fn still_there(journal: &Journal, records: &[String]) -> Vec<bool> {
     let there = records.iter().enumerate().map(|(run, record)| {
         journal.get(&format!("run{run}"), |found| {
@@ -102,7 +103,8 @@ fn still_there(journal: &Journal, records: &[String]) -> Vec<bool> {
     there.map(|it| it.is_some()).collect()
 }
 
-/// A byte of a run costs that run alone, one of the head none; the next writer takes the damage away.
+/// A changed byte in a run affects only that run, and one in the header affects none; the next
+/// writer removes the damage.
 #[test]
 fn a_changed_byte_costs_the_run_that_it_belongs_to() {
     const SEED: u64 = 0x5eed_0001;
@@ -125,7 +127,7 @@ fn a_changed_byte_costs_the_run_that_it_belongs_to() {
         fs::write(&path, &changed).expect("a file");
         let journal = match Journal::open(directory.path()) {
             Ok(journal) => journal,
-            // Another digit of the form, which nobody here can read.
+            // Another digit of the format number, which this program cannot read.
             Err(_) if at == HEAD.len() - 2 => continue,
             Err(error) => panic!("{told}: {error}"),
         };
@@ -137,7 +139,7 @@ fn a_changed_byte_costs_the_run_that_it_belongs_to() {
         };
         let missing = usize::from(hit.is_some());
         assert_eq!((*runs, *lost), (records.len() - missing, missing), "{told}");
-        // Whoever goes on takes the damage away, and loses nothing else.
+        // The next writer removes the damage and loses nothing else.
         add(&journal, "more", "{}");
         drop(journal);
         let journal = Journal::open(directory.path()).expect("journals");
@@ -147,7 +149,7 @@ fn a_changed_byte_costs_the_run_that_it_belongs_to() {
     }
 }
 
-/// Of several damaged places each costs its own runs.
+/// Each of several damaged positions affects only its own runs.
 #[test]
 fn several_places_are_damaged_apart() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -195,7 +197,7 @@ fn a_journal_of_another_form_is_refused() {
     assert!(error.contains("1.journal: it is of form 2"), "{error}");
 }
 
-/// A file of the user's that a link leads to is no journal: it stays as it is.
+/// A file of the user reached through a link is not a journal and must stay unchanged.
 #[cfg(unix)]
 #[test]
 fn a_journal_is_not_written_through_a_link() {
@@ -215,7 +217,7 @@ fn a_journal_is_not_written_through_a_link() {
     assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
 }
 
-/// What never ends, or never begins, is not read.
+/// Files that never end, or block when opened, must not be read.
 #[cfg(unix)]
 #[test]
 fn only_regular_files_are_journals() {

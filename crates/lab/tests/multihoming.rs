@@ -1,5 +1,5 @@
-//! What hosts with several interfaces must show: plain SCTP as ns-2.35 has it, RSCTP against it, the path switch, failover,
-//! and that specs of them are checked.
+//! Hosts with several interfaces: plain SCTP compared with ns-2.35, RSCTP compared with SCTP, path
+//! switchover, failover, and validation of their specs.
 
 use std::fs;
 
@@ -29,12 +29,12 @@ fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Req
     })
 }
 
-/// The x of a unit or a record, in the order of the sweeps.
+/// x values of a unit or record, in the order of the sweeps.
 fn x_of(point: &[(String, anabranch_scenario::value::Value)]) -> Vec<String> {
     point.iter().map(|(_, x)| x.to_string()).collect()
 }
 
-/// Runs an experiment at the points that `wants` wants.
+/// Runs an experiment at the points selected by `wants`.
 fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRecord>) {
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let units = Unit::all(&plan);
@@ -59,7 +59,7 @@ fn ho2008() -> String {
     paper.text().expect("its spec")
 }
 
-/// What ns-2.35 gives for it.
+/// Results of ns-2.35 for it.
 fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
@@ -70,7 +70,7 @@ fn ns2_file() -> Baseline {
     loaded.reference.baselines[0].clone()
 }
 
-/// The values of a measure at a point, with their replications.
+/// Values of a measure at a point, with their replications.
 fn values(runs: &[RunRecord], x: &[&str], series: &str, metric: &str) -> Vec<(u32, f64)> {
     let found: Vec<(u32, f64)> = runs
         .iter()
@@ -126,7 +126,8 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
     }
 }
 
-/// Without losses there is nothing random: the two differ by one message at most, which the end of the run cuts off.
+/// Without losses nothing is random: the two differ by at most one message, which is cut off by the
+/// end of the run.
 #[test]
 fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     const MESSAGE: f64 = 1452.0 * 8.0 / 99.5;
@@ -149,7 +150,7 @@ fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     }
 }
 
-/// By how much RSCTP carries more at a loss rate, over replications that met the same losses; %.
+/// Gain of RSCTP at a loss rate over replications with the same losses, %.
 fn gain(experiment: &str, losses: &[&str]) -> Vec<Interval> {
     let (plan, runs) = run(request(&ho2008(), experiment, 8, &[]), |x| {
         ["sctp", "rsctp"].contains(&x[0].as_str()) && losses.contains(&x[1].as_str())
@@ -172,7 +173,8 @@ fn gain(experiment: &str, losses: &[&str]) -> Vec<Interval> {
         .collect()
 }
 
-/// Signs and order only: whether the printed 20.8 % and 40 % are reached is for the comparison to say.
+/// Only signs and order are checked: the comparison decides whether the printed 20.8 % and 40 % are
+/// reached.
 #[test]
 fn rsctp_carries_more_than_sctp_where_packets_are_lost() {
     let [none, some] = gain("primary", &["0", "0.02"])[..] else {
@@ -193,8 +195,8 @@ fn rsctp_carries_more_than_sctp_where_packets_are_lost() {
     );
 }
 
-/// What RSCTP gains with losses on both paths comes with the HEARTBEATs: a path that carries retransmissions only keeps a
-/// doubled timeout until its round trip is measured.
+/// With losses on both paths, the gain of RSCTP comes from its HEARTBEATs: a path that carries only
+/// retransmissions keeps a doubled timeout until its round-trip time is measured.
 #[test]
 fn frequent_heartbeats_alone_help_plain_sctp() {
     let (_, runs) = run(request(&ho2008(), "heartbeats", 8, &[]), |x| {
@@ -215,7 +217,8 @@ fn the_path_is_switched_once_the_loss_rate_passes_its_bound() {
         ["with", "without"].contains(&x[0].as_str())
     });
     for (replication, at) in values(&runs, &["with"], "sctp", "switch_time") {
-        // A report comes each second, and 5 % of some 80 chunks pass 5 % in about every second of them.
+        // A report arrives each second, and in about every second one the loss of about 80 chunks
+        // exceeds 5 %.
         assert!(
             (30.0..45.0).contains(&at),
             "replication {replication}: {at} s"
@@ -231,7 +234,8 @@ fn the_path_is_switched_once_the_loss_rate_passes_its_bound() {
     }
     let goodput = |case| summary(&values(&runs, &[case], "sctp", "goodput"));
     let (with, without) = (goodput("with"), goodput("without"));
-    // After the switch nothing is lost any more: what a path without losses carries, 964 kbit/s, but for a second or two.
+    // After the switchover nothing is lost: the goodput of a path without losses, 964 kbit/s,
+    // except for a second or two.
     assert!(with.mean > 0.97 * 963_836.0, "{}", with.mean);
     assert!(without.mean < 0.95 * with.mean, "{}", without.mean);
 }
@@ -242,9 +246,10 @@ fn the_estimate_follows_what_cross_traffic_leaves() {
         ["1", "5"].contains(&x[0].as_str())
     });
     let at = |interval, metric| summary(&values(&runs, &[interval], "sctp", metric)).mean;
-    // Alone on the bottleneck the flow fills it: an estimate of data packets lacks what SACKs and HEARTBEATs take.
+    // The flow alone fills the bottleneck. An estimate from data packets does not include the share
+    // of SACKs and HEARTBEATs.
     assert!(at("1", "error_while_steady") < 4.0);
-    // The slower, the later.
+    // A longer interval gives later estimates.
     assert!(at("5", "estimate_error") > at("1", "estimate_error"));
     assert!(at("1", "overhead") > 3.0 * at("5", "overhead"));
     let estimates = at("1", "estimates");
@@ -276,7 +281,8 @@ fn time_to_resume_is_the_sum_of_the_timeouts_or_the_first_of_them() {
             (1.0, 1.0)
         };
         let resumed = value("time_to_resume");
-        // Each timer starts with what an acknowledgement lets go, which may be 200 ms late, and a round trip of 70 ms.
+        // Each timer is started by an acknowledgement, which may be 200 ms late, and a round trip
+        // of 70 ms.
         assert!(
             (expected..expected + 0.3 * timers).contains(&resumed),
             "{x:?}: {resumed} s for {expected} s of timeouts"
@@ -290,7 +296,7 @@ fn time_to_resume_is_the_sum_of_the_timeouts_or_the_first_of_them() {
     }
 }
 
-/// Every IPv4 packet of a pcapng file: source, destination, payload.
+/// All IPv4 packets of a pcapng file: source, destination, payload.
 fn packets(file: &[u8]) -> Vec<([u8; 4], [u8; 4], Bytes)> {
     const ENHANCED_PACKET: u32 = 6;
     let word = |at: usize| u32::from_le_bytes(*file[at..].first_chunk::<4>().expect("a word"));
@@ -367,7 +373,8 @@ fn each_path_is_on_the_wire_of_its_own_link() {
     );
 }
 
-/// A spec with two hosts and two links between them; `flow` is what its flow says beyond name, ends and workload.
+/// A spec with two hosts and two links between them; `flow` has the keys of its flow other than
+/// name, ends and workload.
 fn two_links(flow: &str, measure: &str) -> String {
     format!(
         r#"anabranch = 1
@@ -415,7 +422,7 @@ fn error(text: String) -> String {
 
 const BULK: &str = "workload = { kind = \"bulk\" }";
 
-/// That an error says each of `parts`, and where it is.
+/// Asserts that an error contains each of `parts`, and its position.
 fn says(error: &str, parts: &[&str]) {
     assert!(error.contains("two-links.toml:"), "no place in: {error}");
     for part in parts {

@@ -1,4 +1,4 @@
-//! What the papers on multistreaming must show, from their own specs, with few replications.
+//! Expected results of the papers on multistreaming, with their own specs and few replications.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
@@ -7,10 +7,10 @@ use anabranch_lab::papers::carried;
 use anabranch_report::derive;
 use anabranch_scenario::records::RunRecord;
 
-/// Seconds of a round trip of atiquzzaman2002: 260 ms there and back, a packet of 1500 bytes and a SACK of 48 over two
-/// links of 10 Mbit/s.
+/// Round-trip time of atiquzzaman2002, seconds: 260 ms in each direction, a packet of 1500 bytes
+/// and a SACK of 48 over two links of 10 Mbit/s.
 const ROUND_TRIP: f64 = 2.0 * 0.260 + 2.0 * (1500.0 + 48.0) * 8.0 / 1e7;
-/// A packet as the receive buffer counts it.
+/// Size of a packet in the receive buffer.
 const CHUNK: f64 = 1468.0;
 
 fn spec(name: &str) -> String {
@@ -19,7 +19,8 @@ fn spec(name: &str) -> String {
         .expect("its spec")
 }
 
-/// Runs an experiment of a spec at the points that `wants` wants, with so many replications.
+/// Runs an experiment of a spec at the points selected by `wants`, with the given number of
+/// replications.
 fn run(
     text: &str,
     experiment: &str,
@@ -43,7 +44,7 @@ fn run(
     (plan, runs)
 }
 
-/// The mean of a measure of the flow over the replications at a point.
+/// Mean of a measure of the flow over the replications at a point.
 fn mean(runs: &[RunRecord], x: &[&str], metric: &str) -> f64 {
     let here = |run: &&RunRecord| {
         run.point
@@ -79,7 +80,7 @@ fn without_losses_goodput_is_the_buffers_packets_in_each_round_trip() {
     }
 }
 
-/// 660 KiB are 460 packets, 880 in a second; the link carries 833.
+/// 660 KiB are 460 packets, 880 per second; the link carries 833.
 #[test]
 fn goodput_grows_with_the_buffer_up_to_the_rate_of_the_link() {
     let text = spec("atiquzzaman2002")
@@ -107,7 +108,7 @@ fn the_buffer_limits_at_15_kib_and_congestion_control_at_35() {
             "{metric}: {small} at 15K, {large} at 35K"
         );
     }
-    // cwnd is far from what the larger buffer would take.
+    // cwnd is far below the size of the larger buffer.
     assert!(at("35", "mean_cwnd") * CHUNK < 0.6 * 35.0 * 1024.0);
 }
 

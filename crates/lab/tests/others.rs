@@ -1,8 +1,8 @@
-//! Files of a results directory that somebody else has put there.
+//! Files of a results directory that were replaced by another user.
 
 use anabranch_lab::store::Store;
 
-/// What somebody else has put in the place of a file neither ends nor stops this program.
+/// A replaced file must not block or crash this program.
 #[cfg(unix)]
 #[test]
 fn a_manifest_that_is_no_regular_file_is_an_error() {

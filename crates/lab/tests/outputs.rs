@@ -1,4 +1,5 @@
-//! Tables, figures, report and terminal, made of invented results for the data file of alamgir2002.
+//! Tables, figures, report and terminal output for invented results and the reference file of
+//! alamgir2002.
 
 #[path = "../examples/gallery/fake.rs"]
 mod fake;
@@ -120,8 +121,8 @@ fn without_runs_every_printed_value_is_not_attempted() {
         csv(&outputs.tables[0]).lines().nth(1).unwrap(),
         "sctp over tcp,sources,2,throughput_increase,,,,%,23.9,not attempted,,,"
     );
-    // 24 values of Tables II and III, which stand in two tables each, 4 of Section V, 20 of Figs. 8 and 9, 12 of Figs. 10
-    // and 11: four of their times stand in Figs. 8 and 9.
+    // 24 values of Tables II and III, which are in two tables each, 4 of Section V, 20 of Figs. 8
+    // and 9, 12 of Figs. 10 and 11: four of their times are also in Figs. 8 and 9.
     assert_eq!(verdict_counts.total(), 60);
     assert!(
         outputs
@@ -168,7 +169,8 @@ fn every_figure_is_drawn_and_always_alike() {
             "{}",
             spec.id
         );
-        // A page of 400 pixels has 366 for a figure; it is drawn twice as large as it is shown. Its letters have 11 pixels there.
+        // A page of 400 pixels leaves 366 for a figure, which is drawn at twice its displayed size.
+        // Its letters have 11 pixels.
         let number = |text: &str| text.split('"').next().and_then(|it| it.parse::<f64>().ok());
         let width = svg.split_once('"').and_then(|(_, it)| number(it));
         let width = width.expect("a drawing begins with its width");
@@ -185,7 +187,8 @@ fn every_figure_is_drawn_and_always_alike() {
             "{}",
             spec.id
         );
-        // Texts in their order, and how many of each element: what a person would see, not where each pixel lies.
+        // Texts in order, and the number of each element: the visible contents and not the position
+        // of each pixel.
         let texts: Vec<&str> = svg
             .split("<text")
             .skip(1)
@@ -239,8 +242,8 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
     }
 }
 
-/// Five runs that carry 1, 2, 3, 4 and 9 times as much: the third is the median, the first and the last end the band.
-/// The first stands there alone, too.
+/// Five runs with rates of 1, 2, 3, 4 and 9: the third is the median, and the first and the last
+/// determine the band. The first is drawn separately as well.
 #[test]
 fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
     let mut results = results(20);
@@ -270,10 +273,11 @@ fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
     for ((point, sample), single) in band.iter().zip(&one.samples).zip(single) {
         let mbit = sample.value / 1e6;
         assert_eq!(point.y, 3.0 * sample.value / 1e6);
-        // The run that the figure would show alone: the first.
+        // The first run, which a figure of a single run would show.
         assert_eq!((single.x, single.y), (sample.time, mbit));
         let (low, high) = point.span.expect("a band");
-        // A tenth and nine tenths of the way from the first to the last of five: 0.4 past the first, 0.6 past the fourth.
+        // The positions at one and nine tenths of the way from the first to the last of five: 0.4
+        // past the first, 0.6 past the fourth.
         assert!((low - 1.4 * mbit).abs() < 1e-9 && (high - 7.0 * mbit).abs() < 1e-9);
     }
 }
@@ -367,7 +371,7 @@ fn every_link_of_the_page_leads_somewhere() {
     let (_, page) = files.last().expect("the page");
     let page = std::str::from_utf8(page).unwrap();
     let mut names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
-    // What the runs left there before.
+    // Files left there by the runs.
     names.push("manifest.json".to_owned());
     for experiment in &results.spec.experiments {
         let folders = ["measures", "series"];
@@ -392,7 +396,8 @@ fn every_link_of_the_page_leads_somewhere() {
     assert!(page.contains(command), "the command that repeats the run");
 }
 
-/// Names come from specs, records and CSV files of others, none of which is to write markup into a page.
+/// Names come from specs, records and CSV files of other users, and must not be able to insert
+/// markup into a page.
 #[test]
 fn markup_in_names_stays_text() {
     const BAD: &str = "<script>alert('\"&')</script>";
@@ -451,7 +456,7 @@ fn markup_in_names_stays_text() {
         "{}",
         page.matches(GOOD).count()
     );
-    // The text of attributes too.
+    // Attribute values are escaped as well.
     assert!(page.contains("id=\"table-0&lt;script&gt;alert('&quot;&amp;')&lt;/script&gt;\""));
 }
 
@@ -466,7 +471,7 @@ fn a_place_that_cannot_be_written_is_named() {
     assert!(error.contains("file/tables"), "{error}");
 }
 
-/// What a spec that holds `extra` is told.
+/// Errors of a spec that contains `extra`.
 fn problems(extra: &str) -> String {
     use anabranch_engine::plan::{Plan, Request};
     let text = format!("{}\n{extra}", fake::PAPER);
@@ -496,13 +501,15 @@ fn outputs_of_what_is_not_there_are_refused() {
     insta::assert_snapshot!("refused", told.join("\n\n"));
 }
 
-/// The horizontal axis of a figure over these values of a link's delay, and how its curve is drawn.
+/// Horizontal axis of a figure over these values of a link's delay, and the drawing style of its
+/// curve.
 fn swept(values: &[&str], keys: &str) -> (Axis, Vec<Mark>) {
     let plot = swept_as("sweep", values, keys);
     (plot.x, plot.layers.iter().map(|it| it.mark).collect())
 }
 
-/// A figure of some kind over these values of a link's delay, at each of which a run of a rate of 1, 2, ... Mbit/s.
+/// A figure of a kind over these values of a link's delay, with one run at each, with rates of 1,
+/// 2, ... Mbit/s.
 fn swept_as(kind: &str, values: &[&str], keys: &str) -> Plot {
     let one = "curve = [{ label = \"f\", series = \"f\", metric = \"goodput\" }]";
     let curve = if keys.contains("curve") { "" } else { one };
@@ -589,14 +596,14 @@ fn quantities_along_x_are_numbers_of_one_unit() {
     let ticks = [(10.0, "10"), (50.0, "50"), (1000.0, "1000")];
     assert_eq!(x.ticks, ticks.map(|(at, text)| (at, text.to_owned())));
     assert_eq!((marks, x.log), (vec![Mark::Means], false));
-    // A unit that is in the label already is not repeated.
+    // A unit that is already part of the label is not repeated.
     let (x, _) = swept(
         &["10 ms", "1 s"],
         "x_label = \"one way (ms)\"\nx_scale = \"log\"",
     );
     assert_eq!((x.label.as_str(), x.log), ("one way (ms)", true));
     assert!(x.low > 0.0 && x.low < 10.0 && x.high > 1000.0);
-    // Nothing has no logarithm.
+    // Zero has no logarithm.
     let (x, _) = swept(&["0 s", "1 s"], "x_scale = \"log\"");
     assert_eq!((x.label.as_str(), x.log), ("delay (s)", false));
 }

@@ -1,4 +1,5 @@
-//! What the papers of this program printed: each line of a `published.csv` is compared with something, or says why not.
+//! Published values of the embedded papers: each line of a `published.csv` must be compared with a
+//! result, or state the reason why not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use anabranch_report::table::Table;
 use anabranch_report::verdict_counts::VerdictCounts;
 use anabranch_scenario::records::{Manifest, Results};
 
-/// The tables of a paper before anything of it was run: they hold what was printed, and no measured value.
+/// Tables of a paper without any runs: they contain published values but no measured ones.
 fn tables(name: &str) -> (Vec<Table>, Vec<Published>) {
     let paper = carried(name).expect("a paper of the program");
     let plan = Plan::new(
@@ -70,7 +71,7 @@ fn each_printed_line_is_compared_or_says_why_not() {
     assert!(seen > 200, "{seen} lines");
 }
 
-/// Figs. 8 and 10 share two times, Figs. 9 and 11 two; Tables II and III stand in two tables each.
+/// Figs. 8 and 10 share two times, Figs. 9 and 11 two; Tables II and III are in two tables each.
 #[test]
 fn what_was_printed_once_counts_once() {
     let count = |name: &str| {
@@ -79,7 +80,7 @@ fn what_was_printed_once_counts_once() {
         let compared = first.filter(|it| it.not_compared.is_empty()).count();
         (VerdictCounts::of(&tables).total(), compared)
     };
-    // A step has two printed values on one line, the window and its time: nine steps.
+    // A step has two published values on one line, the window and its time: nine steps.
     let (counted, lines) = count("alamgir2002");
     assert_eq!(counted, lines + 9, "{lines} lines");
     assert_eq!(counted, 60);

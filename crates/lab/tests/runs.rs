@@ -1,4 +1,4 @@
-//! Runs, their keeping and their resuming.
+//! Execution, storage and resumption of runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -112,7 +112,7 @@ fn simulate(directory: &Path, jobs: usize) -> Results {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every file below a directory, by its path.
+/// Contents of all files below a directory, by path.
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
@@ -129,7 +129,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
                     .expect("below it")
                     .display()
                     .to_string();
-                // Runs stand in a journal in the order in which they ended.
+                // A journal has its runs in the order in which they ended.
                 if !name.ends_with(".journal") {
                     files.insert(name, fs::read(&entry).expect("a file"));
                 }
@@ -184,7 +184,7 @@ fn flows_of_every_protocol_carry_data_and_measures_say_so() {
             "{record:?}"
         );
         assert!(used > 20.0 && used <= 100.0, "{used}");
-        // 40 ms of propagation and 12 ms of serialisation at least.
+        // At least 40 ms of propagation and 12 ms of serialization.
         assert!(value("sctp[1]", "mean_one_way_delay") > 0.052);
         assert!(value("tcp", "mean_one_way_delay") > 0.052);
         assert!(value("sctp", "mean_cwnd") >= 1.0);
@@ -237,12 +237,13 @@ fn series_are_read_as_they_were_recorded() {
         .unwrap_or_else(|error| panic!("{error}"))[0]
         .samples;
     assert_eq!(bins.len(), 40);
-    // A packet counts when its last bit is there: up to one of 1500 bytes more than the rate allows in a bin.
+    // A packet counts when its last bit has arrived: a bin may exceed the rate by up to one packet
+    // of 1500 bytes.
     assert!(bins.iter().all(|bin| bin.value <= 1e6 + 1500.0 * 8.0 / 0.5));
     assert!(bins.iter().any(|bin| bin.value > 0.9e6));
 }
 
-/// Fails after so many runs, as a killed process does.
+/// Fails after a number of runs, like a killed process.
 struct Killed {
     left: AtomicUsize,
     inner: Simulator,
@@ -285,7 +286,7 @@ fn an_interrupted_sweep_goes_on_and_ends_with_the_same_files() {
     };
     let error = run(&plan(SPEC), &store, &killed, 1, &Quiet).expect_err("it was killed");
     assert!(matches!(error, RunError::World { .. }), "{error}");
-    // A file that was being written when the process died.
+    // A file that was being written when the process was killed.
     fs::write(
         broken.path().join("runs/losses-1-half.json.0123.part"),
         b"{ \"experi",
@@ -330,7 +331,7 @@ fn a_damaged_run_is_made_again_and_those_behind_it_are_kept() {
     run(&plan(SPEC), &store, &none_left, 1, &Quiet).expect_err("one is to be made again");
     drop(store);
     assert_eq!(simulate(directory.path(), 1).records, before.records);
-    // The run that was made again is the last now, and blank lines stand for what was damaged.
+    // The repeated run is now the last, and the damage was replaced by blank lines.
     let sorted = |text: &str| {
         let lines = text.lines().filter(|it| !it.is_empty());
         let mut lines: Vec<String> = lines.map(str::to_owned).collect();
@@ -341,7 +342,7 @@ fn a_damaged_run_is_made_again_and_those_behind_it_are_kept() {
     assert_eq!(sorted(&mended), sorted(&text));
 }
 
-/// Samples that are cut off, and a record under the key of another run.
+/// Truncated samples, and a record with the key of another run.
 #[test]
 fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -448,7 +449,7 @@ fn a_finished_directory_is_read_again() {
     assert_eq!(read.spec, made.spec);
 }
 
-/// Records that are at hand when a run ends, and those that were kept of it, give the same files.
+/// Records in memory at the end of a run and stored records must give the same files.
 #[test]
 fn what_was_kept_gives_what_was_at_hand() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -463,7 +464,7 @@ fn what_was_kept_gives_what_was_at_hand() {
     assert_eq!(contents(directory.path()), before);
 }
 
-/// Points, and what is wrong with them, do not depend on the threads that plan them.
+/// Points and their errors do not depend on the number of planning threads.
 #[test]
 fn a_plan_does_not_depend_on_its_threads() {
     let losses: Vec<String> = (0..64)
@@ -493,7 +494,7 @@ fn a_plan_does_not_depend_on_its_threads() {
 
 #[test]
 fn common_losses_make_points_meet_the_same_randomness() {
-    // Two points that differ in nothing but their x.
+    // Two points that differ only in their x.
     let text = SPEC
         .replace(
             "sweep = [{ parameter = \"loss\", values = [0.0, 0.05] }]",
@@ -517,7 +518,7 @@ fn common_losses_make_points_meet_the_same_randomness() {
     assert_ne!(own[0].metrics, own[1].metrics);
 }
 
-/// 1 Mbit/s without losses: READING is all that can hold the flow back.
+/// 1 Mbit/s without losses: only READING can limit the flow.
 const READER: &str = r#"
 anabranch = 1
 name = "reader"
@@ -565,14 +566,15 @@ fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
     };
     let (slow, slow_window) = measured(r#", reading_rate = "400 kbit/s""#);
     let (fast, fast_window) = measured("");
-    // The start takes a part of the 20 s; what waits in the buffer does not count before it is read.
+    // The start takes part of the 20 s, and data in the buffer counts only after it is read.
     assert!((0.93 * 400e3..=400e3).contains(&slow), "{slow}");
     assert!(fast > 800e3, "{fast}");
     assert!(slow_window < 8192.0, "{slow_window}");
     assert!(fast_window > 28.0 * 1024.0, "{fast_window}");
 }
 
-/// The link falls to 1,300 bytes after 5 s. Without discovery nothing more arrives; with it all goes on.
+/// The MTU of the link falls to 1,300 bytes after 5 s. Without discovery no more data arrives; with
+/// it the transfer continues.
 #[test]
 fn a_link_whose_mtu_falls_is_a_black_hole_to_who_does_not_look() {
     let spec = READER.replace(

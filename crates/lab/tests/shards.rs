@@ -1,5 +1,5 @@
-//! A sweep in shards gives what one run gives; shards that do not belong together are told apart. What one kind of runner made
-//! never stands in for what another should make.
+//! A sharded sweep gives the same results as a single run, and inconsistent shards are detected.
+//! Runs of one kind of runner must never be used for another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,7 @@ fn share(text: &str) -> ShardSpec {
     text.parse().expect("a share")
 }
 
-/// Begins a shard of a plan in a directory, and runs it.
+/// Starts a shard of a plan in a directory, and runs it.
 fn make(
     plan: &Plan,
     which: &str,
@@ -83,7 +83,7 @@ fn merge(shards: &[PathBuf], into: &Path) -> Result<(), ShardError> {
     Ok(())
 }
 
-/// Every file below a directory, by its path.
+/// Contents of all files below a directory, by path.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
@@ -96,7 +96,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 let name = path.strip_prefix(directory).expect("below it");
                 let mut bytes = fs::read(&path).expect("a file");
                 if name.extension().is_some_and(|it| it == "journal") {
-                    // Runs stand there in the order in which they ended.
+                    // The file has the runs in the order in which they ended.
                     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|it| *it == b'\n').collect();
                     lines.sort();
                     bytes = lines.concat();
@@ -108,7 +108,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Three shards, and what one run of all gives.
+/// Three shards, and the results of a single run.
 fn three(at: &Path) -> Vec<PathBuf> {
     let shards: Vec<PathBuf> = ["one", "two", "three"].map(|name| at.join(name)).into();
     let runs: Vec<usize> = shards
@@ -146,7 +146,7 @@ fn three_shards_put_together_are_one_run() {
     }
 }
 
-/// Runs so many units and fails at the next.
+/// Executes a number of units and fails at the next.
 struct Killed(AtomicUsize);
 
 impl Runner for Killed {
@@ -250,7 +250,7 @@ fn shards_that_do_not_belong_together_are_told_apart() {
     );
     fs::write(&file, "{ \"share\": { \"index\": 9, \"count\": 3 }").expect("a file");
     told(&code, &["code/shard.json: "]);
-    // A directory has one share.
+    // A directory can contain only one shard.
     let store = Store::create(&shards[0]).expect("a directory");
     let error = Shard::of(&plan(), share("2/3"), &[])
         .begin(&store)
@@ -263,7 +263,7 @@ fn shards_that_do_not_belong_together_are_told_apart() {
     );
 }
 
-/// Says that it is another kind than the simulator, and simulates less.
+/// Reports a different kind than the simulator, and simulates less.
 struct OfSockets;
 
 impl Runner for OfSockets {
@@ -303,7 +303,7 @@ fn what_was_simulated_does_not_stand_in_for_what_is_live() {
         events(run(&plan, &store, &OfSockets, 1, &Quiet).expect("a run")),
         0
     );
-    // And the other way round, without running anything anew.
+    // And in the reverse direction, without executing any run.
     let again = run(&plan, &store, &Killed(0.into()), 1, &Quiet).expect("all is there");
     assert!(events(again) > 1000);
 }
@@ -352,7 +352,7 @@ fn measures_have_a_typed_column_for_each_sweep() {
         lines[0],
         "experiment,loss,delay,delay_unit,replication,series,metric,value,unit"
     );
-    // The same values as in the file where the x are joined.
+    // The same values as in the file with joined x values.
     let joined = text("measures.csv");
     for (line, old) in lines[1..].iter().zip(joined.lines().skip(1)) {
         let tail =

@@ -1,4 +1,4 @@
-//! What goes into a sink: the same run into memory, into a channel and into a file is the same.
+//! Sinks: the same run gives the same results in memory, through a channel and in a file.
 
 use std::thread;
 
@@ -30,7 +30,7 @@ fn into(sink: &mut dyn Sink) -> RunRecord {
     world::run(&Unit::all(&plan())[0], 3, sink, &[]).expect("a run")
 }
 
-/// The series that hold a sample: a file has no others.
+/// Series that have a sample: a file has no others.
 fn full(series: Vec<Series>) -> Vec<Series> {
     series
         .into_iter()
@@ -203,7 +203,7 @@ fn record_batches_hold_what_memory_holds() {
     );
 }
 
-/// The second replication measures something that JSON has no form for.
+/// A runner whose second replication has a measure that JSON cannot represent.
 struct Endless;
 
 impl Runner for Endless {
@@ -221,7 +221,8 @@ impl Runner for Endless {
     }
 }
 
-/// A record that cannot be kept counts no more at the end of the run that made it than when its directory is read again.
+/// A record that cannot be stored must be treated in the same way at the end of its run as when its
+/// directory is read later.
 #[test]
 fn a_record_that_cannot_be_kept_is_not_told() {
     let measure = "measure = [{ metric = \"goodput\", flow = \"sctp\" }]\nexperiment";

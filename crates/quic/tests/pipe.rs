@@ -1,4 +1,5 @@
-//! Two ends over a pipe: streams arrive whole, the same run gives the same bytes, damage is found.
+//! Two ends connected by a pipe: streams arrive completely, the same run gives the same bytes, and
+//! damage is detected.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,7 +12,7 @@ const MILLISECOND: Nanos = 1_000_000;
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
-/// What a pipe does with the packet of that number: pass it, lose it, or damage it.
+/// Treatment of a packet by its number: pass, lose or damage.
 #[derive(Clone, Copy)]
 enum Fate {
     Passes,
@@ -22,10 +23,10 @@ enum Fate {
 struct Pipe {
     now: Nanos,
     ends: [Connection; 2],
-    /// On the way to the end of that number: when each arrives.
+    /// Packets in transit to each end, with their arrival times.
     ways: [VecDeque<(Nanos, Bytes)>; 2],
     fate: fn(u64) -> Fate,
-    /// Every packet, as it was sent.
+    /// All packets as sent.
     sent: Vec<Bytes>,
     delivered: [u64; 8],
     events: Vec<Event>,
@@ -48,7 +49,8 @@ impl Pipe {
         }
     }
 
-    /// Sends what may be sent, then goes on to the next arrival or timer; false where there is none before `end`.
+    /// Sends all packets that may be sent, then advances to the next arrival or timer; returns
+    /// false if there is none before `end`.
     fn step(&mut self, end: Nanos) -> bool {
         let mut out = BytesMut::new();
         for (from, path) in [
@@ -107,7 +109,7 @@ impl Pipe {
         true
     }
 
-    /// Carries so many bytes on each of so many streams, closes, and waits.
+    /// Transfers the given number of bytes on each stream, closes, and waits.
     fn carry(&mut self, streams: u16, bytes: u64) {
         while !self.ends[0].is_up() {
             assert!(self.step(20_000 * MILLISECOND), "no handshake");
@@ -128,7 +130,7 @@ impl Pipe {
     }
 }
 
-/// With streams enough for every test.
+/// With enough streams for every test.
 fn several() -> Config {
     Config::default().with(|it| it.streams = 8)
 }
@@ -175,7 +177,8 @@ fn a_handshake_takes_a_round_trip_and_about_the_bytes_of_tls() {
         assert!(pipe.step(1_000 * MILLISECOND));
     }
     assert_eq!(pipe.now, 20 * MILLISECOND);
-    // The client's first packet is padded to 1200 bytes (RFC 9000 §14.1); the server's flight of 2.1 kB needs two.
+    // The first packet of the client is padded to 1200 bytes (RFC 9000 §14.1); the server's flight
+    // of 2.1 kB needs two.
     let sizes: Vec<usize> = pipe.sent.iter().map(Bytes::len).collect();
     assert_eq!(sizes[0], 1200);
     assert_eq!(sizes.len(), 3, "{sizes:?}");

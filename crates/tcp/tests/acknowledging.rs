@@ -1,4 +1,5 @@
-//! When text is acknowledged: every second full segment (RFC 5681 §4.2), whatever options take of it, and by the rules of Linux.
+//! Acknowledgement timing: every second full segment (RFC 5681 §4.2) regardless of options, and the
+//! rules of Linux.
 
 use crate::common;
 
@@ -9,8 +10,8 @@ use anabranch_wire::Checksum;
 use anabranch_wire::tcp::Segment;
 use common::{World, path_of};
 
-/// After a handshake over lines of 50 ms each way the client writes so many segments of text. When the server acknowledged how many of them, ms
-/// since they were written.
+/// After a handshake over links with 50 ms delay each way, the client writes `segments` segments.
+/// Returns when the server acknowledged how many of them, in ms since they were written.
 fn acknowledged(profile: &Profile, segments: u64) -> Vec<(Nanos, u64)> {
     let config = Config::new(profile.clone()).with(|it| it.mss = 1000);
     let mut world = World::new(config.clone(), config);
@@ -28,27 +29,27 @@ fn acknowledged(profile: &Profile, segments: u64) -> Vec<(Nanos, u64)> {
     told.collect()
 }
 
-/// The acknowledgment number of a packet.
+/// Acknowledgment number of a packet.
 fn number(packet: &bytes::Bytes, path: anabranch_transport::Path) -> u32 {
     let addresses = (path.local, path.remote);
     let segment = Segment::parse(packet, addresses, Checksum::Verify).expect("a good segment");
     segment.header.acknowledgment_number.0
 }
 
-/// Timestamps take 12 bytes of each segment, which is full all the same.
+/// Timestamps take 12 bytes of each segment, which still counts as full.
 #[test]
 fn every_second_segment_is_acknowledged_with_and_without_timestamps() {
     for timestamps in [false, true] {
         let mut profile = Profile::rfc6675();
         profile.timestamps = timestamps;
-        // An initial window of four; then two segments for each acknowledgement more.
+        // An initial window of four; then two more segments per acknowledgement.
         let expected = [(50, 2), (50, 4), (150, 6), (150, 8), (350, 9)];
         assert_eq!(acknowledged(&profile, 9), expected, "{timestamps}");
     }
 }
 
-/// The initial window is ten segments; slow start doubles it. The first 16 segments are acknowledged one by one, the others by two, and the last
-/// one after 40 ms.
+/// The initial window is ten segments; slow start doubles it. The first 16 segments are
+/// acknowledged one by one, the others in pairs, and the last one after 40 ms.
 #[test]
 fn linux_acknowledges_the_first_sixteen_segments_at_once() {
     let mut expected: Vec<(Nanos, u64)> = (1..=10).map(|count| (50, count)).collect();

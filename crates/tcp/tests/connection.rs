@@ -1,4 +1,4 @@
-//! Opening, closing, resetting, windows and acknowledgements, segment by segment.
+//! Opening, closing, resets, windows and acknowledgements, segment by segment.
 
 use crate::common;
 
@@ -11,7 +11,8 @@ use anabranch_wire::{Checksum, SeqNumber};
 use bytes::{Bytes, BytesMut};
 use common::{CLIENT, Fate, SERVER, World, path_of};
 
-/// What an end sent, as text: flags, sequence and acknowledgment number relative to the initial ones, length of the text.
+/// Segments sent by an end as text: flags, sequence and acknowledgment number relative to the
+/// initial ones, and data length.
 fn told(world: &World, end: usize) -> Vec<String> {
     let mut initial = [0; 2];
     for (index, packets) in world.sent.iter().enumerate() {
@@ -62,7 +63,7 @@ fn world() -> World {
     )
 }
 
-/// A world whose handshake is done.
+/// A world after the handshake.
 fn established() -> World {
     let mut world = world();
     world.run_until(SECOND);
@@ -73,7 +74,7 @@ fn established() -> World {
     world
 }
 
-/// Gives end `end` a segment made by hand; numbers are offsets from the initial ones.
+/// Delivers a forged segment to an end. Numbers are offsets from the initial ones.
 fn forge(world: &mut World, end: usize, flags: Flags, seq: i64, ack: i64, text: &'static [u8]) {
     let initial = |of: usize| parse(of, &world.sent[of][0].1).header.sequence_number.0;
     let path = path_of(1 - end);
@@ -132,7 +133,7 @@ fn opening_and_closing() {
 
 #[test]
 fn closing_at_once() {
-    // Both FINs cross: FIN-WAIT-1 -> CLOSING -> TIME-WAIT on both sides.
+    // Simultaneous close: FIN-WAIT-1 -> CLOSING -> TIME-WAIT on both sides.
     let mut world = established();
     world.ends[0].close();
     world.ends[1].close();
@@ -150,7 +151,7 @@ fn closing_at_once() {
 
 #[test]
 fn opening_at_once() {
-    // A -> SYN, Z -> SYN cross: both pass SYN-RECEIVED (RFC 9293 §3.5, figure 8).
+    // Simultaneous open: both pass SYN-RECEIVED (RFC 9293 §3.5, figure 8).
     let mut world = world();
     world.ends[1] = Connection::connect(
         Config::default(),
@@ -247,7 +248,8 @@ fn options_are_used_only_where_both_offer_them() {
 
 #[test]
 fn resets() {
-    // A RST counts only at the very next number; elsewhere in the window it is challenged (RFC 5961 §3).
+    // A RST takes effect only at exactly the next number; elsewhere in the window it causes a
+    // challenge ACK (RFC 5961 §3).
     let mut world = established();
     forge(&mut world, 0, Flags::RST, 2, 0, b"");
     assert_eq!(world.ends[0].state(), State::Established);
@@ -259,7 +261,7 @@ fn resets() {
         world.events[0],
         [Event::Connected, Event::Failed(Failure::Reset)]
     );
-    // What comes later is answered by a RST (RFC 9293 §3.10.7.1).
+    // Later segments are answered with a RST (RFC 9293 §3.10.7.1).
     forge(&mut world, 0, Flags::ACK, 1, 1, b"late");
     assert_eq!(told(&world, 0).last().unwrap(), "R 1+0");
 }
@@ -352,7 +354,8 @@ fn misdirected_and_broken_segments_are_counted() {
 
 #[test]
 fn delayed_acknowledgements() {
-    // Every second segment at once; a single one after 200 ms (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+    // Every second segment immediately; a single one after 200 ms (RFC 5681 §4.2, RFC 9293
+    // §3.8.6.3).
     let mut world = established();
     world.ends[1].set_discard(true);
     let start = world.now;
@@ -490,7 +493,8 @@ fn listening_survives_a_reset_of_a_half_open_connection() {
     );
 }
 
-/// A window that closes anew is probed as the first was: after the timeout, not as late as the last probe would have come.
+/// A window that closes a second time must be probed like the first time, after the timeout and not
+/// at the time of the next probe of the first one.
 #[test]
 fn each_closed_window_is_probed_from_the_timeout_on() {
     let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(2_000));
@@ -509,7 +513,7 @@ fn each_closed_window_is_probed_from_the_timeout_on() {
     assert_eq!(world.ends[0].stats().window_probes, first + 1);
 }
 
-/// RFC 9293 §3.8.6.2.1 (3): less than a segment goes where it is half of the widest window.
+/// RFC 9293 §3.8.6.2.1 (3): less than a segment is sent if it is half of the largest window.
 #[test]
 fn half_of_the_window_is_worth_a_segment() {
     for (size, more) in [(500, 1), (501, 0)] {

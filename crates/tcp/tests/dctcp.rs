@@ -1,4 +1,4 @@
-//! DCTCP (RFC 8257), computed by hand on lines of 50 ms each way without a rate.
+//! DCTCP (RFC 8257), computed by hand for links with 50 ms delay each way and unlimited rate.
 
 use crate::common;
 
@@ -31,7 +31,7 @@ fn transfer(config: &Config, segments: u64, fate: fn(usize, u64) -> Fate) -> Wor
     world
 }
 
-/// What the acknowledgements of the server tell: up to which segment, and whether of marks.
+/// Acknowledgements of the server: the acknowledged segment, and whether ECN-Echo is set.
 fn echoes(world: &World) -> Vec<(u32, bool)> {
     let first = 0xFFFF_F000u32.wrapping_add(1);
     let told = |packet: &Bytes| {
@@ -39,16 +39,17 @@ fn echoes(world: &World) -> Vec<(u32, bool)> {
         let echo = packet[13] & Flags::ECE.0 != 0;
         (up_to.wrapping_sub(first) / 1460, echo)
     };
-    // The first is the SYN-ACK.
+    // The first packet is the SYN-ACK.
     world.sent[1][1..]
         .iter()
         .map(|(_, packet)| told(packet))
         .collect()
 }
 
-/// Packets 1 and 2 of the client are the bare acknowledgement of the handshake with segment 0 in its place: data begins with 1.
-/// Segments 1 and 2 of the first three are marked. Every second segment is acknowledged, but a mark that begins or ends has what
-/// came before it acknowledged first, as it was marked (RFC 8257 §3.2, figure 1).
+/// The pure acknowledgement of the handshake is packet 1 of the client, so data begins with packet
+/// 2. Segments 1 and 2 of the first three are marked. Every second segment is acknowledged, but
+/// when marking starts or stops, earlier data must be acknowledged first with its own marks (RFC
+/// 8257 §3.2, figure 1).
 #[test]
 fn a_receiver_echoes_each_mark_and_no_more() {
     let marked = |end, number| match (end, number) {
@@ -57,7 +58,8 @@ fn a_receiver_echoes_each_mark_and_no_more() {
     };
     let mut world = transfer(&config(&[("initial_window", "4 segments")]), 40, marked);
     world.run_until(190 * MILLISECOND);
-    // Segment 0 unmarked, then 1 and 2 marked, then 3 unmarked, whose acknowledgement waits for a second segment.
+    // Segment 0 unmarked, then 1 and 2 marked, then 3 unmarked, whose acknowledgement waits for a
+    // second segment.
     assert_eq!(echoes(&world)[..2], [(1, false), (3, true)]);
     world.run_until(20 * SECOND);
     assert_eq!(world.ends[1].stats().bytes_delivered, 40 * 1460);
@@ -67,7 +69,7 @@ fn a_receiver_echoes_each_mark_and_no_more() {
     assert_eq!(world.ends[0].stats().segments_retransmitted, 0);
 }
 
-/// The sender answers once for a window; at a share of 1, as it begins, it halves (§3.3).
+/// The sender reacts once per window. With the initial share of 1, it halves the window (§3.3).
 #[test]
 fn a_window_is_cut_once_by_half_of_the_share() {
     let marked = |end, number| match (end, number) {
@@ -79,7 +81,7 @@ fn a_window_is_cut_once_by_half_of_the_share() {
     world.run_until(150 * MILLISECOND);
     assert_eq!(world.ends[0].cwnd() as u64, 10 * 1460);
     world.run_until(250 * MILLISECOND);
-    // Eleven segments when the first mark is told of: the share is 1 still, or nearly so.
+    // Eleven segments when the first mark is reported: the share is still close to 1.
     let ssthresh = world.ends[0].ssthresh();
     assert!((5 * 1460..=6 * 1460).contains(&ssthresh), "{ssthresh}");
     assert_eq!(world.ends[0].stats().reductions_by_mark, 1);

@@ -1,4 +1,5 @@
-//! Explicit congestion notification (RFC 3168 §6.1), computed by hand on lines of 50 ms each way without a rate.
+//! Explicit congestion notification (RFC 3168 §6.1), computed by hand for links with 50 ms delay
+//! each way and unlimited rate.
 
 use crate::common;
 
@@ -16,12 +17,12 @@ const MSS: f64 = 1460.0;
 fn config(ecn: bool) -> Config {
     let mut profile = Profile::rfc6675();
     profile.ecn = ecn;
-    // Each segment is acknowledged, so that the traces below have one acknowledgement for each.
+    // Each segment is acknowledged, so that the traces below have one acknowledgement per segment.
     profile.delayed_ack = false;
     Config::new(profile)
 }
 
-/// `segments` of text wait at the client, which begins to connect.
+/// A client that starts to connect with `segments` segments of data to send.
 fn transfer(client: Config, server: Config, segments: u64) -> World {
     let mut world = World::new(client, server);
     world.ends[0].write_zeros(segments * 1460).expect("open");
@@ -45,7 +46,7 @@ fn sequence(packet: &Bytes) -> u32 {
     u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]])
 }
 
-/// Packets of the client with text: when, and how.
+/// Packets of the client with data: time, bytes and ECN field.
 fn text(world: &World) -> Vec<(Nanos, Bytes, Ecn)> {
     let sent = world.sent[0].iter().zip(&world.fields[0]);
     let text = sent.filter(|((_, packet), _)| is_text(packet));
@@ -69,7 +70,7 @@ fn both_ends_must_want_it() {
         (false, false, 0x02, 0x12),
     ] {
         let mut world = transfer(config(client), config(server), 30);
-        // Every router marks all it may.
+        // Every router marks all ECN-capable packets.
         world.fate = Box::new(|_, _, _| Fate::Mark);
         world.run_until(60 * SECOND);
         let case = format!("{client} {server}");
@@ -84,7 +85,7 @@ fn both_ends_must_want_it() {
             text(&world).iter().all(|packet| marked(packet) == both),
             "{case}"
         );
-        // Bare acknowledgements are never ECN-capable (§6.1.4).
+        // Pure acknowledgements are never ECN-capable (§6.1.4).
         assert!(world.fields[1].iter().all(|&ecn| ecn == Ecn::NotEct));
         let echoes = world.sent[1][1..].iter();
         let echoes = echoes.filter(|(_, packet)| has(packet, Flags::ECE)).count();
@@ -95,10 +96,11 @@ fn both_ends_must_want_it() {
     }
 }
 
-/// Segment 1 of the first three is marked. 200 ms: the acknowledgement of segment 0 opens the window to 4, and segments 3 and 4
-/// go. That of segment 1 carries ECN-Echo while 1 to 4 are outstanding: half of 4 is 2. Those of 2, 3 and 4 carry it, too,
-/// and change nothing: they are of the same window. 300 ms: 3 is acknowledged, and 5 goes with CWR, then 6 without. 400 ms:
-/// the echo is over; two acknowledgements are a window of 2, which grows to 3.
+/// Segment 1 of the first three is marked. At 200 ms, the acknowledgement of segment 0 opens the
+/// window to 4, and segments 3 and 4 are sent. The acknowledgement of segment 1 carries ECN-Echo
+/// while 1 to 4 are outstanding: half of 4 is 2. Those of 2, 3 and 4 carry it too, but belong to
+/// the same window and change nothing. At 300 ms, 3 is acknowledged; 5 is sent with CWR, then 6
+/// without. At 400 ms the echo has ended; two acknowledgements for a window of 2 increase it to 3.
 #[test]
 fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     let mut world = transfer(config(true), config(true), 40);
@@ -118,7 +120,8 @@ fn a_mark_halves_the_window_once_and_nothing_goes_again() {
             .map(|(number, _)| number)
             .collect()
     };
-    // Acknowledgements 1 to 5 are of segments 0 to 4, packets 1 to 7 of the client are segments 0 to 6.
+    // Acknowledgements 1 to 5 are of segments 0 to 4, packets 1 to 7 of the client are segments 0
+    // to 6.
     assert_eq!(with(Flags::ECE, 1), [2, 3, 4, 5]);
     assert_eq!(with(Flags::CWR, 0), [6]);
     let stats = world.ends[0].stats();
@@ -127,7 +130,8 @@ fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     assert_eq!(world.ends[1].stats().marks_received, 1);
 }
 
-/// The packet with CWR is lost. The window is reduced for that, and the next new text says CWR again (§6.1.2).
+/// The packet with CWR is lost. The window is reduced for this loss, and the next new data carries
+/// CWR again (§6.1.2).
 #[test]
 fn a_lost_cwr_is_said_again() {
     let mut world = transfer(config(true), config(true), 40);
@@ -151,13 +155,13 @@ fn a_lost_cwr_is_said_again() {
     assert!(!has(last, Flags::ECE));
 }
 
-/// A retransmission is not ECN-capable (§6.1.5), and a loss in the window for which a mark has halved cwnd halves nothing
-/// again (§6.1.2).
+/// A retransmission is not ECN-capable (§6.1.5), and a loss in a window for which a mark has
+/// already halved cwnd must not halve it again (§6.1.2).
 #[test]
 fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     let reductions = |marked: bool| {
         let mut world = transfer(config(true), config(true), 60);
-        // Segments 9 to 20 go together, at 300 ms.
+        // Segments 9 to 20 are sent together at 300 ms.
         world.fate = Box::new(move |end, number, _| match (end, number) {
             (0, 11) if marked => Fate::Mark,
             (0, 13) => Fate::Drop,
@@ -181,8 +185,8 @@ fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     assert_eq!((reductions(false), reductions(true)), (1, 1));
 }
 
-/// A window of one segment cannot be halved: each mark holds the next segment back for a timeout of 1 s (§6.1.2). The round trip
-/// is 100 ms.
+/// A window of one segment cannot be halved: each mark delays the next segment by a timeout of 1 s
+/// (§6.1.2). The RTT is 100 ms.
 #[test]
 fn marks_at_a_window_of_one_segment_slow_down_to_the_timer() {
     let mut client = config(true);
@@ -198,7 +202,8 @@ fn marks_at_a_window_of_one_segment_slow_down_to_the_timer() {
     assert_eq!(world.ends[0].stats().reductions_by_mark, 5);
 }
 
-/// A SYN that goes again does not ask, and then text is not ECN-capable whatever the answer (§6.1.1.1, §6.1.1).
+/// A retransmitted SYN does not request ECN, and data is then not ECN-capable regardless of the
+/// answer (§6.1.1.1, §6.1.1).
 #[test]
 fn a_syn_without_an_answer_goes_again_without_ecn() {
     let mut world = transfer(config(true), config(true), 3);
@@ -217,7 +222,8 @@ fn a_syn_without_an_answer_goes_again_without_ecn() {
     assert_eq!(world.ends[1].stats().bytes_delivered, 3 * 1460);
 }
 
-/// An old firewall answers what it does not know with RST: the SYN goes once more, without ECN (§6.1.1.1).
+/// An old firewall may answer unknown flags with a RST, so the SYN is sent once more without ECN
+/// (§6.1.1.1).
 #[test]
 fn a_syn_that_is_reset_goes_once_more_without_ecn() {
     let ports = Ports {
@@ -249,7 +255,7 @@ fn a_syn_that_is_reset_goes_once_more_without_ecn() {
     assert_eq!(end.poll_event(), Some(Event::Failed(Failure::Refused)));
 }
 
-/// A middlebox that sends the flags of the SYN back as they came agrees to nothing (§6.1.1).
+/// A middlebox that reflects the flags of the SYN has not accepted ECN (§6.1.1).
 #[test]
 fn a_reflected_offer_is_no_agreement() {
     let ports = Ports {
@@ -283,7 +289,8 @@ fn a_reflected_offer_is_no_agreement() {
     }
 }
 
-/// A window of two segments can fall no further, and nothing has to wait for the timer (RFC 3168 §6.1.2).
+/// A window of two segments is not reduced any further, and no segment should wait for the timer
+/// (RFC 3168 §6.1.2).
 #[test]
 fn a_mark_at_a_window_of_two_segments_stops_nothing() {
     let mut client = config(true);

@@ -1,5 +1,6 @@
-//! The short ways of common segments do what the long ways do: a play whose ends record everything takes the long ways, one whose ends
-//! record nothing the short ones, and both are the same to the last byte.
+//! The fast paths give the same results as the general code. A scenario with all probes enabled
+//! uses the general code, and one without probes the fast paths; both must be identical to the last
+//! byte.
 
 use crate::common::{Fate, World};
 use anabranch_tcp::profile::Amount;
@@ -8,7 +9,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Probe, ProbeSet};
 use bytes::Bytes;
 
-/// A small generator (SplitMix64), so that a seed means the same everywhere.
+/// A small random generator (SplitMix64), so that a seed has the same meaning everywhere.
 #[derive(Clone)]
 struct Draw(u64);
 
@@ -26,7 +27,7 @@ impl Draw {
     }
 }
 
-/// One that leaves the short ways open more often than not.
+/// A random configuration that usually allows the fast paths.
 fn config(draw: &mut Draw) -> Config {
     let name = match draw.below(3) {
         0 => Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize],
@@ -48,7 +49,7 @@ fn config(draw: &mut Draw) -> Config {
     })
 }
 
-/// What a play comes to: packets, counters, and how both ends stand after each step.
+/// Result of a scenario: packets, counters, and the state of both ends after each step.
 type Told = (Vec<Vec<(Nanos, Bytes)>>, Vec<String>);
 
 fn play(seed: u64, probes: ProbeSet) -> Told {
@@ -64,7 +65,7 @@ fn play(seed: u64, probes: ProbeSet) -> Told {
         () if sky.chance(weather[3]) => Fate::Mark,
         () => Fate::Pass,
     });
-    // A sink that never speaks, mostly; else both ends have something to say.
+    // Usually a sink that never sends; otherwise both ends send data.
     let talks = draw.chance(20);
     world.ends[1].set_discard(!talks);
     let endless = draw.chance(50);
@@ -76,7 +77,7 @@ fn play(seed: u64, probes: ProbeSet) -> Told {
     for turn in 0..600 {
         if !endless && draw.chance(30) {
             let text = vec![turn as u8; 1 + draw.below(4_000) as usize];
-            // It may be full.
+            // The buffer may be full.
             let _ = world.ends[0].write(text.into());
         }
         if talks && draw.chance(5) {
@@ -112,7 +113,8 @@ fn play(seed: u64, probes: ProbeSet) -> Told {
 
 #[test]
 fn plays_are_the_same_whether_or_not_anybody_records() {
-    // The short way of acknowledgements is closed to who wants the pipe, that of text to who wants what is delivered.
+    // Recording the pipe disables the fast path of acknowledgements, and recording deliveries that
+    // of data.
     let some = ProbeSet::NONE.with(Probe::Delivered).with(Probe::Cwnd);
     for seed in 0..120 {
         let (packets, stands) = play(seed, ProbeSet::ALL);

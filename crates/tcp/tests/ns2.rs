@@ -1,7 +1,9 @@
-//! The profile `sack1` against traces of ns-2.35's Sack1 on the same path with the same packets dropped.
+//! The profile `sack1` compared with traces of Sack1 in ns-2.35, on the same path with the same
+//! losses.
 //!
-//! `ns2/*.txt` say which packets of the forward direction were dropped (counted from the SYN, 0), when ns-2 sent which
-//! packet (1 is the first data segment), and how its `cwnd_` moved. The order must be the same, and the times nearly.
+//! `ns2/*.txt` list which packets of the forward direction were dropped (counted from the SYN, 0),
+//! when ns-2 sent which packet (1 is the first data segment), and the values of its `cwnd_`. The
+//! order must be the same, and the times almost equal.
 
 use crate::common;
 
@@ -10,9 +12,10 @@ use anabranch_transport::time::{SECOND, from_seconds, seconds};
 use anabranch_transport::{Nanos, Probe};
 use common::{Fate, geo};
 
-/// Where the edges of ns-2's clock lie with its default seed (`boot_time_` of the first agent).
+/// Offset of the tick edges of ns-2 with its default seed (`boot_time_` of the first agent).
 const CLOCK_PHASE: Nanos = 54_000_000;
-/// ns-2's packets are some bytes shorter: its SYN has no options, its acknowledgements no padding.
+/// Packets of ns-2 are some bytes shorter: its SYN has no options, and its acknowledgements no
+/// padding.
 const TOLERANCE: f64 = 0.002;
 
 struct Trace {
@@ -100,7 +103,8 @@ fn check(name: &str, text: &str) {
         .iter()
         .map(|(_, value)| value / 1448.0)
         .collect();
-    // Of several values at one moment the last counts; the first is that before the handshake.
+    // The last of several values at one time counts. The first value, before the handshake, is
+    // skipped.
     let moments = trace.windows.chunk_by(|a, b| a.0 == b.0).skip(1);
     let theirs: Vec<f64> = moments
         .filter_map(|moment| moment.last())

@@ -1,4 +1,4 @@
-//! Pacing: text spread over the round trip where a configuration asks for it.
+//! Pacing: data is spread over the round-trip time if enabled.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use common::World;
 
-/// When a client sent full segments of a transfer of 300,000 bytes, over lines of 50 ms each way.
+/// Send times of full segments in a transfer of 300,000 bytes over links with 50 ms delay each way.
 fn departures(pacing: Option<f64>) -> Vec<Nanos> {
     let config = Config::default().with(|it| it.pacing = pacing);
     let mut world = World::new(config, Config::default());
@@ -37,7 +37,8 @@ fn a_window_is_spread_over_the_round_trip() {
     assert_eq!(same(&paced), 0);
 }
 
-/// The handshake measured 100 ms. The gap after the first segment of an initial window `w` is `1460 / (1.25 w)` of it.
+/// The handshake measured 100 ms. The gap after the first segment of an initial window `w` is `1460
+/// / (1.25 w)` of it.
 #[test]
 fn the_first_gap_is_that_of_the_initial_window() {
     let at = departures(Some(1.25));

@@ -1,6 +1,8 @@
-//! Whatever the network does, bytes arrive once and in order, or the connection says that it failed.
+//! Under any network conditions, bytes arrive once and in order, or the connection reports a
+//! failure.
 //!
-//! Each case is a function of its seed; a failure prints it. `ANABRANCH_SEED=n` runs that case alone.
+//! Each case is determined by its seed, which a failure prints. `ANABRANCH_SEED=n` runs a single
+//! case.
 
 mod common;
 
@@ -11,7 +13,7 @@ use anabranch_transport::time::SECOND;
 use bytes::Bytes;
 use common::{Fate, World};
 
-/// A small generator (SplitMix64), so that a seed means the same everywhere.
+/// A small random generator (SplitMix64), so that a seed has the same meaning everywhere.
 #[derive(Clone)]
 struct Draw(u64);
 
@@ -33,7 +35,7 @@ impl Draw {
     }
 }
 
-/// The byte at place `i` of what an end writes.
+/// The byte at offset `i` of the data written by an end.
 fn byte(end: usize, i: u64) -> u8 {
     (i.wrapping_mul(2_654_435_761) >> 13) as u8 ^ end as u8
 }
@@ -66,7 +68,7 @@ fn config(draw: &mut Draw) -> Config {
     })
 }
 
-/// Writes and reads a little at one end.
+/// Writes and reads some data at one end.
 fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
     let connection = &mut world.ends[end];
     if !draw.chance(20) {
@@ -96,14 +98,14 @@ fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
             app.written += length;
         }
     }
-    // Closing before the SYNs met would discard what was written (RFC 9293 §3.10.4).
+    // Closing before the connection is established would discard written data (RFC 9293 §3.10.4).
     if app.written == app.to_write && !matches!(connection.state(), State::Listen | State::SynSent)
     {
         connection.close();
     }
 }
 
-/// Runs one case; returns whether everything arrived.
+/// Runs one case; returns whether all data arrived.
 fn run(seed: u64) -> bool {
     let mut draw = Draw(seed);
     let mut world = World::new(config(&mut draw), config(&mut draw));
@@ -191,7 +193,7 @@ fn bytes_arrive_once_and_in_order_or_failure_is_said() {
     );
 }
 
-/// Any bytes at any state: no panic, no answer without end, no growth.
+/// Arbitrary input in every state causes no panic, no endless responses and no growth.
 #[test]
 fn any_bytes_are_survived() {
     use anabranch_transport::{Ecn, Transport};
@@ -230,7 +232,7 @@ fn any_bytes_are_survived() {
     }
 }
 
-/// Makes the checksum right, so that the bytes get past it.
+/// Corrects the checksum, so that the segment is processed further.
 fn mend_checksum(segment: &mut bytes::BytesMut, end: usize) {
     if segment.len() < 20 {
         return;

@@ -1,5 +1,5 @@
-//! RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937) by hand-computed traces: segments of 1000 bytes, a
-//! millisecond each, over 50 ms each way.
+//! RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937) with traces computed by hand:
+//! segments of 1000 bytes that take a millisecond each, and 50 ms delay each way.
 
 use crate::common;
 
@@ -11,14 +11,14 @@ use anabranch_transport::time::{MILLISECOND as MS, SECOND};
 use anabranch_transport::{Nanos, Probe};
 use common::{Fate, Line, World};
 
-/// Number of the segment in a packet of the client, from 1; `None`: it carries no text.
+/// Number of the segment in a packet of the client, from 1; `None` if it carries no data.
 fn segment_of(packet: &[u8]) -> Option<u32> {
     let sequence = u32::from_be_bytes(packet[4..8].try_into().unwrap());
     (packet.len() > 900).then(|| sequence.wrapping_sub(0xFFFF_F001) / 1000 + 1)
 }
 
-/// A world whose client has sent `segments` segments with a first window of `window`, where segment `n` is lost
-/// `losses[n]` times.
+/// A world in which the client has sent `segments` segments with an initial window of `window`, and
+/// segment `n` is lost `losses[n]` times.
 fn world(
     segments: u64,
     window: u32,
@@ -55,7 +55,7 @@ fn world(
     world
 }
 
-/// When each segment was sent, in milliseconds.
+/// Send time of each segment, ms.
 fn sends(world: &World) -> Vec<(Nanos, u64)> {
     world.samples[0]
         .iter()
@@ -72,8 +72,9 @@ fn again(world: &World) -> Vec<(Nanos, u64)> {
         .collect()
 }
 
-/// Of ten segments the last two are lost. The last acknowledgement comes at 258 ms, the probe two round trips later, and
-/// what it shows one after that. Without a probe a second passes.
+/// The last two of ten segments are lost. The last acknowledgement arrives at 258 ms, the probe is
+/// sent two round trips later, and the loss is detected one round trip after that. Without a probe,
+/// the timeout takes a second.
 #[test]
 fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     let mut probed = world(10, 10, &[(9, 1), (10, 1)], |it| it.rack = true);
@@ -94,7 +95,7 @@ fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     assert!(waits.ends[0].stats().timeouts >= 1);
 }
 
-/// Segment 3 is lost, and its retransmission.
+/// Segment 3 and its retransmission are lost.
 #[test]
 fn a_lost_retransmission_is_found_without_a_timeout() {
     let run = |rack: bool| {
@@ -109,7 +110,8 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
         (times, world.ends[0].stats().timeouts)
     };
     let (times, timeouts) = run(true);
-    // Three segments after it came back by 256 ms; then what was sent after the retransmission takes a round trip.
+    // Three segments sent after it are acknowledged by 256 ms; the data sent after the
+    // retransmission then takes a round trip.
     assert_eq!(timeouts, 0);
     assert!((254..=258).contains(&times[0]), "{times:?}");
     assert!((355..=390).contains(&times[1]), "{times:?}");
@@ -117,7 +119,8 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
     assert!(timeouts >= 1 && times[1] > 1200, "{times:?}");
 }
 
-/// A segment that comes 20 ms late is not sent again: that is within a quarter of the round trip.
+/// A segment that arrives 20 ms late is not retransmitted, because the delay is less than a quarter
+/// of the round-trip time.
 #[test]
 fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
     let mut world = world(4, 4, &[], |it| it.rack = true);
@@ -134,8 +137,8 @@ fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
     assert_eq!(world.ends[0].unacknowledged(), 0);
 }
 
-/// Segment 1 of 20 is lost. What goes in the recovery goes from its beginning on, a segment for every second one that
-/// arrives; without the switch the sender is silent for half a window first.
+/// Segment 1 of 20 is lost. With the switch, the recovery sends from its start, one segment for
+/// every second one that arrives; without it, the sender first pauses for half a window.
 #[test]
 fn the_reduction_is_spread_over_the_recovery() {
     let gaps = |spread: bool, rack: bool| {
@@ -160,7 +163,7 @@ fn the_reduction_is_spread_over_the_recovery() {
     }
 }
 
-/// Random losses, both ways: all arrives, and timeouts are rare with RACK-TLP.
+/// Random losses in both directions: all data arrives, and timeouts are rare with RACK-TLP.
 #[test]
 fn random_losses_cost_few_timeouts() {
     let seed = std::env::var("CASE").map_or(8985, |seed| seed.parse().expect("a number"));
@@ -189,10 +192,12 @@ fn random_losses_cost_few_timeouts() {
     assert!(with.1 * 2 < without.1, "{with:?}, {without:?}");
 }
 
-/// Every other packet of the client is lost from segment 100 on. Recoveries follow each other and the cumulative point lags, so that
-/// twice the window and more is outstanding, most of which arrived. The window is halved each time all the same: in five recoveries.
-/// Where what arrives is marked, one mark is answered; the first recovery after it is of the same window of data (RFC 3168 §6.1.2), and the
-/// others are of lost retransmissions, each of which is congestion anew (RFC 5681 §4.3).
+/// Every other packet of the client is lost from segment 100 on. Recoveries follow one another and
+/// the cumulative point lags, so that more than twice the window is outstanding, most of which has
+/// arrived. Each of the five recoveries should still halve the window. If the arriving packets are
+/// marked, one mark is answered; the first recovery after it belongs to the same window of data
+/// (RFC 3168 §6.1.2), and the others are caused by lost retransmissions, each of which indicates
+/// new congestion (RFC 5681 §4.3).
 #[test]
 fn the_window_falls_while_half_of_all_packets_are_lost() {
     for other in [Fate::Pass, Fate::Mark] {
@@ -213,7 +218,8 @@ fn the_window_falls_while_half_of_all_packets_are_lost() {
     }
 }
 
-/// Whatever is lost and marked, no reduction halves more than the window: not what is outstanding, most of which has arrived.
+/// For all combinations of losses and marks, a reduction halves at most the window and not the
+/// outstanding data, most of which has arrived.
 #[test]
 fn a_mark_halves_no_more_than_the_window() {
     let mut marks = 0;
@@ -238,7 +244,7 @@ fn a_mark_halves_no_more_than_the_window() {
         for (at, value) in world.probe(0, Probe::Ssthresh) {
             let before = windows.iter().rev().find(|(then, _)| *then < at);
             let (_, before) = before.expect("a window");
-            // A segment more: the same acknowledgement may have added one first.
+            // Plus one segment, which the same acknowledgement may have added before.
             let most = (before / 2.0).max(2_000.0) + 1_000.0;
             let at = at / MS;
             assert!(value <= most, "seed {seed}: {value} of {before} at {at} ms");

@@ -1,5 +1,5 @@
-//! Reductions that answered no loss, and what undoes them: F-RTO (RFC 5682), Eifel (RFC 3522), D-SACK (RFC 2883, RFC 3708). On lines
-//! of 50 ms each way without a rate.
+//! Spurious window reductions and their undo: F-RTO (RFC 5682), Eifel (RFC 3522), D-SACK (RFC 2883,
+//! RFC 3708), for links with 50 ms delay each way and unlimited rate.
 
 use crate::common;
 
@@ -28,8 +28,8 @@ fn transfer(config: &Config, segments: u64) -> World {
     world
 }
 
-/// From 0.9 s on everything that the client sends takes 1.5 s more, as over another path: its timer of a second expires, and nothing
-/// was lost or came out of order.
+/// From 0.9 s on, all packets of the client take 1.5 s longer, as on another path: its timer of one
+/// second expires, although nothing was lost or reordered.
 fn slower(config: &Config) -> World {
     let mut world = transfer(config, 4000);
     world.run_until(900 * MILLISECOND);
@@ -42,7 +42,8 @@ fn slower(config: &Config) -> World {
     world
 }
 
-/// Without a remedy all of a window goes again. With one the first segment does, and the window is as before.
+/// Without these methods, a whole window is retransmitted. With one of them, only the first segment
+/// is, and the window is restored.
 #[test]
 fn a_spurious_timeout_is_found_by_timestamps_or_by_new_data() {
     let plain = *slower(&config(&[])).ends[0].stats();
@@ -62,12 +63,13 @@ fn a_spurious_timeout_is_found_by_timestamps_or_by_new_data() {
     }
 }
 
-/// After a spurious timeout, and before all that was outstanding at it is acknowledged, acknowledgements come late again: the second
-/// timeout is found to be spurious, too (RFC 5682 §2.1, step 3 b: `recover` becomes SND.UNA).
+/// After a spurious timeout, and before all data outstanding at that time is acknowledged,
+/// acknowledgements are late again. The second timeout must also be recognized as spurious (RFC
+/// 5682 §2.1, step 3 b: `recover` becomes SND.UNA).
 #[test]
 fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     let mut world = transfer(&config(&["frto"]), 4000);
-    // A millisecond and a half for a segment, so that acknowledgements are apart.
+    // A segment takes 1.5 ms, so that acknowledgements have different times.
     world.lines = [
         vec![common::Line::new(8_000_000, 50 * MILLISECOND)],
         vec![common::Line::new(0, 50 * MILLISECOND)],
@@ -98,7 +100,7 @@ fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 2);
 }
 
-/// The same timeout, but what was sent is lost: nothing may be undone.
+/// The same timeout, but the sent data is lost: nothing may be undone.
 #[test]
 fn a_timeout_for_a_loss_stays_one() {
     for switches in [
@@ -113,7 +115,7 @@ fn a_timeout_for_a_loss_stays_one() {
             0 => Fate::Drop,
             _ => Fate::Pass,
         });
-        // The line behind the access drops.
+        // The link after the access link drops packets.
         world.lines[0].push(common::Line::new(0, 0));
         world.run_until(1100 * MILLISECOND);
         world.fate = Box::new(|_, _, _| Fate::Pass);
@@ -129,8 +131,8 @@ fn a_timeout_for_a_loss_stays_one() {
     }
 }
 
-/// One segment is late by half a round trip: three duplicates have it sent again, and the window is halved. Timestamps or a D-SACK tell
-/// that it had arrived.
+/// One segment is late by half a round trip: three duplicates cause its retransmission, and the
+/// window is halved. Timestamps or a D-SACK show that the original had arrived.
 #[test]
 fn reordering_is_found_by_timestamps_and_by_duplicates() {
     for (switches, undone) in [
@@ -153,7 +155,7 @@ fn reordering_is_found_by_timestamps_and_by_duplicates() {
     }
 }
 
-/// Loss by time keeps its own list of what is lost: it is put right, too.
+/// Time-based loss detection has its own list of lost segments, which must be corrected as well.
 #[test]
 fn losses_by_time_go_on_after_a_spurious_timeout() {
     for switches in [
@@ -174,7 +176,7 @@ fn losses_by_time_go_on_after_a_spurious_timeout() {
     }
 }
 
-/// Two ends at 1 s; what the client sends from then on fares so.
+/// Two ends at 1 s; `fate` applies to packets of the client from then on.
 fn opened(switches: &[&str], fate: common::Weather) -> World {
     let mut config = config(switches);
     config.profile.nagle = false;
@@ -185,7 +187,7 @@ fn opened(switches: &[&str], fate: common::Weather) -> World {
     world
 }
 
-/// Every packet of the client is late by so many ms.
+/// Every packet of the client is late by this many ms.
 fn late(by: u64) -> common::Weather {
     Box::new(move |end, _, _| match end {
         0 => Fate::Late(by * MILLISECOND),
@@ -193,7 +195,8 @@ fn late(by: u64) -> common::Weather {
     })
 }
 
-/// The packets of an end with these numbers, counted from 1, fare so, and its others so.
+/// Applies one fate to the packets of an end with these numbers, counted from 1, and another to its
+/// other packets.
 fn some(end: usize, numbers: &'static [u64], fate: Fate, others: Fate) -> common::Weather {
     let mut sent = 0;
     Box::new(move |from, _, _| {
@@ -206,7 +209,7 @@ fn some(end: usize, numbers: &'static [u64], fate: Fate, others: Fate) -> common
     })
 }
 
-/// The client writes texts of these sizes, one by one.
+/// The client writes data of these sizes, one after the other.
 fn write(world: &mut World, texts: &[u64]) {
     for text in texts {
         world.ends[0].write_zeros(*text).expect("open");
@@ -214,7 +217,7 @@ fn write(world: &mut World, texts: &[u64]) {
     }
 }
 
-/// What the client sends at `at` ms: where it begins in what was written, and how long it is.
+/// Segments sent by the client at `at` ms: start offset in the written data, and length.
 fn sent_at(world: &World, at: u64) -> Vec<(u64, usize)> {
     let segment = |packet: &bytes::Bytes| {
         let addresses = (path_of(0).local, path_of(0).remote);
@@ -232,7 +235,7 @@ fn sent_at(world: &World, at: u64) -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// Segments that begin at these numbers of whole ones.
+/// Full segments with these numbers.
 fn whole(numbers: &[u64]) -> Vec<(u64, usize)> {
     numbers
         .iter()
@@ -240,9 +243,11 @@ fn whole(numbers: &[u64]) -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// By hand, RFC 5682 §2.1. Segments 0, 1, 2 are the initial window. The timer sends 0 again at 2 s. At 2.6 s the originals are acknowledged one by
-/// one: the first lets two new segments go (2 b), the second shows that the timeout was spurious (3 b), and the window is three segments
-/// again, which is in flight. The third lets it grow to four, and two go.
+/// By hand, RFC 5682 §2.1. Segments 0, 1, 2 are the initial window. The timer retransmits 0 at 2 s.
+/// At 2.6 s the originals are acknowledged one by one: the first acknowledgement allows two new
+/// segments (2 b), and the second shows that the timeout was spurious (3 b). The window is three
+/// segments again, which are in flight. The third acknowledgement increases it to four, and two are
+/// sent.
 #[test]
 fn forward_recovery_by_hand() {
     let mut world = opened(&["frto"], late(1500));
@@ -255,10 +260,12 @@ fn forward_recovery_by_hand() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (1, 1));
 }
 
-/// The same with the first segment's text in four quarters, which went one by one, and go again as one segment. The first acknowledgement covers a
-/// quarter, not all that went again: conventional recovery goes on (2 a, 2 b), though more quarters are acknowledged. With 2190 and 2920
-/// bytes of window at the second and fourth quarter segments 1 and 2 go again; ssthresh is 2920, so the next grows nothing and lets 3 go,
-/// and the last one makes it three segments: 4 and 5.
+/// Like the previous test, but the first segment consists of four quarters that were sent one by
+/// one and are retransmitted as one segment. The first acknowledgement covers a quarter and not all
+/// retransmitted data, so conventional recovery continues (2 a, 2 b), although more quarters are
+/// acknowledged. With windows of 2190 and 2920 bytes at the second and fourth quarter, segments 1
+/// and 2 are retransmitted. ssthresh is 2920, so the next acknowledgement does not increase the
+/// window and allows 3, and the last one makes it three segments: 4 and 5.
 #[test]
 fn an_acknowledgement_of_a_part_of_what_went_again_ends_forward_recovery() {
     let quarter = MSS / 4;
@@ -274,8 +281,9 @@ fn an_acknowledgement_of_a_part_of_what_went_again_ends_forward_recovery() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (1, 0));
 }
 
-/// Segments 0, 1, 2 arrive and their acknowledgements are lost. That of the retransmission at 2 s covers all that is outstanding: it tells
-/// nothing, and the timeout is one as any (2 a).
+/// Segments 0, 1, 2 arrive, but their acknowledgements are lost. The acknowledgement of the
+/// retransmission at 2 s covers all outstanding data and gives no evidence, so the timeout counts
+/// as genuine (2 a).
 #[test]
 fn an_acknowledgement_of_all_ends_forward_recovery() {
     let drops = some(1, &[1, 2, 3], Fate::Drop, Fate::Pass);
@@ -288,9 +296,10 @@ fn an_acknowledgement_of_all_ends_forward_recovery() {
     assert_eq!(world.ends[1].stats().bytes_delivered, 20 * MSS);
 }
 
-/// Of ten segments 0 to 7 are lost, and 10 and 11, which two duplicates bring. The timer sends 0 again at 2 s; 12 and 13 go, and their duplicates
-/// end F-RTO. What goes again is lost until the timer expires once more: 1 is not above `recover`, so that F-RTO does not begin (step 1),
-/// and its acknowledgement lets 2 and 3 go.
+/// Of ten segments, 0 to 7 are lost, and also 10 and 11, which are sent on two duplicates. The
+/// timer retransmits 0 at 2 s; 12 and 13 are sent, and their duplicates end F-RTO. Retransmissions
+/// are lost until the timer expires again: 1 is not above `recover`, so F-RTO does not start (step
+/// 1), and its acknowledgement allows 2 and 3.
 #[test]
 fn no_forward_recovery_begins_within_the_recovery_of_another_timeout() {
     let drops = some(0, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 12], Fate::Drop, Fate::Pass);
@@ -316,7 +325,8 @@ fn no_forward_recovery_begins_within_the_recovery_of_another_timeout() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 0);
 }
 
-/// What the client sends passes, but for the first segments that begin at these numbers of whole ones.
+/// Passes all packets of the client except the first transmissions of the full segments with these
+/// numbers.
 fn all_but(world: &World, numbers: &[u64]) -> common::Weather {
     let number = |packet: &[u8]| u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]]);
     let first = number(&world.sent[0][0].1).wrapping_add(1);
@@ -333,9 +343,10 @@ fn all_but(world: &World, numbers: &[u64]) -> common::Weather {
     })
 }
 
-/// The same losses, and 12. The second timeout, within the recovery of the first, makes `recover` what has been sent by then (step 1): 14 segments. What
-/// goes from 4 s on arrives but for 12 and 15, once each, so the timer expires a third time, for 12: it is below `recover`, and F-RTO does not begin. When 12
-/// is acknowledged, 15 goes again before anything new.
+/// The same losses, and 12. The second timeout during the recovery from the first sets `recover` to
+/// the data sent by then (step 1): 14 segments. Everything sent from 4 s on arrives, except 12 and
+/// 15, which are lost once each, so the timer expires a third time for 12. This is below `recover`,
+/// and F-RTO does not start. When 12 is acknowledged, 15 is retransmitted before new data.
 #[test]
 fn a_timeout_within_the_recovery_of_another_moves_recover() {
     let drops = some(
@@ -359,14 +370,15 @@ fn a_timeout_within_the_recovery_of_another_moves_recover() {
         world.run_until(now * MILLISECOND);
     }
     assert_eq!(sent_at(&world, now), whole(&[12]));
-    write(&mut world, &[8 * MSS]); // so that there is something new
+    write(&mut world, &[8 * MSS]); // so that there is new data
     world.run_until((now + 150) * MILLISECOND);
     let then = sent_at(&world, now + 100);
     assert_eq!(then.first(), Some(&(15 * MSS, MSS as usize)), "{then:?}");
     assert_eq!(world.ends[0].stats().spurious_timeouts, 0);
 }
 
-/// Text of the peer arrives between the timeout and its first acknowledgement: neither new nor a duplicate, it is no step (RFC 5682 §2.1).
+/// Data of the peer arrives between the timeout and its first acknowledgement. It is neither new
+/// nor a duplicate acknowledgement and must not count as a step (RFC 5682 §2.1).
 #[test]
 fn forward_recovery_waits_for_what_is_new_or_a_duplicate() {
     let mut world = opened(&["frto"], late(1500));
@@ -380,7 +392,8 @@ fn forward_recovery_waits_for_what_is_new_or_a_duplicate() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 1);
 }
 
-/// All is late by 4 s: the timer expires at 2 s, and backed off at 4 s, for the same segment. F-RTO began anew (RFC 5682 §2.2).
+/// All packets are late by 4 s: the timer expires at 2 s, and after backoff at 4 s for the same
+/// segment. F-RTO must have been restarted (RFC 5682 §2.2).
 #[test]
 fn forward_recovery_begins_anew_where_the_same_segment_times_out_again() {
     let mut world = opened(&["frto"], late(4000));
@@ -392,9 +405,10 @@ fn forward_recovery_begins_anew_where_the_same_segment_times_out_again() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (2, 1));
 }
 
-/// Ten segments go, and 0 is lost. At 1.1 s nine duplicates bring 10, 11, the retransmission of 0, which is lost, 12 and 13, which are late. The timer
-/// sends 0 again at 2.1 s, and at 2.2 s all ten are acknowledged. At 2.7 s segments are acknowledged that did not go again, but there was a
-/// loss: within a fast recovery F-RTO does not begin (RFC 5682 §2.1).
+/// Ten segments are sent, and 0 is lost. At 1.1 s, nine duplicates trigger 10, 11, the
+/// retransmission of 0, which is lost, and 12 and 13, which are late. The timer retransmits 0 at
+/// 2.1 s, and at 2.2 s all ten are acknowledged. At 2.7 s, segments that were not retransmitted are
+/// acknowledged, but there was a loss: F-RTO must not start during fast recovery (RFC 5682 §2.1).
 #[test]
 fn no_forward_recovery_begins_within_a_fast_recovery() {
     let drops = some(0, &[1], Fate::Drop, Fate::Pass);
@@ -413,8 +427,9 @@ fn no_forward_recovery_begins_within_a_fast_recovery() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (1, 0));
 }
 
-/// The 30th of 44 segments that are late, and whose timeout is found to be spurious, is lost: three duplicates have it sent again. They do not wait for
-/// the end of what was outstanding at the timeout (RFC 4015 §4, RFC 5682 §2.2 and §3.1).
+/// The 30th of 44 late segments, whose timeout is recognized as spurious, is lost: three duplicates
+/// trigger its retransmission. They need not wait for the data outstanding at the timeout (RFC 4015
+/// §4, RFC 5682 §2.2 and §3.1).
 #[test]
 fn a_loss_behind_a_spurious_timeout_is_found_by_duplicates() {
     for switches in [&["frto"] as &[&str], &["eifel", "timestamps"]] {
@@ -438,8 +453,10 @@ fn a_loss_behind_a_spurious_timeout_is_found_by_duplicates() {
     }
 }
 
-/// Segment 0 arrives and its acknowledgement is lost, segments 1 and 2 are lost. The acknowledgement of the retransmission at 2 s says that 0 came
-/// twice: the window is restored, but nothing shows that 1 and 2 are on their way (RFC 4015 §3.3, `LATE_SPUR_TO`), and they go at once.
+/// Segment 0 arrives and its acknowledgement is lost; segments 1 and 2 are lost. The
+/// acknowledgement of the retransmission at 2 s reports that 0 arrived twice: the window is
+/// restored, but nothing shows that 1 and 2 are in flight (RFC 4015 §3.3, `LATE_SPUR_TO`), and they
+/// are retransmitted at once.
 #[test]
 fn what_came_twice_restores_the_window_and_lets_the_rest_go_again() {
     let mut number = 0;
@@ -459,8 +476,9 @@ fn what_came_twice_restores_the_window_and_lets_the_rest_go_again() {
     assert_eq!((stats.timeouts, stats.reductions_undone), (1, 1));
 }
 
-/// The acknowledgements that show it tell of marks: new data goes on, and the window stays as the timeout left it (RFC 4015 §3.4): one segment, which
-/// an acknowledgement with ECN-Echo does not let grow either (RFC 3168 §6.1.2).
+/// The acknowledgements that show the spurious timeout report marks: new data is sent, but the
+/// window stays as the timeout left it (RFC 4015 §3.4). It is one segment, which an acknowledgement
+/// with ECN-Echo does not increase either (RFC 3168 §6.1.2).
 #[test]
 fn a_mark_keeps_the_window_of_a_spurious_timeout_reduced() {
     let marks = |end, _, _: &[u8]| match end {

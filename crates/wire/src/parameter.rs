@@ -111,7 +111,8 @@ pub enum Parameter {
     HeartbeatInfo(Bytes),
     /// Any other type; [`UnknownAction`] defines how it should be handled. An endpoint that
     /// supports an extension finds the parameters of that extension here
-    /// ([`InitParameter`](crate::extension::InitParameter)); to all other endpoints they are unknown.
+    /// ([`InitParameter`](crate::extension::InitParameter)); to all other endpoints they are
+    /// unknown.
     Unknown(Tlv),
 }
 

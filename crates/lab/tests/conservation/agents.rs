@@ -1,4 +1,5 @@
-//! Applications that know what they sent and check what came: one message of each stream after the other, bytes intact.
+//! Applications that know the sent data and check the received data: messages of each stream in
+//! order, with intact contents.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use anabranch_tcp::{Connection, Event as TcpEvent};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// A message that an application offers.
+/// A message to be sent by an application.
 #[derive(Clone, Copy)]
 pub struct Offer {
     pub stream: u16,
@@ -21,19 +22,19 @@ pub struct Offer {
     pub size: usize,
 }
 
-/// What a flow offers, and what became of it; its two ends share it.
+/// State of a flow, shared by its two ends: messages to send, and their results.
 pub struct Flow {
     pub name: String,
     pub offers: Vec<Offer>,
-    /// How many the transport took.
+    /// Number of messages accepted by the transport.
     pub accepted: usize,
-    /// The sender was told that everything is over, as agreed with the peer.
+    /// The sender was notified that the association or connection was closed gracefully.
     pub finished: bool,
-    /// An end was told that it failed, and why.
+    /// An end reported a failure, with the reason.
     pub failed: Option<String>,
-    /// What the receiver got: numbers of SCTP messages, each once.
+    /// Received SCTP messages by number, each at most once.
     received: Vec<bool>,
-    /// Bytes of a TCP stream that came so far.
+    /// Number of bytes received from a TCP stream.
     pub bytes: usize,
     last: BTreeMap<u16, usize>,
 }
@@ -55,7 +56,7 @@ impl Flow {
         }))
     }
 
-    /// How many messages came.
+    /// Number of received messages.
     pub fn received(&self) -> usize {
         self.received.iter().filter(|&&came| came).count()
     }
@@ -68,7 +69,8 @@ impl Flow {
         self.failed.get_or_insert(format!("{why:?}"));
     }
 
-    /// A message came: it is one that was sent, comes for the first time, in the order of its stream, with its bytes.
+    /// Checks a received message: it was sent, is received for the first time, is in order within
+    /// its stream, and is intact.
     fn take(&mut self, stream: u16, unordered: bool, payload: &Bytes) {
         let name = &self.name;
         assert!(
@@ -108,7 +110,7 @@ impl Flow {
     }
 }
 
-/// Bytes that say which message they belong to and where in it they stand.
+/// Contents that identify the message and the offset within it.
 pub fn message(number: usize, size: usize) -> Bytes {
     let mut bytes = BytesMut::with_capacity(size);
     bytes.put_u32(number as u32);
@@ -119,7 +121,7 @@ pub fn message(number: usize, size: usize) -> Bytes {
     bytes.freeze()
 }
 
-/// The byte at a place of a TCP stream.
+/// The byte at an offset of a TCP stream.
 fn stream_byte(place: usize) -> u8 {
     (place.wrapping_mul(31) ^ (place >> 8).wrapping_mul(17) ^ (place >> 16)) as u8
 }
@@ -220,12 +222,12 @@ impl Agent for SctpSource {
     }
 }
 
-/// An SCTP endpoint that listens and checks what comes.
+/// An SCTP endpoint that listens and checks received messages.
 pub struct SctpSink {
     pub endpoint: Endpoint,
-    /// It reads messages as they come, in parts where they do.
+    /// Whether it reads partially received messages.
     pub in_parts: bool,
-    /// What came of messages whose end has not, by stream.
+    /// Received parts of incomplete messages by stream.
     pub begun: BTreeMap<u16, BytesMut>,
     pub flow: Shared,
 }
@@ -289,12 +291,12 @@ impl Agent for SctpSink {
     }
 }
 
-/// A TCP connection that writes a flow's bytes and closes after the last.
+/// A TCP connection that writes the bytes of a flow and then closes.
 pub struct TcpSource {
-    /// The connection to begin.
+    /// Connection to be started.
     pub connect: Option<Connection>,
     pub connection: Option<Connection>,
-    /// Bytes written.
+    /// Number of bytes written.
     pub written: usize,
     pub flow: Shared,
 }
@@ -314,7 +316,7 @@ impl TcpSource {
                 _ => {}
             }
         }
-        // Before the handshake is done, CLOSE throws away what was written (RFC 9293 §3.10.4).
+        // Before the handshake is complete, CLOSE would discard written data (RFC 9293 §3.10.4).
         let open = connected || flow.accepted > 0;
         while open && let Some(offer) = flow.offers.get(flow.accepted) {
             let bytes: BytesMut = (self.written..self.written + offer.size)
@@ -360,7 +362,7 @@ impl Agent for TcpSource {
     }
 }
 
-/// A TCP connection that waits for its peer, checks every byte, and closes after it.
+/// A TCP connection that waits for its peer, checks every byte, and then closes.
 pub struct TcpSink {
     pub connection: Connection,
     pub flow: Shared,

@@ -1,7 +1,8 @@
-//! Conservation over random worlds. Messages: each is delivered once, in the order of its stream and with its bytes, or
-//! the association failed and said so. Packets: sent + duplicated = delivered + dropped + in flight, at every moment.
+//! Conservation in random worlds. Messages: each is delivered once, in order within its stream and
+//! intact, or the association reports a failure. Packets: sent + duplicated = delivered + dropped +
+//! in flight at all times.
 //!
-//! Each world is a function of its seed, which a failure names. To run one alone and see what it is:
+//! Each world is determined by its seed, which a failure prints. To run and display a single one:
 //! `CASE=7 cargo test -p anabranch-lab --test conservation -- --nocapture gentle`
 
 mod agents;
@@ -21,7 +22,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use agents::{Flow, Offer, SctpSink, SctpSource, Shared, TcpSink, TcpSource, secret};
 
-/// How rough a world is: the most that each trouble may be likely, in thousandths.
+/// Upper limits for the probability of each impairment, in thousandths.
 #[derive(Clone, Copy)]
 struct Weather {
     loss: u64,
@@ -30,7 +31,7 @@ struct Weather {
     reordering: u64,
     /// The link may be down for some seconds.
     outage: bool,
-    /// Nothing may fail.
+    /// No failure is allowed.
     all_arrive: bool,
 }
 
@@ -92,7 +93,7 @@ fn direction(rng: &mut Rng, weather: Weather) -> DirectionConfig {
         })
 }
 
-/// A chain of one to four links, or two links side by side between two hosts.
+/// A chain of one to four links, or two parallel links between two hosts.
 fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
     let mut topology = Topology::new();
     let first = topology.add_node("n0").expect("a new name");
@@ -110,8 +111,9 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
                 .expect("a new name")
         };
         let (mut forward, mut backward) = (direction(rng, weather), direction(rng, weather));
-        // No packet meets two links that flip a bit: TCP's checksum misses a pair of flips in the same place of two words, one
-        // each way, which is 1 pair in 33. It finds every single one.
+        // A packet must not cross two links that flip bits, because the checksum of TCP misses a
+        // pair of opposite flips at the same bit position of two words, which is 1 pair in 33. It
+        // detects every single flip.
         if number > 0 && !two_homes {
             forward.impairments.corruption = Probability::NEVER;
             backward.impairments.corruption = Probability::NEVER;
@@ -129,7 +131,7 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
     (topology, [first, last], two_homes)
 }
 
-/// A world under way.
+/// A running world.
 struct Case {
     world: World,
     rng: Rng,
@@ -150,7 +152,7 @@ impl Case {
             two_homes,
             flows: Vec::new(),
         };
-        // The profile follows from the seed, so that a few seeds meet all of them.
+        // The profile is derived from the seed, so that a few seeds cover all of them.
         case.add_sctp(SctpProfile::NAMES[seed as usize % SctpProfile::NAMES.len()]);
         case.add_tcp(TcpProfile::NAMES[seed as usize % TcpProfile::NAMES.len()]);
         if case.rng.below(2) == 0 {
@@ -303,7 +305,8 @@ impl Case {
         self.flows.push((flow, false));
     }
 
-    /// Runs until nothing happens any more, looking at the ledger after every event for a while and often afterwards.
+    /// Runs until there are no more events, checking the packet accounting after every event at
+    /// first, and at intervals later.
     fn run(&mut self) {
         let mut events = 0_u64;
         while self.world.now() < 4_000_000 * SECOND && self.world.step().expect("it goes on") {

@@ -1,22 +1,22 @@
-//! Wrong worlds for alamgir2002: verdicts on the cells of Table II, its columns together, and what happens around the loss of
-//! segment 8.
+//! Wrong worlds for alamgir2002: verdicts on the cells of Table II, on its columns as a whole, and
+//! on the events around the loss of segment 8.
 
 use anabranch_report::compare::{Judgement, Verdict};
 use anabranch_report::table::Table;
 
 use super::judged;
 
-/// Replications of Table II: the number from which quantiles are judged on.
+/// Replications of Table II: the minimum number for judging by quantiles.
 const REPLICATIONS: u32 = 20;
 
-/// What the judgement makes of a world.
+/// Verdicts on a world.
 #[derive(Debug)]
 struct Judged {
-    /// Values of Table II, of twelve, that differ.
+    /// Number of values of Table II, out of twelve, that differ.
     cells: usize,
-    /// The joint p-values of its columns: throughput increase, utilization, fairness.
+    /// Joint p-values of its columns: throughput increase, utilization, fairness.
     columns: Vec<f64>,
-    /// Values around the loss of segment 8 that differ.
+    /// Number of values around the loss of segment 8 that differ.
     traces: usize,
 }
 
@@ -40,7 +40,7 @@ impl Judged {
     }
 }
 
-/// How many printed values differ from those of some tables.
+/// Number of printed values that differ from those of some tables.
 fn differing(tables: &[Table]) -> usize {
     let judged = tables.iter().flat_map(|table| &table.lines);
     let judged = judged.filter_map(|line| line.judgement.as_ref());
@@ -51,23 +51,25 @@ fn differing(tables: &[Table]) -> usize {
 }
 
 impl Judged {
-    /// Which evidence speaks against a world: cells, columns, traces.
+    /// Evidence against a world: cells, columns, traces.
     fn against(&self, right: &Judged) -> [bool; 3] {
-        // Of twelve cells three and more differ by chance in one of fifty tables; a p-value is one of three columns.
+        // Three or more of twelve cells differ by chance in one of fifty tables; a p-value belongs
+        // to one of three columns.
         let asked = self.columns.len() as f64;
         let columns = self.columns.iter().any(|p| *p < 0.05 / asked);
         [self.cells >= 3, columns, self.traces > right.traces]
     }
 }
 
-/// The rate of the access links at which the printed times come out.
+/// Rate of the access links that gives the printed times.
 const ACCESS: &str = "access_rate=3 Mbit/s";
 
 const NONE: [bool; 3] = [false; 3];
 const TRACES: [bool; 3] = [false, false, true];
 const CELLS_AND_COLUMNS: [bool; 3] = [true, true, false];
 
-/// A wrong world: its name, the setting that makes it in Table II and in the loss of segment 8, and what speaks against it.
+/// A wrong world: its name, the setting for it in Table II and in the loss of segment 8, and the
+/// expected evidence against it.
 type Control = (&'static str, [&'static str; 2], [bool; 3]);
 
 const DELAYED: &str = "flow.sctp.transport.delayed_sack=true";
@@ -77,7 +79,7 @@ const THREE: &str = "missing_reports=3";
 const CONTROLS: [Control; 7] = [
     ("delayed SACKs", [DELAYED, DELAYED], TRACES),
     ("130 ms", [NEAR, NEAR], [true; 3]),
-    // Nothing is lost by chance where segment 8 is.
+    // No random losses occur near segment 8.
     (
         "1 % lost",
         [

@@ -1,4 +1,5 @@
-//! Wrong worlds for atiquzzaman2002: what its slides conclude of small buffers, large ones, and the number of streams.
+//! Wrong worlds for atiquzzaman2002: conclusions of its slides about small buffers, large buffers,
+//! and the number of streams.
 
 use super::{Control, Evidence};
 

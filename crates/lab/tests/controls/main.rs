@@ -1,6 +1,7 @@
-//! Negative controls: worlds that must not pass for that of a paper. Each is wrong in one thing. The judgement may use all that the
-//! paper prints or concludes; where that cannot tell a control from the right world, `docs/VERDICTS.md` says so, and so do these
-//! tests: they fail when a world is told apart that was not, or the other way round.
+//! Negative controls: worlds that must not be accepted as the world of a paper. Each is wrong in
+//! one property. The verdict may use all values and conclusions of the paper. If these cannot
+//! distinguish a control from the right world, `docs/VERDICTS.md` says so, and so do these tests:
+//! they fail if a control is distinguished unexpectedly, or is no longer distinguished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ mod ho2008;
 mod rafiq2007;
 mod tsunoda2007;
 
-/// Runs some of a paper in a world that is set as told.
+/// Runs part of a paper in a world with changed settings.
 fn judged(
     paper: &str,
     only: &[&str],
@@ -28,7 +29,7 @@ fn judged(
 ) -> (Vec<Table>, Vec<Claimed>) {
     let name = paper;
     let paper = carried(name).expect("a paper of the program");
-    // What a control sets comes last, and is set once.
+    // Settings of a control come last, and each must be set only once.
     let mut overrides: Vec<String> = Vec::new();
     for setting in set {
         let key = setting.split_once('=').map(|(key, _)| format!("{key}="));
@@ -51,33 +52,34 @@ fn judged(
     (outputs.tables, outputs.claims)
 }
 
-/// What a paper's worlds are told apart by.
+/// Evidence that distinguishes the worlds of a paper.
 struct Evidence {
     paper: &'static str,
     /// Its tables and claims.
     only: &'static [&'static str],
-    /// Fewer points than the paper has, so that the test does not last.
+    /// Fewer points than in the paper, to keep the test short.
     set: &'static [&'static str],
     replications: u32,
 }
 
-/// A wrong world: its name, what makes it, and what tells it from the right one.
+/// A wrong world: its name, its settings, and the evidence that distinguishes it from the right
+/// one.
 type Control = (
     &'static str,
     &'static [&'static str],
     &'static [&'static str],
 );
 
-/// The word for printed values among what tells a world apart.
+/// Name for the evidence of printed values.
 const VALUES: &str = "values";
 
-/// How many values more must differ: one of twenty does by chance.
+/// Number of additional values that must differ, because one of twenty differs by chance.
 const MORE: usize = 3;
 
-/// What the runs of a world say.
+/// Results of the runs in a world.
 #[derive(Debug)]
 struct Said {
-    /// Printed values that differ from ours or that nothing of ours stands against.
+    /// Printed values that differ from ours or have no counterpart.
     differ: BTreeSet<String>,
     claims: BTreeMap<String, Verdict>,
 }
@@ -102,7 +104,7 @@ impl Evidence {
         Said { differ, claims }
     }
 
-    /// Fails for each control that is not told from the right world as it should be.
+    /// Fails for each control that is not distinguished from the right world as expected.
     fn hold(&self, controls: &[Control]) {
         let right = self.said(&[]);
         println!("right: {right:#?}");
@@ -125,7 +127,8 @@ impl Evidence {
 }
 
 impl Said {
-    /// What speaks against a world: the values together, and each claim that holds in the right one and not here.
+    /// Evidence against a world: the printed values together, and each claim that holds only in the
+    /// right world.
     fn told_from(&self, right: &Said) -> Vec<String> {
         let values = self.differ.len() >= right.differ.len() + MORE;
         let held = |(id, verdict): &(&String, &Verdict)| {

@@ -1,4 +1,5 @@
-//! Wrong worlds for tsunoda2007: what its figures conclude of one hop while the links turn bad and good again.
+//! Wrong worlds for tsunoda2007: conclusions of its figures about one hop while the links alternate
+//! between good and bad.
 
 use super::{Control, Evidence};
 

@@ -1,5 +1,5 @@
-//! State for the detection of spurious window reductions. Three methods show that nothing was lost: a
-//! timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
+//! State for the detection of spurious window reductions. Three methods show that nothing was lost:
+//! a timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
 //! retransmissions (D-SACK, RFC 2883, RFC 3708), and two acknowledgements after a timeout of data
 //! that was not retransmitted (F-RTO, RFC 5682).
 

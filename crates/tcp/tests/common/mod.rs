@@ -1,5 +1,5 @@
-//! Two ends and the lines between them, in memory and without a clock.
-#![allow(dead_code)] // Each test file uses its own part.
+//! Two ends and the links between them, in memory and without a clock.
+#![allow(dead_code)] // each test file uses only some items
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,10 +11,10 @@ use bytes::{Bytes, BytesMut};
 
 pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// Bytes of an IPv4 header.
+/// Length of an IPv4 header, bytes.
 const IP: usize = 20;
 
-/// A line: so many bits a second (0: no time to serialise), and a propagation delay.
+/// A link with a rate in bit/s (0: no serialization delay) and a propagation delay.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     pub rate: u64,
@@ -31,7 +31,7 @@ impl Line {
         }
     }
 
-    /// When a packet of `bytes` given to the line at `now` arrives.
+    /// Arrival time of a packet of `bytes` bytes that is sent at `now`.
     pub fn carry(&mut self, now: Nanos, bytes: usize) -> Nanos {
         let serialise = (bytes as u64 * 8 * 1_000_000_000)
             .checked_div(self.rate)
@@ -41,37 +41,38 @@ impl Line {
     }
 }
 
-/// What the world does to a packet in flight.
+/// Treatment of a packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Pass,
     Drop,
-    /// It arrives so much later.
+    /// Delayed by this time.
     Late(Nanos),
-    /// That, and a router marks it, if it may be marked.
+    /// Delayed, and marked by a router if it is ECN-capable.
     LateMarked(Nanos),
     Twice,
-    /// A router marks it, if it may be marked.
+    /// Marked by a router if it is ECN-capable.
     Mark,
-    /// One bit of the byte at this place (modulo the length) flips.
+    /// One bit of the byte at this index (modulo the length) is flipped.
     Flip(usize),
 }
 
-/// Decides on a packet from an end: its number among the packets of that end, its bytes.
+/// Decides the treatment of a packet by its sender, its number among the packets of that end, and
+/// its bytes.
 pub type Weather = Box<dyn FnMut(usize, u64, &[u8]) -> Fate>;
 
-/// End 0 is the client, end 1 the server.
+/// Two ends and their network. End 0 is the client, end 1 the server.
 pub struct World {
     pub now: Nanos,
     pub ends: [Connection; 2],
     pub samples: [Vec<Sample>; 2],
     pub events: [Vec<Event>; 2],
-    /// Lines on the way from each end.
+    /// Links on the path from each end.
     pub lines: [Vec<Line>; 2],
     pub fate: Weather,
-    /// Packets sent by each end, and when.
+    /// Packets sent by each end, with their times.
     pub sent: [Vec<(Nanos, Bytes)>; 2],
-    /// The ECN field of each.
+    /// ECN field of each packet.
     pub fields: [Vec<Ecn>; 2],
     pub keep_sent: bool,
     counts: [u64; 2],
@@ -93,7 +94,7 @@ impl World {
         Self::watched(client, server, ProbeSet::ALL)
     }
 
-    /// A world whose ends record these probes.
+    /// A world in which the ends record these probes.
     pub fn watched(client: Config, server: Config, probes: ProbeSet) -> Self {
         let ports = Ports {
             local: 40_000,
@@ -126,7 +127,8 @@ impl World {
         }
     }
 
-    /// Drains what an end has to say. One that says it is at rest has nothing, and to ask changes nothing.
+    /// Drains the output of an end. An end that reports that it is idle must have no output, and
+    /// polling it must not change its state.
     pub fn drain(&mut self, end: usize) {
         let mut polls = 0;
         loop {
@@ -157,7 +159,7 @@ impl World {
         let number = self.counts[end];
         self.counts[end] += 1;
         let fate = (self.fate)(end, number, &packet);
-        // The first line is the access; losses lie behind it.
+        // The first link is the access link; losses occur after it.
         let mut at = self.now;
         for (index, line) in self.lines[end].iter_mut().enumerate() {
             if index > 0 && fate == Fate::Drop {
@@ -196,7 +198,7 @@ impl World {
         self.sequence += 1;
     }
 
-    /// Runs one event. `false`: nothing will ever happen.
+    /// Processes one event. Returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let arrival = self.flying.first_key_value().map(|(key, _)| key.0);
         let timers = [self.ends[0].poll_timeout(), self.ends[1].poll_timeout()];
@@ -225,7 +227,7 @@ impl World {
         true
     }
 
-    /// Runs events up to the time `until`.
+    /// Processes events up to the time `until`.
     pub fn run_until(&mut self, until: Nanos) {
         self.drain(0);
         self.drain(1);
@@ -247,7 +249,7 @@ impl World {
         }
     }
 
-    /// The values of a probe at one end, and when.
+    /// Values of a probe at one end, with their times.
     pub fn probe(&self, end: usize, probe: Probe) -> Vec<(Nanos, f64)> {
         self.samples[end]
             .iter()
@@ -257,7 +259,8 @@ impl World {
     }
 }
 
-/// The GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source as ns-2 had it.
+/// The GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source, as in
+/// ns-2.
 pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
     let config = Config::new(profile).with(|it| {
         it.mss = 1448;

@@ -1,4 +1,5 @@
-//! Error causes of the extensions (RFC 5061 §4.3, RFC 4895 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3).
+//! Error causes of the extensions (RFC 5061 §4.3, RFC 4895 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04
+//! §4.3).
 
 use bytes::{Bytes, BytesMut};
 
