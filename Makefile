@@ -50,11 +50,11 @@ bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback
 	scripts/setup bench
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-capi
-	$(BENCH) memory -- 7 --write
-	$(BENCH) many -- --write
-	$(BENCH) many -- time 7 --write
-	$(BENCH) pings -- 5 --write
-	$(BENCH) crowds -- 3 --write
+	$(BENCH) in_memory -- 7 --write
+	$(BENCH) association_cost -- --write
+	$(BENCH) association_cost -- time 7 --write
+	$(BENCH) latency -- 5 --write
+	$(BENCH) concurrent_associations -- 3 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
 	$(BENCH) losses -- 3 --write
@@ -62,8 +62,8 @@ bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback
 	$(BENCH) gigabit -- 1 --write
 	$(BENCH) loopback -- 3 --write
 	$(BENCH) iperf -- 5 --write
-	$(BENCH) border -- --write
-	$(BENCH) standing -- --write
+	$(BENCH) sockets_api_cost -- --write
+	$(BENCH) scoreboard -- --write
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
 	$(CARGO) run --release --locked --quiet -p anabranch-cli -- run examples/geo-real.toml --live real --out out/geo-real

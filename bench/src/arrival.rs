@@ -17,7 +17,7 @@ const PORT: u16 = 5000;
 const FIRST: u32 = 1000;
 /// Maximum number of messages that may wait in a stream: half of the circle of stream sequence
 /// numbers less one.
-const MOST_WAITING: u32 = 32_000;
+const MAX_WAITING: u32 = 32_000;
 
 /// A chunk with one byte of user data.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +84,16 @@ pub const ORDERS: &[Order] = &[
         (0..n).map(|at| Piece::message(at, 0, at)).collect()
     }),
     ("messages, last first", |n| {
-        let n = n.min(MOST_WAITING);
+        let n = n.min(MAX_WAITING);
         (1..n).rev().map(|at| Piece::message(at, 0, at)).collect()
     }),
     ("messages, at random", |n| {
-        let n = n.min(MOST_WAITING);
+        let n = n.min(MAX_WAITING);
         let places = shuffled(n - 1).into_iter();
         places.map(|at| Piece::message(at + 1, 0, at + 1)).collect()
     }),
     ("messages, numbers outside in", |n| {
-        let n = n.min(MOST_WAITING);
+        let n = n.min(MAX_WAITING);
         let numbers = outside_in(n).into_iter().zip(0..);
         numbers
             .map(|(ssn, at)| Piece::message(at, 0, ssn + 1))
@@ -106,7 +106,7 @@ pub const ORDERS: &[Order] = &[
         (0..n).map(|at| Piece::message(at, at as u16, 1)).collect()
     }),
     ("messages, two streams by turns", |n| {
-        let n = n.min(MOST_WAITING);
+        let n = n.min(MAX_WAITING);
         (0..n)
             .map(|at| Piece::message(at, (at % 2) as u16, n - at))
             .collect()

@@ -14,13 +14,13 @@ use page::Page;
 use wait4::Wait4;
 
 pub mod arrival;
+pub mod attack;
 pub mod callgrind;
-pub mod contest;
+pub mod harness;
 pub mod page;
 pub mod processors;
 pub mod raw;
-pub mod siege;
-pub mod standing;
+pub mod scoreboard;
 
 /// Cost of one process.
 #[derive(Clone, Copy, Debug)]

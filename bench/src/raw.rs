@@ -24,7 +24,7 @@ const WINDOW: u64 = 1 << 20;
 const WORD: u64 = WINDOW / 8;
 /// Interval at which an idle receiver checks for the end, and after which a sender without a report
 /// treats the data in flight as lost.
-const PATIENCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Sends for `long` in the network of this thread; returns the bytes per second that arrived, from
 /// the first to the last.
@@ -59,7 +59,7 @@ fn send(to: SocketAddr, until: Instant) -> io::Result<()> {
         segment_size: (packets > 1).then_some(PACKET),
         src_ip: None,
     };
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(POLL_INTERVAL))?;
     let (mut sent, mut heard, mut lost) = (0, 0, 0);
     let mut word = [0; 8];
     while Instant::now() < until {
@@ -83,7 +83,7 @@ fn receive(socket: &UdpSocket, over: &AtomicBool) -> io::Result<f64> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
     state.set_recv_buffer_size(UdpSockRef::from(socket), BUFFER)?;
     socket.set_nonblocking(false)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut buffer = vec![0; 1 << 16];
     let mut meta = [RecvMeta::default()];
     let (mut first, mut last, mut bytes, mut told) = (None, Instant::now(), 0u64, 0);

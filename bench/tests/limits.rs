@@ -1,9 +1,12 @@
-//! What a byte of user data and a packet on a link may cost at most: instructions, counted by `valgrind --tool=callgrind`, which
-//! neither a clock nor the machine's load changes. The work is a fraction of what the benches do, and the build is that of the tests,
-//! so the numbers are larger than those of `bench/README.md`; what makes the benches slower makes these larger, too.
+//! Upper limits for the cost of a byte of user data and of a packet on a link: instructions counted
+//! by `valgrind --tool=callgrind`, which do not depend on the clock or the load of the machine. The
+//! amount of work is a fraction of that in the benchmarks, and the build is that of the tests, so
+//! the numbers are larger than those in `bench/README.md`. Changes that make the benchmarks slower
+//! increase these numbers too.
 //!
-//! A limit is some 8 % above what was counted when it was set. Who makes something faster lowers it, in the same change; who has a
-//! reason to make something slower raises it, and says why.
+//! A limit is about 8 % above the count at the time it was set. A change that makes something
+//! faster should lower its limit. A change that makes something slower for a reason must raise it
+//! and state the reason.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::path::Path;
@@ -11,9 +14,9 @@ use std::path::Path;
 use anabranch_bench::callgrind::between;
 use anabranch_bench::{geo_of, hops_of};
 
-/// Instructions by byte of user data, both ends.
+/// Instructions per byte of user data, both ends.
 fn core(message: usize, batch: usize, limit: f64) {
-    let program = Path::new(env!("CARGO_BIN_EXE_memory"));
+    let program = Path::new(env!("CARGO_BIN_EXE_in_memory"));
     let few = (1024 * 1024 / message).min(2_500);
     let arguments = |messages: usize| {
         let numbers = [message, 1200, batch, 1, messages].map(|it| it.to_string());
@@ -29,7 +32,7 @@ fn core(message: usize, batch: usize, limit: f64) {
     );
 }
 
-/// Instructions by packet and hop, without a transport.
+/// Instructions per packet and hop without a transport.
 fn hops(air: bool, limit: f64) {
     let program = Path::new(env!("CARGO_BIN_EXE_hops"));
     let arguments = |packets: u32| {
@@ -50,7 +53,7 @@ fn hops(air: bool, limit: f64) {
     );
 }
 
-/// Instructions by packet and hop of the GEO dumbbell with eight flows, TCP and SCTP.
+/// Instructions per packet and hop of the GEO dumbbell with eight flows, TCP and SCTP.
 fn geo(limit: f64) {
     let program = Path::new(env!("CARGO_BIN_EXE_run_spec"));
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("geo/geo.toml");

@@ -95,7 +95,7 @@ pub struct Outcome {
 /// Message seeds of the connecting and the accepting peer.
 const SEEDS: [u64; 2] = [2, 1];
 /// Timeout of a case, long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// UDP ports of the connecting peer, the accepting peer, and the relay.
 const PORTS: [u16; 3] = [9899, 9900, 9901];
 
@@ -193,7 +193,7 @@ impl Case {
 
     #[allow(clippy::disallowed_methods)] // real peers take real time
     fn transfer(&self, programs: &Programs, relay: Option<&Relay>) -> Result<Outcome, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut accepting = Peer::start(&self.setup(false, relay), programs)?;
         accepting.wait("ready", until)?;
         let mut connecting = Peer::start(&self.setup(true, relay), programs)?;

@@ -20,7 +20,7 @@ pub const STREAMS: u16 = 10;
 /// Length of the header, and of the smallest message, bytes.
 pub const HEADER: u32 = 24;
 /// Length of the largest message, bytes.
-pub const LARGEST: u32 = 256 * 1024;
+pub const MAX_MESSAGE: u32 = 256 * 1024;
 /// Payload protocol identifier of message 0. It is above those of WebRTC, because pion always sends
 /// some of those in order.
 const PPID: u32 = 0x1_0000;
@@ -52,7 +52,7 @@ fn draw(state: &mut u64) -> u64 {
 
 fn drawn_length(index: u32, kind: u64, r: u64) -> u32 {
     let (low, span) = match (index, kind % 100) {
-        (0, _) => return LARGEST,
+        (0, _) => return MAX_MESSAGE,
         (1, _) => return HEADER,
         // All lengths close to the size of a packet.
         (2..402, _) => return 1100 + index,
@@ -390,7 +390,7 @@ mod tests {
         };
         assert_eq!((bytes(1), bytes(2)), (27_745_960, 29_946_329));
         let mut lengths = Plan::new(1, 402).map(|m| m.length);
-        assert_eq!(lengths.next(), Some(LARGEST));
+        assert_eq!(lengths.next(), Some(MAX_MESSAGE));
         assert_eq!(lengths.next(), Some(HEADER));
         assert!(lengths.eq(1102..1502));
         let unordered = Plan::new(1, 10_000).filter(|m| m.unordered).count();

@@ -1,7 +1,8 @@
-//! The matrix: this stack against others, both ways, over what carries SCTP, on clean and on bad links.
+//! Test matrix: this stack with other stacks in both roles, with each encapsulation, on good and
+//! impaired links.
 //!
-//! `cargo test -p anabranch-interop --test interop -- PART-OF-A-NAME` runs some of it. With `INTEROP_REPORT=FILE` in the
-//! environment a table of how it went is written there.
+//! `cargo test -p anabranch-interop --test interop -- PART-OF-A-NAME` runs part of it. If the
+//! environment variable `INTEROP_REPORT=FILE` is set, a table of the results is written there.
 
 use std::sync::Mutex;
 
@@ -13,7 +14,7 @@ use anabranch_interop::programs::Programs;
 use anabranch_interop::skips::Skips;
 use libtest_mimic::{Arguments, Trial};
 
-/// Every case, in the order of the report.
+/// All cases, in the order of the report.
 fn cases() -> Vec<Case> {
     use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
     use Transport::{Encap, Plain, Raw};
@@ -57,7 +58,7 @@ fn cases() -> Vec<Case> {
             }
         }
     }
-    // The peers among themselves: what fails here as well is not this stack's.
+    // Peers with each other: failures that also occur here are not caused by this stack.
     for (connecting, accepting, transport) in [
         (Usrsctp, Linux, Encap),
         (Pion, Dcsctp, Plain),
@@ -86,7 +87,7 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// The extensions against the peers that have them, where `docs/INTEROP.md` does not say why not.
+/// Extensions with the peers that support them, except those excluded in `docs/INTEROP.md`.
 fn extended() -> Vec<Case> {
     use Extension::{Addresses, Authentication, Interleaving, Partial, Resets};
     use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
@@ -161,16 +162,17 @@ fn extended() -> Vec<Case> {
     all
 }
 
-/// Cases with this stack that may be tried a second time in a run of the whole matrix: peers have faults that come up once in a hundred
-/// runs. A fault of this stack that comes up in many cases still fails the test; one that comes up seldom is printed only.
-const MOST_SECOND_TRIES: usize = 2;
+/// Maximum number of retries of cases with this stack in a run of the whole matrix, because peers
+/// have rare faults (one in a hundred runs). A fault of this stack that affects many cases still
+/// fails the test; a rare one is only printed.
+const MAX_RETRIES: usize = 2;
 
-/// How every case went, by its place in the matrix.
+/// Result of every case, by its index in the matrix.
 type Results = Mutex<Vec<Option<Result<Outcome, String>>>>;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Much of a bad link's time is spent waiting.
+    // Tests with impaired links mostly wait.
     arguments.test_threads.get_or_insert(3);
     let programs: &Programs = Box::leak(Box::new(Programs::new(
         env!("CARGO_TARGET_TMPDIR"),
@@ -195,9 +197,10 @@ fn main() {
             }
             Ok(()) => Trial::test(name.clone(), move || {
                 let mut outcome = case.run(programs);
-                // Peers among themselves: one that crashes is no fault of this stack, and says nothing of the case.
+                // Peers with each other: a crash of one is not a fault of this stack, and says
+                // nothing about the case.
                 let foreign = ![case.connecting, case.accepting].contains(&Stack::Anabranch);
-                // A second try would take the place of the capture of the first.
+                // A retry would overwrite the capture of the first attempt.
                 let tries = match (std::env::var_os("INTEROP_CAPTURE"), foreign) {
                     (Some(_), _) => 0,
                     (None, true) => 2,
@@ -234,9 +237,9 @@ fn main() {
         std::fs::write(&file, table).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
     let again = again.lock().unwrap();
-    if again.len() > MOST_SECOND_TRIES {
+    if again.len() > MAX_RETRIES {
         eprintln!(
-            "{} cases were tried a second time, {MOST_SECOND_TRIES} may be: {}",
+            "{} cases were tried a second time, {MAX_RETRIES} may be: {}",
             again.len(),
             again.join(", ")
         );
@@ -245,7 +248,8 @@ fn main() {
     conclusion.exit();
 }
 
-/// The matrix as tables of Markdown, one for each extension: a line for each pair of peers and what carries their packets.
+/// The matrix as Markdown tables, one per extension, with a line per pair of peers and
+/// encapsulation.
 fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &Skips) -> String {
     const COLUMNS: [Condition; 5] = [
         Condition::Clean,

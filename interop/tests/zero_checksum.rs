@@ -1,4 +1,4 @@
-//! Packets without a checksum (RFC 9653) with dcsctp, in memory: nothing damages them, as DTLS would not let it pass.
+//! Zero checksums (RFC 9653) with dcsctp in memory: packets are not damaged, as DTLS would ensure.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ const PORT: u16 = 5_000;
 const MESSAGES: usize = 50;
 const STEP: u64 = 1_000_000;
 
-/// Both stacks, and what each has sent.
+/// Both stacks, and the packets sent by each.
 struct Two {
     ours: Endpoint,
     theirs: Box<dyn DcSctpSocket>,
@@ -28,7 +28,7 @@ struct Two {
 }
 
 impl Two {
-    /// Each announces it or not; one of them calls.
+    /// Each end announces the extension or not; one of them connects.
     fn new([ours, theirs]: [bool; 2], ours_calls: bool) -> Self {
         let [here, there] = addresses();
         let config = Config::default().with(|it| {
@@ -61,7 +61,7 @@ impl Two {
         two
     }
 
-    /// A millisecond goes by: what each has to send reaches the other.
+    /// Advances by a millisecond and transfers the packets of both ends.
     fn step(&mut self) {
         let [here, there] = addresses();
         self.now += STEP;
@@ -82,7 +82,8 @@ impl Two {
                         .handle_datagram(self.now, path, Ecn::NotEct, packet);
                 }
                 SocketEvent::OnConnected() => self.up = true,
-                // A stack without RFC 3758 reports that it does not know its parameter (RFC 9260 §3.2.1).
+                // A stack without RFC 3758 reports that it does not know its parameter (RFC 9260
+                // §3.2.1).
                 SocketEvent::OnError(ErrorKind::PeerReported, _) => (),
                 SocketEvent::OnError(kind, text) | SocketEvent::OnAborted(kind, text) => {
                     panic!("{kind:?}: {text}")
@@ -96,7 +97,7 @@ impl Two {
         }
     }
 
-    /// Messages go both ways until all have come.
+    /// Sends messages in both directions until all have arrived.
     fn talk(&mut self) {
         let mut limit = 0..10_000;
         while !self.up || self.ours.associations().next().is_none() {
@@ -135,7 +136,7 @@ impl Two {
         assert_eq!(discards.total(), 0, "{discards:?}");
     }
 
-    /// Of the packets of user data that an end sent, how many had a checksum and how many had none.
+    /// Number of data packets sent by an end with a checksum, and without.
     fn with_and_without(&self, end: usize) -> [usize; 2] {
         let data = self.sent[end].iter().filter(|it| it[12] == 0);
         let (with, without): (Vec<_>, Vec<_>) = data.partition(|it| it[8..12] != [0; 4]);
@@ -147,7 +148,7 @@ fn addresses() -> [IpAddr; 2] {
     [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()]
 }
 
-/// Whoever calls: no packet of user data has a checksum, and all that set the association up have.
+/// For either client: no data packet has a checksum, and all packets of the handshake have one.
 #[test]
 fn zero_checksums_with_dcsctp() {
     for ours_calls in [true, false] {
@@ -160,14 +161,16 @@ fn zero_checksums_with_dcsctp() {
             let [with, without] = two.with_and_without(end);
             assert_eq!(with, 0, "of {end}, where ours calls: {ours_calls}");
             assert!(without >= MESSAGES, "{without}");
-            // INIT and COOKIE ECHO; dcsctp's INIT ACK goes without where this stack has announced it.
+            // INIT and COOKIE ECHO; the INIT ACK of dcsctp has no checksum if this stack has
+            // announced the extension.
             let setup = two.sent[end].iter().filter(|it| [1, 10].contains(&it[12]));
             assert!(setup.into_iter().all(|it| it[8..12] != [0; 4]));
         }
     }
 }
 
-/// Where one of them announces nothing all packets have their checksum, and both go on.
+/// If one of them does not announce the extension, all packets have checksums, and the transfer
+/// works.
 #[test]
 fn one_end_alone_has_checksums_with_dcsctp() {
     for (announce, ours_calls) in [

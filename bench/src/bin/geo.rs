@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anabranch_bench::callgrind::between;
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::scoreboard::{self, Figure};
 use anabranch_bench::{
     Round, beside_this_program, geo_of, head, hops_of, measure, packet_hops, report,
 };
@@ -113,7 +113,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
     figures.extend(instructions(&directory, &mut page)?);
     page.close()?;
     if write {
-        standing::note(figures)?;
+        scoreboard::note(figures)?;
     }
     Ok(())
 }

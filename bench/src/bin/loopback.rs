@@ -2,7 +2,7 @@
 //! pion, each at both ends, and UDP alone, alternating in each round.
 //!
 //! `loopback [ROUNDS] [--write]`: default 3 rounds. `--write` updates the table in
-//! `bench/README.md`, and the ratios in `bench/standing.json`. Requires root (network namespace),
+//! `bench/README.md`, and the ratios in `bench/scoreboard.json`. Requires root (network namespace),
 //! the packages installed by `scripts/setup`, and `anabranch-peer` in the directory of this program
 //! (`cargo build --profile fair -p anabranch-interop --bins`).
 
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::scoreboard::{self, Figure};
 use anabranch_bench::{median, raw};
 use anabranch_interop::extension::Extension;
 use anabranch_interop::namespace;
@@ -90,7 +90,7 @@ fn measure() -> Result<(), String> {
     }
     page.close().map_err(|error| error.to_string())?;
     if write {
-        standing::note(figures).map_err(|error| error.to_string())?;
+        scoreboard::note(figures).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use anabranch_bench::callgrind;
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::scoreboard::{self, Figure};
 use anabranch_bench::{Cost, beside_this_program, measure, median};
 
 /// Number of points in the sweep.
@@ -58,7 +58,7 @@ fn bench() -> Outcome<()> {
     figures.extend(starts(&program, scratch.path(), rounds, &mut page)?);
     page.close()?;
     if write {
-        standing::note(figures)?;
+        scoreboard::note(figures)?;
     }
     Ok(())
 }

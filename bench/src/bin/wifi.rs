@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anabranch_bench::page::{self, Page};
-use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::scoreboard::{self, Figure};
 use anabranch_bench::{Round, beside_this_program, head, measure, packet_hops, report};
 
 const LOSS: &str = "0.001";
@@ -65,7 +65,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
     }
     page.close()?;
     if write {
-        standing::note(figures)?;
+        scoreboard::note(figures)?;
     }
     Ok(())
 }

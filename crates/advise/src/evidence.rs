@@ -8,14 +8,14 @@ use anabranch_report::statistics::{Summary, paired_difference};
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::records::{Results, RunRecord};
 
+use crate::executor::Executor;
 use crate::grid::{self, OCTAVE};
+use crate::invalid_question::InvalidQuestion;
 use crate::question::Setting;
-use crate::refused::Refused;
 use crate::search::Search;
-use crate::settle::{self, Settled};
 use crate::spec::{self, DECISION, Evidence, FLOW, GOODPUT};
 use crate::trials::{Answer, Trials, judge};
-use crate::work::Work;
+use crate::warm_up::{self, WarmUp};
 use crate::{AdviseError, Question};
 
 /// Maximum number of events for the search and the evidence of one candidate; docs/ADVISE.md lists
@@ -72,7 +72,7 @@ impl Evidence {
         ) = search.chosen
         else {
             let message = "no setting was found that surely carries so much; ask for less, or for a longer duration";
-            return Err(Refused::whole(message).into());
+            return Err(InvalidQuestion::whole(message).into());
         };
         let certain =
             question.is_certain() && search.margin.is_some_and(|margin| margin.deviation == 0.0);
@@ -273,7 +273,7 @@ pub struct Advice {
     /// Difference between the second and the first half of the runs without limit.
     pub drift: Drift,
     /// Duration of the warm-up, if it was determined.
-    pub settled: Option<Settled>,
+    pub warm_up: Option<WarmUp>,
     /// Check on the full-size path, if it was made.
     pub full: Option<FullSize>,
 }
@@ -334,7 +334,7 @@ impl Advice {
             ),
             advised,
             drift: reference.drift(),
-            settled: None,
+            warm_up: None,
             full: None,
         }
     }
@@ -342,7 +342,7 @@ impl Advice {
     /// Whether the measured goodput is the long-term one: the warm-up was over, and no run
     /// indicates otherwise.
     pub fn has_settled(&self) -> bool {
-        let before = self.settled.is_none_or(|settled| settled.surely);
+        let before = self.warm_up.is_none_or(|warm_up| warm_up.surely);
         let advised = self.advised().is_some_and(|tried| tried.drift.surely);
         before && !self.drift.surely && !advised
     }
@@ -378,7 +378,7 @@ const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 pub fn full_size(
     question: &Question,
     tried: &Tried,
-    work: Work<'_>,
+    executor: Executor<'_>,
 ) -> Result<Option<FullSize>, AdviseError> {
     if question.scale == 1 {
         return Ok(None);
@@ -391,7 +391,7 @@ pub fn full_size(
     };
     let (setting, least) = (tried.setting, question.least_measured());
     let short = of(least);
-    let mut trials = Trials::new(&short, u64::MAX, work);
+    let mut trials = Trials::new(&short, u64::MAX, executor);
     trials.ensure(&[setting], 1)?;
     let affordable = FULL_SIZE_EVENTS / trials.dearest().max(1) as f64;
     if affordable < f64::from(FULL_SIZE_RUNS) {
@@ -400,7 +400,7 @@ pub fn full_size(
     // The remaining budget is used for longer runs.
     let longer = (affordable / f64::from(FULL_SIZE_RUNS)).min(40.0);
     let long = of(Span((least.0 as f64 * longer) as u64));
-    let mut trials = Trials::new(&long, u64::MAX, work);
+    let mut trials = Trials::new(&long, u64::MAX, executor);
     trials.expect(FULL_SIZE_RUNS as usize);
     trials.ensure(&[setting], FULL_SIZE_RUNS)?;
     Ok(
@@ -502,7 +502,7 @@ impl<'a> Point<'a> {
         let whole = first.mean.max(f64::MIN_POSITIVE);
         Drift {
             mean: (more.mean / whole, more.confidence().unwrap_or(0.0) / whole),
-            surely: settle::drifts(&halves),
+            surely: warm_up::drifts(&halves),
         }
     }
 

@@ -8,7 +8,7 @@
 pub const OCTAVE: usize = 4;
 
 /// Largest tested buffer, bytes.
-pub const LARGEST: u64 = 256 << 20;
+pub const MAX_BUFFER: u64 = 256 << 20;
 
 /// Buffer that represents no limit, bytes. No simulation should fill it.
 pub const UNLIMITED: u64 = 1 << 30;
@@ -17,9 +17,9 @@ pub const UNLIMITED: u64 = 1 << 30;
 pub fn buffers(least: u64) -> Vec<u64> {
     let octaves = (0..)
         .map(|octave| 512_u64 << octave)
-        .take_while(|unit| unit * 4 <= LARGEST);
+        .take_while(|unit| unit * 4 <= MAX_BUFFER);
     let all = octaves.flat_map(|unit| (4..8).map(move |part| part * unit));
-    all.filter(|&buffer| buffer <= LARGEST && (buffer >= least || buffer == LARGEST))
+    all.filter(|&buffer| buffer <= MAX_BUFFER && (buffer >= least || buffer == MAX_BUFFER))
         .collect()
 }
 
@@ -51,7 +51,7 @@ mod tests {
     fn four_to_an_octave_and_no_step_above_a_quarter() {
         let grid = buffers(1500);
         assert_eq!(grid[..6], [2048, 2560, 3072, 3584, 4096, 5120]);
-        assert_eq!(grid.last(), Some(&LARGEST));
+        assert_eq!(grid.last(), Some(&MAX_BUFFER));
         assert!(
             grid.windows(2)
                 .all(|pair| pair[0] < pair[1] && pair[1] * 4 <= pair[0] * 5)
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_least_buffer_cuts_the_grid() {
         assert_eq!(buffers(10_000)[0], 10_240);
-        assert_eq!(buffers(LARGEST + 1), [LARGEST]);
+        assert_eq!(buffers(MAX_BUFFER + 1), [MAX_BUFFER]);
     }
 
     #[test]

@@ -14,21 +14,21 @@
 
 pub mod discipline;
 pub mod evidence;
+pub mod executor;
 pub mod grid;
-pub mod knobs;
+pub mod invalid_question;
 pub mod outcome;
+pub mod parse;
 pub mod question;
 pub mod ranking;
-pub mod reading;
 pub mod recovery;
-pub mod refused;
+pub mod render;
 pub mod satellites;
 pub mod search;
-pub mod settle;
 pub mod spec;
+pub mod stack_settings;
 pub mod trials;
-pub mod words;
-pub mod work;
+pub mod warm_up;
 
 use std::path::PathBuf;
 
@@ -39,22 +39,22 @@ use anabranch_report::OutputError;
 use anabranch_scenario::problem::SpecError;
 
 pub use evidence::Advice;
+pub use executor::{AdviceProgress, Executor, NoProgress};
+pub use invalid_question::InvalidQuestion;
 pub use outcome::{Found, Outcome, advise};
 pub use question::{Control, Question, Setting};
 pub use ranking::{Ranking, ranking};
-pub use refused::Refused;
 pub use satellites::Satellites;
 pub use search::Search;
 pub use spec::Evidence;
 pub use trials::Trials;
-pub use work::{Unwatched, Watch, Work};
 
 /// Searches for the setting of the first candidate of a question.
 ///
 /// # Errors
 /// [`AdviseError`].
-pub fn find(question: &Question, work: Work<'_>) -> Result<Search, AdviseError> {
-    let mut trials = Trials::new(question, evidence::SEARCH_EVENTS, work);
+pub fn find(question: &Question, executor: Executor<'_>) -> Result<Search, AdviseError> {
+    let mut trials = Trials::new(question, evidence::SEARCH_EVENTS, executor);
     search::search(question, &mut trials)
 }
 
@@ -64,7 +64,7 @@ pub fn find(question: &Question, work: Work<'_>) -> Result<Search, AdviseError> 
 pub enum AdviseError {
     /// The question is invalid or has no answer.
     #[error(transparent)]
-    Question(#[from] Refused),
+    Question(#[from] InvalidQuestion),
     /// The spec derived from the question is rejected.
     #[error(transparent)]
     Spec(#[from] Box<SpecError>),

@@ -18,12 +18,12 @@ use anabranch_scenario::document::Document;
 use anabranch_scenario::records::{Results, RunRecord};
 
 use crate::evidence::{Advice, EVENTS, full_size};
+use crate::executor::{AdviceProgress, Executor};
 use crate::question::Question;
 use crate::ranking::{Ranking, ranking};
-use crate::settle;
 use crate::spec::{ABOUT, Evidence};
-use crate::work::{Watch, Work};
-use crate::{AdviseError, find, words};
+use crate::warm_up;
+use crate::{AdviseError, find, render};
 
 /// Subdirectory for the recommendation for a sender that is better than the first candidate.
 pub const BETTER: &str = "better";
@@ -68,22 +68,22 @@ pub struct Outcome {
 pub fn advise(
     question: Question,
     directory: Option<&Path>,
-    work: Work<'_>,
+    executor: Executor<'_>,
 ) -> Result<Outcome, AdviseError> {
     let question = question.checked()?;
     let store = directory.map(made).transpose()?;
-    work.watch.stage("1 of 3: ranking the senders");
-    let ranking = ranking(&question, work)?;
+    executor.progress.stage("1 of 3: ranking the senders");
+    let ranking = ranking(&question, executor)?;
     let senders = 1 + u64::from(ranking.better.is_some());
-    let ahead = senders * (EVENTS + settle::EVENTS);
-    work.watch.outlook(ahead, ranking.events);
+    let ahead = senders * (EVENTS + warm_up::EVENTS);
+    executor.progress.outlook(ahead, ranking.events);
     let asked = |place, directory: Option<&Path>| {
         let asked = Asked {
             question: &question,
             ranking: &ranking,
             place,
         };
-        asked.answer(directory, work)
+        asked.answer(directory, executor)
     };
     let first = asked(0, directory)?;
     let below = directory.map(|directory| directory.join(BETTER));
@@ -99,10 +99,10 @@ pub fn advise(
     }
     let (mut first, mut better) = (first, better);
     let second = better.as_ref().map(|found| &found.advice);
-    first.introduction = words::introduction(&question, &ranking, &first.advice, second);
-    let words = words::whole(&question, &ranking, &first.advice, second);
+    first.introduction = render::introduction(&question, &ranking, &first.advice, second);
+    let words = render::whole(&question, &ranking, &first.advice, second);
     if let Some(found) = &mut better {
-        found.introduction = words::of_better(&found.advice);
+        found.introduction = render::of_better(&found.advice);
     }
     let outcome = Outcome {
         question,
@@ -177,18 +177,26 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Recommendation for the candidate with the runs on which it is based. The directory is
     /// created only if there is something to write.
-    fn answer(&self, directory: Option<&Path>, work: Work<'_>) -> Result<Found, AdviseError> {
+    fn answer(
+        &self,
+        directory: Option<&Path>,
+        executor: Executor<'_>,
+    ) -> Result<Found, AdviseError> {
         let control = &self.ranking.candidates[self.place].0;
-        work.watch.stage(&format!("2 of 3: searching, {control}"));
-        let (question, settled) = self.ranking.question(self.question, self.place, work)?;
-        let search = find(&question, work)?;
+        executor
+            .progress
+            .stage(&format!("2 of 3: searching, {control}"));
+        let (question, warm_up) = self.ranking.question(self.question, self.place, executor)?;
+        let search = find(&question, executor)?;
         let mut evidence = Evidence::plan(&question, &search)?;
         let runs = Runs {
             seed: question.seed,
             store: directory.map(made).transpose()?,
-            work,
+            executor,
         };
-        work.watch.stage(&format!("3 of 3: confirming, {control}"));
+        executor
+            .progress
+            .stage(&format!("3 of 3: confirming, {control}"));
         let mut decided = runs.of(&evidence.decision(&question), &[])?;
         let shown = loop {
             if let Some(confirmed) = Advice::confirmed(&question, &evidence, &decided) {
@@ -203,9 +211,9 @@ impl Asked<'_> {
         let whole = evidence.whole(&question, shown);
         let results = runs.of(&whole, &decided.records)?;
         let mut advice = Advice::of(&question, &search, &evidence, &results);
-        advice.settled = settled;
+        advice.warm_up = warm_up;
         if let Some(advised) = advice.advised() {
-            advice.full = full_size(&question, advised, work)?;
+            advice.full = full_size(&question, advised, executor)?;
         }
         Ok(Found {
             advice,
@@ -220,7 +228,7 @@ impl Asked<'_> {
 struct Runs<'a> {
     seed: u64,
     store: Option<Store>,
-    work: Work<'a>,
+    executor: Executor<'a>,
 }
 
 impl Runs<'_> {
@@ -238,26 +246,26 @@ impl Runs<'_> {
         let directory = store.directory();
         let path = directory.join(SPEC);
         put(&path, &plan.request.text).map_err(|source| unwritten(path, source))?;
-        let Work {
+        let Executor {
             jobs,
             runner,
-            watch,
-        } = self.work;
-        run::run(&plan, store, runner, jobs, &Passed(watch))
+            progress,
+        } = self.executor;
+        run::run(&plan, store, runner, jobs, &Passed(progress))
             .map_err(|error| AdviseError::Evidence(Box::new(error), directory.to_owned()))
     }
 
     fn in_memory(&self, plan: &Plan, known: &[RunRecord]) -> Result<Results, AdviseError> {
-        let Work {
+        let Executor {
             jobs,
             runner,
-            watch,
-        } = self.work;
+            progress,
+        } = self.executor;
         let mut units = Unit::all(plan);
         units.retain(|unit| !known.iter().any(|record| is_of(record, unit)));
         let seconds = |unit: &Unit<'_>| unit.point.duration().seconds();
-        watch.expect(units.iter().map(seconds).sum());
-        let heard = |record: &RunRecord| watch.did(record.simulated);
+        progress.expect(units.iter().map(seconds).sum());
+        let heard = |record: &RunRecord| progress.did(record.simulated);
         let more = run::in_memory(&units, self.seed, runner, jobs, &heard).map_err(Box::new)?;
         let mut records = known.to_vec();
         records.extend(more);
@@ -278,7 +286,7 @@ fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
 }
 
 /// Forwards the progress of the ordinary engine.
-struct Passed<'a>(&'a dyn Watch);
+struct Passed<'a>(&'a dyn AdviceProgress);
 
 impl Progress for Passed<'_> {
     fn begin(&self, _: usize, _: usize, seconds: f64) {

@@ -8,7 +8,7 @@ use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-use crate::refused::Refused;
+use crate::invalid_question::InvalidQuestion;
 use crate::satellites::Satellites;
 use crate::{AdviseError, discipline, grid, recovery};
 
@@ -106,9 +106,9 @@ pub const STREAMS: &[u16] = &[1, 2, 4, 8];
 /// Length of the IPv4 header, the common header and the DATA chunk header, bytes.
 const HEADERS: u64 = 20 + 12 + 16;
 /// Minimum number of packets of a meaningful queue.
-const LEAST_QUEUE: u64 = 20;
+const MIN_QUEUE: u64 = 20;
 /// Maximum message size. Larger messages give no additional information about a path.
-const LARGEST_MESSAGE: u64 = 64 << 10;
+const MAX_MESSAGE: u64 = 64 << 10;
 
 /// Window in packets above which a path is simulated at a smaller scale, with windows of about
 /// [`SMALL_WINDOW`].
@@ -143,7 +143,7 @@ const TRIED: &[&str] = &["sctp", "westwood", "binomial", "cubic", "bbr"];
 const FULL_SIZE: &[&str] = &["cubic", "bbr", "vegas", "veno"];
 /// Maximum number of packets in the shortest run on a full-size path. More would not give an answer
 /// within a minute.
-const MOST_PACKETS: f64 = 300_000.0;
+const MAX_PACKETS: f64 = 300_000.0;
 /// Minimum measured duration on a satellite path: four intervals of 15 s, which may have different
 /// routes.
 const SATELLITES_MEASURED: Span = Span(60 * SECOND);
@@ -214,7 +214,8 @@ impl Question {
     /// [`AdviseError::Question`] with the key, the value found, and the values allowed.
     pub fn checked(mut self) -> Result<Self, AdviseError> {
         self.path_makes_sense()?;
-        let wrong = |key, found: String, allowed| Err(Refused::new(key, found, allowed).into());
+        let wrong =
+            |key, found: String, allowed| Err(InvalidQuestion::new(key, found, allowed).into());
         if !(0.01..=0.99).contains(&self.share) {
             let found = format!("{} %", self.share * 100.0);
             return wrong(
@@ -245,7 +246,7 @@ impl Question {
                 return wrong(key, "none".to_owned(), "one name at least");
             }
             if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-                return Err(Refused::unknown(key, name, known).into());
+                return Err(InvalidQuestion::unknown(key, name, known).into());
             }
         }
         self.leave_out_what_costs_too_much()?;
@@ -254,26 +255,26 @@ impl Question {
 
     /// Omits default congestion controls that would have to be simulated on a full-size path that
     /// is too large for it. Named ones are rejected.
-    fn leave_out_what_costs_too_much(&mut self) -> Result<(), Refused> {
+    fn leave_out_what_costs_too_much(&mut self) -> Result<(), InvalidQuestion> {
         let run = self.timing_of(self.least_measured()).end.seconds();
         let packets = run * self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
-        if packets <= MOST_PACKETS {
+        if packets <= MAX_PACKETS {
             return Ok(());
         }
         let allowed = format!(
-            "a path whose shortest run, {run:.1} s here, has at most {MOST_PACKETS} packets: what goes by the clock cannot be simulated smaller"
+            "a path whose shortest run, {run:.1} s here, has at most {MAX_PACKETS} packets: what goes by the clock cannot be simulated smaller"
         );
         let path = format!("on a path of {packets:.0} packets in a run");
         if self.discipline != discipline::DROP_TAIL {
             let found = format!("{:?} {path}", self.discipline);
-            return Err(Refused::new("discipline", found, &allowed));
+            return Err(InvalidQuestion::new("discipline", found, &allowed));
         }
         let usual = self.congestion == TRIED;
         let costs = |name: &String| FULL_SIZE.contains(&name.as_str());
         let (left_out, kept) = self.congestion.iter().cloned().partition(costs);
         (self.left_out, self.congestion) = (left_out, kept);
         match (usual, self.left_out.first()) {
-            (false, Some(name)) => Err(Refused::new(
+            (false, Some(name)) => Err(InvalidQuestion::new(
                 "congestion",
                 format!("{name:?} {path}"),
                 &allowed,
@@ -282,8 +283,8 @@ impl Question {
         }
     }
 
-    fn path_makes_sense(&self) -> Result<(), Refused> {
-        let wrong = |key, found: String, allowed| Err(Refused::new(key, found, allowed));
+    fn path_makes_sense(&self) -> Result<(), InvalidQuestion> {
+        let wrong = |key, found: String, allowed| Err(InvalidQuestion::new(key, found, allowed));
         if self.rtt.0 < 1_000 || self.rtt.0 > 60 * SECOND {
             return wrong("rtt", self.rtt.to_string(), "1 us to 60 s");
         }
@@ -298,7 +299,7 @@ impl Question {
             return wrong("mtu", self.mtu.to_string(), "512 B to 65535 B");
         }
         let message = self.message;
-        if let Some(message) = message.filter(|it| !(1..=LARGEST_MESSAGE).contains(&it.0)) {
+        if let Some(message) = message.filter(|it| !(1..=MAX_MESSAGE).contains(&it.0)) {
             return wrong("message", message.to_string(), "1 B to 64 KiB");
         }
         let queue = self.queue;
@@ -372,7 +373,7 @@ impl Question {
     /// Capacity of the queue of the link.
     pub fn queue(&self) -> Amount {
         self.queue.unwrap_or_else(|| {
-            Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(LEAST_QUEUE))
+            Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(MIN_QUEUE))
         })
     }
 

@@ -6,10 +6,10 @@ use anabranch_scenario::quantity::Span;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::AdviseError;
+use crate::executor::Executor;
 use crate::question::{Control, Question, Setting};
-use crate::settle::{Settled, settle};
 use crate::trials::{self, Trials};
-use crate::work::Work;
+use crate::warm_up::{WarmUp, find_warm_up};
 
 /// Maximum number of events per run, if this shows enough of the path, because many short runs are
 /// as informative as few long ones. The second value applies to runs with few losses.
@@ -46,7 +46,7 @@ pub struct Ranking {
 ///
 /// # Errors
 /// [`AdviseError`].
-pub fn ranking(question: &Question, work: Work<'_>) -> Result<Ranking, AdviseError> {
+pub fn ranking(question: &Question, executor: Executor<'_>) -> Result<Ranking, AdviseError> {
     let pipe = 2.0 * question.bandwidth_delay() as f64 / question.mtu.0 as f64;
     let mut question = Question {
         scale: question.scale_for(pipe),
@@ -61,9 +61,9 @@ pub fn ranking(question: &Question, work: Work<'_>) -> Result<Ranking, AdviseErr
         })
         .collect();
     if question.duration.is_none() {
-        question.duration = Some(brief(&question, &unlimited, work)?);
+        question.duration = Some(brief(&question, &unlimited, executor)?);
     }
-    let mut trials = Trials::new(&question, EVENTS, work);
+    let mut trials = Trials::new(&question, EVENTS, executor);
     trials.expect(controls.len() * ROUNDS[1] as usize);
     rank(&mut trials, &unlimited)?;
     let goodputs = |place: usize| trials.goodputs(unlimited[place]);
@@ -94,13 +94,17 @@ pub fn ranking(question: &Question, work: Work<'_>) -> Result<Ranking, AdviseErr
 }
 
 /// Measured duration of the ranking runs, determined by a short run of each candidate.
-fn brief(question: &Question, settings: &[Setting], work: Work<'_>) -> Result<Span, AdviseError> {
+fn brief(
+    question: &Question,
+    settings: &[Setting],
+    executor: Executor<'_>,
+) -> Result<Span, AdviseError> {
     let (least, most) = (question.least_measured(), question.most_measured());
     let short = Question {
         duration: Some(least),
         ..question.clone()
     };
-    let mut trials = Trials::new(&short, u64::MAX, work);
+    let mut trials = Trials::new(&short, u64::MAX, executor);
     trials.expect(settings.len());
     trials.ensure(settings, 1)?;
     let second = trials.dearest() as f64 / short.timing().end.seconds();
@@ -159,8 +163,8 @@ impl Ranking {
         &self,
         question: &Question,
         place: usize,
-        work: Work<'_>,
-    ) -> Result<(Question, Option<Settled>), AdviseError> {
+        executor: Executor<'_>,
+    ) -> Result<(Question, Option<WarmUp>), AdviseError> {
         let (control, goodput) = &self.candidates[place];
         let window = 2.0 * goodput.mean / 8.0 * question.rtt.seconds() / question.mtu.0 as f64;
         let mut own = Question {
@@ -176,10 +180,10 @@ impl Ranking {
         let second = self.second(&own, place);
         let usual = self.measured(&own, place);
         own.duration = Some(usual);
-        let settled = settle(&own, second, work)?;
-        own.begin = settled.begin;
+        let warm_up = find_warm_up(&own, second, executor)?;
+        own.begin = warm_up.begin;
         own.duration = Some(usual.max(own.begin));
-        Ok((own, Some(settled)))
+        Ok((own, Some(warm_up)))
     }
 
     /// Number of events per simulated second of a candidate.

@@ -5,7 +5,7 @@ use anabranch_scenario::document::Table;
 use anabranch_scenario::quantity::Span;
 use anabranch_transport::time::{SECOND, seconds};
 
-use crate::refused::Refused;
+use crate::invalid_question::InvalidQuestion;
 
 /// Default satellite shell.
 pub const SHELL: &str = "starlink-1";
@@ -41,25 +41,25 @@ impl Satellites {
     ///
     /// # Errors
     /// The shell or a location does not exist, the outages overlap, or there is no path.
-    pub fn rtt(&self) -> Result<Span, Refused> {
+    pub fn rtt(&self) -> Result<Span, InvalidQuestion> {
         let names: Vec<&str> = SHELLS.iter().map(|shell| shell.name).collect();
         let known = shell(&self.shell);
-        let known = known.ok_or_else(|| Refused::unknown("shell", &self.shell, &names))?;
+        let known = known.ok_or_else(|| InvalidQuestion::unknown("shell", &self.shell, &names))?;
         let sky = known.sky();
         if self.handover.0 >= sky.interval {
             let allowed = format!(
                 "less than {} s, the interval of changes",
                 seconds(sky.interval)
             );
-            return Err(Refused::new("handover", self.handover, &allowed));
+            return Err(InvalidQuestion::new("handover", self.handover, &allowed));
         }
         let place = |key, text: &str| {
             let read: Result<Place, _> = text.parse();
-            read.map_err(|error| Refused::unread(key, error.to_string()))
+            read.map_err(|error| InvalidQuestion::unread(key, error.to_string()))
         };
         let (from, to) = (place("from", &self.from)?, place("to", &self.to)?);
         let constellation = Constellation::walker(&sky)
-            .map_err(|error| Refused::unread("shell", error.to_string()))?;
+            .map_err(|error| InvalidQuestion::unread("shell", error.to_string()))?;
         let [duration, step] = LOOKED_AT;
         let summary = follow(&constellation, from, to, &[], duration, step).summary();
         let Some([_, median, ..]) = summary.delay else {
@@ -67,7 +67,7 @@ impl Satellites {
                 "from, to: no path over {} leads from {from} to {to}",
                 self.shell
             );
-            return Err(Refused::whole(&message));
+            return Err(InvalidQuestion::whole(&message));
         };
         Ok(Span((2.0 * median * SECOND as f64) as u64))
     }

@@ -97,7 +97,7 @@ impl Halving<'_, '_> {
     }
 
     fn test(&mut self, streams: u16, place: usize) -> Result<Answer, AdviseError> {
-        self.test_by(streams, place, trials::MOST)
+        self.test_by(streams, place, trials::MAX_RUNS)
     }
 
     /// Tests a setting with at most `most` runs.
@@ -138,7 +138,7 @@ impl Halving<'_, '_> {
         let mut holding = guess.min(last);
         // A comparison that is not decided quickly is postponed to the downward search, because the
         // result an octave higher may be clear.
-        while self.test_by(streams, holding, trials::FEW)? != Answer::Holds {
+        while self.test_by(streams, holding, trials::MAX_RUNS_IF_OPTIONAL)? != Answer::Holds {
             if holding == last {
                 return Ok(None);
             }

@@ -12,8 +12,8 @@ use anabranch_report::statistics::{Summary, paired_difference};
 use anabranch_scenario::document::Document;
 use anabranch_scenario::records::RunRecord;
 
+use crate::executor::Executor;
 use crate::question::{Question, Setting};
-use crate::work::Work;
 use crate::{AdviseError, spec};
 
 /// Whether a setting reaches the requested share.
@@ -28,20 +28,20 @@ pub enum Answer {
 }
 
 /// Numbers of runs after which a comparison is evaluated.
-const LOOKS: [u32; 7] = [4, 8, 12, 16, 24, 32, MOST];
+const CHECKPOINTS: [u32; 7] = [4, 8, 12, 16, 24, 32, MAX_RUNS];
 /// Number of runs on a deterministic path; two show that it is deterministic.
-const LOOK_WITHOUT_CHANCE: u32 = 2;
+const RUNS_IF_DETERMINISTIC: u32 = 2;
 /// Minimum number of runs for a positive result.
-const LEAST: u32 = 8;
+const MIN_RUNS: u32 = 8;
 /// Maximum number of runs.
-pub const MOST: u32 = 64;
+pub const MAX_RUNS: u32 = 64;
 /// Maximum number of runs if another setting can be used in the undecided case.
-pub const FEW: u32 = 12;
+pub const MAX_RUNS_IF_OPTIONAL: u32 = 12;
 
 /// Runs of settings within an event budget.
 pub struct Trials<'a> {
     question: &'a Question,
-    work: Work<'a>,
+    executor: Executor<'a>,
     goodputs: BTreeMap<Setting, Vec<f64>>,
     spent: BTreeMap<Setting, u64>,
     events: u64,
@@ -52,10 +52,10 @@ pub struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     /// An empty cache; `budget` is the maximum number of simulated events.
-    pub fn new(question: &'a Question, budget: u64, work: Work<'a>) -> Self {
+    pub fn new(question: &'a Question, budget: u64, executor: Executor<'a>) -> Self {
         Self {
             question,
-            work,
+            executor,
             goodputs: BTreeMap::new(),
             spent: BTreeMap::new(),
             events: 0,
@@ -93,8 +93,8 @@ impl<'a> Trials<'a> {
 
     /// Reports the expected number of further runs.
     pub fn expect(&self, runs: usize) {
-        let watch = self.work.watch;
-        watch.expect(runs as f64 * self.question.timing().end.seconds());
+        let progress = self.executor.progress;
+        progress.expect(runs as f64 * self.question.timing().end.seconds());
     }
 
     /// Whether the budget is used up.
@@ -142,7 +142,7 @@ impl<'a> Trials<'a> {
             .iter()
             .map(|&setting| self.goodputs(setting).len() as u32)
             .collect();
-        let records = records(&question, &document, self.work, |point| {
+        let records = records(&question, &document, self.executor, |point| {
             made[point]..replications
         })?;
         self.runs += records.len() as u64;
@@ -179,21 +179,21 @@ impl<'a> Trials<'a> {
         reference: Setting,
         most: u32,
     ) -> Result<Answer, AdviseError> {
-        let early = self.certain().then_some(LOOK_WITHOUT_CHANCE);
-        let looks = LOOKS.into_iter().filter(|&look| look <= most);
+        let early = self.certain().then_some(RUNS_IF_DETERMINISTIC);
+        let looks = CHECKPOINTS.into_iter().filter(|&look| look <= most);
         for replications in early.into_iter().chain(looks) {
             self.ensure(&[reference, setting], replications)?;
             let margin = margin(self.goodputs(setting), share, self.goodputs(reference));
             let Some(margin) = margin else { break };
             match judge(&margin) {
-                Answer::Holds if replications >= LEAST || margin.deviation == 0.0 => {
+                Answer::Holds if replications >= MIN_RUNS || margin.deviation == 0.0 => {
                     return Ok(Answer::Holds);
                 }
                 Answer::Fails => return Ok(Answer::Fails),
                 Answer::Open if hopeless(&margin) => break,
                 Answer::Holds | Answer::Open => {}
             }
-            if self.exhausted() && replications >= LEAST {
+            if self.exhausted() && replications >= MIN_RUNS {
                 break;
             }
         }
@@ -209,7 +209,7 @@ impl<'a> Trials<'a> {
 pub fn records(
     question: &Question,
     document: &Document,
-    work: Work<'_>,
+    executor: Executor<'_>,
     wanted: impl Fn(usize) -> Range<u32>,
 ) -> Result<Vec<RunRecord>, AdviseError> {
     let seed = seed(question);
@@ -227,8 +227,8 @@ pub fn records(
             replication,
         }));
     }
-    let heard = |record: &RunRecord| work.watch.did(record.simulated);
-    let records = run::in_memory(&units, seed, work.runner, work.jobs, &heard);
+    let heard = |record: &RunRecord| executor.progress.did(record.simulated);
+    let records = run::in_memory(&units, seed, executor.runner, executor.jobs, &heard);
     Ok(records.map_err(Box::new)?)
 }
 
@@ -246,8 +246,8 @@ fn seed(question: &Question) -> u64 {
 /// not be above 0 if the true margin were one standard error above the observed one.
 fn hopeless(margin: &Summary) -> bool {
     let error = margin.deviation / (margin.replications as f64).sqrt();
-    margin.replications >= LEAST as usize
-        && margin.mean + error < 2.0 * margin.deviation / f64::from(MOST).sqrt()
+    margin.replications >= MIN_RUNS as usize
+        && margin.mean + error < 2.0 * margin.deviation / f64::from(MAX_RUNS).sqrt()
 }
 
 /// Goodput of a setting above a share of the goodput of the reference, over common replications.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_advise::outcome::BETTER;
 use anabranch_advise::spec::FIGURE;
-use anabranch_advise::{AdviseError, Question, Satellites, Unwatched, Watch, Work};
+use anabranch_advise::{AdviceProgress, AdviseError, Executor, NoProgress, Question, Satellites};
 use anabranch_lab::run::Simulator;
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_scenario::quantity::Span;
@@ -23,10 +23,10 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     check(arguments)?;
     let _interruption = Interruption::watch();
     let bar = (!arguments.quiet).then(Bar::new);
-    let work = Work {
+    let work = Executor {
         jobs: jobs(arguments.jobs),
         runner: &Simulator::default(),
-        watch: bar.as_ref().map_or(&Unwatched, |bar| bar),
+        progress: bar.as_ref().map_or(&NoProgress, |bar| bar),
     };
     let directory = arguments.out.as_deref();
     let outcome = question(arguments)
@@ -178,7 +178,7 @@ impl Bar {
     }
 }
 
-impl Watch for Bar {
+impl AdviceProgress for Bar {
     fn stage(&self, what: &str) {
         self.bar.set_message(what.to_owned());
     }

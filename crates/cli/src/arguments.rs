@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anabranch_advise::reading::{rate, share};
+use anabranch_advise::parse::{rate, share};
 use anabranch_lab::shard::ShardSpec;
 use anabranch_orbit::{Date, Place};
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};

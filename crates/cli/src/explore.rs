@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anabranch_explore::{Server, Source, Subject};
+use anabranch_explore::{Server, Session, Source};
 use anabranch_lab::spec_files;
 
 use crate::arguments::Explore;
@@ -16,7 +16,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
         (None, Some(paper)) => read_paper(paper)?,
         (None, None) => return Err(Failure::Asked("found no spec".to_owned())),
     };
-    let subject = Subject::new(Source {
+    let session = Session::new(Source {
         file: found.file,
         text: found.text,
         files: spec_files::files(&found.folder),
@@ -25,14 +25,14 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::Wire(format!("cannot start the runtime: {error}")))?;
-    let ended = runtime.block_on(serve(subject, arguments.port));
+    let ended = runtime.block_on(serve(session, arguments.port));
     // A run that is under way is of no use any more.
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(subject: Subject, port: u16) -> Result<(), Failure> {
-    let server = Server::bind(subject, port).await.map_err(|error| {
+async fn serve(session: Session, port: u16) -> Result<(), Failure> {
+    let server = Server::bind(session, port).await.map_err(|error| {
         Failure::Wire(format!(
             "cannot listen at port {port} of 127.0.0.1: {error}"
         ))

@@ -27,7 +27,7 @@ pub const DEVICE: &str = "sim0";
 /// Transmit queue length of the device, packets.
 const QUEUE: u32 = 10_000;
 /// Minimum MTU at which the system enables IPv6 on a device (RFC 8200 §5).
-const LEAST_MTU_V6: u16 = 1280;
+const MIN_MTU_V6: u16 = 1280;
 
 /// Reason why a namespace could not be created.
 #[derive(Debug, Error)]
@@ -267,7 +267,7 @@ fn configure(setup: &Setup) -> Result<(), NamespaceError> {
         format!("link set {DEVICE} addrgenmode none txqueuelen {QUEUE}"),
         format!("link set {DEVICE} up"),
     ];
-    let v6 = setup.mtu >= LEAST_MTU_V6 && Path::new("/proc/sys/net/ipv6").exists();
+    let v6 = setup.mtu >= MIN_MTU_V6 && Path::new("/proc/sys/net/ipv6").exists();
     for address in setup.addresses.iter().filter(|it| it.is_ipv4() || v6) {
         orders.push(match address {
             IpAddr::V4(it) => format!("addr add {it}/32 dev {DEVICE}"),

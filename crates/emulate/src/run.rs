@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::gateway::{Crossed, Gateway};
 use crate::report::Report;
 use crate::running::Shared;
-use crate::socket::{FAR, LOOK, NEAR, Sockets};
+use crate::socket::{FAR, NEAR, POLL_INTERVAL, Sockets};
 use crate::{Config, Framing, Path};
 
 /// Length of a UDP header, bytes.
@@ -26,7 +26,7 @@ const UDP_HEADER: usize = 8;
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 /// Maximum number of packets waiting to enter the world.
-const MOST_WAITING: usize = 16_384;
+const MAX_WAITING: usize = 16_384;
 /// A received packet.
 struct Arrived {
     side: usize,
@@ -77,7 +77,7 @@ impl Driver {
         let clock = Clock::start();
         let sockets = Arc::new(sockets);
         let overrun = Arc::new(AtomicU64::new(0));
-        let (sender, arrivals) = sync_channel(MOST_WAITING);
+        let (sender, arrivals) = sync_channel(MAX_WAITING);
         let readers = [NEAR, FAR].map(|side| {
             let (sockets, sender) = (Arc::clone(&sockets), sender.clone());
             let (stop, overrun) = (Arc::clone(&shared.stop), Arc::clone(&overrun));
@@ -104,8 +104,10 @@ impl Driver {
     pub fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let wait = match self.world.next_event() {
-                Some(at) => Duration::from_nanos(at.saturating_sub(self.clock.now())).min(LOOK),
-                None => LOOK,
+                Some(at) => {
+                    Duration::from_nanos(at.saturating_sub(self.clock.now())).min(POLL_INTERVAL)
+                }
+                None => POLL_INTERVAL,
             };
             match self.arrivals.recv_timeout(wait) {
                 Ok(arrived) => self.enter(arrived),
@@ -118,7 +120,7 @@ impl Driver {
             let now = self.clock.now();
             self.advance(now);
             self.leave();
-            if now.saturating_sub(self.published) >= LOOK.as_nanos() as Nanos {
+            if now.saturating_sub(self.published) >= POLL_INTERVAL.as_nanos() as Nanos {
                 self.published = now;
                 self.publish();
             }
@@ -273,7 +275,7 @@ fn read(
                     errors + 1
                 };
                 if errors > MAX_ERRORS {
-                    thread::sleep(LOOK);
+                    thread::sleep(POLL_INTERVAL);
                 }
                 continue;
             }

@@ -12,14 +12,14 @@ use crate::{Carrier, Config, StartError};
 pub(crate) const NEAR: usize = 0;
 pub(crate) const FAR: usize = 1;
 /// Interval at which an idle thread checks for a stop request.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Requested receive buffer size, because it must store bursts of a whole window.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
 /// Minimum length of an IPv4 header, bytes.
-const LEAST_HEADER: usize = 20;
+const MIN_HEADER: usize = 20;
 
 /// Sockets of the near and the far side. Raw sockets use the UDP type as well, because the calls
 /// are the same.
@@ -104,7 +104,7 @@ fn open(address: SocketAddr, carrier: Carrier) -> Result<UdpSocket, StartError> 
     };
     let bound = Socket::new(domain, kind, Some(protocol)).and_then(|socket| {
         socket.bind(&address.into())?;
-        socket.set_read_timeout(Some(LOOK))?;
+        socket.set_read_timeout(Some(POLL_INTERVAL))?;
         Ok(UdpSocket::from(socket))
     });
     let socket = bound.map_err(|source| match carrier {
@@ -123,7 +123,7 @@ fn open(address: SocketAddr, carrier: Carrier) -> Result<UdpSocket, StartError> 
 fn payload_of_v4(packet: &[u8]) -> Option<&[u8]> {
     let header = usize::from(packet.first()? & 0x0f) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
-    (header >= LEAST_HEADER).then(|| packet.get(header..total))?
+    (header >= MIN_HEADER).then(|| packet.get(header..total))?
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use anabranch_report::figure::ladder::{Fate, Ladder};
 use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
 use serde::{Deserialize, Serialize};
 
-use crate::outlet::Outlet;
+use crate::event_stream::EventStream;
 use crate::run::{planned, shown, simulate};
 use crate::samples::{put_in, to_follow};
-use crate::subject::{Choice, Subject};
+use crate::session::{Choice, Session};
 
 /// Maximum number of stored samples of a probe, including the margins before and after the window.
 /// The limit is needed because matching has quadratic cost.
@@ -70,18 +70,18 @@ struct Ack {
 }
 
 /// Executes the run and sends the packets.
-pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
-    let mut plan = match planned(subject, &wanted.choice) {
+pub fn run(session: &Session, wanted: &Wanted, stream: &EventStream) {
+    let mut plan = match planned(session, &wanted.choice) {
         Ok((_, plan)) => plan,
-        Err(error) => return outlet.refused(&error),
+        Err(error) => return stream.refused(&error),
     };
     let seconds = plan.spec.world.duration.seconds();
     let window = shown(Some(wanted.window), seconds);
     if let Err(error) = put_in(&mut plan, &to_follow(&wanted.flow, wanted.member)) {
-        return outlet.refused(&error);
+        return stream.refused(&error);
     }
     let mut kept = Kept {
-        outlet,
+        stream,
         from: window.0 - MARGIN,
         to: window.1 + MARGIN,
         keys: Vec::new(),
@@ -92,18 +92,18 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
     if let Err(error) = simulate(&plan, &mut kept)
         && !kept.over
     {
-        return outlet.failed(&error);
+        return stream.failed(&error);
     }
     let answer = kept.answer(&wanted.flow, window);
     let mut bytes = serde_json::to_vec(&answer).unwrap_or_default();
     bytes.push(b'\n');
     // An error means that the client has disconnected.
-    let _ = outlet.put(bytes);
+    let _ = stream.put(bytes);
 }
 
 /// Samples of part of a run. The run is stopped after that part.
 struct Kept<'a> {
-    outlet: &'a Outlet,
+    stream: &'a EventStream,
     from: f64,
     to: f64,
     keys: Vec<SeriesKey>,
@@ -170,7 +170,7 @@ impl Sink for Kept<'_> {
     }
 
     fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
-        self.outlet.check()?;
+        self.stream.check()?;
         for (key, sample) in samples.iter().filter(|(_, it)| it.time >= self.from) {
             if sample.time > self.to {
                 self.over = true;

@@ -1,25 +1,25 @@
 //! `anabranch explore`: a local web page that displays the values of a spec as sliders, and its run
 //! while it is computed.
 //!
-//! The page should not store results. It displays a spec ([`subject`]) executed into a sink
+//! The page should not store results. It displays a spec ([`session`]) executed into a sink
 //! ([`run`]), and the spec can be saved and executed by `anabranch run`. [`server`] serves the page
-//! to clients with the token ([`access`]).
+//! to clients with the token ([`auth`]).
 #![forbid(unsafe_code)]
 
-mod access;
+mod auth;
 mod choices;
-mod door;
-mod knobs;
+mod connection_limit;
+mod controls;
+mod downsample;
+mod event_stream;
 mod ladder;
-mod outlet;
 mod run;
 mod samples;
 mod server;
-mod stops;
-mod subject;
-mod thin;
+mod session;
+mod slider_steps;
 
-pub use access::Token;
-pub use door::{Admission, Door, Visitor};
+pub use auth::Token;
+pub use connection_limit::{Admission, LimitedListener, LimitedStream};
 pub use server::Server;
-pub use subject::{Source, Subject};
+pub use session::{Session, Source};

@@ -12,10 +12,10 @@ use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::unit::of_probe;
 use serde::Deserialize;
 
-use crate::outlet::{Line, Outlet, Points};
+use crate::downsample::Downsampler;
+use crate::event_stream::{EventStream, Line, Points};
 use crate::samples;
-use crate::subject::{Choice, Subject};
-use crate::thin::Thin;
+use crate::session::{Choice, Session};
 
 /// Interval at which pending samples are sent, so that the page is updated during the run.
 const WAIT: Duration = Duration::from_millis(40);
@@ -47,18 +47,18 @@ fn now() -> Instant {
 }
 
 /// Executes a run and streams it. Blocks the thread until it ends.
-pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
+pub fn run(session: &Session, wanted: &Wanted, stream: &EventStream) {
     let begun = now();
-    let (toml, mut plan) = match planned(subject, &wanted.choice) {
+    let (toml, mut plan) = match planned(session, &wanted.choice) {
         Ok(made) => made,
-        Err(error) => return outlet.refused(&error),
+        Err(error) => return stream.refused(&error),
     };
     let Some(experiment) = plan.experiments.first() else {
         return;
     };
     let spec = match experiment.resolve(&experiment.points[0]) {
         Ok(point) => Arc::clone(&point.spec),
-        Err(error) => return outlet.refused(&error),
+        Err(error) => return stream.refused(&error),
     };
     let duration = spec.world.duration.seconds();
     let window = shown(wanted.window, duration);
@@ -71,14 +71,14 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
         toml: &toml,
         flows: flows.take(MAX_LINES).collect(),
     };
-    if outlet.put(begin.bytes()).is_err() {
-        return outlet.say(&Line::Superseded);
+    if stream.put(begin.bytes()).is_err() {
+        return stream.say(&Line::Superseded);
     }
     if let Err(error) = samples::put_in(&mut plan, &records) {
-        return outlet.refused(&error);
+        return stream.refused(&error);
     }
     let mut drawing = Drawing {
-        outlet,
+        stream,
         window,
         begun,
         sent: begun,
@@ -87,7 +87,7 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
         lines: BTreeMap::new(),
     };
     if let Err(error) = simulate(&plan, &mut drawing) {
-        outlet.failed(&error);
+        stream.failed(&error);
     }
 }
 
@@ -95,9 +95,9 @@ pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
 ///
 /// # Errors
 /// All errors of the spec.
-pub fn planned(subject: &Subject, choice: &Choice) -> Result<(String, Plan), SpecError> {
-    let single = subject.single(choice)?;
-    let plan = subject.plan(choice, &single.toml)?;
+pub fn planned(session: &Session, choice: &Choice) -> Result<(String, Plan), SpecError> {
+    let single = session.single(choice)?;
+    let plan = session.plan(choice, &single.toml)?;
     Ok((single.toml, plan))
 }
 
@@ -125,21 +125,21 @@ pub fn shown(asked: Option<(f64, f64)>, duration: f64) -> (f64, f64) {
 
 /// Downsamples the samples of a run and sends them at intervals.
 struct Drawing<'a> {
-    outlet: &'a Outlet,
+    stream: &'a EventStream,
     window: (f64, f64),
     begun: Instant,
     sent: Instant,
     /// Time of the last sample.
     at: f64,
     keys: Vec<SeriesKey>,
-    lines: BTreeMap<(u32, u16), Thin>,
+    lines: BTreeMap<(u32, u16), Downsampler>,
 }
 
 impl Drawing<'_> {
     fn send(&mut self, end: bool) -> Result<(), SinkError> {
         let mut lines = Vec::new();
-        for (&(key, index), thin) in &mut self.lines {
-            let points = thin.take(end);
+        for (&(key, index), downsampler) in &mut self.lines {
+            let points = downsampler.take(end);
             let Some(key) = self.keys.get(key as usize).filter(|_| !points.is_empty()) else {
                 continue;
             };
@@ -154,7 +154,7 @@ impl Drawing<'_> {
             });
         }
         let at = self.at;
-        self.outlet.put(Line::Points { at, lines }.bytes())
+        self.stream.put(Line::Points { at, lines }.bytes())
     }
 }
 
@@ -165,7 +165,7 @@ impl Sink for Drawing<'_> {
     }
 
     fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
-        self.outlet.check()?;
+        self.stream.check()?;
         let (from, to) = self.window;
         for (key, sample) in samples {
             let at = (*key, sample.index);
@@ -173,7 +173,7 @@ impl Sink for Drawing<'_> {
                 continue;
             }
             let probe = self.keys.get(*key as usize).map_or("", |key| key.probe);
-            let new = || Thin::new(samples::drawn(probe), from, to);
+            let new = || Downsampler::new(samples::drawn(probe), from, to);
             self.lines.entry(at).or_insert_with(new).push(sample);
         }
         self.at = samples.last().map_or(self.at, |(_, sample)| sample.time);
@@ -192,7 +192,7 @@ impl Sink for Drawing<'_> {
             events: record.events,
             took: self.begun.elapsed().as_secs_f64(),
         };
-        self.outlet.put(end.bytes())
+        self.stream.put(end.bytes())
     }
 }
 

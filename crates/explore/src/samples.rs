@@ -12,8 +12,8 @@ use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::unit::of_probe;
 use anabranch_scenario::{Link, Record, Spec};
 
-use crate::outlet::Outlet;
-use crate::thin::Drawn;
+use crate::downsample::Drawn;
+use crate::event_stream::EventStream;
 
 /// Probes of a flow and their drawing style.
 const OF_FLOWS: &[(&str, Drawn)] = &[
@@ -127,23 +127,23 @@ pub fn put_in(plan: &mut Plan, records: &[Record]) -> Result<(), SpecError> {
 
 /// Sink that writes every sample as a line of CSV.
 pub struct Csv {
-    outlet: Outlet,
+    stream: EventStream,
     keys: Vec<SeriesKey>,
     text: String,
 }
 
 impl Csv {
     /// A sink for a client.
-    pub fn new(outlet: Outlet) -> Self {
+    pub fn new(stream: EventStream) -> Self {
         Self {
-            outlet,
+            stream,
             keys: Vec::new(),
             text: "series,member,probe,unit,index,time,value\n".to_owned(),
         }
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.outlet.put(std::mem::take(&mut self.text).into_bytes())
+        self.stream.put(std::mem::take(&mut self.text).into_bytes())
     }
 }
 

@@ -23,14 +23,14 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::access::{self, Token};
-use crate::door::{Admission, Door};
-use crate::knobs::{self, Knob};
+use crate::auth::{self, Token};
+use crate::connection_limit::{Admission, LimitedListener};
+use crate::controls::{self, Control};
+use crate::event_stream::{EventStream, Line};
 use crate::ladder;
-use crate::outlet::{Line, Outlet};
 use crate::run;
 use crate::samples::{self, Csv};
-use crate::subject::{Choice, Subject};
+use crate::session::{Choice, Session};
 
 /// Maximum size of a request, bytes.
 const MAX_REQUEST: usize = 64 << 10;
@@ -91,7 +91,7 @@ struct Slot {
 /// State shared by all requests.
 #[derive(Debug)]
 struct Shared {
-    subject: Subject,
+    session: Session,
     runs: [Slot; PANES],
     ladders: [Slot; PANES],
     files: Slot,
@@ -110,14 +110,14 @@ impl Server {
     ///
     /// # Errors
     /// The port is in use or not permitted; the system provides no random bits.
-    pub async fn bind(subject: Subject, port: u16) -> io::Result<Self> {
+    pub async fn bind(session: Session, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         Ok(Self {
             port: listener.local_addr()?.port(),
             listener,
             token: Token::random()?,
             shared: Arc::new(Shared {
-                subject,
+                session,
                 runs: Default::default(),
                 ladders: Default::default(),
                 files: Slot::default(),
@@ -151,7 +151,7 @@ impl Server {
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
             .layer(from_fn_with_state((self.token, self.port), guard));
         let app = app.into_make_service_with_connect_info::<Admission>();
-        axum::serve(Door::new(self.listener), app).await
+        axum::serve(LimitedListener::new(self.listener), app).await
     }
 }
 
@@ -162,7 +162,7 @@ async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let checked = access::check(&token, port, request.uri().path(), request.headers());
+    let checked = auth::check(&token, port, request.uri().path(), request.headers());
     let mut response = match checked {
         Ok(()) => {
             admission.admit();
@@ -201,15 +201,15 @@ fn of_pane(slots: &[Slot; PANES], pane: usize) -> Result<&Slot, (StatusCode, Str
 struct About<'a> {
     name: &'a str,
     title: &'a str,
-    experiments: &'a [crate::subject::Listed],
+    experiments: &'a [crate::session::Listed],
 }
 
 /// Describes the explored spec.
 async fn spec(State(shared): State<Arc<Shared>>) -> Response {
     json(&About {
-        name: &shared.subject.name,
-        title: &shared.subject.title,
-        experiments: &shared.subject.experiments,
+        name: &shared.session.name,
+        title: &shared.session.title,
+        experiments: &shared.session.experiments,
     })
 }
 
@@ -219,10 +219,10 @@ async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         Ok(choice) => choice,
         Err(wrong) => return wrong.into_response(),
     };
-    let found: Result<Vec<Knob>, SpecError> = shared
-        .subject
+    let found: Result<Vec<Control>, SpecError> = shared
+        .session
         .single(&choice)
-        .map(|single| knobs::of(&single.root, &shared.subject.choices));
+        .map(|single| controls::of(&single.root, &shared.session.choices));
     match found {
         Ok(knobs) => json(&knobs),
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
@@ -256,18 +256,18 @@ async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response
 }
 
 /// All samples of the displayed probes of a run as CSV.
-fn samples_of(subject: &Subject, wanted: &run::Wanted, outlet: &Outlet) {
-    match run::planned(subject, &wanted.choice) {
+fn samples_of(session: &Session, wanted: &run::Wanted, stream: &EventStream) {
+    match run::planned(session, &wanted.choice) {
         Ok((_, mut plan)) => {
             let records = samples::to_draw(&plan.spec, plan.spec.world.duration.0);
             if let Err(error) = samples::put_in(&mut plan, &records) {
-                return outlet.refused(&error);
+                return stream.refused(&error);
             }
-            if let Err(error) = run::simulate(&plan, &mut Csv::new(outlet.clone())) {
-                outlet.failed(&error);
+            if let Err(error) = run::simulate(&plan, &mut Csv::new(stream.clone())) {
+                stream.failed(&error);
             }
         }
-        Err(error) => outlet.refused(&error),
+        Err(error) => stream.refused(&error),
     }
 }
 
@@ -281,7 +281,7 @@ fn answer<T: DeserializeOwned + Send + 'static>(
     body: &Bytes,
     kind: &'static str,
     slot: Slots<T>,
-    work: fn(&Subject, &T, &Outlet),
+    work: fn(&Session, &T, &EventStream),
 ) -> Response {
     let wanted: T = match read(body) {
         Ok(wanted) => wanted,
@@ -293,17 +293,17 @@ fn answer<T: DeserializeOwned + Send + 'static>(
     };
     let ticket = slot.newest.fetch_add(1, Ordering::Relaxed) + 1;
     let (sender, receiver) = mpsc::channel(WAITING);
-    let outlet = Outlet::new(sender.clone(), Arc::clone(&slot.newest), ticket);
+    let stream = EventStream::new(sender.clone(), Arc::clone(&slot.newest), ticket);
     let (busy, shared) = (Arc::clone(&slot.busy), Arc::clone(shared));
     tokio::spawn(async move {
         // Wait until the previous run has noticed that it was replaced.
         let alone = busy.lock_owned().await;
-        if outlet.check().is_err() {
+        if stream.check().is_err() {
             let _ = sender.send(Line::Superseded.bytes().into()).await;
             return;
         }
         tokio::task::spawn_blocking(move || {
-            work(&shared.subject, &wanted, &outlet);
+            work(&shared.session, &wanted, &stream);
             drop(alone);
         });
     });

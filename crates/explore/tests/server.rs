@@ -1,7 +1,7 @@
-//! The server as a browser meets it, by bytes on a socket.
+//! Tests of the server with raw HTTP requests on a socket.
 
 use anabranch_engine::plan::{Plan, Request};
-use anabranch_explore::{Server, Source, Subject};
+use anabranch_explore::{Server, Session, Source};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -60,14 +60,14 @@ title = "Goodput"
 row = [{ series = "sctp", metric = "goodput" }]
 "#;
 
-/// A server of the spec, which ends with the test's runtime.
+/// A server of the spec, which ends with the runtime of the test.
 async fn served() -> Page {
-    let subject = Subject::new(Source {
+    let session = Session::new(Source {
         file: "pair.toml".to_owned(),
         text: SPEC.to_owned(),
         ..Source::default()
     });
-    let server = Server::bind(subject.expect("a spec"), 0).await;
+    let server = Server::bind(session.expect("a spec"), 0).await;
     let server = server.expect("a port");
     let url = server.url();
     tokio::spawn(server.serve());
@@ -85,7 +85,7 @@ struct Page {
 }
 
 impl Page {
-    /// The status and the text of the answer to a request.
+    /// Status and body of the response to a request.
     async fn ask(&self, head: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.host).await.expect("a server");
         let length = body.len();
@@ -93,7 +93,7 @@ impl Page {
             format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = Vec::new();
-        // A server that refuses a body need not read it to its end.
+        // A server that rejects a request need not read its body.
         let _ = stream.read_to_end(&mut answer).await;
         let answer = String::from_utf8(answer).expect("text");
         let status = answer.split(' ').nth(1).expect("a status");
@@ -112,7 +112,7 @@ impl Page {
         self.ask(&head, &body.to_string()).await
     }
 
-    /// The lines of JSON of a run.
+    /// JSON lines of a run.
     async fn run(&self, choice: &Value) -> Vec<Value> {
         let (status, answer) = self
             .post("run", &json!({ "pane": 0, "choice": choice }))
@@ -122,7 +122,7 @@ impl Page {
     }
 }
 
-/// The lines of JSON in an answer, chunks or not.
+/// JSON lines in a response, chunked or not.
 fn lines(answer: &str) -> Vec<Value> {
     let lines = answer.lines().filter(|line| line.starts_with('{'));
     lines
@@ -328,7 +328,7 @@ async fn the_ladder_has_the_packets_of_its_window() {
             departed <= 6.0 && arrived.unwrap_or(departed) >= 5.0,
             "{segment}"
         );
-        // The delay of the wire at least.
+        // At least the delay of the link.
         assert!(arrived.is_none_or(|at| at > departed + 0.1), "{segment}");
     }
     assert!(!ladder["acks"].as_array().expect("acks").is_empty());
@@ -374,7 +374,7 @@ async fn what_is_no_request_is_refused_and_a_large_one_not_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_run_of_a_pane_ends_the_one_before_it() {
     let page = served().await;
-    // As long as this it would run for minutes.
+    // Such a run would take minutes.
     let long = choice(&[
         ("world.duration", "100000 s"),
         ("loss", "0.0"),
@@ -391,7 +391,7 @@ async fn a_new_run_of_a_pane_ends_the_one_before_it() {
     while !String::from_utf8_lossy(&ended).contains("\"begin\"") {
         assert!(stream.read_buf(&mut ended).await.expect("more") > 0);
     }
-    // Nobody else reads what the first run tells, and it may wait for that.
+    // No other reader consumes the output of the first run, which may block on it.
     let rest = tokio::spawn(async move {
         stream.read_to_end(&mut ended).await.expect("an end");
         ended
@@ -402,7 +402,7 @@ async fn a_new_run_of_a_pane_ends_the_one_before_it() {
     assert_eq!(lines(&ended).last().expect("a line")["is"], "superseded");
 }
 
-/// A page may be there and read nothing, as one that a browser has put to sleep.
+/// A page may stop reading, for example in an inactive browser tab.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reads_nothing_keeps_nobody_waiting() {
     let page = served().await;
@@ -414,7 +414,7 @@ async fn who_reads_nothing_keeps_nobody_waiting() {
         "POST {path}samples.csv HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     asleep.write_all(request.as_bytes()).await.expect("sent");
-    // All that the system keeps for it is full some time after this.
+    // All buffers of the system are full some time after this.
     let mut begun = [0; 1 << 16];
     asleep.read_exact(&mut begun).await.expect("samples");
     for _ in 0..3 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::thread;
 
-use anabranch_advise::{Found, Outcome, Question, Refused, Satellites, Work, reading};
+use anabranch_advise::{Executor, Found, InvalidQuestion, Outcome, Question, Satellites, parse};
 use anabranch_lab::reference::Loaded;
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::quantity::Probability;
@@ -132,7 +132,7 @@ fn read<T>(
         NodeValue::Float(number) => number.to_string(),
         _ => value.repr()?.to_string(),
     };
-    parse(&text).map_err(|message| error::refused(&Refused::unread(key, message)))
+    parse(&text).map_err(|message| error::refused(&InvalidQuestion::unread(key, message)))
 }
 
 /// advise(rtt, rate, loss, ...): see `anabranch.advise`.
@@ -160,14 +160,14 @@ pub fn advise(
     jobs: Option<usize>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Advice> {
-    let rate = read("rate", rate, reading::rate)?;
-    let loss = Probability(read("loss", loss, reading::share)?);
+    let rate = read("rate", rate, parse::rate)?;
+    let loss = Probability(read("loss", loss, parse::share)?);
     let mut question = match (rtt, satellites) {
         (Some(rtt), None) => Question::new(quantity("rtt", rtt)?, rate, loss),
         (None, Some(given)) => Question::over(over(&given)?, rate, loss).map_err(failed)?,
         _ => {
             let message = "give one of `rtt` and `satellites`; the other is None";
-            return Err(error::refused(&Refused::whole(message)));
+            return Err(error::refused(&InvalidQuestion::whole(message)));
         }
     };
     question.seed = seed;
@@ -176,7 +176,7 @@ pub fn advise(
         question.discipline = discipline;
     }
     if let Some(share) = goodput {
-        question.share = read("goodput", share, reading::share)?;
+        question.share = read("goodput", share, parse::share)?;
     }
     if let Some(mtu) = mtu {
         question.mtu = quantity("mtu", mtu)?;
@@ -204,7 +204,11 @@ pub fn advise(
 fn over(given: &BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<Satellites> {
     const KEYS: [&str; 4] = ["from", "to", "shell", "handover"];
     if let Some(key) = given.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(error::refused(&Refused::unknown("satellites", key, &KEYS)));
+        return Err(error::refused(&InvalidQuestion::unknown(
+            "satellites",
+            key,
+            &KEYS,
+        )));
     }
     let text = |key: &str| {
         given
@@ -212,7 +216,8 @@ fn over(given: &BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<Satellites> {
             .map(|value| read(key, value, |it| Ok(it.to_owned())))
     };
     let place = |key: &str| {
-        let missing = || Refused::unread(key, "missing; write latitude,longitude".to_owned());
+        let missing =
+            || InvalidQuestion::unread(key, "missing; write latitude,longitude".to_owned());
         text(key).unwrap_or_else(|| Err(error::refused(&missing())))
     };
     let (from, to): (String, String) = (place("from")?, place("to")?);
@@ -247,7 +252,7 @@ fn answer(
     let (directory, mut guard) = place(out)?;
     let outcome = background::wait(py, progress.as_ref(), move |state| {
         let runner = Stoppable::new(state, &named.iter().collect::<Vec<_>>());
-        let work = Work {
+        let work = Executor {
             jobs,
             runner: &runner,
             watch: state.as_ref(),

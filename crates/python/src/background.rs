@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_advise::Watch;
+use anabranch_advise::AdviceProgress;
 use anabranch_lab::run::Progress;
 use pyo3::prelude::*;
 
@@ -62,7 +62,7 @@ impl Progress for State {
     }
 }
 
-impl Watch for State {
+impl AdviceProgress for State {
     fn stage(&self, _: &str) {}
 
     fn outlook(&self, _: u64, _: u64) {}

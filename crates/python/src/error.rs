@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use anabranch_advise::Refused;
+use anabranch_advise::InvalidQuestion;
 use anabranch_scenario::problem::{Problem, SpecError as Faults};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -68,7 +68,7 @@ fn problems<'py>(py: Python<'py>, error: &Faults) -> PyResult<Vec<Bound<'py, PyD
     error.problems().iter().map(dict).collect()
 }
 
-fn refusal<'py>(py: Python<'py>, error: &Refused) -> PyResult<Bound<'py, PyDict>> {
+fn refusal<'py>(py: Python<'py>, error: &InvalidQuestion) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("key", &error.key)?;
     dict.set_item("message", &error.message)?;
@@ -80,7 +80,7 @@ fn refusal<'py>(py: Python<'py>, error: &Refused) -> PyResult<Bound<'py, PyDict>
 }
 
 /// A question that makes no sense, with what is allowed as data.
-pub fn refused(error: &Refused) -> PyErr {
+pub fn refused(error: &InvalidQuestion) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(error.to_string());
         let set = |dict| raised.value(py).setattr("problems", [dict]);

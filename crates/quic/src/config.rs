@@ -23,7 +23,7 @@ pub enum Congestion {
 spelled!(Congestion: Congestion::Cubic = "cubic", Congestion::NewReno = "newreno");
 
 /// Smallest UDP payload that every path must carry (RFC 9000 §14), with UDP and IPv6 headers.
-const LEAST_PACKET: u64 = 1200 + 8 + 40;
+const MIN_PACKET: u64 = 1200 + 8 + 40;
 
 settings! {
     /// Configuration of one end of a QUIC connection. The defaults are those of quinn-proto, except
@@ -37,7 +37,7 @@ settings! {
         initial_window: Option<u64> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 2400, most: 1 << 30 }), "RFC 9002 §7.2";
         /// Largest IP packet. No larger one is searched for.
-        mtu: u16 = 1500, Kind::Bytes { least: LEAST_PACKET, most: 65_535 }, "RFC 9000 §14";
+        mtu: u16 = 1500, Kind::Bytes { least: MIN_PACKET, most: 65_535 }, "RFC 9000 §14";
         /// Streams that the sender uses. A transfer has the stream of its number modulo this.
         streams: u16 = 1, Kind::Count { least: 1, most: 65_535 }, "RFC 9000 §2";
         /// Flow control: bytes that a sender may send ahead of what was read, on each stream and on

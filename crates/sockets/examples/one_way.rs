@@ -1,4 +1,4 @@
-//! Messages one way over an association, and no more: what a message costs without the sockets API (`bench/src/bin/border.rs`).
+//! Messages one way over an association, and no more: what a message costs without the sockets API (`bench/src/bin/sockets_api_cost.rs`).
 //!
 //! `cargo run --release -p anabranch-sockets --example one_way -- send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: the ends that serve
 //! print their own UDP port, and UDP-PORT is that of the peer (0 there).

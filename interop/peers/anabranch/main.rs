@@ -1,4 +1,4 @@
-//! This stack as a peer.
+//! Peer program with this stack.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_interop::extension::Extension;
-use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
+use anabranch_interop::workload::{Arguments, Checker, MAX_MESSAGE, Plan, Received, STREAMS};
 use anabranch_net::sctp::{Authentication, ChunkTypes};
 use anabranch_net::{
     AddressChange, AddressChangeOutcome, Association, AssociationError, AssociationEvent, Carrier,
@@ -46,15 +46,16 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         it.carrier = carrier;
         it.addresses = local;
         it.accept = !arguments.connects;
-        it.max_message_size = LARGEST as usize;
+        it.max_message_size = MAX_MESSAGE as usize;
     });
     config.sctp.outbound_streams = STREAMS;
-    // As the others have it; but where it accepts, the largest messages exceed the buffer and come in parts. Not where few
-    // messages are sent to be captured: the window closes meanwhile, which tshark remarks.
+    // Like the other peers, except that the largest messages exceed the buffer of the accepting
+    // side and are delivered in parts. Not if a few messages are sent for a capture, because tshark
+    // would report the closed window.
     let bulk = arguments.number::<usize>("size")? > 0;
     let many = arguments.number::<u32>("messages")? > 250;
     let small = !arguments.connects && !bulk && many;
-    config.sctp.receive_buffer = if small { LARGEST / 2 } else { 2 << 20 };
+    config.sctp.receive_buffer = if small { MAX_MESSAGE / 2 } else { 2 << 20 };
     config.sctp.send_buffer = 2 << 20;
     config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;
     match arguments.number::<u64>("rto-min")? {
@@ -83,13 +84,13 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         }
     }
     if holds(arguments)? && arguments.extension()? == Extension::None {
-        // A path that goes down when everything is acknowledged is found down too, and soon.
+        // A path that fails when everything is acknowledged must be detected quickly as well.
         config.sctp.heartbeat_interval = Some(500_000_000);
     }
     Ok(config)
 }
 
-/// Whether the last message is held back until [`watch`] has seen what the case is about.
+/// Whether the last message is held back until [`watch`] has seen the event of the case.
 fn holds(arguments: &Arguments) -> Result<bool, String> {
     Ok(arguments.number::<u8>("hold")? == 1)
 }
@@ -127,22 +128,23 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
     Ok(association)
 }
 
-/// Moves to another address after half of the messages.
+/// Changes the address after half of the messages.
 struct Move {
     from: IpAddr,
     to: IpAddr,
-    /// In one request; else one after the other.
+    /// In a single request; otherwise one after the other.
     at_once: bool,
-    /// The first address goes only when all that the peer sends has come there, and before the last message.
+    /// The first address is removed only after all data of the peer has arrived, and before the
+    /// last message.
     leaves_late: bool,
-    /// How many changes the peer has agreed to.
+    /// Number of changes accepted by the peer.
     settled: Receiver<usize>,
-    /// How many were asked for.
+    /// Number of requested changes.
     asked_for: usize,
 }
 
 impl Move {
-    /// What a peer is told to do on its command line, whose changes `settled` counts.
+    /// Address change from the command line; `settled` counts the accepted changes.
     fn of(arguments: &Arguments, settled: Receiver<usize>) -> Result<Option<Self>, String> {
         let to = match arguments.text("moves-to") {
             "" => return Ok(None),
@@ -158,7 +160,7 @@ impl Move {
         }))
     }
 
-    /// After half of the messages.
+    /// Changes the address after half of the messages.
     async fn make(&mut self, association: &Association) -> Result<(), String> {
         let changes = [
             AddressChange::Add(self.to),
@@ -173,7 +175,7 @@ impl Move {
         Ok(())
     }
 
-    /// Before the last message.
+    /// Removes the first address before the last message.
     async fn leave(&mut self, association: &Association) -> Result<(), String> {
         if self.leaves_late {
             let leaves = [AddressChange::Remove(self.from)];
@@ -198,15 +200,17 @@ impl Move {
     }
 }
 
-/// What the last message waits for.
+/// Condition for sending the last message.
 struct Hold {
-    /// What the peer, or a path of its, is to do before: a path goes down, the peer leaves its first address, or resets its streams.
+    /// Notification of the event: a path has failed, or the peer has removed its first address or
+    /// reset its streams.
     done: Option<Arc<Notify>>,
-    /// Whether all of the peer's messages have come, where that is waited for.
+    /// Whether all messages of the peer have arrived, if this is a condition.
     all_came: Option<Receiver<bool>>,
 }
 
-/// Time in which the peer learns that all of its data has come, even if a SACK is lost: many times its least RTO.
+/// Time after which the peer knows that all its data has arrived, even if a SACK is lost: many
+/// times its minimum RTO.
 const UNTIL_ALL_IS_ACKNOWLEDGED: Duration = Duration::from_secs(2);
 
 impl Hold {
@@ -223,7 +227,7 @@ impl Hold {
     }
 }
 
-/// Sends everything; the last message when `hold` lets it go.
+/// Sends all messages; the last one when `hold` permits it.
 async fn send(
     association: Arc<Association>,
     seed: u64,
@@ -261,9 +265,9 @@ async fn send(
     Ok(())
 }
 
-/// Prints what happens beside the messages; nothing of it may be a loss but what may be given up, which is counted. Tells `done` that a path
-/// is down, that the peer has left an address, or that it has reset streams; and counts in `told` the changes of this side's addresses
-/// that the peer has agreed to.
+/// Prints events other than messages, and counts abandoned messages; any other loss is an error.
+/// Notifies `done` when a path fails, the peer removes an address, or the peer resets streams; and
+/// reports to `told` the number of address changes accepted by the peer.
 async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<usize>) -> u32 {
     let mut given_up = 0;
     while let Some(event) = association.next_event().await {
@@ -309,17 +313,17 @@ async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<us
             println!("error: {event:?}");
         }
         if let AssociationEvent::Missed(events) = event {
-            given_up += events as u32; // nearly all events are of these
+            given_up += events as u32; // almost all events are of this kind
         }
     }
     given_up
 }
 
-/// Messages of a flood that are handed over, or taken, by one call.
+/// Number of messages passed to or taken from the stack in one call during a throughput test.
 const TOGETHER: usize = 64;
 
-/// Sends messages of one size for a time, or counts them, until the association ends.
-#[allow(clippy::disallowed_methods)] // a speed has a clock
+/// Sends messages of one size for a fixed time, or counts them, until the association ends.
+#[allow(clippy::disallowed_methods)] // a throughput test needs a clock
 async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Result<(), String> {
     let association = associate(arguments, endpoint).await?;
     let lost = |error: AssociationError| error.to_string();
@@ -367,7 +371,7 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
         done: holds(arguments)?.then_some(done),
         all_came: late.then_some(all_came),
     };
-    // To name none, or all, is to mean all.
+    // An empty list and a complete list both stand for all streams.
     let names = arguments.number::<u8>("names-streams")? == 1;
     let named = (1..STREAMS).filter(|_| names).collect();
     let sender = send(
@@ -419,7 +423,8 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     }
 }
 
-/// All of it; does not return if all is well, since the stack may have to answer for what is closed.
+/// Runs the case. Does not return on success, because the stack may have to respond for the closed
+/// association.
 async fn whole() -> Result<(), String> {
     let arguments = Arguments::from_command_line()?;
     let endpoint = Endpoint::bind(config(&arguments)?).map_err(|error| error.to_string())?;
@@ -433,7 +438,8 @@ async fn whole() -> Result<(), String> {
 
 #[tokio::main]
 async fn main() {
-    // As a task it runs where the driver does; what `main` itself awaits has a thread of its own, and each message would change threads.
+    // Runs as a task on the thread of the driver. The future that `main` awaits runs on another
+    // thread, and each message would switch threads.
     let ended = match tokio::spawn(whole()).await {
         Ok(ended) => ended,
         Err(panic) => Err(panic.to_string()),

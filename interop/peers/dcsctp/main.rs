@@ -1,4 +1,4 @@
-//! dcsctp as a peer, over plain UDP datagrams between two fixed ports.
+//! Peer program with dcsctp, with plain UDP datagrams between two fixed ports.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use anabranch_interop::extension::Extension;
 use anabranch_interop::programs::receive_room;
-use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
+use anabranch_interop::workload::{Arguments, Checker, MAX_MESSAGE, Plan, Received, STREAMS};
 use dcsctp::api::{
     DcSctpSocket, ErrorKind, LifecycleId, Message, Options, PpId, SendError, SendOptions,
     SocketEvent, SocketTime, StreamId,
 };
 
-/// The longest wait, so that a queue that has emptied is refilled.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Maximum waiting time, so that an empty queue is refilled.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 struct Peer {
     arguments: Arguments,
@@ -21,7 +21,7 @@ struct Peer {
     remote: SocketAddr,
     sctp: Box<dyn DcSctpSocket>,
     begin: Instant,
-    /// Not yet taken by the stack, the next one last taken out of the plan.
+    /// Messages not yet accepted by the stack; `waiting` was already taken from the plan.
     plan: Plan,
     waiting: Option<Message>,
     waiting_options: SendOptions,
@@ -30,10 +30,10 @@ struct Peer {
     checker: Checker,
     closed: bool,
     extension: Extension,
-    /// All streams are being reset.
+    /// A reset of all streams is in progress.
     resetting: bool,
     has_reset: bool,
-    /// Messages that the stack says the other end has, or that it has given up.
+    /// Number of messages that the stack reports as received or abandoned.
     delivered: u64,
 }
 
@@ -54,7 +54,7 @@ impl Peer {
         let mut options = Options {
             local_port: port,
             remote_port: port,
-            max_message_size: LARGEST as usize,
+            max_message_size: MAX_MESSAGE as usize,
             max_retransmissions: None,
             ..Options::default()
         };
@@ -100,7 +100,8 @@ impl Peer {
             if self.established && !self.sent && !self.resetting {
                 self.send()?;
             }
-            // It sends SHUTDOWN when nothing is in flight, be there ever so much that has still to be sent, or sent again.
+            // The stack sends SHUTDOWN when nothing is in flight, even if messages must still be
+            // sent or retransmitted.
             let delivered =
                 self.sent && self.delivered == self.arguments.number::<u64>("messages")?;
             if self.arguments.connects && delivered && self.checker.complete() && !shut {
@@ -118,7 +119,7 @@ impl Peer {
         }
     }
 
-    /// As many messages as the stack takes.
+    /// Passes as many messages as the stack accepts.
     fn send(&mut self) -> Result<(), String> {
         loop {
             let Some(message) = self.waiting.take().or_else(|| self.next()) else {
@@ -127,7 +128,7 @@ impl Peer {
                 return Ok(());
             };
             if self.extension == Extension::Resets && self.is_half_sent() && !self.has_reset {
-                // It throws away what is queued on a stream that is reset.
+                // The stack discards messages that are queued on a reset stream.
                 if self.delivered < self.arguments.number::<u64>("messages")? / 2 {
                     self.waiting = Some(message);
                     return Ok(());
@@ -153,7 +154,7 @@ impl Peer {
         }
     }
 
-    /// Whether the message that waits is the first of the second half.
+    /// Whether the waiting message is the first of the second half.
     fn is_half_sent(&self) -> bool {
         let index = self.waiting_options.lifecycle_id;
         let half = self.arguments.number::<u64>("messages").unwrap_or(0) / 2;
@@ -174,7 +175,7 @@ impl Peer {
         while let Some(event) = self.sctp.poll_event() {
             match event {
                 SocketEvent::SendPacket(packet) => match self.udp.send_to(&packet, self.remote) {
-                    // The peer may not be there yet, or no longer.
+                    // The peer may not be running yet, or no longer.
                     Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                         return Err(error.to_string());
                     }
@@ -195,9 +196,10 @@ impl Peer {
                 SocketEvent::OnAborted(kind, text) => {
                     return Err(format!("aborted: {kind:?}: {text}"));
                 }
-                // Said a second time: `send` has returned it.
+                // Reported in addition to the result of `send`.
                 SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => (),
-                // A stack without RFC 3758 may say so in an ERROR (RFC 9260 §3.2.1), and all goes on.
+                // A stack without RFC 3758 may report that in an ERROR (RFC 9260 §3.2.1), and
+                // continues.
                 SocketEvent::OnError(ErrorKind::PeerReported, text) => println!("event: {text}"),
                 SocketEvent::OnError(kind, text) => return Err(format!("{kind:?}: {text}")),
                 SocketEvent::OnConnectionRestarted() => return Err("restarted".into()),
@@ -223,7 +225,9 @@ impl Peer {
     fn receive(&mut self) -> Result<(), String> {
         let mut datagram = [0; 65536];
         let until = self.sctp.poll_timeout() - SocketTime::zero();
-        let wait = until.saturating_sub(self.begin.elapsed()).min(PATIENCE);
+        let wait = until
+            .saturating_sub(self.begin.elapsed())
+            .min(POLL_INTERVAL);
         let wait = wait.max(Duration::from_micros(100));
         self.udp
             .set_read_timeout(Some(wait))
@@ -244,7 +248,7 @@ impl Peer {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // a real peer on a real clock
+#[allow(clippy::disallowed_methods)] // a real peer needs a real clock
 fn now() -> Instant {
     Instant::now()
 }
@@ -257,7 +261,7 @@ fn main() {
         Ok(()) => {
             println!("closed");
             loop {
-                std::thread::park(); // until it is ended
+                std::thread::park(); // until it is stopped
             }
         }
         Err(error) => {

@@ -8,7 +8,7 @@ use anabranch_scenario::quantity::{Probability, Rate, Span};
 use anabranch_transport::time::MILLISECOND;
 
 use super::*;
-use crate::work::{Unwatched, Work};
+use crate::executor::{Executor, NoProgress};
 
 /// A single candidate on a path of 100 kbytes: 8 Mbit/s x 100 ms.
 fn question(loss: f64) -> Question {
@@ -37,12 +37,12 @@ fn results(document: &Document, seed: u64) -> Results {
 }
 
 fn found(question: &Question, jobs: usize) -> Search {
-    let work = Work {
+    let executor = Executor {
         jobs,
         runner: &Simulator::default(),
-        watch: &Unwatched,
+        progress: &NoProgress,
     };
-    crate::find(question, work).expect("found")
+    crate::find(question, executor).expect("found")
 }
 
 fn advice(question: &Question) -> Advice {

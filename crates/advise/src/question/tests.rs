@@ -1,15 +1,15 @@
 use super::*;
-use crate::work::{Unwatched, Work};
+use crate::executor::{Executor, NoProgress};
 
 /// The question for the first candidate alone.
 fn own(question: &Question) -> (crate::Ranking, Question) {
-    let work = Work {
+    let executor = Executor {
         jobs: 2,
         runner: &anabranch_lab::run::Simulator::default(),
-        watch: &Unwatched,
+        progress: &NoProgress,
     };
-    let ranking = crate::ranking(question, work).expect("it runs");
-    let (own, _) = ranking.question(question, 0, work).expect("it runs");
+    let ranking = crate::ranking(question, executor).expect("it runs");
+    let (own, _) = ranking.question(question, 0, executor).expect("it runs");
     (ranking, own)
 }
 

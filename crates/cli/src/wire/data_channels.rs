@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_datachannel::{
     BindError, ChannelOptions, Config, DataChannel, Payload, PeerConnection, Reliability,
 };
-use anabranch_explore::Door;
+use anabranch_explore::LimitedListener;
 use anabranch_settings::counted;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, State};
@@ -59,7 +59,7 @@ pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
         .layer(DefaultBodyLimit::max(MAX_OFFER))
         .with_state(server);
     tokio::select! {
-        ended = axum::serve(Door::new(listener), routes) => ended.map_err(failed)?,
+        ended = axum::serve(LimitedListener::new(listener), routes) => ended.map_err(failed)?,
         () = interrupts.next() => {}
     }
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;

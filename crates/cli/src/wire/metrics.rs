@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_explore::Door;
+use anabranch_explore::LimitedListener;
 use anabranch_net::sctp::PathState;
 use anabranch_net::sctp::stats::AssociationStatistics;
 use anabranch_net::{Association, Endpoint, EndpointStatistics, Status};
@@ -182,7 +182,7 @@ impl Metrics {
         let text = "text/plain; version=0.0.4; charset=utf-8";
         let page = move || async move { ([(CONTENT_TYPE, text)], kept.text(&endpoints, ports)) };
         let router = Router::new().route("/metrics", get(page));
-        tokio::spawn(async move { axum::serve(Door::new(listener), router).await });
+        tokio::spawn(async move { axum::serve(LimitedListener::new(listener), router).await });
         Ok(address)
     }
 

@@ -15,13 +15,13 @@ use nix::sys::time::TimeSpec;
 use super::{Host, MAX_HELD, TunReport};
 use crate::clock::Clock;
 use crate::running::Shared;
-use crate::socket::LOOK;
+use crate::socket::POLL_INTERVAL;
 
 /// Maximum number of packets read from one host before the world advances, so that a flooding host
 /// does not delay others.
 const TURN: usize = 32;
 /// Maximum IP packet size, bytes.
-const LARGEST: usize = 65_535;
+const MAX_PACKET: usize = 65_535;
 
 /// A packet that counts toward the memory limit until the last link releases it.
 struct Held {
@@ -73,7 +73,7 @@ impl Driver {
             hosts,
             clock: Clock::start(),
             held: Arc::new(AtomicU64::new(0)),
-            buffer: vec![0; LARGEST],
+            buffer: vec![0; MAX_PACKET],
             shared,
             published: 0,
         })
@@ -92,7 +92,7 @@ impl Driver {
             }
             self.leave();
             let now = self.clock.now();
-            if now.saturating_sub(self.published) >= LOOK.as_nanos() as Nanos {
+            if now.saturating_sub(self.published) >= POLL_INTERVAL.as_nanos() as Nanos {
                 self.published = now;
                 self.publish();
             }
@@ -105,8 +105,8 @@ impl Driver {
     fn wait(&mut self) -> Vec<usize> {
         let now = self.clock.now();
         let wait = match self.world.next_event() {
-            Some(at) => Duration::from_nanos(at.saturating_sub(now)).min(LOOK),
-            None => LOOK,
+            Some(at) => Duration::from_nanos(at.saturating_sub(now)).min(POLL_INTERVAL),
+            None => POLL_INTERVAL,
         };
         let mut ready: Vec<usize> = (0..self.hosts.len())
             .filter(|&host| !self.gone[host])

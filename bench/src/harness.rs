@@ -1,0 +1,349 @@
+//! Benchmark of SCTP stacks in memory: two ends of one stack on one thread, two queues as the wire
+//! between them, and a source that always has another message. The same loop drives every stack
+//! through its own interface: datagrams in, messages out, datagrams out.
+
+pub mod crowd;
+pub mod dcsctp;
+pub mod dcsctp_gathered;
+pub mod dcsctp_silent;
+pub mod gathered;
+pub mod limit;
+pub mod many;
+pub mod ours;
+pub mod rtc_gathered;
+pub mod rtc_sctp;
+pub mod sctp_proto;
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::time::Duration;
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
+use bytes::Bytes;
+use cpu_time::ThreadTime;
+
+/// Delay of a datagram on the wire.
+const DELAY: Nanos = MILLISECOND;
+/// Number of packets between two readings of the processor clock.
+const CLOCK_INTERVAL: u64 = 256;
+/// Maximum number of consecutive round trips without a datagram; each handles a timer.
+const MAX_IDLE: u32 = 100;
+/// Number of messages that are compared byte by byte before the measurement.
+const TRIALS: u32 = 20;
+
+/// Conditions common to all stacks.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// Message size, bytes.
+    pub message: usize,
+    /// Maximum SCTP packet size, bytes with the common header.
+    pub packet: usize,
+    /// Receive window, bytes.
+    pub window: usize,
+    /// Number of streams, used in turn.
+    pub streams: u16,
+    /// Number of datagrams that an end should receive before it is polled for messages and for
+    /// datagrams to send.
+    pub batch: usize,
+}
+
+impl Conditions {
+    /// Small messages; each is answered before the next is sent.
+    pub const PINGS: Self = Self {
+        message: 100,
+        packet: 1200,
+        window: 1 << 20,
+        streams: 1,
+        batch: 1,
+    };
+}
+
+/// One end of an association.
+pub trait End: Sized {
+    /// A datagram as returned by the stack.
+    type Packet: AsRef<[u8]>;
+    /// A message as delivered by the stack.
+    type Message;
+
+    /// Creates two ends; the first one will connect.
+    ///
+    /// # Errors
+    /// The stack rejects the conditions.
+    fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>>;
+
+    /// Whether messages can be sent.
+    fn is_up(&self) -> bool;
+
+    /// Queues messages of `source`, each with a stream and a payload, until the send buffer has no
+    /// space for another or the source ends. All are passed in one call, so that an adapter need
+    /// not call its stack more often than the API requires.
+    ///
+    /// # Errors
+    /// The stack rejects a message although there is space.
+    fn fill<'a>(
+        &mut self,
+        now: Nanos,
+        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
+    ) -> Result<(), Box<dyn Error>>;
+
+    /// Processes a datagram.
+    fn take(&mut self, now: Nanos, packet: Self::Packet);
+
+    /// Moves all datagrams that may be sent now to `wire`.
+    fn give(&mut self, now: Nanos, wire: &mut VecDeque<Self::Packet>);
+
+    /// Passes all readable messages to `accept`.
+    ///
+    /// # Errors
+    /// Any error of `accept`.
+    fn read(
+        &mut self,
+        accept: &mut impl FnMut(Self::Message) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>>;
+
+    /// Length of a message, bytes.
+    fn length(message: &Self::Message) -> usize;
+
+    /// Contents of a message as one vector.
+    fn contents(message: Self::Message) -> Vec<u8>;
+
+    /// Number of chunks sent but not acknowledged; 0 if the stack does not report it.
+    fn outstanding(&self) -> usize {
+        0
+    }
+
+    /// Releases memory of the adapter, which is not part of the stack, before an idle phase.
+    fn rest(&mut self) {}
+
+    /// Deadline of the next call to [`End::expire`].
+    fn deadline(&self) -> Option<Nanos>;
+
+    /// Handles expired timers.
+    fn expire(&mut self, now: Nanos);
+}
+
+/// Result of a measurement.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Score {
+    /// Processor time of the thread, seconds.
+    pub cpu: f64,
+    /// Number of messages delivered to the receiving user.
+    pub messages: u64,
+    /// Number of bytes in these messages.
+    pub bytes: u64,
+    /// Number of datagrams on the wire in both directions.
+    pub packets: u64,
+    /// Maximum number of chunks sent but not acknowledged, if the stack reports it.
+    pub outstanding: usize,
+}
+
+impl Score {
+    /// Messages per second of processor time.
+    pub fn messages_per_second(&self) -> f64 {
+        self.messages as f64 / self.cpu
+    }
+
+    /// User data per second of processor time, MB.
+    pub fn megabytes_per_second(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.cpu
+    }
+
+    /// Processor time of both ends per datagram in either direction, ns.
+    pub fn ns_per_packet(&self) -> f64 {
+        self.cpu * 1e9 / self.packets as f64
+    }
+}
+
+/// Two ends and the wire between them.
+struct Course<E: End> {
+    conditions: Conditions,
+    ends: [E; 2],
+    /// Datagrams in transit to each end.
+    wire: [VecDeque<E::Packet>; 2],
+    now: Nanos,
+    longest: usize,
+    /// Number of consecutive round trips without datagrams.
+    idle: u32,
+    score: Score,
+}
+
+/// Runs a stack for `warm_up` of processor time, so that slow start is complete, and then measures
+/// it for `long`.
+///
+/// # Errors
+/// The handshake fails, a message is damaged, or there is no progress.
+pub fn race<E: End>(
+    conditions: &Conditions,
+    warm_up: Duration,
+    long: Duration,
+) -> Result<Score, Box<dyn Error>> {
+    let mut course = Course::<E>::new(conditions)?;
+    course.connect()?;
+    course.try_out()?;
+    let payload = Bytes::from(vec![0x5a; conditions.message]);
+    course.run(&payload, warm_up)?;
+    course.score = Score::default();
+    course.run(&payload, long)?;
+    if course.longest > conditions.packet {
+        return Err(format!("a packet of {} bytes", course.longest).into());
+    }
+    Ok(course.score)
+}
+
+/// Transfers at least `messages` messages, with the same work in every run, for counting
+/// instructions.
+///
+/// # Errors
+/// See [`race`].
+pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
+    let mut course = Course::<E>::new(conditions)?;
+    course.connect()?;
+    course.try_out()?;
+    let payload = Bytes::from(vec![0x5a; conditions.message]);
+    course.run_while(&payload, |score| score.messages < messages)?;
+    Ok(course.score)
+}
+
+impl<E: End> Course<E> {
+    #[inline(always)] // avoids moving the ends
+    fn new(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            conditions: *conditions,
+            ends: E::pair(conditions)?,
+            wire: [VecDeque::new(), VecDeque::new()],
+            now: 0,
+            longest: 0,
+            idle: 0,
+            score: Score::default(),
+        })
+    }
+
+    fn connect(&mut self) -> Result<(), Box<dyn Error>> {
+        self.ends[0].give(self.now, &mut self.wire[1]);
+        for _ in 0..100 {
+            if self.ends.iter().all(E::is_up) {
+                return Ok(());
+            }
+            self.round_trip(&mut || None, |_| Ok(()))?;
+        }
+        Err("the two ends do not come together".into())
+    }
+
+    /// Transfers some messages with different contents and compares them at the receiver.
+    fn try_out(&mut self) -> Result<(), Box<dyn Error>> {
+        let length = self.conditions.message;
+        let compose = |number: u32| -> Bytes {
+            let place = |at: usize| (at as u32).wrapping_mul(31).wrapping_add(number * 7) as u8;
+            (0..length).map(place).collect()
+        };
+        let trials: Vec<Bytes> = (0..TRIALS).map(compose).collect();
+        let (mut unsent, mut expected) = (trials.iter(), trials.iter());
+        while expected.len() > 0 {
+            self.round_trip(&mut || Some((0, unsent.next()?)), |message| {
+                let number = trials.len() - expected.len();
+                if expected.next().is_none_or(|it| E::contents(message) != *it) {
+                    return Err(format!("message {number} came damaged or out of order").into());
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, payload: &Bytes, long: Duration) -> Result<(), Box<dyn Error>> {
+        let mut looked = self.score.packets;
+        let begin = ThreadTime::now();
+        let mut spent = Duration::ZERO;
+        self.run_while(payload, |score| {
+            if score.packets - looked >= CLOCK_INTERVAL {
+                looked = score.packets;
+                spent = begin.elapsed();
+            }
+            spent < long
+        })?;
+        self.score.cpu = spent.as_secs_f64();
+        Ok(())
+    }
+
+    /// Runs round trips while `more` returns true, each with as many messages as the sender
+    /// accepts.
+    fn run_while(
+        &mut self,
+        payload: &Bytes,
+        mut more: impl FnMut(&Score) -> bool,
+    ) -> Result<(), Box<dyn Error>> {
+        let (mut stream, streams) = (0, self.conditions.streams);
+        let (mut messages, mut bytes) = (0, 0);
+        while more(&self.score) {
+            let mut next = || {
+                let this = stream;
+                stream = if this + 1 == streams { 0 } else { this + 1 };
+                Some((this, payload))
+            };
+            self.round_trip(&mut next, |message| {
+                messages += 1;
+                bytes += E::length(&message) as u64;
+                Ok(())
+            })?;
+            let outstanding = self.ends[0].outstanding();
+            self.score.outstanding = self.score.outstanding.max(outstanding);
+            (self.score.messages, self.score.bytes) = (messages, bytes);
+        }
+        if bytes != messages * payload.len() as u64 || messages == 0 {
+            return Err(format!("{messages} messages came as {bytes} bytes").into());
+        }
+        Ok(())
+    }
+
+    /// Delivers the datagrams in transit to the receiver, and then those to the sender.
+    fn round_trip<'a>(
+        &mut self,
+        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
+        mut accept: impl FnMut(E::Message) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        for to in [1, 0] {
+            self.now += DELAY;
+            self.wait_if_quiet(to)?;
+            let mut left = self.wire[to].len();
+            loop {
+                let batch = left.min(self.conditions.batch);
+                for packet in self.wire[to].drain(..batch) {
+                    self.longest = self.longest.max(packet.as_ref().len());
+                    self.ends[to].take(self.now, packet);
+                }
+                self.score.packets += batch as u64;
+                left -= batch;
+                if to == 1 {
+                    self.ends[1].read(&mut accept)?;
+                } else if self.ends[0].is_up() {
+                    self.ends[0].fill(self.now, source)?;
+                }
+                self.ends[to].give(self.now, &mut self.wire[1 - to]);
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles the timers of an end. If no datagram is in transit, the time is first advanced to
+    /// the next timer of either end.
+    fn wait_if_quiet(&mut self, to: usize) -> Result<(), Box<dyn Error>> {
+        if to == 1 && self.wire.iter().all(VecDeque::is_empty) {
+            self.idle += 1;
+            if self.idle > MAX_IDLE {
+                return Err("nothing moves any more".into());
+            }
+            let next = self.ends.iter().filter_map(E::deadline).min();
+            self.now = self.now.max(next.unwrap_or(self.now));
+        } else if to == 1 {
+            self.idle = 0;
+        }
+        if self.ends[to].deadline().is_some_and(|at| at <= self.now) {
+            self.ends[to].expire(self.now);
+        }
+        Ok(())
+    }
+}

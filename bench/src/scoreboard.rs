@@ -1,0 +1,95 @@
+//! The last benchmark results with their goals and limits, in `bench/scoreboard.json`.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::page;
+
+/// One result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figure {
+    /// Quantity and unit as text.
+    pub unit: String,
+    /// Value at commit 3763e40, if it was measured.
+    pub before: Option<f64>,
+    /// Value of the last run.
+    pub now: f64,
+    /// Goal for the value.
+    pub goal: f64,
+    /// Theoretical limit, if it was measured in the same run.
+    pub limit: Option<f64>,
+    /// Whether greater values are better; otherwise smaller ones are.
+    pub more: bool,
+    /// Date and load of the run.
+    pub run: String,
+}
+
+impl Figure {
+    /// Instructions per payload byte; the goal is half of the previous value.
+    pub fn instructions(now: f64, before: Option<f64>, limit: f64) -> Self {
+        Self {
+            unit: "instructions a byte".to_string(),
+            before,
+            now,
+            goal: before.unwrap_or(f64::NAN) / 2.0,
+            limit: Some(limit),
+            more: false,
+            run: String::new(),
+        }
+    }
+
+    /// Ratio of our rate to another in the same round.
+    pub fn ratio(now: f64, before: Option<f64>, goal: f64) -> Self {
+        Self {
+            unit: "times as fast".to_string(),
+            before,
+            now,
+            goal,
+            limit: None,
+            more: true,
+            run: String::new(),
+        }
+    }
+
+    /// Whether the goal is reached.
+    pub fn is_met(&self) -> bool {
+        if self.more {
+            self.now >= self.goal
+        } else {
+            self.now <= self.goal
+        }
+    }
+}
+
+/// All results by name.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn figures() -> Result<BTreeMap<String, Figure>, Box<dyn Error>> {
+    let path = page::folder().join("scoreboard.json");
+    if !path.exists() {
+        return Ok(BTreeMap::new());
+    }
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Adds the results of a run to those of the other benchmarks.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn note(fresh: Vec<(String, Figure)>) -> Result<(), Box<dyn Error>> {
+    let run = page::circumstances()?;
+    let mut all = figures()?;
+    for (what, figure) in fresh {
+        let run = run.clone();
+        all.insert(what, Figure { run, ..figure });
+    }
+    let text = serde_json::to_string_pretty(&all)?;
+    Ok(fs::write(
+        page::folder().join("scoreboard.json"),
+        text + "\n",
+    )?)
+}

@@ -1,0 +1,259 @@
+//! Controls of the page: the parameters of the spec, and the numbers of its world, links and flows.
+
+use anabranch_report::unit::readable;
+use anabranch_scenario::tree::{Node, NodeValue};
+use serde::Serialize;
+
+use crate::choices::Choices;
+use crate::slider_steps;
+
+/// Sections, besides the parameters, whose numbers can be changed.
+const SECTIONS: &[&str] = &["world", "link", "wifi", "flow"];
+
+/// Maximum depth of a value below its section.
+const MAX_DEPTH: usize = 6;
+
+/// Maximum number of controls on a page.
+const MAX_KNOBS: usize = 400;
+
+/// A value of the spec that the page can change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Control {
+    /// Key as in `--set`.
+    pub key: String,
+    /// Group: `parameters`, `link satellite`.
+    pub group: String,
+    /// Name within the group.
+    pub label: String,
+    /// Value in the spec, in the syntax of `--set`.
+    pub value: String,
+    /// Type of control.
+    #[serde(flatten)]
+    pub kind: Kind,
+}
+
+/// Type of control.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Kind {
+    /// A slider with these steps, or text input.
+    Slider {
+        /// Values of the steps in order.
+        stops: Vec<String>,
+    },
+    /// A switch: on or off.
+    Switch,
+    /// A selection from a list.
+    Choice {
+        /// Words of the list.
+        words: Vec<String>,
+    },
+    /// Text input.
+    Text,
+}
+
+/// Controls for a spec, parameters first. `choices` has the allowed words of text values.
+pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
+    let mut found = Vec::new();
+    let parameters = root.get("parameters").map(Node::entries);
+    for entry in parameters.unwrap_or_default() {
+        // A name with a dot would be read as a path.
+        if entry.key.contains('.') {
+            continue;
+        }
+        let table = matches!(entry.node.value, NodeValue::Table(_));
+        let key = match table {
+            true => Node::key_path("parameters", &entry.key),
+            false => entry.key.clone(),
+        };
+        let place = Place {
+            group: "parameters",
+            key,
+            label: readable(&entry.key),
+        };
+        add(&entry.node, &place, 0, !table, choices, &mut found);
+    }
+    for section in SECTIONS {
+        let Some(node) = root.get(section) else {
+            continue;
+        };
+        if let NodeValue::Table(_) = node.value {
+            let place = Place {
+                group: section,
+                key: (*section).to_owned(),
+                label: String::new(),
+            };
+            add(node, &place, 0, false, choices, &mut found);
+        }
+        for (index, item) in node.items().iter().enumerate() {
+            let name = item.own_name().map_or(index.to_string(), str::to_owned);
+            let place = Place {
+                group: &format!("{section} {name}"),
+                key: format!("{section}.{name}"),
+                label: String::new(),
+            };
+            add(item, &place, 0, false, choices, &mut found);
+        }
+    }
+    found.truncate(MAX_KNOBS);
+    found
+}
+
+/// Location of a value.
+struct Place<'a> {
+    group: &'a str,
+    key: String,
+    label: String,
+}
+
+/// Adds the control of a value, or of the values in it. Text without a number gets a control only
+/// if it is `wanted`.
+fn add(
+    node: &Node,
+    place: &Place<'_>,
+    depth: usize,
+    wanted: bool,
+    choices: &Choices,
+    found: &mut Vec<Control>,
+) {
+    if let NodeValue::Table(entries) = &node.value {
+        for entry in entries.iter().filter(|it| !it.key.contains('.')) {
+            if depth >= MAX_DEPTH {
+                return;
+            }
+            let label = match place.label.as_str() {
+                "" => readable(&entry.key),
+                label => format!("{label}: {}", readable(&entry.key)),
+            };
+            let below = Place {
+                group: place.group,
+                key: Node::key_path(&place.key, &entry.key),
+                label,
+            };
+            add(&entry.node, &below, depth + 1, false, choices, found);
+        }
+        return;
+    }
+    let words = node.text().and_then(|text| choices.words(&place.key, text));
+    let kind = match (&node.value, slider_steps::around(&node.value)) {
+        (_, Some(stops)) => Kind::Slider { stops },
+        (_, None) if words.is_some() => Kind::Choice {
+            words: words.unwrap_or_default().to_vec(),
+        },
+        (NodeValue::Boolean(_), _) => Kind::Switch,
+        (NodeValue::Integer(_) | NodeValue::Float(_), _) => Kind::Text,
+        (NodeValue::Text(text), _) if wanted && !text.contains('$') => Kind::Text,
+        _ => return,
+    };
+    let value = match &node.value {
+        NodeValue::Text(text) => text.clone(),
+        NodeValue::Float(number) => format!("{number:?}"),
+        _ => node.describe(),
+    };
+    found.push(Control {
+        key: place.key.clone(),
+        group: place.group.to_owned(),
+        label: place.label.clone(),
+        value,
+        kind,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_scenario::resolve::Setting;
+
+    const SPEC: &str = r#"
+[parameters]
+rate = "2 Mbit/s"
+twice = "2 * $rate"
+loss = { model = "bernoulli", probability = 0.015 }
+profile = "rfc9260"
+delayed = true
+[world]
+duration = "60 s"
+[[node]]
+name = "a"
+[[link]]
+name = "satellite"
+between = ["a", "b"]
+rate = "$rate"
+delay = { forward = "250 ms", backward = "200 ms" }
+queue = "10 packets"
+down = [["1 s", "2 s"]]
+[[flow]]
+name = "sctp"
+workload = { kind = "bulk" }
+transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
+"#;
+
+    #[test]
+    fn parameters_come_first_and_the_numbers_of_links_and_flows_follow() {
+        let root = Node::parse(SPEC).expect("TOML");
+        let knobs = of(&root, &Choices::default());
+        let found: Vec<_> = knobs
+            .iter()
+            .map(|it| (&*it.group, &*it.key, &*it.value))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("parameters", "rate", "2 Mbit/s"),
+                ("parameters", "parameters.loss.probability", "0.015"),
+                ("parameters", "profile", "rfc9260"),
+                ("parameters", "delayed", "true"),
+                ("world", "world.duration", "60 s"),
+                ("link satellite", "link.satellite.delay.forward", "250 ms"),
+                ("link satellite", "link.satellite.delay.backward", "200 ms"),
+                ("link satellite", "link.satellite.queue", "10 packets"),
+                ("flow sctp", "flow.sctp.transport.receive_buffer", "64 KiB"),
+                ("flow sctp", "flow.sctp.transport.streams", "4"),
+            ]
+        );
+        assert_eq!(knobs[1].label, "loss: probability");
+        assert_eq!(
+            (&knobs[2].kind, &knobs[3].kind),
+            (&Kind::Text, &Kind::Switch)
+        );
+    }
+
+    /// A setting with a list of words, a parameter used for such a setting, and a parameter with
+    /// texts in a sweep.
+    #[test]
+    fn a_text_with_known_words_is_chosen_from_a_list() {
+        let text = SPEC.replace(
+            "receive_buffer = \"64 KiB\"",
+            "profile = \"$profile\", scheduler = \"fcfs\"",
+        );
+        let text = text.replace(
+            "delayed = true",
+            "delayed = true\nways = \"one\"\nalone = \"x\"",
+        );
+        let sweep = "[[experiment]]\nid = \"e\"\nsweep = [{ parameter = \"ways\", values = [\"one\", \"two\"] }]\n";
+        let root = Node::parse(&(text + sweep)).expect("TOML");
+        let knobs = of(&root, &Choices::of(&root));
+        let kind = |key: &str| &knobs.iter().find(|it| it.key == key).expect(key).kind;
+        let words = |key: &str| match kind(key) {
+            Kind::Choice { words } => words.clone(),
+            other => panic!("{key}: {other:?}"),
+        };
+        assert_eq!(words("ways"), ["one", "two"]);
+        assert!(words("profile").contains(&"rfc4960".to_owned()));
+        assert!(words("flow.sctp.transport.scheduler").len() > 2);
+        assert_eq!(kind("alone"), &Kind::Text);
+        assert!(matches!(kind("rate"), Kind::Slider { .. }));
+    }
+
+    #[test]
+    fn every_knob_sets_the_value_that_it_shows() {
+        let root = Node::parse(SPEC).expect("TOML");
+        for knob in of(&root, &Choices::of(&root)) {
+            let mut moved = root.clone();
+            let argument = format!("{}={}", knob.key, knob.value);
+            let setting = Setting::parse(&argument, 0).expect("a setting");
+            setting.apply(&mut moved).expect("a key that is there");
+            assert!(moved.says_what(&root), "{argument}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The explored run: one experiment of a spec at one point of its sweeps with some values changed,
+//! as a separate spec.
+
+use std::collections::BTreeSet;
+
+use anabranch_engine::files::Files;
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_scenario::document::Document;
+use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::resolve::{Points, Setting};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::{profiles, substitute};
+use serde::{Deserialize, Serialize};
+
+use crate::choices::Choices;
+
+/// Sections that affect a run, and those from which they take values.
+const KEPT: &[&str] = &[
+    "anabranch",
+    "name",
+    "title",
+    "parameters",
+    "profiles",
+    "world",
+    "node",
+    "link",
+    "wifi",
+    "route",
+    "flow",
+    "measure",
+    "experiment",
+];
+
+/// Keys of an experiment that have no meaning for a single run.
+const OF_MANY_RUNS: &[&str] = &[
+    "sweep",
+    "parameters",
+    "replications",
+    "quick_replications",
+    "duration",
+];
+
+/// Maximum number of values that a request may set.
+const MAX_SET: usize = 256;
+
+/// A spec as read.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// File name for messages.
+    pub file: String,
+    /// Text of the spec.
+    pub text: String,
+    /// Reader for the files that it names.
+    pub files: Files,
+}
+
+/// Selection of a run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// Index of the experiment in the spec.
+    pub experiment: usize,
+    /// Index of the point of its sweeps.
+    pub point: usize,
+    /// Random seed.
+    pub seed: u64,
+    /// Changed values: parameters, or keys by their paths, as in `--set`.
+    #[serde(default)]
+    pub set: Vec<(String, String)>,
+}
+
+/// An experiment in the list of the page.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    id: String,
+    title: Option<String>,
+    /// Description of each point; a single empty one if there is no sweep.
+    points: Vec<String>,
+}
+
+/// A checked spec whose units can be executed one at a time.
+#[derive(Debug)]
+pub struct Session {
+    source: Source,
+    root: Node,
+    /// Name of the spec.
+    pub name: String,
+    /// Title of the spec.
+    pub title: String,
+    /// Experiments of the spec.
+    pub experiments: Vec<Listed>,
+    /// Allowed words of text values.
+    pub choices: Choices,
+}
+
+/// One run as a separate spec.
+#[derive(Debug)]
+pub struct Single {
+    /// Values of the spec.
+    pub root: Node,
+    /// The spec as TOML text.
+    pub toml: String,
+}
+
+impl Session {
+    /// Parses and checks a spec.
+    ///
+    /// # Errors
+    /// All errors of the spec.
+    pub fn new(source: Source) -> Result<Self, SpecError> {
+        let plan = Plan::new(
+            Request::new(source.file.clone(), source.text.clone()).with(|it| {
+                it.files = source.files.clone();
+            }),
+        )?;
+        let refused = |problems| SpecError::new(&source.file, &source.text, &[], problems);
+        let root = Node::parse(&source.text).map_err(refused)?;
+        let titles = plan.spec.experiments.iter();
+        let titles = titles.map(|experiment| experiment.title.clone());
+        let experiments = plan.experiments.iter().zip(titles);
+        let experiments = experiments.map(|(planned, title)| Listed {
+            id: planned.id.clone(),
+            title,
+            points: planned
+                .points
+                .iter()
+                .map(|it| words(&planned.point(it)))
+                .collect(),
+        });
+        Ok(Self {
+            name: plan.spec.name.clone(),
+            title: plan.spec.title.clone().unwrap_or_default(),
+            experiments: experiments.collect(),
+            choices: Choices::of(&root),
+            root,
+            source,
+        })
+    }
+
+    /// The spec of one run. Everything that belongs to other runs is removed, and the point of the
+    /// sweeps is substituted.
+    ///
+    /// # Errors
+    /// A changed value does not exist in the spec, or the experiment or point does not exist.
+    pub fn single(&self, choice: &Choice) -> Result<Single, SpecError> {
+        let arguments: Vec<String> = choice.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
+        let mut root = self.root.clone();
+        let place = root.place.clone();
+        let wrong =
+            |key: &str, message: String| refused(vec![Problem::new(place.clone(), key, message)]);
+        if choice.set.len() > MAX_SET {
+            let message = format!(
+                "found {} values; at most {MAX_SET} can be set",
+                choice.set.len()
+            );
+            return Err(wrong("", message));
+        }
+        let known = self.experiments.len();
+        if choice.experiment >= known {
+            let message = format!("found number {}; there are {known}", choice.experiment);
+            return Err(wrong("experiment", message));
+        }
+        let experiment = take_experiment(&mut root, choice.experiment);
+        let mut settings: Vec<Setting> = own_settings(&experiment);
+        let path = Node::item_path("experiment", choice.experiment, &experiment);
+        let points = Points::of(&experiment, &path).map_err(refused)?;
+        let Some(point) = points.iter(&experiment).nth(choice.point) else {
+            let message = format!("found number {}; it has fewer points", choice.point);
+            return Err(wrong(&path, message));
+        };
+        settings.extend(point.settings);
+        let asked = arguments.iter().enumerate();
+        let asked: Result<Vec<_>, _> = asked.map(|(at, text)| Setting::parse(text, at)).collect();
+        settings.extend(asked.map_err(|problem| refused(vec![problem]))?);
+        let applied = settings.iter().filter_map(|it| it.apply(&mut root).err());
+        let problems: Vec<Problem> = applied.collect();
+        if !problems.is_empty() {
+            return Err(refused(problems));
+        }
+        put_experiment(&mut root, experiment);
+        leave_out_unused(&mut root);
+        let toml = Document::from(root.clone())
+            .head(&self.head(choice))
+            .to_toml();
+        Ok(Single { root, toml })
+    }
+
+    /// Header comment for the spec of a run.
+    fn head(&self, choice: &Choice) -> String {
+        let listed = &self.experiments[choice.experiment];
+        let words = listed.points.get(choice.point).map_or("", String::as_str);
+        let at = match words {
+            "" => String::new(),
+            words => format!(" at {words}"),
+        };
+        let seed = choice.seed;
+        format!(
+            "One run of {}, experiment {}{at}.\n\n  anabranch run FILE --seed {seed}",
+            self.name, listed.id
+        )
+    }
+
+    /// Plan of a spec with a single run.
+    ///
+    /// # Errors
+    /// All errors of the spec.
+    pub fn plan(&self, choice: &Choice, toml: &str) -> Result<Plan, SpecError> {
+        Plan::new(
+            Request::new(format!("{}.toml", self.name), toml).with(|it| {
+                it.seed = choice.seed;
+                it.files = self.source.files.clone();
+            }),
+        )
+    }
+}
+
+fn words(point: &[(String, anabranch_scenario::value::Value)]) -> String {
+    let pair = |(name, x): &(String, _)| format!("{} {x}", anabranch_report::unit::readable(name));
+    let pairs: Vec<String> = point.iter().map(pair).collect();
+    pairs.join(", ")
+}
+
+fn entries_mut(node: &mut Node) -> Option<&mut Vec<Entry>> {
+    match &mut node.value {
+        NodeValue::Table(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Extracts one experiment, and removes the others with everything derived from their runs. A file
+/// without experiments has one implicit experiment.
+fn take_experiment(root: &mut Node, number: usize) -> Node {
+    let plain = Node {
+        place: root.place.clone(),
+        value: NodeValue::Table(vec![Entry {
+            key: "id".to_owned(),
+            key_place: root.place.clone(),
+            node: Node {
+                place: root.place.clone(),
+                value: NodeValue::Text("main".to_owned()),
+            },
+        }]),
+    };
+    let found = root.get("experiment").map(Node::items).unwrap_or_default();
+    let taken = found.get(number).cloned().unwrap_or(plain);
+    if let Some(entries) = entries_mut(root) {
+        entries.retain(|entry| KEPT.contains(&entry.key.as_str()) && entry.key != "experiment");
+    }
+    taken
+}
+
+/// Settings of an experiment for its runs: parameters, and the duration that replaces the one of
+/// the world.
+fn own_settings(experiment: &Node) -> Vec<Setting> {
+    let parameters = experiment.get("parameters").map(Node::entries);
+    let parameters = parameters.unwrap_or_default().iter().map(Setting::of);
+    let duration = experiment.get("duration").map(|node| Setting {
+        key: "world.duration".to_owned(),
+        key_place: node.place.clone(),
+        node: node.clone(),
+    });
+    parameters.chain(duration).collect()
+}
+
+fn put_experiment(root: &mut Node, mut experiment: Node) {
+    let place = root.place.clone();
+    if let Some(entries) = entries_mut(&mut experiment) {
+        entries.retain(|entry| !OF_MANY_RUNS.contains(&entry.key.as_str()));
+    }
+    if let Some(entries) = entries_mut(root) {
+        entries.push(Entry {
+            key: "experiment".to_owned(),
+            key_place: place.clone(),
+            node: Node {
+                place,
+                value: NodeValue::Array(vec![experiment]),
+            },
+        });
+    }
+}
+
+/// Removes profiles and parameters used only by other experiments, until all remaining ones are
+/// used.
+fn leave_out_unused(root: &mut Node) {
+    loop {
+        let mut unused: BTreeSet<String> = profiles::unused(root)
+            .into_iter()
+            .map(|problem| problem.key)
+            .collect();
+        let mut used = BTreeSet::new();
+        substitute::mentioned(root, &mut used);
+        let parameters = root.get("parameters").map(Node::entries);
+        let parameters = parameters.unwrap_or_default().iter();
+        let names = parameters.map(|entry| &entry.key);
+        let left = names.filter(|name| !used.contains(*name));
+        unused.extend(left.map(|name| Node::key_path("parameters", name)));
+        if unused.is_empty() {
+            return;
+        }
+        for section in ["profiles", "parameters"] {
+            if let Some(entries) = root.get_mut(section).and_then(entries_mut) {
+                entries.retain(|it| !unused.contains(&Node::key_path(section, &it.key)));
+            }
+        }
+    }
+}
