@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, Endpoint, Message};
+use anabranch_sctp::{AssociationId, Endpoint, SendOptions};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -212,14 +212,7 @@ impl Crowd {
             for &id in &self.accepted[turn.clone()] {
                 let association = self.server.association_mut(id).ok_or("gone")?;
                 for _ in 0..EACH {
-                    association.send(
-                        0,
-                        Message {
-                            ppid: 0,
-                            unordered: false,
-                            payload: payload.clone(),
-                        },
-                    )?;
+                    association.send(self.now, payload.clone(), &SendOptions::new())?;
                     given += 1;
                 }
             }

@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, CheckedConfig, Config, Endpoint, Event, Message, ReceivedMessage,
+    Association, AssociationId, CheckedConfig, Config, Endpoint, Event, ReceivedMessage,
+    SendOptions, TransmitOptions,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -105,7 +106,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
 
     fn fill<'a>(
         &mut self,
-        _: Nanos,
+        now: Nanos,
         source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
     ) -> Result<(), Box<dyn Error>> {
         let id = self.association.ok_or("not connected")?;
@@ -113,12 +114,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         while association.buffered() + self.message <= self.send_buffer
             && let Some((stream, payload)) = source()
         {
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: payload.clone(),
-            };
-            association.send(stream, message)?;
+            association.send(now, payload.clone(), &SendOptions::on(stream))?;
         }
         Ok(())
     }
@@ -129,10 +125,12 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     }
 
     fn give(&mut self, now: Nanos, wire: &mut VecDeque<Bytes>) {
-        self.endpoint.poll_all(now, &mut self.out, |_, out| {
-            wire.push_back(out.split().freeze());
-            ControlFlow::Continue(())
-        });
+        let all = TransmitOptions::default();
+        self.endpoint
+            .poll_transmit_batch(now, all, &mut self.out, |_, out| {
+                wire.push_back(out.split().freeze());
+                ControlFlow::Continue(())
+            });
         while let Some((id, event)) = self.endpoint.poll_event() {
             if let Event::Established { .. } = event {
                 self.association = Some(id);

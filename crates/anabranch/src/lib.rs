@@ -64,9 +64,9 @@
 //! the driver is a loop that hands the packets of two endpoints to each other at once:
 //!
 //! ```
-//! use anabranch::sctp::{Config, Endpoint, Message};
-//! use anabranch::transport::Ecn;
-//! use bytes::{Bytes, BytesMut};
+//! use anabranch::sctp::{Config, Endpoint, SendOptions};
+//! use anabranch::transport::{Ecn, Transport};
+//! use bytes::BytesMut;
 //! use std::net::IpAddr;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,16 +79,15 @@
 //! hosts[1].listen(true);
 //! let now = 0; // nanoseconds
 //! let id = hosts[0].connect(now, &[address(2)], 5001)?;
-//! let message = Message { ppid: 0, unordered: false, payload: Bytes::from_static(b"hello") };
-//! hosts[0].association_mut(id).ok_or("gone")?.send(3, message)?;
+//! hosts[0].association_mut(id).ok_or("gone")?.send(now, "hello".into(), &SendOptions::on(3))?;
 //!
 //! let (mut out, mut quiet) = (BytesMut::new(), false);
 //! while !quiet {
 //!     quiet = true;
 //!     for from in [0, 1] {
-//!         while let Some(packet) = hosts[from].poll_outgoing(now, &mut out) {
-//!             let path = packet.transmit.path.reversed();
-//!             hosts[1 - from].handle_from(now, path, 0, Ecn::NotEct, out.split().freeze());
+//!         while let Some(transmit) = hosts[from].poll_transmit(now, &mut out) {
+//!             let path = transmit.path.reversed();
+//!             hosts[1 - from].handle_datagram(now, path, Ecn::NotEct, out.split().freeze());
 //!             quiet = false;
 //!         }
 //!     }

@@ -76,16 +76,14 @@ impl Carrier for Association {
             payload,
         } = message;
         // Without effect where the peer does not speak PR-SCTP: then what was given is tried until it arrives.
-        let options = SendOptions::default()
+        let options = SendOptions::on(stream)
             .with_ppid(ppid)
             .with_unordered(unordered)
             .with_lifetime(deadline.map(|deadline| deadline.saturating_sub(now)))
             .with_max_retransmits(max_retransmits);
-        Association::send_with(self, now, Some(stream), payload, &options).map_err(|error| {
-            match error {
-                anabranch_sctp::SendError::BufferFull => Refused::Full,
-                _ => Refused::Closing,
-            }
+        Association::send(self, now, payload, &options).map_err(|error| match error {
+            anabranch_sctp::SendError::BufferFull => Refused::Full,
+            _ => Refused::Closing,
         })
     }
 

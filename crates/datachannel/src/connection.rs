@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{AssociationId, Endpoint, ZeroChecksum};
-use anabranch_transport::{Ecn, Nanos, Path};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
@@ -184,7 +184,7 @@ impl Connection {
         {
             return self.end(reason);
         }
-        anabranch_transport::Transport::handle_timeout(&mut self.sctp, now);
+        self.sctp.handle_timeout(now);
         self.drive(now);
     }
 
@@ -193,7 +193,7 @@ impl Connection {
         if self.closed {
             return None;
         }
-        let sctp = anabranch_transport::Transport::poll_timeout(&self.sctp);
+        let sctp = self.sctp.poll_timeout();
         let (dtls, turns) = (self.dtls.deadline(), self.channels.deadline());
         [Some(self.ice.deadline()), dtls, sctp, turns]
             .into_iter()
@@ -352,7 +352,7 @@ mod tests {
         let mut endpoint = sctp_endpoint(&Config::default(), &secret).unwrap();
         endpoint.connect(0, &[THERE], SCTP_PORT).unwrap();
         let mut packet = BytesMut::new();
-        endpoint.poll_outgoing(0, &mut packet).unwrap();
+        Transport::poll_transmit(&mut endpoint, 0, &mut packet).unwrap();
         assert_eq!(packet[12], 1, "INIT");
         let mut kinds = Vec::new();
         let mut rest = &packet[32..];

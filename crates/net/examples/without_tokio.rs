@@ -1,13 +1,16 @@
 //! The protocol on a std socket, without tokio: an echo server and a client of it in one thread each.
 //!
-//! The loop law in a page: one `handle_*`, drain `poll_outgoing` and `poll_event`, ask `poll_timeout`.
+//! The loop law in a page: one `handle_*`, drain `poll_transmit_batch` and `poll_event`, ask `poll_timeout`.
 //! `cargo run -p anabranch-net --example without_tokio`
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message};
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, TransmitOptions,
+};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
@@ -40,11 +43,22 @@ impl Host {
     /// Sends what the protocol has to send.
     fn drain(&mut self) -> io::Result<()> {
         let time = self.time();
-        while let Some(outgoing) = self.endpoint.poll_outgoing(time, &mut self.out) {
+        let Self {
+            socket,
+            endpoint,
+            out,
+            ..
+        } = self;
+        let (mut done, all) = (Ok(0), TransmitOptions::default());
+        endpoint.poll_transmit_batch(time, all, out, |outgoing, out| {
             let to = SocketAddr::new(outgoing.transmit.path.remote, outgoing.udp_port);
-            self.socket.send_to(&self.out.split(), to)?;
-        }
-        Ok(())
+            done = socket.send_to(&out.split(), to);
+            match done {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        done.map(|_| ())
     }
 
     /// Waits for a packet or the protocol's next timeout, whichever is first, and handles it.
@@ -61,8 +75,13 @@ impl Host {
                 let path = Path::new(self.socket.local_addr()?.ip(), from.ip());
                 let packet = Bytes::copy_from_slice(&buffer[..len]);
                 let time = self.time();
-                self.endpoint
-                    .handle_from(time, path, from.port(), Ecn::NotEct, packet);
+                self.endpoint.handle_udp_datagram(
+                    time,
+                    path,
+                    from.port(),
+                    Ecn::NotEct,
+                    (&packet, 0..packet.len()),
+                );
             }
             Err(error) if is_timeout(&error) => self.endpoint.handle_timeout(self.time()),
             Err(error) => return Err(error),
@@ -96,10 +115,10 @@ fn serve(mut host: Host) -> io::Result<()> {
                 println!("server: closed, {reason:?}");
                 return host.drain();
             }
-            while let Some(message) = read(&mut host.endpoint, id) {
-                let stream = message.0;
+            while let Some((message, options)) = read(&mut host.endpoint, id) {
+                let time = host.time();
                 if let Some(association) = host.endpoint.association_mut(id)
-                    && let Err(error) = association.send(stream, message.1)
+                    && let Err(error) = association.send(time, message, &options)
                 {
                     println!("server: {error}");
                 }
@@ -108,14 +127,13 @@ fn serve(mut host: Host) -> io::Result<()> {
     }
 }
 
-fn read(endpoint: &mut Endpoint, id: AssociationId) -> Option<(u16, Message)> {
+/// A message, and how to send one like it.
+fn read(endpoint: &mut Endpoint, id: AssociationId) -> Option<(Bytes, SendOptions)> {
     let received = endpoint.association_mut(id)?.poll_message()?;
-    let message = Message {
-        ppid: received.ppid,
-        unordered: received.unordered,
-        payload: received.payload.into_bytes(),
-    };
-    Some((received.stream, message))
+    let options = SendOptions::on(received.stream)
+        .with_ppid(received.ppid)
+        .with_unordered(received.unordered);
+    Some((received.payload.into_bytes(), options))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -128,13 +146,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let id = client
         .endpoint
         .connect_over_udp(0, &home, 5_001, udp_port)?;
-    let hello = Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from_static(b"hello"),
-    };
+    let (hello, time) = (Bytes::from_static(b"hello"), client.time());
     if let Some(association) = client.endpoint.association_mut(id) {
-        association.send(0, hello)?;
+        association.send(time, hello, &SendOptions::new())?;
     }
     loop {
         client.step()?;
@@ -149,8 +163,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 };
             }
         }
-        if let Some((stream, echo)) = read(&mut client.endpoint, id) {
-            println!("client: {:?} came back on stream {stream}", echo.payload);
+        if let Some((echo, options)) = read(&mut client.endpoint, id) {
+            println!("client: {echo:?} came back on stream {:?}", options.stream);
             let time = client.time();
             if let Some(association) = client.endpoint.association_mut(id) {
                 association.shutdown(time)?;

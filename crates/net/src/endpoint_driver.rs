@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing};
+use anabranch_sctp::{
+    Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, TransmitOptions,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::checksum;
@@ -226,8 +228,8 @@ impl DriverLocal {
             }
             let (path, came) = (Path::new(local, from.ip()), (receive_queue.block(), packet));
             let endpoint = &mut state.endpoint;
-            let taken = endpoint.handle_within(now, path, from.port(), ecn, came.clone());
-            if !taken
+            let taken = endpoint.handle_udp_datagram(now, path, from.port(), ecn, came.clone());
+            if taken.is_none()
                 && let Some(other) = state.endpoint.take_misdirected()
                 && hand_over(shared, other, came.clone(), (local, from, ecn), io)
             {
@@ -235,10 +237,7 @@ impl DriverLocal {
                 continue;
             }
             see(state, now, came, (local, from, ecn));
-            if taken
-                && stranger
-                && let Some(id) = state.endpoint.taken_by()
-            {
+            if stranger && let Some(id) = taken {
                 self.newcomers.push((id, from));
             }
             // What is left when the round ends is drained by the caller.
@@ -493,9 +492,10 @@ fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
     }
     let mut full = false;
     let observer = &mut state.observer;
+    let deferred = TransmitOptions::default().with_deferred_checksums(true);
     state
         .endpoint
-        .poll_all_unsummed(now, bytes, |mut outgoing, bytes| {
+        .poll_transmit_batch(now, deferred, bytes, |mut outgoing, bytes| {
             if let Some(observer) = observer {
                 let packet = bytes.len() - outgoing.transmit.len..;
                 if std::mem::take(&mut outgoing.unsummed) {
@@ -545,14 +545,15 @@ pub(crate) fn gather_one(
 ) -> bool {
     let TransmitQueue { bytes, runs } = &mut io.transmit_queue;
     let (endpoint, sockets, sent) = (&mut state.endpoint, &io.sockets, &mut io.sent);
-    let settled = endpoint.poll_all_of(id, now, bytes, |outgoing, bytes| {
+    let alone = TransmitOptions::default().with_association(id);
+    let settled = endpoint.poll_transmit_batch(now, alone, bytes, |outgoing, bytes| {
         gather(&outgoing, bytes, runs, sockets, sent);
         match TransmitQueue::is_full(bytes.len()) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    settled == Some(true) && !state.must_wake()
+    settled && !state.must_wake()
 }
 
 fn drain_samples(state: &mut EndpointState) {

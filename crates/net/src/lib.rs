@@ -143,7 +143,7 @@ mod waiters;
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
     CloseReason, KeyError, PathState, ReconfigError, ReconfigOutcome, Refusal, RuntimeError,
-    SendDefaults, SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
+    SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
 };
 pub use association::{Association, Negotiated, Reconfiguration};
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};

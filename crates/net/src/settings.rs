@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_sctp::{self as sctp, SendDefaults};
+use anabranch_sctp::{self as sctp, SendOptions};
 
 use crate::time::nanos;
 
@@ -24,7 +24,7 @@ pub struct AssociationSettings {
     pub max_burst: u32,
     /// The policies of messages that are sent without (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO:
     /// RFC 6458 §8.1.31, RFC 7496 §4.5). A lifetime is 1 ns to 86,400 s.
-    pub send_defaults: SendDefaults,
+    pub send_defaults: SendOptions,
 }
 
 impl AssociationSettings {

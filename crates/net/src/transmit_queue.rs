@@ -248,6 +248,10 @@ impl TransmitQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
+    use anabranch_sctp::TransmitOptions;
+
     use super::*;
 
     fn run(unsummed: bool, has_zero: bool) -> GsoBatch {
@@ -281,7 +285,12 @@ mod tests {
         endpoint
             .connect(0, &[[192, 0, 2, 2].into()], 7)
             .expect("no association yet");
-        let mut outgoing = endpoint.poll_outgoing(0, &mut out).expect("an INIT");
+        let mut first = None;
+        endpoint.poll_transmit_batch(0, TransmitOptions::default(), &mut out, |outgoing, _| {
+            first = Some(outgoing);
+            ControlFlow::Break(())
+        });
+        let mut outgoing = first.expect("an INIT");
         let alike = run(false, false);
         (
             outgoing.transmit.path,

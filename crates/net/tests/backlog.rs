@@ -103,7 +103,7 @@ impl Crowd {
         loop {
             let mut sent = VecDeque::new();
             for peer in peers.clone() {
-                while self.peers[peer].poll_outgoing(SECOND, &mut out).is_some() {
+                while self.peers[peer].poll_transmit(SECOND, &mut out).is_some() {
                     sent.push_back((SocketAddr::new(address(peer), UDP), out.split().freeze()));
                 }
             }
@@ -117,7 +117,13 @@ impl Crowd {
                 let [_, _, high, low] = ip.octets();
                 let peer = &mut self.peers[usize::from(high) << 8 | usize::from(low)];
                 let path = Path::new(to.ip(), SERVER);
-                peer.handle_from(SECOND, path, UDP, Ecn::NotEct, packet);
+                peer.handle_udp_datagram(
+                    SECOND,
+                    path,
+                    UDP,
+                    Ecn::NotEct,
+                    (&packet, 0..packet.len()),
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::common;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_net::{Config, RuntimeError, SendDefaults};
+use anabranch_net::{Config, RuntimeError, SendOptions};
 use common::{LOOPBACK, bounded, pair, without_timers};
 
 /// The settings of the core, under their names, and its errors.
@@ -65,7 +65,7 @@ fn messages_have_the_policies_of_the_defaults() {
     });
 }
 
-fn brief(mut defaults: SendDefaults) -> SendDefaults {
-    defaults.options.max_retransmits = Some(3);
+fn brief(mut defaults: SendOptions) -> SendOptions {
+    defaults.max_retransmits = Some(3);
     defaults
 }

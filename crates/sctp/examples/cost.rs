@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Message};
+use anabranch_sctp::{AssociationId, Config, Endpoint, Outgoing, SendOptions, TransmitOptions};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -55,10 +55,12 @@ impl Pipe {
     /// All that the end has to send goes on the wire to the other.
     fn give(&mut self, end: usize) {
         let wire = &mut self.wires[1 - end];
-        self.ends[end].poll_all(self.now, &mut self.out, |outgoing, out| {
+        let give = |outgoing: Outgoing, out: &mut BytesMut| {
             wire.push_back((outgoing.transmit.path.reversed(), out.split().freeze()));
             ControlFlow::Continue(())
-        });
+        };
+        let all = TransmitOptions::default();
+        self.ends[end].poll_transmit_batch(self.now, all, &mut self.out, give);
         while self.ends[end].poll_event().is_some() {}
     }
 
@@ -93,11 +95,7 @@ fn main() {
             it.send_buffer = 1 << 20;
         })
     });
-    let message = Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from(vec![7; size]),
-    };
+    let (message, options) = (Bytes::from(vec![7; size]), SendOptions::new());
     let (mut sent, mut received, mut most) = (0, 0_u64, 0);
     pipe.packets = 0;
     let began = Instant::now();
@@ -109,7 +107,11 @@ fn main() {
             }
         }
         let association = pipe.ends[0].association_mut(id).expect("up");
-        while sent < messages && association.send(0, message.clone()).is_ok() {
+        while sent < messages
+            && association
+                .send(pipe.now, message.clone(), &options)
+                .is_ok()
+        {
             sent += 1;
         }
         most = most.max(association.outstanding_chunks());

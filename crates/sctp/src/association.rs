@@ -42,6 +42,7 @@ use anabranch_wire::extension::{AsconfAck, ReConfigParameter};
 use anabranch_wire::packet::CHUNK_HEADER;
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::TlvList;
+use bytes::Bytes;
 
 pub(crate) use common_in::Common;
 use ecn::Marks;
@@ -57,7 +58,7 @@ use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
 use crate::events::Events;
 use crate::maybe::Maybe;
-use crate::partial::SendDefaults;
+use crate::partial::SendOptions;
 use crate::path::{PathId, Paths};
 use crate::random::Kept;
 use crate::rsctp::Rsctp;
@@ -133,7 +134,9 @@ pub struct Association {
     errands: Errands,
     readable_told: bool,
     /// How messages are sent of which nothing else is said, once the user has said it.
-    send_defaults: Option<Box<SendDefaults>>,
+    send_defaults: Option<Box<SendOptions>>,
+    /// They, or the settings, say when messages are abandoned.
+    has_send_policy: bool,
     /// Values of streams that the user has set.
     stream_values: Seldom<BTreeMap<u16, u16>>,
     events: Events,
@@ -348,49 +351,49 @@ impl Association {
         self.rx.is_none()
     }
 
-    /// Queues a message on `stream` (RFC 9260 §11.1.5). It may be called before the association is established; streams
-    /// beyond those the peer then grants fail.
+    /// Queues a message (RFC 9260 §11.1.5), sent and perhaps abandoned as `options` say; its lifetime begins `now`. It may be called before the
+    /// association is established; streams beyond those the peer then grants fail. Policies that the options leave open are those of the
+    /// [defaults](Association::send_defaults).
     ///
     /// # Errors
     /// The association is closing or closed, the stream does not exist, the message is empty, or the send buffer is
     /// full: try again after the peer has acknowledged something.
-    pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
-        if !self.state.takes_messages() {
-            return Err(SendError::Closing);
-        }
-        self.sender().send(stream, message)
-    }
-
-    /// Queues a message for whichever of the streams in use has its turn when the message is begun. How many are in use
-    /// is the business of [`Config::allocation`].
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub fn send_spread(&mut self, message: Message) -> Result<(), SendError> {
-        if !self.state.takes_messages() {
-            return Err(SendError::Closing);
-        }
-        self.sender().send_spread(message)
-    }
-
-    /// As [`Association::send`], or without a stream as [`Association::send_spread`]; the peer is asked to acknowledge the end
-    /// of the message at once (the I bit, RFC 9260 §6.1; SCTP_SACK_IMMEDIATELY, RFC 6458 §5.3.4), where the switch
-    /// `sack_immediately` is on.
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub fn send_immediate(
+    #[inline]
+    pub fn send(
         &mut self,
-        stream: Option<u16>,
-        message: Message,
+        now: Nanos,
+        payload: Bytes,
+        options: &SendOptions,
     ) -> Result<(), SendError> {
+        match self.plain_stream(options) {
+            Some(stream) => {
+                let message = Message {
+                    ppid: options.ppid,
+                    unordered: options.unordered,
+                    payload,
+                };
+                self.send_plain(stream, message)
+            }
+            None => self.send_with(now, payload, options),
+        }
+    }
+
+    /// The stream of a message of which nothing is said but that, its PPID and its order, neither by its options nor by the defaults.
+    #[inline(always)]
+    pub(crate) fn plain_stream(&self, options: &SendOptions) -> Option<u16> {
+        let plain = options.reliable || !self.has_send_policy;
+        options.plain_stream().filter(|_| plain)
+    }
+
+    /// As [`Association::send`], where nothing is said of the message but its stream, its PPID and its order.
+    fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         if !self.state.takes_messages() {
             return Err(SendError::Closing);
         }
-        self.sender().send_immediate(stream, message)
+        self.sender().send_plain(stream, message)
     }
 
-    /// Streams that [`Association::send_spread`] uses now: 1 to those negotiated.
+    /// Streams that messages without a [stream](SendOptions::stream) use now: 1 to those negotiated.
     pub fn streams_in_use(&self) -> u16 {
         self.tx.streams_in_use()
     }

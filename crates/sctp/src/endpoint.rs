@@ -429,42 +429,25 @@ impl Arrival {
 /// Packets inside UDP (RFC 6951). A driver that knows of no UDP uses [`Transport`] alone.
 impl Endpoint {
     /// As [`Transport::handle_datagram`], for a packet that came inside UDP from the peer's port `udp_port`, or right
-    /// above IP (0). The port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4);
-    /// what belongs to none is answered to where it came from.
+    /// above IP (0), and lies at `range` within what was received by one call. User data that is kept becomes slices of the whole block. The
+    /// port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4); what belongs to none is answered to
+    /// where it came from.
     ///
-    /// Gives whether an association took the packet: it has that association's verification tag, or made it. A driver under load
-    /// tells by it the packets of peers from those of strangers.
-    pub fn handle_from(
-        &mut self,
-        now: Nanos,
-        path: Path,
-        udp_port: u16,
-        ecn: Ecn,
-        datagram: Bytes,
-    ) -> bool {
-        self.handle_within(now, path, udp_port, ecn, (&datagram, 0..datagram.len()))
-    }
-
-    /// As [`Endpoint::handle_from`], for a packet that lies within what was received by one call, at `range`. User data that is kept becomes
-    /// slices of the whole, and no other slice is made.
+    /// Gives the association that took the packet: it has that association's verification tag, or made it. A driver under load tells by it
+    /// the packets of peers from those of strangers.
     ///
     /// # Panics
     /// `range` is not within the block.
-    pub fn handle_within(
+    pub fn handle_udp_datagram(
         &mut self,
         now: Nanos,
         path: Path,
         udp_port: u16,
         ecn: Ecn,
         (block, range): (&Bytes, Range<usize>),
-    ) -> bool {
+    ) -> Option<AssociationId> {
         self.taken = None;
         self.handle_packet(now, path, udp_port, ecn, (block, &block[range]));
-        self.taken.is_some()
-    }
-
-    /// The association that took the last packet.
-    pub fn taken_by(&self) -> Option<AssociationId> {
         self.taken.map(|slot| self.table.id_of(slot))
     }
 
@@ -547,7 +530,7 @@ impl Endpoint {
 
 impl Transport for Endpoint {
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
-        self.handle_from(now, path, 0, ecn, datagram);
+        self.handle_packet(now, path, 0, ecn, (&datagram, &datagram));
     }
 
     fn handle_timeout(&mut self, now: Nanos) {

@@ -86,7 +86,7 @@ pub enum Event {
     /// A message was not acknowledged, and will not be sent any more (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). There is one for
     /// each such message, before [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`].
     MessageUndelivered(Box<UndeliveredMessage>),
-    /// What became of a message whose user asked ([`Association::send_for_receipt`](crate::Association::send_for_receipt)). None is missed.
+    /// What became of a message whose user asked ([`SendOptions::receipt`](crate::SendOptions::receipt)). None is missed.
     /// Messages for which none came before [`Event::Restarted`] or [`Event::Closed`] were not acknowledged.
     Receipt {
         /// The number that was given with the message.

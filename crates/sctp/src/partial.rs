@@ -12,7 +12,7 @@ use anabranch_wire::chunk::kind;
 use anabranch_wire::parameter::Parameter;
 
 pub use counters::AbandonedCount;
-pub use options::{AbandonPolicy, AbandonedMessage, SendDefaults, SendOptions};
+pub use options::{AbandonPolicy, AbandonedMessage, SendOptions};
 pub(crate) use options::{Course, Terms};
 pub(crate) use records::{Abandoning, Form, MessageId, Record};
 

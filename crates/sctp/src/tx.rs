@@ -36,6 +36,7 @@ mod watch;
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
+use bytes::Bytes;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
@@ -46,11 +47,11 @@ pub(crate) use half::EARLY;
 pub(crate) use half::SendingHalf;
 pub use receipts::Delivery;
 pub use recovery::T3Outcome;
-pub use send_queue::Message;
+pub(crate) use send_queue::Message;
 pub(crate) use undelivered::Returned;
 
 use crate::allocation::{Loss, StreamsInUse};
-use crate::partial::{Abandoning, Course};
+use crate::partial::{Abandoning, Course, SendOptions};
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::OfSender;
 use crate::scheduling::Turn;
@@ -187,12 +188,30 @@ impl Sender {
         self.forget_streams_from(outbound_streams)
     }
 
-    /// Queues a message for `stream`.
+    /// Queues a message, as its options say; its lifetime begins `now`.
     ///
     /// # Errors
     /// See [`SendError`]; nothing was queued then. Before [`Sender::set_peer`] every stream is accepted.
+    pub fn send(
+        &mut self,
+        now: Nanos,
+        payload: Bytes,
+        options: &SendOptions,
+    ) -> Result<(), SendError> {
+        let message = Message {
+            ppid: options.ppid,
+            unordered: options.unordered,
+            payload,
+        };
+        match options.plain_stream() {
+            Some(stream) => self.send_plain(stream, message),
+            None => self.send_on_terms(now, message, options),
+        }
+    }
+
+    /// As [`Sender::send`], where nothing is said of the message but its stream, its PPID and its order.
     #[inline]
-    pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
+    pub(crate) fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
         self.queue_here(Turn::Stream(stream), message, false, None)
     }
@@ -205,35 +224,7 @@ impl Sender {
         Ok(())
     }
 
-    /// As [`Sender::send`] or, without a stream, [`Sender::send_spread`]; the peer is asked to acknowledge the end of the
-    /// message at once (the I bit, RFC 9260 §6.1), where the switch `sack_immediately` is on.
-    ///
-    /// # Errors
-    /// See [`SendError`]; nothing was queued then.
-    pub fn send_immediate(
-        &mut self,
-        stream: Option<u16>,
-        message: Message,
-    ) -> Result<(), SendError> {
-        let turn = match stream {
-            Some(stream) => {
-                self.check_stream(stream)?;
-                Turn::Stream(stream)
-            }
-            None => Turn::Spread,
-        };
-        self.queue_message(turn, message, true, None)
-    }
-
-    /// Queues a message for whichever stream in use has its turn when the message is begun; see [`crate::allocation`].
-    ///
-    /// # Errors
-    /// See [`SendError`]; nothing was queued then.
-    pub fn send_spread(&mut self, message: Message) -> Result<(), SendError> {
-        self.queue_message(Turn::Spread, message, false, None)
-    }
-
-    /// Queues a message in any way that is asked for less often than [`Sender::send`], which has all of this as part of itself.
+    /// Queues a message in any way that is asked for less often than [`Sender::send_plain`], which has all of this as part of itself.
     #[inline(never)]
     fn queue_message(
         &mut self,
@@ -342,7 +333,7 @@ impl Sender {
         self.statistics.told()
     }
 
-    /// Streams that [`Sender::send_spread`] uses now: 1 to those negotiated.
+    /// Streams that messages without a stream use now: 1 to those negotiated.
     pub fn streams_in_use(&self) -> u16 {
         self.in_use.in_use()
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use anabranch_sctp::{
     AddressChange, AddressChangeOutcome, Association, AssociationId, Authentication, CloseReason,
-    Config, Event, Profile,
+    Config, Event, Profile, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use common::*;
@@ -118,12 +118,12 @@ impl Play {
             let length = 4 + below(&mut self.random, 3_000) as usize;
             let mut text = vec![7; length];
             text[..4].copy_from_slice(&self.sent[host].to_be_bytes());
-            let message = anabranch_sctp::Message {
-                ppid: 0,
-                unordered: false,
-                payload: text.into(),
-            };
-            if self.association(host).send(3, message).is_ok() {
+            let message = Bytes::from(text);
+            if self
+                .association(host)
+                .send(0, message, &SendOptions::on(3))
+                .is_ok()
+            {
                 self.sent[host] += 1;
             }
         }

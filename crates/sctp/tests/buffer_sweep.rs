@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use anabranch_sctp::allocation::AllocationKind;
 use anabranch_sctp::config::Config;
 use anabranch_sctp::profile::Profile;
-use anabranch_sctp::{AssociationId, Endpoint, Event, Message};
+use anabranch_sctp::{AssociationId, Endpoint, Event, SendOptions};
 use anabranch_transport::time::{self, MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Transport};
 use bytes::{Bytes, BytesMut};
@@ -139,12 +139,10 @@ impl World {
             return;
         };
         while association.buffered() < 100 * MESSAGE {
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: payload.clone(),
-            };
-            association.send_spread(message).expect("open, with room");
+            let message = payload.clone();
+            association
+                .send(0, message, &SendOptions::new().with_stream(None))
+                .expect("open, with room");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Endpoint, Message, Profile};
+use anabranch_sctp::{Config, Endpoint, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND, seconds};
 use anabranch_transport::{Ecn, Transport};
 use bytes::{Bytes, BytesMut};
@@ -29,14 +29,7 @@ fn goodput(profile: Profile, delayed_sack: bool) -> f64 {
     while world.now < began + span {
         let association = world.endpoints[A].association_mut(a).unwrap();
         while association
-            .send(
-                0,
-                Message {
-                    ppid: 0,
-                    unordered: false,
-                    payload: payload.clone(),
-                },
-            )
+            .send(world.now, payload.clone(), &SendOptions::new())
             .is_ok()
         {}
         world.drain(A);
@@ -107,13 +100,12 @@ fn packets_taken_in_batches_fill_the_window() {
                 read += message.payload.len();
             }
         }
-        let message = || Message {
-            ppid: 0,
-            unordered: false,
-            payload: payload.clone(),
-        };
         let association = ends[A].association_mut(a).unwrap();
-        while association.is_established() && association.send(0, message()).is_ok() {}
+        while association.is_established()
+            && association
+                .send(now, payload.clone(), &SendOptions::new())
+                .is_ok()
+        {}
         while ends.iter_mut().any(|end| end.poll_event().is_some()) {}
     }
     let most = flights.iter().max().copied().unwrap_or(0);

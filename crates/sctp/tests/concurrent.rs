@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 
 use anabranch_sctp::config::BufferSplit;
 use anabranch_sctp::profile::RetransmissionPath;
-use anabranch_sctp::{
-    AssociationId, Config, Message, PathId, PathState, Profile, SendOptions, StateName,
-};
+use anabranch_sctp::{AssociationId, Config, PathId, PathState, Profile, SendOptions, StateName};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, BytesMut};
@@ -73,15 +71,11 @@ fn world(config: &Config, links: &[Link], seed: u64) -> (World, AssociationId, A
     (world, a, z)
 }
 
-fn message(number: u32, len: usize, unordered: bool) -> Message {
+fn message(number: u32, len: usize) -> Bytes {
     let mut payload = BytesMut::new();
     payload.put_u32(number);
     payload.resize(len.max(4), 1);
-    Message {
-        ppid: 0,
-        unordered,
-        payload: payload.freeze(),
-    }
+    payload.freeze()
 }
 
 /// Bytes of user data that arrive in the time, of a sender that always has more.
@@ -92,7 +86,11 @@ fn carried(config: &Config, links: &[Link], time: Nanos) -> u64 {
     let mut arrived = 0;
     while world.now < end {
         let association = world.endpoints[A].association_mut(a).expect("known");
-        while association.send(0, message(number, 1_400, true)).is_ok() {
+        let options = SendOptions::new().with_unordered(true);
+        while association
+            .send(world.now, message(number, 1_400), &options)
+            .is_ok()
+        {
             number += 1;
         }
         world.drain(A);
@@ -203,8 +201,9 @@ fn play(seed: u64, paths: usize) {
             let (stream, unordered) = (its.below(4) as u16, its.below(4) == 0);
             let len = 4 + its.below(4_000) as usize;
             let association = world.endpoints[A].association_mut(a).expect("known");
+            let options = SendOptions::on(stream).with_unordered(unordered);
             if association
-                .send(stream, message(number, len, unordered))
+                .send(world.now, message(number, len), &options)
                 .is_err()
             {
                 break;
@@ -286,7 +285,11 @@ fn a_path_that_dies_costs_one_timeout_and_comes_back() {
         let mut arrived = 0;
         while world.now < end {
             let association = world.endpoints[A].association_mut(a).expect("known");
-            while association.send(0, message(number, 1_400, true)).is_ok() {
+            let options = SendOptions::new().with_unordered(true);
+            while association
+                .send(world.now, message(number, 1_400), &options)
+                .is_ok()
+            {
                 number += 1;
             }
             world.drain(A);
@@ -337,7 +340,7 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
         });
         let association = world.endpoints[A].association_mut(a).expect("known");
         for number in 0..5 {
-            let sent = association.send(0, message(number, 800, false));
+            let sent = association.send(world.now, message(number, 800), &SendOptions::new());
             sent.expect("room");
         }
         world.drain(A);
@@ -385,7 +388,7 @@ fn what_is_not_to_go_again_holds_up_no_path() {
             let length = [10, 500, 3_000, 9_000][draws.below(4) as usize];
             let now = world.now;
             let association = world.endpoints[A].association_mut(a).expect("known");
-            let _ = association.send_with(now, Some(0), vec![0; length].into(), &options);
+            let _ = association.send(now, vec![0; length].into(), &options);
             world.drain(A);
             let until = world.now + draws.below(300) * MILLISECOND;
             let steps = std::iter::from_fn(|| world.step(until).then_some(()));

@@ -30,7 +30,7 @@ fn give(world: &mut World, id: AssociationId, messages: &[(u16, &'static [u8], S
     let association = world.endpoints[A].association_mut(id).expect("known");
     for (stream, text, options) in messages {
         let payload = bytes::Bytes::from_static(text);
-        let given = association.send_with(now, Some(*stream), payload, options);
+        let given = association.send(now, payload, &options.with_stream(Some(*stream)));
         given.expect("taken");
     }
     world.drain(A);
@@ -211,20 +211,18 @@ fn another_scheduler_takes_over_what_waits() {
     let association = world.endpoints[A].association_mut(a).expect("known");
     let usual = SendOptions::new();
     for text in ["0a", "0b", "0c"] {
-        association
-            .send_with(now, Some(0), text.into(), &usual)
-            .unwrap();
+        association.send(now, text.into(), &usual).unwrap();
     }
     for text in ["1a", "1b"] {
         association
-            .send_with(now, Some(1), text.into(), &usual)
+            .send(now, text.into(), &usual.with_stream(Some(1)))
             .unwrap();
     }
     association.set_stream_value(0, 2);
     association.set_stream_value(1, 1);
     association.set_scheduler(SchedulerKind::Priority);
     association
-        .send_with(now, Some(1), "1c".into(), &usual)
+        .send(now, "1c".into(), &usual.with_stream(Some(1)))
         .unwrap();
     world.drain(A);
     world.run_for(SECOND);

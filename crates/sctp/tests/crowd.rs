@@ -4,7 +4,7 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Message, SendError, StateName, work};
+use anabranch_sctp::{AssociationId, Config, Endpoint, SendError, SendOptions, StateName, work};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -136,13 +136,9 @@ fn up(crowd: &mut Crowd) -> Vec<AssociationId> {
 
 /// Gives an association messages until its buffer is full.
 fn fill(crowd: &mut Crowd, id: AssociationId) {
-    let message = Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from(vec![7; 1_000]),
-    };
+    let message = Bytes::from(vec![7; 1_000]);
     let association = crowd.hub.association_mut(id).expect("it is there");
-    while association.send(0, message.clone()) != Err(SendError::BufferFull) {}
+    while association.send(0, message.clone(), &SendOptions::new()) != Err(SendError::BufferFull) {}
 }
 
 fn settings(config: &mut Config) {

@@ -8,7 +8,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Message, StateName};
+use anabranch_sctp::{AssociationId, Config, Discard, SendOptions, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
 use anabranch_wire::parameter::{Parameter, Parameters};
@@ -310,13 +310,13 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
     // What is held and told is bounded by number too; reading tells the peer, who need not find out by probes.
     for round in 0..60 {
         while sent < 3_000 {
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: Bytes::from(vec![sent as u8; 1]),
-            };
+            let message = Bytes::from(vec![sent as u8; 1]);
             let association = world.endpoints[A].association_mut(a).unwrap();
-            if association.buffered() > 200 || association.send(0, message).is_err() {
+            if association.buffered() > 200
+                || association
+                    .send(world.now, message, &SendOptions::new())
+                    .is_err()
+            {
                 break;
             }
             sent += 1;

@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::profile::MaxBurst;
-use anabranch_sctp::{AssociationId, Config, Discard, PathId, Profile};
+use anabranch_sctp::{AssociationId, Config, Discard, PathId, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Probe, ProbeSet};
 use anabranch_wire::chunk::{Chunk, Cwr, Ecne};
@@ -33,13 +33,11 @@ fn world(a: bool, z: bool) -> (World, AssociationId, AssociationId) {
 /// Queues messages that go one in a packet: 1016 bytes of cwnd each.
 fn offer(world: &mut World, id: AssociationId, messages: usize) {
     for _ in 0..messages {
-        let message = anabranch_sctp::Message {
-            ppid: 0,
-            unordered: false,
-            payload: vec![7; 1000].into(),
-        };
+        let message = Bytes::from(vec![7; 1000]);
         let association = world.endpoints[A].association_mut(id).expect("known");
-        association.send(0, message).expect("room");
+        association
+            .send(world.now, message, &SendOptions::new())
+            .expect("room");
     }
     world.drain(A);
 }

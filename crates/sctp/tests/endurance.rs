@@ -146,7 +146,7 @@ impl Play {
             return;
         };
         let stream = random.below(u64::from(association.outbound_streams())) as u16;
-        let taken = association.send_with(now, Some(stream), message.into(), &options);
+        let taken = association.send(now, message.into(), &options.with_stream(Some(stream)));
         self.sent[1 - host] += u64::from(taken.is_ok() && !may_be_lost);
     }
 

@@ -4,7 +4,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Event, Message, PathId, PathState, Profile, StateName,
+    AssociationId, CloseReason, Config, Event, PathId, PathState, Profile, SendOptions, StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
@@ -62,15 +62,11 @@ fn dies(dead: u8, from: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-fn numbered(number: u32) -> Message {
+fn numbered(number: u32) -> Bytes {
     let mut payload = BytesMut::new();
     payload.put_u32(number);
     payload.resize(1_000, 1);
-    Message {
-        ppid: 0,
-        unordered: false,
-        payload: payload.freeze(),
-    }
+    payload.freeze()
 }
 
 /// `count` messages from A to Z; each must arrive once, in order.
@@ -78,7 +74,12 @@ fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32) {
     let (mut got, mut sent) = (Vec::new(), 0);
     for _ in 0..8_000 {
         let association = world.endpoints[A].association_mut(a).expect("known");
-        while sent < count && association.send(0, numbered(sent)).is_ok() {
+        let options = SendOptions::new();
+        while sent < count
+            && association
+                .send(world.now, numbered(sent), &options)
+                .is_ok()
+        {
             sent += 1;
         }
         world.drain(A);

@@ -4,7 +4,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, Config, ConnectError, Discard, Event, Message, SendError, StateName,
+    AssociationId, Config, ConnectError, Discard, Event, SendError, SendOptions, StateName,
 };
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -362,16 +362,13 @@ fn closing_states_take_no_new_messages() {
             state,
             StateName::CookieWait | StateName::CookieEchoed | StateName::Established
         );
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: Bytes::from_static(b"more"),
-        };
+        let message = Bytes::from_static(b"more");
         let association = world.endpoints[A].association_mut(a).unwrap();
+        let any = SendOptions::new().with_stream(None);
         let all = [
-            association.send(0, message.clone()),
-            association.send_spread(message.clone()),
-            association.send_immediate(None, message),
+            association.send(world.now, message.clone(), &SendOptions::new()),
+            association.send(world.now, message.clone(), &any),
+            association.send(world.now, message, &any.with_immediate(true)),
         ];
         for result in all {
             match taken {

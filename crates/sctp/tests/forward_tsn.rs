@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Discard, Event, Message, StateName};
+use anabranch_sctp::{Config, Discard, Event, SendOptions, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Ssn;
 use anabranch_wire::chunk::Chunk;
@@ -410,15 +410,13 @@ fn states_that_take_no_data_take_none() {
     assert_eq!(told.last(), Some(rig.first.add(3)), "as DATA would move it");
     let mut rig = Rig::with_forward_tsn(|_| {});
     let shutdown = [7, 0, 0, 8, 0, 0, 0, 0];
-    let message = Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from_static(b"unanswered"),
-    };
+    let message = Bytes::from_static(b"unanswered");
     let association = rig.world.endpoints[Z]
         .association_mut(rig.z)
         .expect("known");
-    association.send(0, message).expect("room");
+    association
+        .send(rig.world.now, message, &SendOptions::new())
+        .expect("room");
     rig.world.drain(Z);
     rig.raw(&shutdown);
     assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownReceived);

@@ -4,7 +4,7 @@
 use crate::common;
 
 use anabranch_sctp::profile::DormantPath;
-use anabranch_sctp::{AssociationId, CloseReason, Config, Icmp, Message, Profile};
+use anabranch_sctp::{AssociationId, CloseReason, Config, Icmp, Profile, SendOptions};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, BytesMut};
@@ -94,15 +94,11 @@ fn trouble(seed: u64, begun: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
 }
 
 /// A message with its number in front.
-fn numbered(number: u32, len: usize) -> Message {
+fn numbered(number: u32, len: usize) -> Bytes {
     let mut payload = BytesMut::new();
     payload.put_u32(number);
     payload.resize(4 + len, 7);
-    Message {
-        ppid: 0,
-        unordered: false,
-        payload: payload.freeze(),
-    }
+    payload.freeze()
 }
 
 /// A router tells a host of one of its own packets that was on the wire lately.
@@ -152,10 +148,9 @@ fn case(seed: u64) {
             let len = below(&mut random, 700) as usize;
             let association = world.endpoints[A].association_mut(a).expect("known");
             let message = numbered(sent, len);
-            let taken = match below(&mut random, 8) {
-                0 => association.send_immediate(Some(0), message),
-                _ => association.send(0, message),
-            };
+            let immediate = below(&mut random, 8) == 0;
+            let options = SendOptions::new().with_immediate(immediate);
+            let taken = association.send(world.now, message, &options);
             if taken.is_err() {
                 break;
             }

@@ -151,9 +151,7 @@ fn port_unreachable_counts_inside_udp_only() {
     let a = world.endpoints[A]
         .connect_over_udp(now, &[remote], PORT_Z, 9_899)
         .unwrap();
-    let outgoing = world.endpoints[A]
-        .poll_outgoing(now, &mut out)
-        .expect("INIT");
+    let outgoing = poll_one(&mut world.endpoints[A], now, &mut out).expect("INIT");
     assert_eq!(outgoing.udp_port, 9_899);
     // Nobody listened at another port, and the eight bytes that must be quoted do not reach SCTP's tag.
     tell(&mut world, PORT, &over_udp(remote, 9_900, &out));

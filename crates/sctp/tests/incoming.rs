@@ -4,7 +4,7 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{CloseReason, Config, Discard, Endpoint, Event, Gone, Message, Refusal};
+use anabranch_sctp::{CloseReason, Config, Discard, Endpoint, Event, Gone, Refusal, SendOptions};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Transport};
 use bytes::{Bytes, BytesMut};
@@ -94,13 +94,11 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
     let id = client
         .connect(hosts.now, &[SERVER], common::PORT_A)
         .expect("free");
-    let message = Message {
-        ppid: 7,
-        unordered: false,
-        payload: Bytes::from_static(b"with the COOKIE ECHO"),
-    };
+    let message = Bytes::from_static(b"with the COOKIE ECHO");
     let association = client.association_mut(id).expect("begun");
-    association.send(0, message).expect("room");
+    association
+        .send(0, message, &SendOptions::new().with_ppid(7))
+        .expect("room");
     hosts.exchange();
     assert_eq!(hosts.answers, [1], "INIT ACK");
     assert_eq!(hosts.server.associations().count(), 0);

@@ -4,7 +4,7 @@ use crate::common;
 
 use anabranch_sctp::config::{Config, SchedulerKind};
 use anabranch_sctp::{
-    CloseReason, Discard, Event, Message, Profile, ReconfigOutcome, SendOptions, Violation,
+    CloseReason, Discard, Event, Profile, ReconfigOutcome, SendOptions, Violation,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -24,12 +24,12 @@ fn on() -> Config {
     Config::default().with(|it| it.interleaving = true)
 }
 
-fn message(length: usize) -> Message {
-    Message {
-        ppid: 5,
-        unordered: false,
-        payload: vec![length as u8; length].into(),
-    }
+fn message(length: usize) -> Bytes {
+    vec![length as u8; length].into()
+}
+
+fn on_stream(stream: u16) -> SendOptions {
+    SendOptions::on(stream).with_ppid(5)
 }
 
 /// The I-DATA in the packets of `from`.
@@ -97,11 +97,9 @@ fn messages_and_pieces_are_numbered() {
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
     for (unordered, length) in [(false, 3_000), (true, 10), (false, 20), (true, 1_500)] {
-        let message = Message {
-            unordered,
-            ..message(length)
-        };
-        association.send(4, message).expect("room");
+        let options = on_stream(4).with_unordered(unordered);
+        let sent = association.send(world.now, message(length), &options);
+        sent.expect("room");
     }
     world.drain(A);
     world.run_for(SECOND);
@@ -139,7 +137,8 @@ fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
     let mut world = World::new(config);
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
-    association.send(0, message(300_000)).expect("room");
+    let sent = association.send(world.now, message(300_000), &on_stream(0));
+    sent.expect("room");
     world.drain(A);
     world.run_for(MILLISECOND);
     world.send(A, a, 1, vec![9; 10]);
@@ -189,10 +188,9 @@ fn one_message_of_a_stream_at_a_time() {
         let association = world.endpoints[A].association_mut(a).expect("known");
         for round in 0..12_usize {
             let length = 500 + round * 700;
-            let sent = match round % 3 {
-                0 => association.send_spread(message(length)),
-                stream => association.send(stream as u16, message(length)),
-            };
+            let stream = Some(round as u16 % 3).filter(|it| *it > 0);
+            let options = on_stream(0).with_stream(stream);
+            let sent = association.send(world.now, message(length), &options);
             sent.expect("room");
         }
         world.drain(A);
@@ -434,7 +432,8 @@ fn long_messages_on_many_streams_pass_a_small_buffer() {
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
     for stream in 0..8 {
-        association.send(stream, message(60_000)).expect("room");
+        let sent = association.send(world.now, message(60_000), &on_stream(stream));
+        sent.expect("room");
     }
     world.drain(A);
     let mut lengths = Vec::new();
@@ -458,7 +457,8 @@ fn the_longest_messages_of_all_streams_are_put_together() {
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("up");
     for stream in 0..10 {
-        association.send(stream, message(100_000)).expect("room");
+        let sent = association.send(world.now, message(100_000), &on_stream(stream));
+        sent.expect("room");
     }
     world.drain(A);
     let mut came = 0;
@@ -512,12 +512,13 @@ fn a_message_given_up_is_told_by_its_identifier() {
     let association = world.endpoints[A].association_mut(a).expect("known");
     let short = SendOptions::default().with_lifetime(Some(500 * MILLISECOND));
     for unordered in [false, true] {
-        let Message { ppid, payload, .. } = message(5_000);
-        let options = short.with_ppid(ppid).with_unordered(unordered);
-        let sent = association.send_with(now, Some(6), payload, &options);
+        let payload = message(5_000);
+        let options = short.with_ppid(5).with_unordered(unordered);
+        let sent = association.send(now, payload, &options.with_stream(Some(6)));
         sent.expect("room");
     }
-    association.send(6, message(30)).expect("room");
+    let sent = association.send(now, message(30), &on_stream(6));
+    sent.expect("room");
     world.drain(A);
     world.run_for(30 * SECOND);
     let read = world.receive_all(Z, z);

@@ -5,7 +5,7 @@ use crate::common;
 
 use std::collections::BTreeMap;
 
-use anabranch_sctp::{CloseReason, Config, Event, Message, Profile, SendError};
+use anabranch_sctp::{CloseReason, Config, Event, Profile, SendError, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
@@ -147,13 +147,15 @@ fn offer_from(
         payload,
     }) = offered.get(next)
     {
-        let message = Message {
-            ppid: 9,
-            unordered: *unordered,
-            payload: payload.clone(),
-        };
+        let message = payload.clone();
         let association = world.endpoints[A].association_mut(a).expect("known");
-        match association.send(*stream, message) {
+        match association.send(
+            world.now,
+            message,
+            &SendOptions::on(*stream)
+                .with_ppid(9)
+                .with_unordered(*unordered),
+        ) {
             Ok(()) => next += 1,
             Err(SendError::BufferFull | SendError::Closing) => break,
             Err(other) => panic!("{other}"),

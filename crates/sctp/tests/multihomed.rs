@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Event, Message, PathId, PathState, Profile, StateName,
+    AssociationId, CloseReason, Config, Event, PathId, PathState, Profile, SendOptions, StateName,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -59,13 +59,9 @@ fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32, l
             let mut payload = BytesMut::new();
             payload.put_u32(sent);
             payload.resize(len, 1);
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: payload.freeze(),
-            };
+            let message = payload.freeze();
             let association = world.endpoints[A].association_mut(a).unwrap();
-            match association.send(0, message) {
+            match association.send(world.now, message, &SendOptions::new()) {
                 Ok(()) => sent += 1,
                 Err(_) => break,
             }

@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_sctp::Config;
+use anabranch_sctp::SendOptions;
 use anabranch_sctp::path::{PathId, PathState, Paths};
 use anabranch_sctp::profile::Profile;
 use anabranch_sctp::rx::Receiver;
-use anabranch_sctp::tx::{Message, Sender};
+use anabranch_sctp::tx::Sender;
 use anabranch_transport::time::{MILLISECOND, SECOND, from_seconds, seconds};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Trace};
 use anabranch_wire::chunk::Chunk;
@@ -168,13 +169,11 @@ impl World {
         loop {
             while self.sender.buffered() < 2 * MESSAGE {
                 let payload = Bytes::from_static(&[0; MESSAGE]);
-                let message = Message {
-                    ppid: 0,
-                    unordered: false,
-                    payload,
-                };
+                let message = payload;
                 let stream = (self.messages % u64::from(self.streams)) as u16;
-                self.sender.send(stream, message).expect("room");
+                self.sender
+                    .send(self.now, message, &SendOptions::on(stream))
+                    .expect("room");
                 self.messages += 1;
             }
             let Some(id) = self.sender.wants_to_send(self.now, &self.paths) else {

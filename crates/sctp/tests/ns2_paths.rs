@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use anabranch_sctp::Config;
+use anabranch_sctp::SendOptions;
 use anabranch_sctp::path::{PathId, PathState, Paths};
 use anabranch_sctp::profile::Profile;
 use anabranch_sctp::rx::Receiver;
-use anabranch_sctp::tx::{Message, Sender, T3Outcome};
+use anabranch_sctp::tx::{Sender, T3Outcome};
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND, from_seconds, seconds};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Trace};
 use anabranch_wire::chunk::Chunk;
@@ -147,12 +148,10 @@ impl World {
     fn send_all(&mut self) {
         loop {
             while self.sender.buffered() < 2 * MESSAGE {
-                let message = Message {
-                    ppid: 0,
-                    unordered: false,
-                    payload: Bytes::from_static(&[0; MESSAGE]),
-                };
-                self.sender.send(0, message).expect("room");
+                let message = Bytes::from_static(&[0; MESSAGE]);
+                self.sender
+                    .send(self.now, message, &SendOptions::new())
+                    .expect("room");
             }
             let Some(id) = self.sender.wants_to_send(self.now, &self.paths) else {
                 break;

@@ -6,7 +6,7 @@ use crate::common;
 use anabranch_sctp::config::Config;
 use anabranch_sctp::path::PathId;
 use anabranch_sctp::rx::{DataOutcome, Receiver, TooLong};
-use anabranch_sctp::{CloseReason, Endpoint, Event, Message, ReceivedPart, StateName};
+use anabranch_sctp::{CloseReason, Endpoint, Event, ReceivedPart, SendOptions, StateName};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Probe, ProbeSet, Trace};
 use anabranch_wire::chunk::Data;
@@ -478,13 +478,15 @@ fn a_restart_forgets_what_was_gathered() {
     let mut world = World::new(Config::default());
     world.narrate = false;
     let (a, z) = world.established();
-    let unordered = Message {
-        ppid: 0,
-        unordered: true,
-        payload: long(150_000),
-    };
+    let unordered = long(150_000);
     let association = world.endpoints[A].association_mut(a).unwrap();
-    association.send(2, unordered).expect("room");
+    association
+        .send(
+            world.now,
+            unordered,
+            &SendOptions::on(2).with_unordered(true),
+        )
+        .expect("room");
     world.drain(A);
     world.run_for(SECOND);
     assert_eq!(world.receive_all(Z, z), [], "gathers the first part");

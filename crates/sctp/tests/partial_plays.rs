@@ -248,8 +248,11 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
         while let Some(offer) = offered.get(next) {
             let association = world.endpoints[A].association_mut(a).expect("known");
             let options = offer.options.with_ppid(1).with_unordered(offer.unordered);
-            let sent =
-                association.send_with(now, Some(offer.stream), offer.payload.clone(), &options);
+            let sent = association.send(
+                now,
+                offer.payload.clone(),
+                &options.with_stream(Some(offer.stream)),
+            );
             world.hear(A);
             if sent.is_err() {
                 break;

@@ -4,7 +4,7 @@ use crate::common;
 
 use anabranch_sctp::{
     AbandonPolicy, AbandonedCount, AbandonedMessage, AssociationId, CloseReason, Config, Event,
-    Message, SendError, SendOptions, StateName,
+    SendError, SendOptions, StateName,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -23,31 +23,24 @@ fn lives(lifetime: Nanos) -> SendOptions {
     SendOptions::default().with_lifetime(Some(lifetime))
 }
 
-fn message(payload: impl Into<Bytes>, unordered: bool) -> Message {
-    Message {
-        ppid: 7,
-        unordered,
-        payload: payload.into(),
-    }
-}
-
 fn offer(
     world: &mut World,
     a: AssociationId,
     stream: u16,
-    message: Message,
+    (payload, unordered): (impl Into<Bytes>, bool),
     options: &SendOptions,
 ) -> Result<(), SendError> {
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
     let options = options
-        .with_ppid(message.ppid)
-        .with_unordered(message.unordered);
-    association.send_with(now, Some(stream), message.payload, &options)
+        .with_stream(Some(stream))
+        .with_ppid(7)
+        .with_unordered(unordered);
+    association.send(now, payload.into(), &options)
 }
 
 fn send(world: &mut World, a: AssociationId, stream: u16, text: &str, options: &SendOptions) {
-    let message = message(text.to_owned(), false);
+    let message = (text.to_owned(), false);
     offer(world, a, stream, message, options).expect("room");
     world.drain(A);
 }
@@ -240,7 +233,7 @@ fn a_message_too_old_before_its_turn_is_never_sent() {
             &mut world,
             a,
             0,
-            message(full.clone(), false),
+            (full.clone(), false),
             &SendOptions::default(),
         )
         .expect("room");
@@ -267,16 +260,9 @@ fn a_long_message_is_given_up_whole() {
         let (a, z) = world.established();
         // Its second chunk is lost for ever; far more of it waits in the queue.
         world.fate = lose_data(|number| number == 1);
-        let long = message(vec![1; 60_000], unordered);
+        let long = (vec![1; 60_000], unordered);
         offer(&mut world, a, 1, long, &NEVER_AGAIN).expect("room");
-        offer(
-            &mut world,
-            a,
-            1,
-            message("next", false),
-            &SendOptions::default(),
-        )
-        .expect("room");
+        offer(&mut world, a, 1, ("next", false), &SendOptions::default()).expect("room");
         world.drain(A);
         world.run_for(20 * SECOND);
         assert_eq!(texts(&mut world, Z, z), ["next"], "{:#?}", world.story);
@@ -318,15 +304,15 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
                 &mut world,
                 a,
                 0,
-                message(vec![number; 1_000], false),
+                (vec![number; 1_000], false),
                 &of([5, 9, 9, 1][usize::from(number)]),
             )
             .expect("room");
         }
-        let full = offer(&mut world, a, 0, message(vec![9; 1_000], false), &of(9));
+        let full = offer(&mut world, a, 0, (vec![9; 1_000], false), &of(9));
         assert_eq!(full, Err(SendError::BufferFull));
-        offer(&mut world, a, 2, message(vec![4; 1_500], false), &of(2)).expect("two give way");
-        let full = offer(&mut world, a, 0, message(vec![9; 3_000], false), &of(2));
+        offer(&mut world, a, 2, (vec![4; 1_500], false), &of(2)).expect("two give way");
+        let full = offer(&mut world, a, 0, (vec![9; 3_000], false), &of(2));
         assert_eq!(
             full,
             Err(SendError::BufferFull),
@@ -415,7 +401,7 @@ fn more_streams_than_fit_a_packet_are_told_in_several() {
         }
     });
     for stream in 0..120 {
-        let message = message("m", false);
+        let message = ("m", false);
         offer(&mut world, a, stream, message, &NEVER_AGAIN).expect("room");
     }
     world.drain(A);

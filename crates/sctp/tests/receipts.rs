@@ -19,7 +19,8 @@ fn ask(
 ) -> Result<(), SendError> {
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
-    association.send_for_receipt(now, stream, payload.into(), options, number)
+    let options = options.with_stream(stream).with_receipt(Some(number));
+    association.send(now, payload.into(), &options)
 }
 
 fn receipts(world: &World) -> Vec<(u64, Delivery)> {

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_sctp::{
-    CloseReason, Config, Event, Message, Profile, ReconfigError, ReconfigOutcome, StreamDirection,
+    CloseReason, Config, Event, Profile, ReconfigError, ReconfigOutcome, SendOptions,
+    StreamDirection,
 };
 use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::chunk::kind;
@@ -98,15 +99,20 @@ fn send(
     let mut payload = BytesMut::new();
     payload.put_u32(number);
     payload.resize(4 + below(random, most) as usize, number as u8);
-    let message = Message {
-        ppid: 1,
-        unordered,
-        payload: payload.freeze(),
-    };
+    let message = payload.freeze();
     let association = world.endpoints[host]
         .association_mut(ids[host])
         .expect("known");
-    if association.send(stream, message).is_ok() {
+    if association
+        .send(
+            world.now,
+            message,
+            &SendOptions::on(stream)
+                .with_ppid(1)
+                .with_unordered(unordered),
+        )
+        .is_ok()
+    {
         sent.messages.push((stream, unordered));
         sent.delivered.push(0);
     }

@@ -5,7 +5,7 @@ use crate::common;
 use std::collections::VecDeque;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Event, Message, ReconfigError, ReconfigOutcome,
+    AssociationId, CloseReason, Config, Event, ReconfigError, ReconfigOutcome, SendOptions,
     StreamDirection,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -118,15 +118,11 @@ fn streams_begin_anew_and_the_others_go_on() {
 #[test]
 fn a_reset_of_all_streams_holds_what_has_no_stream_too() {
     let mut rig = Rig::both();
-    let spread = |text: &'static str| Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from_static(text.as_bytes()),
-    };
+    let any = SendOptions::new().with_stream(None);
     rig.send(A, 9, "before");
-    rig.of(A).send_spread(spread("before")).expect("room");
+    rig.of(A).send(0, "before".into(), &any).expect("room");
     rig.of(A).reset_streams(&[]).expect("negotiated");
-    rig.of(A).send_spread(spread("after")).expect("room");
+    rig.of(A).send(0, "after".into(), &any).expect("room");
     rig.send(A, 9, "after");
     assert_eq!(rig.of(A).buffered(), 10, "both wait");
     rig.run(SECOND);
@@ -553,15 +549,13 @@ fn what_waits_behind_a_reset_counts_in_the_send_buffer_and_can_be_taken_back() {
     let small = settings().with(|it| it.send_buffer = 30);
     let mut rig = Rig::new(small, settings());
     rig.of(A).reset_streams(&[1]).expect("negotiated");
-    let message = |len: usize| Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from(vec![7; len]),
-    };
-    rig.of(A).send(1, message(20)).expect("room");
+    let message = || Bytes::from(vec![7; 20]);
+    let sent = rig.of(A).send(0, message(), &SendOptions::on(1));
+    sent.expect("room");
     assert_eq!(rig.of(A).buffered(), 20);
     let full = Err(anabranch_sctp::SendError::BufferFull);
-    assert_eq!(rig.of(A).send(2, message(20)), full);
+    let sent = rig.of(A).send(0, message(), &SendOptions::on(2));
+    assert_eq!(sent, full);
     assert_eq!(rig.of(A).withdraw_unsent(), 1);
     assert_eq!(rig.of(A).buffered(), 0);
     rig.run(SECOND);

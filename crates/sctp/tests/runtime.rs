@@ -5,7 +5,7 @@ use crate::common;
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{
     AssociationId, AssociationSettings, CloseReason, Config, Endpoint, Event, PathId, PathSettings,
-    PathState, RuntimeError, SendDefaults,
+    PathState, RuntimeError, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Data};
@@ -120,13 +120,13 @@ fn what_is_out_of_range_is_named_and_changes_nothing() {
     let stranger = address(Z, 9);
     let error = association.set_path_settings(0, Some(stranger), path);
     assert_eq!(error, Err(RuntimeError::NoSuchPath(stranger)));
-    let defaults = SendDefaults::default().with(|it| it.stream = 10);
+    let defaults = SendOptions::on(10);
     let error = association.set_send_defaults(defaults);
     let error = error.expect_err("ten streams").to_string();
     assert_eq!(error, "stream: found 10; allowed: 0 to 9");
     assert_eq!(association.settings(), settings);
     assert_eq!(association.path_settings(address(Z, 1)), Some(path));
-    assert_eq!(association.send_defaults(), SendDefaults::default());
+    assert_eq!(association.send_defaults(), SendOptions::new());
 }
 
 #[test]
@@ -238,12 +238,10 @@ fn a_burst_is_as_large_as_is_allowed() {
         world.forget();
         let association = world.endpoints[A].association_mut(a).expect("known");
         for _ in 0..3 {
-            let message = anabranch_sctp::Message {
-                ppid: 0,
-                unordered: false,
-                payload: vec![1; 1_400].into(),
-            };
-            association.send(0, message).expect("room");
+            let message = Bytes::from(vec![1; 1_400]);
+            association
+                .send(world.now, message, &SendOptions::new())
+                .expect("room");
         }
         world.drain(A);
         count(&world, A, "DATA", 0)
@@ -262,14 +260,15 @@ fn messages_go_as_the_defaults_say() {
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
     let defaults = association.send_defaults();
-    assert_eq!(defaults.options.lifetime, Some(9 * SECOND));
+    assert_eq!(defaults.lifetime, Some(9 * SECOND));
     let defaults = defaults.with(|it| {
-        it.stream = 7;
-        it.options = it.options.with_ppid(51).with_unordered(true);
-        it.options.lifetime = Some(SECOND / 2);
+        it.stream = Some(7);
+        (it.ppid, it.unordered) = (51, true);
+        it.lifetime = Some(SECOND / 2);
     });
     association.set_send_defaults(defaults).expect("in range");
-    let sent = association.send_default(now, "as ever".into());
+    let options = association.send_defaults();
+    let sent = association.send(now, "as ever".into(), &options);
     sent.expect("room");
     world.fate = Box::new(|_| Fate::Drop);
     world.drain(A);
@@ -302,7 +301,7 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
     let done = association.set_path_settings(now, Some(address(A, 1)), path);
     done.expect("in range");
     association.set_stream_value(1, 7);
-    let defaults = association.send_defaults().with(|it| it.options.ppid = 3);
+    let defaults = association.send_defaults().with(|it| it.ppid = 3);
     association.set_send_defaults(defaults).expect("in range");
     // A forgets all, and calls again.
     world.endpoints[A] = Endpoint::new(
@@ -322,12 +321,10 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
     assert_eq!(association.path_settings(address(A, 1)), Some(path));
     assert_eq!(association.send_defaults(), defaults);
     for stream in [1, 1, 2, 2] {
-        let message = anabranch_sctp::Message {
-            ppid: 0,
-            unordered: false,
-            payload: vec![1; 600].into(),
-        };
-        association.send(stream, message).expect("room");
+        let message = Bytes::from(vec![1; 600]);
+        association
+            .send(now, message, &SendOptions::on(stream))
+            .expect("room");
     }
     world.drain(Z);
     world.run_for(SECOND);

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config};
+use anabranch_sctp::{CloseReason, Config, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, kind};
 use common::*;
@@ -20,13 +20,8 @@ fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
     of_a.map(bits).filter(|bits| !bits.is_empty()).collect()
 }
 
-fn message(payload: &'static [u8]) -> anabranch_sctp::Message {
-    anabranch_sctp::Message {
-        ppid: 0,
-        unordered: false,
-        payload: payload.into(),
-    }
-}
+const HURRY: SendOptions = SendOptions::new().with_immediate(true);
+const NO_HURRY: SendOptions = SendOptions::new();
 
 /// RFC 9260 §6.1, §6.2: the last DATA before a shutdown asks for its SACK at once, and gets it: the shutdown takes two
 /// round trips, without the 200 ms of a delayed SACK.
@@ -40,8 +35,8 @@ fn the_last_data_before_a_shutdown_is_answered_at_once() {
         world.forget();
         let begun = world.now;
         let association = world.endpoints[A].association_mut(a).unwrap();
-        association.send(0, message(b"one")).unwrap();
-        association.send(0, message(b"two")).unwrap();
+        association.send(begun, "one".into(), &NO_HURRY).unwrap();
+        association.send(begun, "two".into(), &NO_HURRY).unwrap();
         association.shutdown(begun).unwrap();
         world.drain(A);
         world.run_for(10 * SECOND);
@@ -72,13 +67,15 @@ fn the_user_asks_for_a_sack_at_once() {
     world.run_for(SECOND);
     world.forget();
     let association = world.endpoints[A].association_mut(a).unwrap();
-    let long = Box::leak(vec![7; 2_000].into_boxed_slice());
-    association.send(0, message(b"no hurry")).unwrap();
-    association.send_immediate(Some(0), message(long)).unwrap();
-    association
-        .send_immediate(None, message(b"and this"))
-        .unwrap();
-    association.send(0, message(b"no hurry")).unwrap();
+    let messages: [(Bytes, SendOptions); 4] = [
+        ("no hurry".into(), NO_HURRY),
+        (vec![7; 2_000].into(), HURRY),
+        ("and this".into(), HURRY.with_stream(None)),
+        ("no hurry".into(), NO_HURRY),
+    ];
+    for (message, options) in messages {
+        association.send(world.now, message, &options).unwrap();
+    }
     world.drain(A);
     let bits: Vec<bool> = immediate_bits(&world).concat();
     // The message without a stream has its turn after the first.
@@ -127,12 +124,8 @@ fn the_i_bit_of_a_piece_draws_its_sack() {
         let from = world.now;
         let association = world.endpoints[A].association_mut(a).unwrap();
         // One packet: alone it would be answered after a while.
-        let message = message(b"short");
-        if immediate {
-            association.send_immediate(Some(0), message).unwrap();
-        } else {
-            association.send(0, message).unwrap();
-        }
+        let options = SendOptions::new().with_immediate(immediate);
+        association.send(from, "short".into(), &options).unwrap();
         world.drain(A);
         world.run_for(SECOND);
         let sent: Vec<_> = world.shots.iter().filter(|it| it.from == A).collect();

@@ -4,7 +4,7 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Message};
+use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::chunk::{Chunk, Init};
@@ -67,12 +67,8 @@ fn exchange(now: Nanos, client: &mut Endpoint, server: &mut Endpoint) {
     }
 }
 
-fn message(len: usize) -> Message {
-    Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from(vec![1; len]),
-    }
+fn message(len: usize) -> Bytes {
+    Bytes::from(vec![1; len])
 }
 
 #[test]
@@ -89,7 +85,7 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
         client
             .association_mut(id)
             .expect("known")
-            .send(3, message(2_000))
+            .send(now, message(2_000), &SendOptions::on(3))
             .expect("accepted");
         exchange(now, &mut client, &mut server);
         now += MILLISECOND / 10;
@@ -120,7 +116,9 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
     let id = client.associations().next().expect("one");
     for _ in 0..1_000 {
         let association = client.association_mut(id).expect("known");
-        association.send(0, message(1_000)).expect("accepted");
+        association
+            .send(now, message(1_000), &SendOptions::new())
+            .expect("accepted");
         exchange(now, &mut client, &mut server);
         now += MILLISECOND;
         while let Some((of, event)) = server.poll_event() {
@@ -200,7 +198,9 @@ fn a_million_inits_cost_no_memory_and_stop_no_work() {
         }
         if number % 1_000 == 0 {
             let association = client.association_mut(id).expect("known");
-            association.send(0, message(1_000)).expect("accepted");
+            association
+                .send(now, message(1_000), &SendOptions::new())
+                .expect("accepted");
             exchange(now, &mut client, &mut server);
             let association = server.association_mut(served).expect("known");
             received += std::iter::from_fn(|| association.poll_message()).count();

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use anabranch_sctp::SendOptions;
 use anabranch_sctp::config::{Config, SchedulerKind, StreamValues};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::Chunk;
@@ -17,12 +18,9 @@ fn packets(kind: SchedulerKind, values: &[u16], messages: &[(u16, usize)]) -> Ve
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
     for (stream, length) in messages {
-        let message = anabranch_sctp::Message {
-            ppid: 0,
-            unordered: false,
-            payload: vec![1; *length].into(),
-        };
-        association.send(*stream, message).expect("room");
+        let options = SendOptions::on(*stream);
+        let sent = association.send(world.now, vec![1; *length].into(), &options);
+        sent.expect("room");
     }
     world.drain(A);
     world.run_for(10 * SECOND);
@@ -90,12 +88,9 @@ fn a_value_counts_at_once() {
     let (a, _) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
     for stream in [1, 1, 2, 2] {
-        let message = anabranch_sctp::Message {
-            ppid: 0,
-            unordered: false,
-            payload: vec![1; 600].into(),
-        };
-        association.send(stream, message).expect("room");
+        let options = SendOptions::on(stream);
+        let sent = association.send(world.now, vec![1; 600].into(), &options);
+        sent.expect("room");
     }
     association.set_stream_value(1, 7);
     world.drain(A);

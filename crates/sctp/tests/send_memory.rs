@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Message, SendOptions};
+use anabranch_sctp::{AssociationId, Config, Endpoint, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::chunk::{Chunk, CookieEcho, HeartbeatAck, kind};
@@ -152,18 +152,8 @@ impl Siege {
         let now = self.now;
         while let Some(association) = self.z.association_mut(self.id) {
             let payload = Bytes::from(vec![7; bytes]);
-            let given = match options {
-                Some(options) => association.send_with(now, Some(0), payload, options),
-                None => association.send(
-                    0,
-                    Message {
-                        ppid: 0,
-                        unordered: false,
-                        payload,
-                    },
-                ),
-            };
-            if given.is_err() {
+            let options = options.copied().unwrap_or_default();
+            if association.send(now, payload, &options).is_err() {
                 break;
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Message, Profile};
+use anabranch_sctp::{AssociationId, Config, Profile, SendOptions};
 use anabranch_transport::Transport;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
@@ -13,13 +13,7 @@ use rand_pcg::Pcg64Mcg;
 /// What of the user's still waits before more is handed over, bytes.
 const AHEAD: usize = 6_000;
 
-fn message() -> Message {
-    Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from_static(&[7; 900]),
-    }
-}
+const MESSAGE: Bytes = Bytes::from_static(&[7; 900]);
 
 /// Hands messages over while little waits; how many changed nothing of what is sent.
 fn top_up(world: &mut World, id: AssociationId, by_endpoint: bool) -> u32 {
@@ -31,13 +25,14 @@ fn top_up(world: &mut World, id: AssociationId, by_endpoint: bool) -> u32 {
         let endpoint = &mut world.endpoints[A];
         if by_endpoint {
             endpoint
-                .send(id, 0, message())
+                .send(world.now, id, MESSAGE, &SendOptions::new())
                 .expect("known")
                 .expect("room");
             left_alone += u32::from(!endpoint.may_tell());
         } else {
             let association = endpoint.association_mut(id).expect("known");
-            association.send(0, message()).expect("room");
+            let sent = association.send(world.now, MESSAGE, &SendOptions::new());
+            sent.expect("room");
         }
     }
     world.drain(A);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message, StateName};
+use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -125,12 +125,10 @@ impl Net {
         let (_, peer) = &mut self.peers[number];
         let id = peer.associations().next().expect("it is there");
         let association = peer.association_mut(id).expect("it is there");
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: Bytes::from_static(b"here"),
-        };
-        association.send(0, message).expect("room");
+        let message = Bytes::from_static(b"here");
+        association
+            .send(0, message, &SendOptions::new())
+            .expect("room");
         self.exchange();
     }
 

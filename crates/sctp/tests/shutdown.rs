@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Event, Message, PathId, SendError, StateName};
+use anabranch_sctp::{CloseReason, Config, Event, PathId, SendError, SendOptions, StateName};
 use anabranch_transport::Transport;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Shutdown};
@@ -50,13 +50,12 @@ fn what_was_accepted_is_delivered_first_from_both_sides() {
     }
     world.shutdown(A, a);
     assert_eq!(world.state(A, a), StateName::ShutdownPending);
-    let late = Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from_static(b"late"),
-    };
+    let late = Bytes::from_static(b"late");
     assert_eq!(
-        world.endpoints[A].association_mut(a).unwrap().send(0, late),
+        world.endpoints[A]
+            .association_mut(a)
+            .unwrap()
+            .send(0, late, &SendOptions::new()),
         Err(SendError::Closing)
     );
     finish(&mut world);

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, ConnectError, Discard, Endpoint, Event, Message, PathState,
-    Siblings, StateName,
+    AssociationId, CloseReason, Config, ConnectError, Discard, Endpoint, Event, PathState,
+    SendOptions, Siblings, StateName,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -360,12 +360,8 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             let ids: Vec<_> = world.clients[client].associations().collect();
             for id in ids {
                 let association = world.clients[client].association_mut(id).expect("there");
-                let message = Message {
-                    ppid: 0,
-                    unordered: false,
-                    payload: vec![1; odd % 3_000 + 1].into(),
-                };
-                let _ = association.send(0, message);
+                let message = Bytes::from(vec![1; odd % 3_000 + 1]);
+                let _ = association.send(0, message, &SendOptions::new());
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Message, Profile, StateName};
+use anabranch_sctp::{AssociationId, Config, Profile, SendOptions, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use common::{A, Fate, Shot, World, Z};
 
@@ -11,12 +11,8 @@ use common::{A, Fate, Shot, World, Z};
 fn offer(world: &mut World, a: AssociationId, next: &mut u32, count: u32, size: usize) {
     let association = world.endpoints[A].association_mut(a).expect("known");
     while *next < count {
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: vec![*next as u8; size].into(),
-        };
-        if association.send(0, message).is_err() {
+        let message = Bytes::from(vec![*next as u8; size]);
+        if association.send(0, message, &SendOptions::new()).is_err() {
             break;
         }
         *next += 1;

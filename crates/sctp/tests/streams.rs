@@ -5,21 +5,19 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use anabranch_sctp::allocation::{AllocationKind, Judgement};
-use anabranch_sctp::{AssociationId, Config, Event, Message, Profile, SendError};
+use anabranch_sctp::{AssociationId, Config, Event, Profile, SendError, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Probe, ProbeSet};
 use bytes::Bytes;
 
 use common::{A, Fate, World, Z};
 
-fn message(number: u32, length: usize) -> Message {
+const ANY: SendOptions = SendOptions::new().with_stream(None);
+
+fn message(number: u32, length: usize) -> Bytes {
     let mut payload = vec![0; length];
     payload[..4].copy_from_slice(&number.to_be_bytes());
-    Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from(payload),
-    }
+    Bytes::from(payload)
 }
 
 /// Numbers received by stream.
@@ -78,7 +76,7 @@ impl Bulk {
             .expect("known");
         while association.buffered() < buffered {
             association
-                .send_spread(message(self.next, 1400))
+                .send(self.world.now, message(self.next, 1400), &ANY)
                 .expect("open, with room");
             self.next += 1;
         }
@@ -227,16 +225,15 @@ fn spread_and_chosen_streams_go_together() {
     let a = world.connect();
     let association = world.endpoints[A].association_mut(a).expect("known");
     assert_eq!(
-        association.send_spread(Message {
-            payload: Bytes::new(),
-            ..message(0, 4)
-        }),
+        association.send(world.now, Bytes::new(), &ANY),
         Err(SendError::Empty)
     );
     for number in 0..7 {
-        association.send_spread(message(number, 4)).expect("room");
+        let sent = association.send(world.now, message(number, 4), &ANY);
+        sent.expect("room");
     }
-    association.send(9, message(7, 4)).expect("room");
+    let sent = association.send(world.now, message(7, 4), &SendOptions::on(9));
+    sent.expect("room");
     world.run_for(SECOND);
     let z = world.only_association(Z);
     let mut by_stream = BTreeMap::new();

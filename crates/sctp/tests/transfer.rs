@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use anabranch_sctp::SendOptions;
 use anabranch_sctp::config::{Config, SchedulerKind};
 use anabranch_sctp::path::{PathId, PathState, Paths};
 use anabranch_sctp::profile::Profile;
 use anabranch_sctp::rx::{DataOutcome, ReceivedPart, Receiver};
-use anabranch_sctp::tx::{Message, Sender};
+use anabranch_sctp::tx::Sender;
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Nanos, Path, Trace};
 use anabranch_wire::chunk::Chunk;
@@ -305,12 +306,11 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
         } else {
             expected.entry(stream).or_default().push(message.clone());
         }
-        let message = Message {
-            ppid: number,
-            unordered: out_of_order,
-            payload: message,
-        };
-        world.sender.send(stream, message).expect("room");
+        let options = SendOptions::on(stream)
+            .with_ppid(number)
+            .with_unordered(out_of_order);
+        let sent = world.sender.send(world.now, message, &options);
+        sent.expect("room");
     }
     let mut seen = Seen::default();
     let mut steps = 0;

@@ -2,7 +2,9 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Discard, Event, Message, StateName, UndeliveredCause};
+use anabranch_sctp::{
+    CloseReason, Config, Discard, Event, SendOptions, StateName, UndeliveredCause,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Transport};
 use anabranch_wire::chunk::{Chunk, ErrorChunk, GapAckBlock, Init, OutgoingSack};
@@ -350,13 +352,11 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
         if lost { Fate::Drop } else { Fate::Deliver }
     });
     for number in 0..70_000_u32 {
-        let message = Message {
-            ppid: number,
-            unordered: false,
-            payload: Bytes::from_static(b"x"),
-        };
+        let message = Bytes::from_static(b"x");
         let association = world.endpoints[A].association_mut(a).unwrap();
-        association.send(0, message).unwrap();
+        association
+            .send(world.now, message, &SendOptions::new().with_ppid(number))
+            .unwrap();
     }
     world.drain(A);
     let mut got = Vec::new();

@@ -267,7 +267,7 @@ impl Play {
             return;
         };
         let stream = (roll % u64::from(association.outbound_streams().max(1))) as u16;
-        let taken = association.send_with(now, Some(stream), message, &options);
+        let taken = association.send(now, message, &options.with_stream(Some(stream)));
         let held = association.held_to_send();
         let most = 2 * SEND_BUFFER + 2 * RECEIVE_BUFFER as usize + 20_000;
         assert!(held <= most, "{held} bytes held");
@@ -363,7 +363,7 @@ impl Play {
                 let message = self.ledgers[A].write(5);
                 let now = self.wire.time(A);
                 let association = self.association(A).expect("up");
-                let taken = association.send_with(now, Some(0), message, &options);
+                let taken = association.send(now, message, &options);
                 if taken.is_err() {
                     break;
                 }
@@ -433,7 +433,7 @@ impl Play {
                 let options = SendOptions::new();
                 let now = self.wire.time(host);
                 let association = self.association(host).expect("up");
-                let taken = association.send_with(now, Some(0), message, &options);
+                let taken = association.send(now, message, &options);
                 taken.expect("taken");
                 self.ledgers[host].accepted(0, &options);
                 self.listen_to(host);

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Message, Outgoing};
+use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Outgoing, SendOptions};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::cause::code;
@@ -71,27 +71,37 @@ impl Net {
             let mut quiet = true;
             while let Some(Outgoing {
                 transmit, udp_port, ..
-            }) = self.client.poll_outgoing(self.now, &mut out)
+            }) = poll_one(&mut self.client, self.now, &mut out)
             {
                 quiet = false;
                 assert_eq!(udp_port, REGISTERED);
                 let bytes = out.split().freeze();
                 self.to_server.push(bytes.clone());
                 let path = transmit.path.reversed();
-                self.server
-                    .handle_from(self.now, path, self.nat, Ecn::NotEct, bytes);
+                self.server.handle_udp_datagram(
+                    self.now,
+                    path,
+                    self.nat,
+                    Ecn::NotEct,
+                    (&bytes, 0..bytes.len()),
+                );
             }
             while let Some(Outgoing {
                 transmit, udp_port, ..
-            }) = self.server.poll_outgoing(self.now, &mut out)
+            }) = poll_one(&mut self.server, self.now, &mut out)
             {
                 quiet = false;
                 let bytes = out.split().freeze();
                 self.to_client.push((udp_port, bytes.clone()));
                 if udp_port == self.nat {
                     let path = transmit.path.reversed();
-                    self.client
-                        .handle_from(self.now, path, REGISTERED, Ecn::NotEct, bytes);
+                    self.client.handle_udp_datagram(
+                        self.now,
+                        path,
+                        REGISTERED,
+                        Ecn::NotEct,
+                        (&bytes, 0..bytes.len()),
+                    );
                 }
             }
             if quiet {
@@ -106,13 +116,11 @@ impl Net {
         } else {
             &mut self.server
         };
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: Bytes::from_static(b"hello"),
-        };
+        let message = Bytes::from_static(b"hello");
         let association = endpoint.association_mut(id).expect("known");
-        association.send(0, message).expect("room");
+        association
+            .send(0, message, &SendOptions::new())
+            .expect("room");
         self.exchange();
     }
 
@@ -120,10 +128,15 @@ impl Net {
     fn inject(&mut self, udp_port: u16, bytes: Bytes) -> Vec<(u16, Bytes)> {
         let mut out = BytesMut::new();
         let path = Path::new(SERVER, CLIENT);
-        self.server
-            .handle_from(self.now, path, udp_port, Ecn::NotEct, bytes);
+        self.server.handle_udp_datagram(
+            self.now,
+            path,
+            udp_port,
+            Ecn::NotEct,
+            (&bytes, 0..bytes.len()),
+        );
         let mut answers = Vec::new();
-        while let Some(outgoing) = self.server.poll_outgoing(self.now, &mut out) {
+        while let Some(outgoing) = poll_one(&mut self.server, self.now, &mut out) {
             answers.push((outgoing.udp_port, out.split().freeze()));
         }
         answers
@@ -227,10 +240,15 @@ fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
         let init = common::caller::init_of(0xAAAA, &listed);
         let path = Path::new(SERVER, stranger);
         let init = packet(common::A, 0, &[&init]);
-        net.server
-            .handle_from(net.now, path, SECOND_PORT, Ecn::NotEct, init);
+        net.server.handle_udp_datagram(
+            net.now,
+            path,
+            SECOND_PORT,
+            Ecn::NotEct,
+            (&init, 0..init.len()),
+        );
         let mut out = BytesMut::new();
-        let answer = net.server.poll_outgoing(net.now, &mut out).expect("one");
+        let answer = poll_one(&mut net.server, net.now, &mut out).expect("one");
         assert_eq!(answer.transmit.path.remote, stranger);
         let bytes = out.split().freeze();
         assert!(!bytes.windows(2).any(|it| it == FIRST.to_be_bytes()));
@@ -240,7 +258,7 @@ fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
         let causes: Vec<_> = abort.causes.iter().flatten().collect();
         assert_eq!(causes.len(), 1);
         assert_eq!(causes[0].code(), code::RESTART_WITH_NEW_ADDRESSES);
-        assert!(net.server.poll_outgoing(net.now, &mut out).is_none());
+        assert!(poll_one(&mut net.server, net.now, &mut out).is_none());
     }
     assert_eq!(net.port_of(served), FIRST);
 }
@@ -253,10 +271,9 @@ fn a_client_inside_udp_is_served_beside_one_who_camps_on_its_address() {
     let path = Path::new(SERVER, camper);
     let mut out = BytesMut::new();
     let mut tell = |net: &mut Net, bytes| {
-        net.server.handle_from(net.now, path, 0, Ecn::NotEct, bytes);
         net.server
-            .poll_outgoing(net.now, &mut out)
-            .expect("an answer");
+            .handle_udp_datagram(net.now, path, 0, Ecn::NotEct, (&bytes, 0..bytes.len()));
+        poll_one(&mut net.server, net.now, &mut out).expect("an answer");
         out.split().freeze()
     };
     let init = common::caller::init_of(0xBAD, &[camper, CLIENT]);

@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Message, SendOptions, UndeliveredCause,
+    AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, UndeliveredCause,
     UndeliveredMessage,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -34,7 +34,7 @@ fn send(world: &mut World, a: AssociationId, stream: u16, length: usize, context
         .with_context(context);
     let association = world.endpoints[A].association_mut(a).expect("known");
     let payload = payload(length, context);
-    let sent = association.send_with(now, Some(stream), payload, &options);
+    let sent = association.send(now, payload, &options.with_stream(Some(stream)));
     sent.expect("room");
 }
 
@@ -169,13 +169,10 @@ fn a_restart_gives_back_what_was_not_acknowledged() {
     let (a, _) = world.established();
     world.fate = deaf_after(0);
     send(&mut world, a, 1, 100, 8);
-    let message = Message {
-        ppid: 3,
-        unordered: false,
-        payload: payload(9_000, 0),
-    };
+    let options = SendOptions::new().with_stream(None).with_ppid(3);
     let association = world.endpoints[A].association_mut(a).expect("known");
-    association.send_spread(message).expect("room");
+    let sent = association.send(world.now, payload(9_000, 0), &options);
+    sent.expect("room");
     world.drain(A);
     world.fate = Box::new(|_| Fate::Deliver);
     let config = Config::default().with(|it| it.addresses = vec![address(Z, 0)]);

@@ -46,13 +46,7 @@ impl Connection {
 
     fn handle_packet(&mut self, now: Nanos, packet: Bytes) {
         let path = Path::new(HERE, THERE);
-        anabranch_transport::Transport::handle_datagram(
-            &mut self.sctp,
-            now,
-            path,
-            Ecn::NotEct,
-            packet,
-        );
+        self.sctp.handle_datagram(now, path, Ecn::NotEct, packet);
     }
 
     /// Both ends begin an association, and it is one (RFC 8841 §9.2; RFC 9260 §5.2.1).
@@ -190,9 +184,9 @@ impl Connection {
             self.channels.pump(now, association);
         }
         let mut sent = false;
-        while let Some(outgoing) = self.sctp.poll_outgoing(now, &mut self.packet) {
+        while let Some(transmit) = self.sctp.poll_transmit(now, &mut self.packet) {
             sent = true;
-            let packet = self.packet.split_to(outgoing.transmit.len);
+            let packet = self.packet.split_to(transmit.len);
             for stream in streams_of(&packet) {
                 self.channels.handle_sent(stream);
             }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Endpoint, Event as SctpEvent, Message, SendError,
+    Association, AssociationId, CloseReason, Endpoint, Event as SctpEvent, SendError, SendOptions,
 };
 use anabranch_sim::{Agent, Rng};
 use anabranch_tcp::{Connection, Event as TcpEvent};
@@ -150,7 +150,7 @@ impl SctpSource {
             .association
             .and_then(|id| self.endpoint.association_mut(id))
         {
-            offer(association, &mut flow);
+            offer(now, association, &mut flow);
             if flow.accepted == flow.offers.len() && !association.is_closed() {
                 association.shutdown(now).expect("it is open");
             }
@@ -165,7 +165,7 @@ impl SctpSource {
     }
 }
 
-fn offer(association: &mut Association, flow: &mut Flow) {
+fn offer(now: Nanos, association: &mut Association, flow: &mut Flow) {
     while let Some(&Offer {
         stream,
         unordered,
@@ -173,14 +173,10 @@ fn offer(association: &mut Association, flow: &mut Flow) {
     }) = flow.offers.get(flow.accepted)
     {
         let payload = message(flow.accepted, size);
-        match association.send(
-            stream,
-            Message {
-                ppid: 7,
-                unordered,
-                payload,
-            },
-        ) {
+        let options = SendOptions::on(stream)
+            .with_ppid(7)
+            .with_unordered(unordered);
+        match association.send(now, payload, &options) {
             Ok(()) => flow.accepted += 1,
             Err(SendError::BufferFull | SendError::Closing) => return,
             Err(error) => panic!("{}: {error}", flow.name),

@@ -24,7 +24,6 @@ const BYTES_UNDER_LOCK: usize = 64 * 1024;
 /// A message to be queued.
 struct PendingMessage<'a> {
     now: Nanos,
-    stream: Option<u16>,
     bytes: Bytes,
     options: &'a SendOptions,
 }
@@ -69,7 +68,6 @@ impl SendContext<'_> {
     /// Queues the message, which is taken if it is.
     fn put<T>(
         &mut self,
-        stream: Option<u16>,
         bytes: &mut Option<Bytes>,
         options: &SendOptions,
         queue: impl Queue<T>,
@@ -80,13 +78,12 @@ impl SendContext<'_> {
             return Err(Unsent::Full(size));
         }
         // What may be refused is kept for its sender. To count another reference costs, and most are taken.
-        let kept = match association.takes(stream, size) {
+        let kept = match association.takes(options.stream, size) {
             true => None,
             false => bytes.clone(),
         };
         let message = PendingMessage {
             now: self.now,
-            stream,
             bytes: bytes.take().unwrap_or_default(),
             options,
         };
@@ -114,6 +111,11 @@ pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -
     held + size > 2 * send_buffer && (held > send_buffer || association.buffered() > 0)
 }
 
+/// The options of a message on that stream, or on any. Whether there is a receipt, and its number, is this module's to say.
+fn on(stream: Option<u16>, options: SendOptions) -> SendOptions {
+    options.with_stream(stream).with_receipt(None)
+}
+
 /// Without a receipt.
 #[inline]
 fn without_receipt(
@@ -123,11 +125,10 @@ fn without_receipt(
 ) -> Result<(), Refusal> {
     let PendingMessage {
         now,
-        stream,
         bytes,
         options,
     } = message;
-    association.send_with(now, stream, bytes, options)
+    association.send(now, bytes, options)
 }
 
 /// With a receipt.
@@ -138,12 +139,11 @@ fn with_receipt(
 ) -> Result<Receipt, Refusal> {
     let PendingMessage {
         now,
-        stream,
         bytes,
         options,
     } = message;
     let number = receipts.next_number();
-    association.send_for_receipt(now, stream, bytes, options, number)?;
+    association.send(now, bytes, &options.with_receipt(Some(number)))?;
     Ok(receipts.open())
 }
 
@@ -163,7 +163,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options, without_receipt)
+        self.send_on(bytes.into(), on(Some(stream), options), without_receipt)
             .await
     }
 
@@ -177,7 +177,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(None, bytes.into(), options, without_receipt)
+        self.send_on(bytes.into(), on(None, options), without_receipt)
             .await
     }
 
@@ -193,7 +193,7 @@ impl Association {
         options: SendOptions,
     ) -> Result<(), SendError> {
         let options = options.with_immediate(true);
-        self.send_on(Some(stream), bytes.into(), options, without_receipt)
+        self.send_on(bytes.into(), on(Some(stream), options), without_receipt)
             .await
     }
 
@@ -227,7 +227,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        self.send_on(Some(stream), bytes.into(), options, with_receipt)
+        self.send_on(bytes.into(), on(Some(stream), options), with_receipt)
             .await
     }
 
@@ -261,9 +261,10 @@ impl Association {
         messages: &mut VecDeque<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
+        let options = on(Some(stream), options);
         let mut attempt = || {
             loop {
-                match self.queue_some(stream, messages, &options) {
+                match self.queue_some(messages, &options) {
                     Ok(()) if messages.is_empty() => return Poll::Ready(Ok(())),
                     Ok(()) => {}
                     Err(Unsent::Full(_)) => return Poll::Pending,
@@ -281,12 +282,11 @@ impl Association {
     #[inline]
     async fn send_on<T>(
         &self,
-        stream: Option<u16>,
         bytes: Bytes,
         options: SendOptions,
         queue: impl Queue<T>,
     ) -> Result<T, SendError> {
-        let mut bytes = match self.try_send_on(stream, bytes, &options, queue) {
+        let mut bytes = match self.try_send_on(bytes, &options, queue) {
             Ok(queued) => return Ok(queued),
             Err(TrySendError::Error(error)) => return Err(error),
             Err(TrySendError::Full(given_back)) => Some(given_back),
@@ -295,7 +295,7 @@ impl Association {
             let Some(given) = bytes.take() else {
                 return Poll::Pending;
             };
-            match self.try_send_on(stream, given, &options, queue) {
+            match self.try_send_on(given, &options, queue) {
                 Ok(queued) => Poll::Ready(Ok(queued)),
                 Err(TrySendError::Error(error)) => Poll::Ready(Err(error)),
                 Err(TrySendError::Full(given_back)) => {
@@ -329,7 +329,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), &options, without_receipt)
+        self.try_send_on(bytes.into(), &on(Some(stream), options), without_receipt)
     }
 
     /// As [`Association::send_with_receipt`], if there is room for the message now.
@@ -342,12 +342,11 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), &options, with_receipt)
+        self.try_send_on(bytes.into(), &on(Some(stream), options), with_receipt)
     }
 
     fn try_send_on<T>(
         &self,
-        stream: Option<u16>,
         bytes: Bytes,
         options: &SendOptions,
         queue: impl Queue<T>,
@@ -357,9 +356,7 @@ impl Association {
             return Err(SendError::TooLarge { size, most }.into());
         }
         let mut bytes = Some(bytes);
-        let queued = self.with_send_context(options, |context| {
-            context.put(stream, &mut bytes, options, queue)
-        });
+        let queued = self.with_send_context(options, |context| context.put(&mut bytes, options, queue));
         queued.map_err(|unsent| match unsent {
             Unsent::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
             Unsent::Error(error) => error.into(),
@@ -369,7 +366,6 @@ impl Association {
     /// Queues messages, the first of them first, as many as are queued under one lock. What is queued is taken out of `messages`.
     fn queue_some(
         &self,
-        stream: u16,
         messages: &mut VecDeque<Bytes>,
         options: &SendOptions,
     ) -> Result<(), Unsent> {
@@ -385,7 +381,7 @@ impl Association {
                 let mut bytes = Some(bytes);
                 let queued = match size > most {
                     true => Err(SendError::TooLarge { size, most }.into()),
-                    false => context.put(Some(stream), &mut bytes, options, without_receipt),
+                    false => context.put(&mut bytes, options, without_receipt),
                 };
                 if queued.is_err() {
                     if let Some(refused) = bytes {

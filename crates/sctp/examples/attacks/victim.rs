@@ -258,7 +258,7 @@ impl Victim {
         let payload = Bytes::from(vec![7; length]);
         let now = self.now;
         self.association()
-            .send_with(now, Some(stream), payload, options)
+            .send(now, payload, &options.with_stream(Some(stream)))
             .is_ok()
     }
 

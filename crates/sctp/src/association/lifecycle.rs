@@ -187,6 +187,7 @@ impl Association {
                 errands: Errands::default(),
                 readable_told: false,
                 send_defaults: None,
+                has_send_policy: SendOptions::of(&config).has_policy(),
                 stream_values: Seldom::default(),
                 events: Events::new(config.send_buffer),
                 random,

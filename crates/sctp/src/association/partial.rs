@@ -10,7 +10,7 @@ use crate::event::{Event, UndeliveredCause, UndeliveredMessage};
 use crate::partial::{AbandonPolicy, AbandonedCount, SendOptions};
 use crate::path::PathId;
 use crate::rx::{Abandoned, Forwarded};
-use crate::tx::{Message, SendError, Sender};
+use crate::tx::{SendError, Sender};
 
 impl Association {
     /// Whether messages may be given up: both ends speak partial reliability (RFC 3758 §3.3), which the setting
@@ -19,30 +19,23 @@ impl Association {
         self.tx.is_partially_reliable()
     }
 
-    /// As [`Association::send`], or without a stream as [`Association::send_spread`], with a message that is sent, and may be given
-    /// up, as `options` say; its lifetime begins `now`. [`Event::MessageAbandoned`] tells of it. Policies that the options leave open are
-    /// those of the [defaults](Association::send_defaults).
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub fn send_with(
+    /// As [`Association::send`], where more is said of the message.
+    pub(super) fn send_with(
         &mut self,
         now: Nanos,
-        stream: Option<u16>,
         payload: Bytes,
         options: &SendOptions,
     ) -> Result<(), SendError> {
         if !self.state.takes_messages() {
             return Err(SendError::Closing);
         }
-        let message = message_of(options, payload);
-        let options = options.or(&self.send_defaults().options);
-        let sent = self.sender().send_with(now, stream, message, &options);
+        let options = options.or(&self.send_defaults());
+        let sent = self.sender().send(now, payload, &options);
         self.tell_given_up();
         sent
     }
 
-    /// Whether a message of that size is taken for certain by [`Association::send_with`], and by [`Association::send_for_receipt`]: the
+    /// Whether a message of that size is taken for certain by [`Association::send`]: the
     /// stream exists, and the send buffer has room for it. One that is not may be taken all the same, where others are given up for it.
     #[inline]
     pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
@@ -52,34 +45,8 @@ impl Association {
     /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](Association::send_defaults): only then it
     /// matters when it is given.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
-        options
-            .lifetime
-            .or(self.send_defaults().options.lifetime)
-            .is_some()
-    }
-
-    /// As [`Association::send_with`]; [`Event::Receipt`] tells under `number`, which is the caller's to choose, what became of the message:
-    /// acknowledged, that is passed by the cumulative TSN (what Gap Ack Blocks report may still be dropped, RFC 9260 §6.2); given up;
-    /// taken back. Each message has one such event, unless the association ends or is restarted before.
-    ///
-    /// # Errors
-    /// As [`Association::send`]; no receipt follows then.
-    pub fn send_for_receipt(
-        &mut self,
-        now: Nanos,
-        stream: Option<u16>,
-        payload: Bytes,
-        options: &SendOptions,
-        number: u64,
-    ) -> Result<(), SendError> {
-        if !self.state.takes_messages() {
-            return Err(SendError::Closing);
-        }
-        let message = message_of(options, payload);
-        let options = options.or(&self.send_defaults().options);
-        let sent = (self.sender()).send_for_receipt(now, stream, message, &options, number);
-        self.tell_given_up();
-        sent
+        let of_defaults = || self.has_send_policy && self.send_defaults().lifetime.is_some();
+        options.lifetime.is_some() || of_defaults()
     }
 
     /// Messages of this side given up by `policy` (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4).
@@ -189,14 +156,6 @@ impl Association {
                 discards.count(Discard::BadForwardTsn);
             }
         }
-    }
-}
-
-fn message_of(options: &SendOptions, payload: Bytes) -> Message {
-    Message {
-        ppid: options.ppid,
-        unordered: options.unordered,
-        payload,
     }
 }
 

@@ -4,15 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_transport::Nanos;
-use bytes::Bytes;
 
 use super::Association;
 use crate::config::Config;
-use crate::partial::SendDefaults;
+use crate::partial::SendOptions;
 use crate::path::PathId;
 use crate::runtime::{AssociationSettings, PathSettings, RuntimeError};
 use crate::scheduling::SchedulerKind;
-use crate::tx::{SendError, SendingHalf};
+use crate::tx::SendingHalf;
 
 impl Association {
     /// The settings that can change while it is up.
@@ -83,39 +82,30 @@ impl Association {
         Ok(&self.config)
     }
 
-    /// How messages are sent of which nothing else is said.
-    pub fn send_defaults(&self) -> SendDefaults {
+    /// Options for messages of which nothing else is said (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31, RFC 7496 §4.5). Their
+    /// policies count for other messages, too, where [`SendOptions`] leave them open.
+    pub fn send_defaults(&self) -> SendOptions {
         match self.send_defaults.as_deref() {
             Some(defaults) => *defaults,
-            None => SendDefaults::of(&self.config),
+            None => SendOptions::of(&self.config),
         }
     }
 
-    /// Changes how messages are sent of which nothing else is said, from the next one on.
+    /// Changes the [defaults](Self::send_defaults), from the next message on. They have no receipt.
     ///
     /// # Errors
     /// The stream does not exist, the lifetime is 0 or above 86,400 s, or the association is closed; nothing changes then.
-    pub fn set_send_defaults(&mut self, defaults: SendDefaults) -> Result<(), RuntimeError> {
+    pub fn set_send_defaults(&mut self, defaults: SendOptions) -> Result<(), RuntimeError> {
         let mut config = self.changeable()?.clone();
-        config.lifetime = defaults.options.lifetime;
+        config.lifetime = defaults.lifetime;
         config.check()?;
-        if defaults.stream >= self.outbound_streams {
-            return Err(RuntimeError::NoSuchStream {
-                stream: defaults.stream,
-                most: self.outbound_streams - 1,
-            });
+        if let Some(stream) = defaults.stream.filter(|it| *it >= self.outbound_streams) {
+            let most = self.outbound_streams - 1;
+            return Err(RuntimeError::NoSuchStream { stream, most });
         }
-        self.send_defaults = Some(Box::new(defaults));
+        self.has_send_policy = defaults.has_policy();
+        self.send_defaults = Some(Box::new(defaults.with_receipt(None)));
         Ok(())
-    }
-
-    /// Queues a message as [`Association::send_defaults`] say; its lifetime begins `now`.
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub fn send_default(&mut self, now: Nanos, payload: Bytes) -> Result<(), SendError> {
-        let SendDefaults { stream, options } = self.send_defaults();
-        self.send_with(now, Some(stream), payload, &options)
     }
 
     /// The value of a stream as it was set, if it was.

@@ -201,7 +201,8 @@ impl Endpoint {
             ecn,
             ..
         } = held.arrival;
-        self.handle_from(now, path, udp_port, ecn, held.packet);
+        let packet = held.packet;
+        self.handle_udp_datagram(now, path, udp_port, ecn, (&packet, 0..packet.len()));
         let undecided = self.undecided.as_mut().ok_or(Gone)?;
         undecided.approved = None;
         undecided.accepted.take().ok_or(Gone)

@@ -26,7 +26,7 @@ impl Endpoint {
         self.table.join(Member::default());
     }
 
-    /// Which sibling the last packet is for that [`Endpoint::handle_within`] was given, if it is for another: nothing was done with it here, and
+    /// Which sibling the last packet is for that [`Endpoint::handle_udp_datagram`] was given, if it is for another: nothing was done with it here, and
     /// it is handed to that one. Where that finds it to be for a third, the peer has begun anew there meanwhile.
     pub fn take_misdirected(&mut self) -> Option<u32> {
         self.table.siblings().take_misdirected()

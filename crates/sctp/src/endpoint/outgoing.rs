@@ -2,49 +2,37 @@
 
 use std::ops::ControlFlow;
 
-#[cfg(doc)]
-use anabranch_transport::Transport;
 use anabranch_transport::{Ecn, Nanos, Transmit};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::Endpoint;
 use crate::association::Association;
 use crate::association_id::AssociationId;
-use crate::outgoing::Outgoing;
-use crate::tx::{Message, SendError};
+use crate::outgoing::{Outgoing, TransmitOptions};
+use crate::partial::SendOptions;
+use crate::tx::SendError;
 
 impl Endpoint {
-    /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
-    pub fn poll_outgoing(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
-        let mut first = None;
-        self.poll_all(now, out, |outgoing, _| {
-            first = Some(outgoing);
-            ControlFlow::Break(())
-        });
-        first
-    }
-
-    /// All packets that may be sent now, in one call: what does not change between them is asked once. `each` is told of every
-    /// packet when it has been appended to `out`, and may take it from there; after [`ControlFlow::Break`] the rest is left to the
-    /// next call.
-    pub fn poll_all(
+    /// All packets that may be sent now, in one call, because what does not change between them is then asked once: first answers that belong to
+    /// no association, then those of each association in turn, or of one ([`TransmitOptions::association`]). `each` gets every packet when it
+    /// has been appended to `out`, and may take it from there; after [`ControlFlow::Break`] the rest is left to the next call.
+    ///
+    /// Gives whether nothing is left: all was given, and the association that was asked alone has no event.
+    pub fn poll_transmit_batch(
         &mut self,
         now: Nanos,
+        options: TransmitOptions,
         out: &mut BytesMut,
-        each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
-    ) {
-        self.poll_each(now, false, out, each);
-    }
-
-    /// As [`Endpoint::poll_all`], but packets may lack their checksum ([`Outgoing::unsummed`]). Who gathers many packets before they are sent
-    /// computes it for less at the end: a processor has to wait for bytes that it has only just written.
-    pub fn poll_all_unsummed(
-        &mut self,
-        now: Nanos,
-        out: &mut BytesMut,
-        each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
-    ) {
-        self.poll_each(now, true, out, each);
+        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+    ) -> bool {
+        let TransmitOptions {
+            association,
+            defer_checksums,
+        } = options;
+        match association {
+            None => self.poll_each(now, defer_checksums, out, each),
+            Some(id) => self.poll_association(now, id, defer_checksums, out, &mut each),
+        }
     }
 
     /// Whether neither answers nor associations are to be asked.
@@ -71,7 +59,7 @@ impl Endpoint {
         unsummed: bool,
         out: &mut BytesMut,
         mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
-    ) {
+    ) -> bool {
         let now = self.at(now);
         while let Some(answer) = self.answers.pop() {
             out.extend_from_slice(&answer.packet);
@@ -87,7 +75,7 @@ impl Endpoint {
                 unsummed: false,
             };
             if each(outgoing, out).is_break() {
-                return;
+                return false;
             }
         }
         while let Some(slot) = self.table.next_to_transmit() {
@@ -96,24 +84,28 @@ impl Endpoint {
                 self.table.transmitted();
             }
             if flow.is_break() {
-                return;
+                return false;
             }
         }
+        true
     }
 
-    /// Hands an association a message for a stream, as [`Association::send`]; `None` where there is none of that name. Afterwards drain
-    /// `poll_transmit`. Unlike after [`Endpoint::association_mut`], the association is asked again only where the message may change
-    /// what it sends: not where others wait before it for room in the congestion window.
+    /// As [`Association::send`]; `None` if there is no such association. Afterwards drain `poll_transmit`. Unlike after
+    /// [`Endpoint::association_mut`], the association is polled again only if the message may change what it sends: not if others wait
+    /// before it for room in the congestion window.
+    #[inline]
     pub fn send(
         &mut self,
+        now: Nanos,
         id: AssociationId,
-        stream: u16,
-        message: Message,
+        payload: Bytes,
+        options: &SendOptions,
     ) -> Option<Result<(), SendError>> {
         let slot = self.table.slot_of(id)?;
         let association = self.table.get_mut(slot)?;
-        let waits = association.waits_for_room();
-        let sent = association.send(stream, message);
+        // Others may be abandoned for one that has a priority.
+        let waits = association.plain_stream(options).is_some() && association.waits_for_room();
+        let sent = association.send(now, payload, options);
         if !waits {
             self.table.touch(slot);
         }
@@ -126,25 +118,27 @@ impl Endpoint {
         self.table.next_to_tell().is_some()
     }
 
-    /// As [`Endpoint::poll_all`], of one association, whatever the others have to send: for a caller that has just given it a message. `None`
-    /// where there is none of that name; else whether all that it may send now is in `out`, and it has nothing to tell.
-    pub fn poll_all_of(
+    /// What one association has to send, whatever the others have. Whether all of it is in `out`, and nothing is to be told.
+    fn poll_association(
         &mut self,
-        id: AssociationId,
         now: Nanos,
+        id: AssociationId,
+        unsummed: bool,
         out: &mut BytesMut,
-        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
-    ) -> Option<bool> {
+        each: &mut impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+    ) -> bool {
         let now = self.at(now);
-        let slot = self.table.slot_of(id)?;
-        if self.poll_slot(now, slot, false, out, &mut each) == ControlFlow::Break(false) {
-            return Some(false);
+        let Some(slot) = self.table.slot_of(id) else {
+            return false;
+        };
+        if self.poll_slot(now, slot, unsummed, out, each) == ControlFlow::Break(false) {
+            return false;
         }
         if self.table.next_to_transmit() == Some(slot) {
             self.table.transmitted();
         }
         let association = self.table.get(slot);
-        Some(!association.is_some_and(Association::has_events) && !self.has_room_to_tell())
+        !association.is_some_and(Association::has_events) && !self.has_room_to_tell()
     }
 
     /// What one association has to send. What comes back with [`ControlFlow::Break`] says whether it is known that there is no more.

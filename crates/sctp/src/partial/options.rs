@@ -11,9 +11,12 @@ use crate::config::Config;
 /// reliability ([`Association::is_partially_reliable`](crate::Association::is_partially_reliable)); where several are given, the first
 /// that is met gives the message up. Where none is, those of the
 /// [defaults](crate::Association::set_send_defaults) count, unless it is [reliable](Self::reliable).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
+    /// The stream, 0 by default. `None`: whichever of the streams in use has its turn when the message is begun; how many are in use is
+    /// the business of [`Config::allocation`].
+    pub stream: Option<u16>,
     /// Payload Protocol Identifier, handed through to the peer's user.
     pub ppid: u32,
     /// Delivered without regard to the order of the stream.
@@ -37,6 +40,16 @@ pub struct SendOptions {
     pub key: Option<u16>,
     /// The user's own name for the message, which comes back with it where it cannot be delivered (sinfo_context, RFC 6458 §5.3.2).
     pub context: u32,
+    /// The number, chosen by the user, under which [`Event::Receipt`](crate::Event::Receipt) reports the fate of the message: acknowledged
+    /// (passed by the cumulative TSN, because what Gap Ack Blocks report may still be dropped, RFC 9260 §6.2), abandoned, or withdrawn. Each
+    /// message has one such event, unless the association ends or is restarted before.
+    pub receipt: Option<u64>,
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// What the user says of a message's way.
@@ -49,9 +62,10 @@ pub(crate) struct Course {
 }
 
 impl SendOptions {
-    /// In order, with PPID 0, and without any policy of its own.
+    /// On stream 0, in order, with PPID 0, and without any policy of its own.
     pub const fn new() -> Self {
         Self {
+            stream: Some(0),
             ppid: 0,
             unordered: false,
             immediate: false,
@@ -62,7 +76,13 @@ impl SendOptions {
             address: None,
             key: None,
             context: 0,
+            receipt: None,
         }
+    }
+
+    /// As [`Self::new`], on this stream.
+    pub const fn on(stream: u16) -> Self {
+        Self::new().with_stream(Some(stream))
     }
 
     /// What the settings say of messages that are sent without more ado.
@@ -73,6 +93,20 @@ impl SendOptions {
             priority: config.priority,
             ..Self::new()
         }
+    }
+
+    /// On this stream, or on whichever has its turn.
+    #[must_use]
+    pub const fn with_stream(mut self, stream: Option<u16>) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// With a receipt under this number, or without one.
+    #[must_use]
+    pub const fn with_receipt(mut self, number: Option<u64>) -> Self {
+        self.receipt = number;
+        self
     }
 
     /// With this Payload Protocol Identifier.
@@ -145,6 +179,31 @@ impl SendOptions {
         self
     }
 
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The stream of a message of which nothing is said but that, its PPID and its order: it is queued in fewer steps.
+    #[inline(always)]
+    pub(crate) fn plain_stream(&self) -> Option<u16> {
+        let plain = !self.immediate
+            && !self.has_policy()
+            && self.address.is_none()
+            && self.key.is_none()
+            && self.context == 0
+            && self.receipt.is_none();
+        self.stream.filter(|_| plain)
+    }
+
+    /// Whether it says when the message is abandoned.
+    #[inline(always)]
+    pub(crate) const fn has_policy(&self) -> bool {
+        self.lifetime.is_some() || self.max_retransmits.is_some() || self.priority.is_some()
+    }
+
     /// The same, with the policies of `defaults` where it has none.
     pub(crate) fn or(self, defaults: &Self) -> Self {
         Self {
@@ -175,35 +234,7 @@ impl SendOptions {
             priority: self.priority,
             receipt: None,
         };
-        (terms != Terms::default()).then_some(terms)
-    }
-}
-
-/// How messages are sent of which nothing else is said (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31,
-/// RFC 7496 §4.5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SendDefaults {
-    /// The stream.
-    pub stream: u16,
-    /// Their identifier, order, and when they are given up.
-    pub options: SendOptions,
-}
-
-impl SendDefaults {
-    /// The same, with what `change` changes.
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    /// Those that an association begins with.
-    pub(crate) fn of(config: &Config) -> Self {
-        Self {
-            options: SendOptions::of(config),
-            ..Self::default()
-        }
+        terms.may_give_up().then_some(terms)
     }
 }
 

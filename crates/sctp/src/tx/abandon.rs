@@ -29,32 +29,19 @@ impl Sender {
         self.forward_due = false;
     }
 
-    /// Queues a message for `stream`, or for whichever has its turn, that may be given up as `options` say, from `now` on.
-    ///
-    /// # Errors
-    /// See [`SendError`]; nothing was queued then.
-    pub fn send_with(
-        &mut self,
-        now: Nanos,
-        stream: Option<u16>,
-        message: Message,
-        options: &SendOptions,
-    ) -> Result<(), SendError> {
-        self.send_on_terms(now, stream, message, options, None)
-    }
-
-    /// As [`Sender::send_with`]; `receipt`: the number under which the user is told what becomes of the message.
+    /// Queues a message of which more is said than its stream, its PPID and its order.
     ///
     /// # Errors
     /// See [`SendError`]; nothing was queued then.
     pub(super) fn send_on_terms(
         &mut self,
         now: Nanos,
-        stream: Option<u16>,
         message: Message,
         options: &SendOptions,
-        receipt: Option<u64>,
     ) -> Result<(), SendError> {
+        let SendOptions {
+            stream, receipt, ..
+        } = *options;
         if let Some(stream) = stream {
             self.check_stream(stream)?;
         }
@@ -92,6 +79,9 @@ impl Sender {
         );
         self.queue.set_context(0);
         self.burst.message_given = true;
+        if receipt.is_some() {
+            self.receipts.get_or_insert_default();
+        }
         Ok(())
     }
 

@@ -307,7 +307,7 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     use super::*;
-    use crate::{AssociationId, Endpoint, Message};
+    use crate::{AssociationId, Endpoint, SendOptions};
 
     const PORT: u16 = 5_000;
 
@@ -386,12 +386,8 @@ mod tests {
             let (end, length) = (self.draw(2) as usize, 1 + self.draw(4_000) as usize);
             let stream = self.draw(4) as u16;
             let Some(id) = self.id(end) else { return };
-            let message = Message {
-                ppid: 0,
-                unordered: self.draw(4) == 0,
-                payload: vec![7; length].into(),
-            };
-            let sent = self.ends[end].send(id, stream, message);
+            let options = SendOptions::on(stream).with_unordered(self.draw(4) == 0);
+            let sent = self.ends[end].send(self.now, id, vec![7; length].into(), &options);
             self.seen.push(format!("{end} gives {sent:?}"));
         }
 

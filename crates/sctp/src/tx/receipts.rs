@@ -6,11 +6,10 @@
 
 use std::collections::VecDeque;
 
-use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 
-use super::{Message, SendError, Sender};
-use crate::partial::{AbandonPolicy, SendOptions};
+use super::Sender;
+use crate::partial::AbandonPolicy;
 
 /// What became of a message whose user asked for a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,23 +59,6 @@ impl Receipts {
 }
 
 impl Sender {
-    /// As [`Sender::send_with`]; the user is told under `number` what becomes of the message.
-    ///
-    /// # Errors
-    /// See [`SendError`]; nothing was queued then, and nothing is told.
-    pub fn send_for_receipt(
-        &mut self,
-        now: Nanos,
-        stream: Option<u16>,
-        message: Message,
-        options: &SendOptions,
-        number: u64,
-    ) -> Result<(), SendError> {
-        self.send_on_terms(now, stream, message, options, Some(number))?;
-        self.receipts.get_or_insert_default();
-        Ok(())
-    }
-
     /// The next receipt that the user was not told of.
     #[inline]
     pub(crate) fn next_receipt(&mut self) -> Option<(u64, Delivery)> {

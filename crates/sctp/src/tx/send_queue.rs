@@ -20,7 +20,7 @@ use interleaved::Paused;
 
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub(crate) struct Message {
     /// Payload Protocol Identifier, handed through to the peer's user.
     pub ppid: u32,
     /// Deliver without regard to the order of the stream.

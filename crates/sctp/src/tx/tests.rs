@@ -70,13 +70,8 @@ impl Rig {
 
     fn offer(&mut self, count: usize, length: usize) {
         for _ in 0..count {
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: Bytes::from(vec![1; length]),
-            };
             self.sender
-                .send(0, message)
+                .send(self.now, vec![1; length].into(), &SendOptions::new())
                 .expect("room in the send buffer");
         }
     }
@@ -497,25 +492,20 @@ fn sends_that_are_refused() {
         },
         1,
     );
-    let message = |length| Message {
-        ppid: 0,
-        unordered: false,
-        payload: Bytes::from(vec![0; length]),
+    let mut send = |stream, length| {
+        let message = Bytes::from(vec![0; length]);
+        rig.sender.send(0, message, &SendOptions::on(stream))
     };
-    assert_eq!(rig.sender.send(0, message(0)), Err(SendError::Empty));
+    assert_eq!(send(0, 0), Err(SendError::Empty));
     assert_eq!(
-        rig.sender.send(10, message(1)),
+        send(10, 1),
         Err(SendError::NoSuchStream {
             stream: 10,
             streams: 10
         })
     );
-    assert_eq!(
-        rig.sender.send(9, message(5000)),
-        Ok(()),
-        "an empty buffer takes any message"
-    );
-    assert_eq!(rig.sender.send(0, message(1)), Err(SendError::BufferFull));
+    assert_eq!(send(9, 5000), Ok(()), "an empty buffer takes any message");
+    assert_eq!(send(0, 1), Err(SendError::BufferFull));
     assert_eq!(rig.sender.buffered(), 5000);
 }
 

@@ -15,7 +15,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName,
+    AssociationId, CloseReason, Config, Endpoint, Event, Outgoing, ReceivedMessage, SendOptions,
+    StateName, TransmitOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
@@ -168,13 +169,11 @@ impl World {
     }
 
     pub fn send(&mut self, host: usize, id: AssociationId, stream: u16, payload: impl Into<Bytes>) {
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: payload.into(),
-        };
+        let message = payload.into();
         let association = self.endpoints[host].association_mut(id).expect("known");
-        association.send(stream, message).expect("accepted");
+        association
+            .send(self.now, message, &SendOptions::on(stream))
+            .expect("accepted");
         self.drain(host);
     }
 
@@ -199,7 +198,8 @@ impl World {
     pub fn drain(&mut self, host: usize) {
         if let Some(unsummed) = &mut self.unsummed {
             let mut packets = Vec::new();
-            self.endpoints[host].poll_all_unsummed(self.now, &mut self.out, |outgoing, out| {
+            let deferred = TransmitOptions::default().with_deferred_checksums(true);
+            let take = |outgoing: Outgoing, out: &mut BytesMut| {
                 assert_eq!(out.len(), outgoing.transmit.len);
                 if outgoing.unsummed {
                     assert!(checksum::is_zero(out));
@@ -208,7 +208,8 @@ impl World {
                 }
                 packets.push((out.split().freeze(), outgoing.transmit));
                 ControlFlow::Continue(())
-            });
+            };
+            self.endpoints[host].poll_transmit_batch(self.now, deferred, &mut self.out, take);
             for (bytes, transmit) in packets {
                 self.put_as(host, bytes, transmit);
             }
@@ -367,7 +368,7 @@ impl World {
         let (before, behind) = ([0xa5; 37], [0x5a; 11]);
         let block = Bytes::from([&before, &bytes[..], &behind].concat());
         let range = before.len()..before.len() + bytes.len();
-        endpoint.handle_within(self.now, path, 0, ecn, (&block, range));
+        endpoint.handle_udp_datagram(self.now, path, 0, ecn, (&block, range));
     }
 
     pub fn run_until(&mut self, until: Nanos) {
@@ -414,6 +415,16 @@ impl World {
             .expect("sent something");
         header_of(&shot.bytes).verification_tag
     }
+}
+
+/// The next packet that the endpoint has to send, and which UDP port it goes to.
+pub fn poll_one(endpoint: &mut Endpoint, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
+    let mut first = None;
+    endpoint.poll_transmit_batch(now, TransmitOptions::default(), out, |outgoing, _| {
+        first = Some(outgoing);
+        ControlFlow::Break(())
+    });
+    first
 }
 
 pub fn name(host: usize) -> &'static str {

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message, StateName};
+use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, StateName};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::cause::code;
@@ -234,13 +234,9 @@ impl World {
         let number = self.next_message;
         let mut payload = BytesMut::new();
         payload.put_u32(number);
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: payload.freeze(),
-        };
+        let message = payload.freeze();
         let association = self.ends[host].association_mut(id)?;
-        if association.send(0, message).is_ok() {
+        if association.send(0, message, &SendOptions::new()).is_ok() {
             self.next_message += 1;
             self.begin(host, id).sent.push(number);
             self.drain(host);

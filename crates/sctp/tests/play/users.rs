@@ -1,7 +1,7 @@
 //! What the users do.
 
 use anabranch_sctp::profile::WhenFull;
-use anabranch_sctp::{AssociationId, Message, SendError};
+use anabranch_sctp::{AssociationId, SendError, SendOptions};
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ impl Play<'_> {
             let options = extensions::terms(&self.config, len)
                 .with_ppid(1)
                 .with_unordered(unordered);
-            let sent = association.send_with(self.now, Some(stream), payload, &options);
+            let sent = association.send(self.now, payload, &options.with_stream(Some(stream)));
             if sent.is_ok() {
                 self.ledger.accepted(serial, stream, unordered);
             }
@@ -97,12 +97,8 @@ impl Play<'_> {
             };
             let before = sent;
             while sent < 65_530 {
-                let message = Message {
-                    ppid: 1,
-                    unordered: false,
-                    payload: Bytes::from_static(&[0]),
-                };
-                match association.send(0, message) {
+                let message = Bytes::from_static(&[0]);
+                match association.send(self.now, message, &SendOptions::new().with_ppid(1)) {
                     Ok(()) => sent += 1,
                     Err(SendError::BufferFull) => break,
                     Err(_) => return,

@@ -8,7 +8,7 @@ mod hostile;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::{Protocol, registry};
 use anabranch_sctp::{
-    Association, AssociationId, Config, Discard, Event, Message, PathId, PathState, Profile,
+    Association, AssociationId, Config, Discard, Event, PathId, PathState, Profile, SendOptions,
     StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -86,12 +86,11 @@ fn pump(world: &mut World, a: AssociationId, next: &mut u32, until: Nanos) {
             let mut payload = BytesMut::new();
             payload.put_u32(*next);
             payload.resize(1_400, 1);
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: payload.freeze(),
-            };
-            if association.send(0, message).is_err() {
+            let message = payload.freeze();
+            if association
+                .send(world.now, message, &SendOptions::new())
+                .is_err()
+            {
                 break;
             }
             *next += 1;

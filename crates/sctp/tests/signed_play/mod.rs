@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AddressChange, Message};
+use anabranch_sctp::{AddressChange, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
 use bytes::Bytes;
@@ -225,13 +225,9 @@ impl Play<'_> {
 
     fn send(&mut self) {
         let len = 1 + usize::from(self.script.byte()) * 8;
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: Bytes::from(vec![1; len]),
-        };
+        let message = Bytes::from(vec![1; len]);
         // The association may have ended, or its buffer be full.
-        let _ = self.pair.a().send(0, message);
+        let _ = self.pair.a().send(0, message, &SendOptions::new());
         self.pair.world.drain(A);
     }
 }

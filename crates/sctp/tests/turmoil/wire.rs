@@ -106,7 +106,7 @@ impl Wire {
         let mut packets = 0;
         loop {
             let now = self.time(host);
-            let outgoing = self.endpoints[host].poll_outgoing(now, &mut self.out);
+            let outgoing = poll_one(&mut self.endpoints[host], now, &mut self.out);
             while let Some(event) = self.endpoints[host].poll_event() {
                 self.events[host].push(event);
             }
@@ -282,7 +282,13 @@ impl Wire {
         match load {
             Load::Packet(path, port, ecn, bytes) => {
                 self.allowed += STEPS_PER_BYTE * bytes.len() as u64;
-                self.endpoints[host].handle_from(now, path, port, ecn, bytes);
+                self.endpoints[host].handle_udp_datagram(
+                    now,
+                    path,
+                    port,
+                    ecn,
+                    (&bytes, 0..bytes.len()),
+                );
             }
             Load::Icmp(kind, code, mtu, quoted) => {
                 let icmp = Icmp {

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage, SendOptions,
+    Association, AssociationId, CloseReason, Endpoint, Event, Outgoing, SendOptions,
+    TransmitOptions,
 };
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Message;
@@ -64,8 +65,6 @@ pub struct Source {
     shut: bool,
     /// How messages are sent, as the settings say.
     options: SendOptions,
-    /// They say nothing that a message needs to be sent with.
-    plain: bool,
     links: Follower,
     tally: SharedTally,
     resuming: Option<Resuming>,
@@ -85,7 +84,6 @@ impl Source {
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
         let options = SendOptions::of(endpoint.config()).with_unordered(config.unordered);
-        let plain = options == SendOptions::new().with_unordered(config.unordered);
         Self {
             endpoint,
             config,
@@ -98,7 +96,6 @@ impl Source {
             zeros,
             shut: false,
             options,
-            plain,
             links,
             tally,
             resuming,
@@ -162,20 +159,8 @@ impl Source {
             let payload = payload(&mut self.zeros, size, stamp);
             // Where there is one stream, whichever has its turn is that.
             let on = stream.or((self.config.streams == 1).then_some(0));
-            let taken = match on {
-                Some(on) if self.plain => {
-                    let message = SctpMessage {
-                        ppid: self.options.ppid,
-                        unordered: self.options.unordered,
-                        payload,
-                    };
-                    self.endpoint.send(id, on, message)
-                }
-                _ => self
-                    .endpoint
-                    .association_mut(id)
-                    .map(|it| it.send_with(now, on, payload, &self.options)),
-            };
+            let options = self.options.with_stream(on);
+            let taken = self.endpoint.send(now, id, payload, &options);
             if !matches!(taken, Some(Ok(()))) {
                 break;
             }
@@ -511,20 +496,17 @@ impl Sink {
     }
 
     /// Sends what is left of answers while there is room.
-    fn answer(&mut self) {
+    fn answer(&mut self, now: Nanos) {
         let id = self.first_association();
         while let Some((stream, left)) = self.answers.front_mut() {
             let Some(association) = id.and_then(|id| self.endpoint.association_mut(id)) else {
                 return;
             };
             let size = (*left).min(self.fragment);
-            let sent = SctpMessage {
-                ppid: 0,
-                unordered: false,
-                payload: payload(&mut self.zeros, size as usize, None),
-            };
+            let bytes = payload(&mut self.zeros, size as usize, None);
             // The rest goes when there is room again; an association that ends is the source's to report.
-            if association.send(*stream, sent).is_err() {
+            let options = SendOptions::on(*stream).reliable();
+            if association.send(now, bytes, &options).is_err() {
                 return;
             }
             *left -= size;
@@ -548,7 +530,7 @@ impl Sink {
             out.extend_from_slice(&bytes);
             return Some(transmit);
         }
-        self.answer();
+        self.answer(now);
         let transmit = self.poll_endpoint(now, out);
         self.drained = true;
         transmit
@@ -557,7 +539,7 @@ impl Sink {
     /// The first packet of those that the endpoint has; the others wait.
     fn poll_endpoint(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let (mut first, waiting) = (None, &mut self.waiting);
-        self.endpoint.poll_all(now, out, |outgoing, out| {
+        let give = |outgoing: Outgoing, out: &mut BytesMut| {
             let transmit = outgoing.transmit;
             match first {
                 None => first = Some(transmit),
@@ -567,7 +549,9 @@ impl Sink {
                 }
             }
             ControlFlow::Continue(())
-        });
+        };
+        self.endpoint
+            .poll_transmit_batch(now, TransmitOptions::default(), out, give);
         first
     }
 }
