@@ -166,6 +166,27 @@ const IO: &[&str] = &[
     "File::create",
 ];
 
+/// Crates of state machines, which one thread drives at a time: whatever is shared between threads is the driver's.
+const NO_LOCKS: &[&str] = &[
+    "wire",
+    "transport",
+    "settings",
+    "congestion",
+    "sctp",
+    "tcp",
+    "quic",
+    "peers",
+    "sim",
+    "scenario",
+];
+const LOCKS: &[&str] = &[
+    "RwLock",
+    "Mutex",
+    "Condvar",
+    "parking_lot",
+    "std::sync::mpsc",
+];
+
 /// A crate of the workspace.
 struct Room {
     name: String,
@@ -280,15 +301,25 @@ fn no_modules_name_each_other_in_a_circle() {
 
 #[test]
 fn what_is_sans_io_names_no_file_thread_or_clock() {
+    nothing_names(NO_IO, IO);
+}
+
+#[test]
+fn state_machines_have_no_locks() {
+    nothing_names(NO_LOCKS, LOCKS);
+}
+
+/// No source of these crates, tests aside, names one of the words.
+fn nothing_names(crates: &[&str], words: &[&str]) {
     let mut wrong = Vec::new();
     for room in rooms()
         .iter()
-        .filter(|room| NO_IO.contains(&room.name.as_str()))
+        .filter(|room| crates.contains(&room.name.as_str()))
     {
         for path in sources(&Path::new(&room.folder).join("src")).expect("sources") {
             let text = plain(&std::fs::read_to_string(&path).expect("a file"));
             let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-            let found = IO.iter().filter(|word| text.contains(**word));
+            let found = words.iter().filter(|word| text.contains(**word));
             wrong.extend(found.map(|word| format!("{}: {word}", path.display())));
         }
     }

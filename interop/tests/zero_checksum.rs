@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_net::sctp::{Config, Endpoint, Message, ZeroChecksum};
+use anabranch_net::sctp::{Config, Endpoint, ZeroChecksum};
 use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use dcsctp::api::{
@@ -107,13 +107,10 @@ impl Two {
         let id = self.ours.associations().next().expect("up");
         let payload = Bytes::from(vec![7; 3_000]);
         for _ in 0..MESSAGES {
-            let message = Message {
-                ppid: 0,
-                unordered: false,
-                payload: payload.clone(),
-            };
             let association = self.ours.association_mut(id).expect("up");
-            association.send(0, message).expect("there is room");
+            let options = anabranch_net::SendOptions::new();
+            let sent = association.send(self.now, payload.clone(), &options);
+            sent.expect("there is room");
             let message = api::Message::new(StreamId(0), PpId(0), payload.to_vec());
             let sent = self.theirs.send(message, &SendOptions::default());
             sent.expect("there is room");

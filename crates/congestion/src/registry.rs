@@ -3,7 +3,7 @@
 //! A new one is one new file, which declares an [`Algorithm`] beside its code, and one line in [`KINDS`]. A program adds its own
 //! with [`add`], or hands it to a configuration directly.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::OnceLock;
 
 use anabranch_settings::{Choice, Datum, Kind, Value};
 
@@ -33,25 +33,55 @@ pub const KINDS: &[&Algorithm] = &[
     &dctcp::ALGORITHM,
 ];
 
-/// What programs added.
-static ADDED: RwLock<Vec<&'static Algorithm>> = RwLock::new(Vec::new());
+/// What programs added: a list that only grows, so that readers need no lock.
+static ADDED: OnceLock<Box<Added>> = OnceLock::new();
+
+#[derive(Debug)]
+struct Added {
+    algorithm: &'static Algorithm,
+    next: OnceLock<Box<Added>>,
+}
+
+/// All of them, without those that a later one of the same name replaces.
+fn added() -> Vec<&'static Algorithm> {
+    let mut all: Vec<&'static Algorithm> = Vec::new();
+    let mut place = &ADDED;
+    while let Some(added) = place.get() {
+        all.retain(|known| known.name != added.algorithm.name);
+        all.push(added.algorithm);
+        place = &added.next;
+    }
+    all
+}
 
 /// Adds an algorithm of a program's own, for the whole process: specs and command lines that are read from now on can name
 /// it. It takes the place of one of the same name.
 pub fn add(algorithm: &'static Algorithm) {
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    added.retain(|known| known.name != algorithm.name);
-    added.push(algorithm);
+    let next = OnceLock::new();
+    let mut last = Box::new(Added { algorithm, next });
+    let mut place = &ADDED;
+    // Another thread may have added one at the same time: it goes behind that one.
+    while let Err(refused) = place.set(last) {
+        last = refused;
+        match place.get() {
+            Some(added) => place = &added.next,
+            None => return,
+        }
+    }
 }
 
 /// The algorithms for a protocol, its own first.
 pub fn all(protocol: Protocol) -> Vec<&'static Algorithm> {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let added = added();
     let standing = KINDS
         .iter()
         .filter(|known| added.iter().all(|other| other.name != known.name));
     let fits = |known: &&Algorithm| known.only.is_none_or(|only| only == protocol);
-    standing.chain(added.iter()).copied().filter(fits).collect()
+    standing
+        .copied()
+        .chain(added.iter().copied())
+        .filter(fits)
+        .collect()
 }
 
 /// The algorithm of that name for a protocol.

@@ -73,7 +73,11 @@ impl Endpoint {
         let mut endpoint =
             protocol(config, port, secret).inspect_err(|_| driver_shared.release(&reservation))?;
         if let Some(shard_handle) = &driver_shared.shard_handle {
-            endpoint.join(shard_handle.siblings(), shard_handle.number());
+            let addresses = &endpoint.config().addresses;
+            let peers = shard_handle
+                .peers()
+                .shard(shard_handle.number(), port, addresses);
+            endpoint.set_shard(Some(peers));
         }
         let mut state = EndpointState {
             backlog,

@@ -7,7 +7,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, TransmitOptions,
+    Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, Recipient,
+    TransmitOptions,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -228,16 +229,15 @@ impl DriverLocal {
             }
             let (path, came) = (Path::new(local, from.ip()), (receive_queue.block(), packet));
             let endpoint = &mut state.endpoint;
-            let taken = endpoint.handle_udp_datagram(now, path, from.port(), ecn, came.clone());
-            if taken.is_none()
-                && let Some(other) = state.endpoint.take_misdirected()
+            let recipient = endpoint.handle_udp_datagram(now, path, from.port(), ecn, came.clone());
+            if let Recipient::Shard(other) = recipient
                 && hand_over(shared, other, came.clone(), (local, from, ecn), io)
             {
                 // It is that one's to see and to count.
                 continue;
             }
             see(state, now, came, (local, from, ecn));
-            if stranger && let Some(id) = taken {
+            if stranger && let Recipient::Association(id) = recipient {
                 self.newcomers.push((id, from));
             }
             // What is left when the round ends is drained by the caller.
@@ -410,7 +410,7 @@ impl Drop for EndpointDriver {
         let state: &mut EndpointState = &mut guard;
         own.tell_ends(state);
         state.stopped = true;
-        state.endpoint.leave_siblings();
+        state.endpoint.set_shard(None);
         for entry in state.entries.values_mut() {
             match &entry.phase {
                 Phase::Closed(_) => state.deferred.wake_all(&entry.signals),

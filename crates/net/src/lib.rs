@@ -130,6 +130,7 @@ mod runtime;
 mod settings;
 mod shard;
 mod shard_group;
+mod shard_peers;
 mod shared_sockets;
 mod socket;
 mod socket_backoff;

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use anabranch_sctp::Siblings;
-
 use crate::receive_buffers::Arrival;
 use crate::receive_queue::{FairReceiveQueue, SharedKnownPeers};
+use crate::shard_peers::SharedPeers;
 
 /// Where the verification tag stands in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
@@ -18,7 +17,7 @@ const TAG: std::ops::Range<usize> = 4..8;
 /// All of them.
 #[derive(Debug)]
 struct ShardGroup {
-    siblings: Siblings,
+    peers: SharedPeers,
     boxes: Vec<Mailbox>,
 }
 
@@ -63,9 +62,9 @@ pub(crate) struct ReceivedMail {
 impl ShardHandle {
     /// The places of a group of so many.
     pub fn all(count: u32) -> Vec<Self> {
-        let siblings = Siblings::new(count);
+        let peers = SharedPeers::new(count);
         let boxes = (0..count).map(|_| Mailbox::default()).collect();
-        let group = Arc::new(ShardGroup { siblings, boxes });
+        let group = Arc::new(ShardGroup { peers, boxes });
         let shard_handle = |number| Self {
             group: Arc::clone(&group),
             number,
@@ -79,8 +78,8 @@ impl ShardHandle {
     }
 
     /// What their endpoints have in common.
-    pub fn siblings(&self) -> &Siblings {
-        &self.group.siblings
+    pub fn peers(&self) -> &SharedPeers {
+        &self.group.peers
     }
 
     /// Where the driver shows who is no stranger to it.
@@ -125,7 +124,7 @@ impl ShardHandle {
     fn owner(&self, packet: &[u8]) -> u32 {
         match packet.get(TAG).map(number) {
             None | Some(0) => self.number,
-            Some(tag) => self.group.siblings.of_tag(tag),
+            Some(tag) => self.group.peers.of_tag(tag),
         }
     }
 

@@ -231,7 +231,7 @@ impl fmt::Display for EndpointStatistics {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sctp::{Config, Endpoint, Message};
+    use anabranch_sctp::{Config, Endpoint, SendOptions};
     use anabranch_transport::{Ecn, Nanos, Path, Transport};
     use bytes::BytesMut;
 
@@ -325,12 +325,9 @@ mod tests {
         );
         hosts.cut = Some(first);
         let association = hosts.endpoints[0].association_mut(id).expect("up");
-        let message = Message {
-            ppid: 0,
-            unordered: false,
-            payload: vec![1; 1_000].into(),
-        };
-        association.send(0, message).expect("room");
+        let message = vec![1; 1_000].into();
+        let sent = association.send(hosts.now, message, &SendOptions::new());
+        sent.expect("room");
         hosts.exchange();
         while status(&hosts).paths[0].state == PathState::Active {
             hosts.step();

@@ -103,7 +103,13 @@ impl Crowd {
         loop {
             let mut sent = VecDeque::new();
             for peer in peers.clone() {
-                while self.peers[peer].poll_transmit(SECOND, &mut out).is_some() {
+                while anabranch_transport::Transport::poll_transmit(
+                    &mut self.peers[peer],
+                    SECOND,
+                    &mut out,
+                )
+                .is_some()
+                {
                     sent.push_back((SocketAddr::new(address(peer), UDP), out.split().freeze()));
                 }
             }

@@ -11,12 +11,12 @@ mod init;
 mod init_ack;
 mod keyed;
 mod line;
-mod one_of_many;
 mod out_of_the_blue;
 mod racing;
 mod rooms;
+mod shard;
 mod shares;
-mod siblings;
+mod sharing;
 mod table;
 
 use std::net::IpAddr;
@@ -49,8 +49,8 @@ pub use incoming::{Gone, Incoming, Refusal};
 use racing::Racers;
 use retired::RetiredTags;
 use rooms::Rooms;
+pub use shard::ShardPeers;
 use shares::Shares;
-pub use siblings::Siblings;
 use table::{Table, Way};
 
 mod outgoing;
@@ -74,6 +74,18 @@ struct Arrival {
     /// Its checksum is zero, and was not looked at.
     without: bool,
     header: CommonHeader,
+}
+
+/// Who a packet was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipient {
+    /// This association took it.
+    Association(AssociationId),
+    /// It is for the shard of this number ([`ShardPeers`]); nothing was done with it here. If that one finds it to be for a third, the peer
+    /// has begun again there meanwhile.
+    Shard(u32),
+    /// No association took it. It may have been answered.
+    None,
 }
 
 /// One SCTP port and its associations, without I/O.
@@ -433,8 +445,8 @@ impl Endpoint {
     /// port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4); what belongs to none is answered to
     /// where it came from.
     ///
-    /// Gives the association that took the packet: it has that association's verification tag, or made it. A driver under load tells by it
-    /// the packets of peers from those of strangers.
+    /// Gives the association that took the packet: it has that association's verification tag, or made it. A driver under load distinguishes
+    /// by it the packets of peers from those of strangers.
     ///
     /// # Panics
     /// `range` is not within the block.
@@ -445,10 +457,14 @@ impl Endpoint {
         udp_port: u16,
         ecn: Ecn,
         (block, range): (&Bytes, Range<usize>),
-    ) -> Option<AssociationId> {
+    ) -> Recipient {
         self.taken = None;
+        self.table.shard().take_misrouted();
         self.handle_packet(now, path, udp_port, ecn, (block, &block[range]));
-        self.taken.map(|slot| self.table.id_of(slot))
+        match self.taken {
+            Some(slot) => Recipient::Association(self.table.id_of(slot)),
+            None => (self.table.shard().take_misrouted()).map_or(Recipient::None, Recipient::Shard),
+        }
     }
 
     fn handle_packet(

@@ -25,7 +25,7 @@ pub enum ConnectError {
     /// There is an association with that address and port already; two cannot exist (RFC 9260 §1.2).
     #[error("there is an association with that peer already")]
     Exists(AssociationId),
-    /// Another endpoint that is one with this to its peers ([`Siblings`](crate::Siblings)) has an association with that address and port.
+    /// Another endpoint that is one with this to its peers ([`ShardPeers`](crate::ShardPeers)) has an association with that address and port.
     #[error("another endpoint at this port has an association with that peer already")]
     ExistsElsewhere,
 }

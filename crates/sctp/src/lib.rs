@@ -61,7 +61,7 @@ pub use association_id::AssociationId;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 pub use discard::{Discard, Discards};
-pub use endpoint::{Endpoint, Gone, Incoming, Refusal, Siblings};
+pub use endpoint::{Endpoint, Gone, Incoming, Recipient, Refusal, ShardPeers};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage, Violation};
 pub use icmp::Icmp;

@@ -14,6 +14,7 @@ use anabranch_sctp::{
     Config, Event, Profile, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
+use bytes::Bytes;
 use common::*;
 use rand_core::{RngCore, SeedableRng};
 

@@ -10,7 +10,7 @@ use anabranch_sctp::profile::RetransmissionPath;
 use anabranch_sctp::{AssociationId, Config, PathId, PathState, Profile, SendOptions, StateName};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
 
 /// Numbers that the seed says, the same on every machine.

@@ -8,6 +8,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Probe, ProbeSet};
 use anabranch_wire::chunk::{Chunk, Cwr, Ecne};
 use anabranch_wire::serial::Tsn;
+use bytes::Bytes;
 use common::*;
 
 /// Without the floor of four units that hides a halving, the limit of a burst, and DATA that asks for a SACK at once.

@@ -7,7 +7,7 @@ use anabranch_sctp::profile::DormantPath;
 use anabranch_sctp::{AssociationId, CloseReason, Config, Icmp, Profile, SendOptions};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
 use rand_core::{RngCore, SeedableRng};
 use std::net::IpAddr;

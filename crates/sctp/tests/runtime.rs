@@ -9,6 +9,7 @@ use anabranch_sctp::{
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Data};
+use bytes::Bytes;
 use common::*;
 
 /// Two hosts with two addresses each; both paths confirmed.

@@ -5,6 +5,7 @@ use crate::common;
 use anabranch_sctp::{CloseReason, Config, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, kind};
+use bytes::Bytes;
 use common::*;
 
 /// The chunks of A's packets with DATA, and which of them carry the I bit.

@@ -5,6 +5,7 @@ use crate::common;
 
 use anabranch_sctp::{AssociationId, Config, Profile, SendOptions, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
+use bytes::Bytes;
 use common::{A, Fate, Shot, World, Z};
 
 /// Gives A the numbered messages from `next` to `count`, of `size` bytes each, as far as it takes them.

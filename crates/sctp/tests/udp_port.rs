@@ -12,7 +12,7 @@ use anabranch_wire::chunk::{Chunk, Init};
 use anabranch_wire::parameter::Parameters;
 use anabranch_wire::serial::Tsn;
 use bytes::{Bytes, BytesMut};
-use common::{chunks_of, header_of, packet, retag};
+use common::{chunks_of, header_of, packet, poll_one, retag};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));

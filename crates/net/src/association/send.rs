@@ -356,7 +356,8 @@ impl Association {
             return Err(SendError::TooLarge { size, most }.into());
         }
         let mut bytes = Some(bytes);
-        let queued = self.with_send_context(options, |context| context.put(&mut bytes, options, queue));
+        let queued =
+            self.with_send_context(options, |context| context.put(&mut bytes, options, queue));
         queued.map_err(|unsent| match unsent {
             Unsent::Full(_) => TrySendError::Full(bytes.unwrap_or_default()),
             Unsent::Error(error) => error.into(),

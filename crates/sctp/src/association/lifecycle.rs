@@ -23,6 +23,7 @@ use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
 use crate::maybe::Maybe;
+use crate::partial::SendOptions;
 use crate::path::{Equipment, PathId, PathState, Paths};
 use crate::random::{Kept, Random};
 use crate::reconfig::Reconfiguration;

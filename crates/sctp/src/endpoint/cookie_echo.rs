@@ -69,7 +69,7 @@ impl Endpoint {
             return self.discards.count(Discard::ForgedCookie);
         };
         let (port, addresses) = (cookie.remote_port, &cookie.peer_addresses);
-        let existing = match self.sibling_with(port, addresses) {
+        let existing = match self.shard_with(port, addresses) {
             None => addresses
                 .iter()
                 .find_map(|&address| self.live(port, address)),
@@ -135,7 +135,7 @@ impl Endpoint {
         if self.retired.has_any() && self.comes_late(arrival, cookie) {
             return None;
         }
-        if self.is_siblings_peer(cookie.remote_port, &cookie.peer_addresses) {
+        if self.is_peer_of_another(cookie.remote_port, &cookie.peer_addresses) {
             self.discards.count(Discard::LateCookie);
             return None;
         }
@@ -166,7 +166,7 @@ impl Endpoint {
             .table
             .reserve(cookie.remote_port, &cookie.peer_addresses)
         {
-            // A sibling took it in at the same time.
+            // Another shard took it in at the same time.
             self.discards.count(Discard::LateCookie);
             return None;
         }

@@ -28,12 +28,12 @@ fn carries_data(first: Frame<'_>) -> bool {
 impl Endpoint {
     /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
     /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers. None, where the
-    /// sender is a sibling's peer.
+    /// sender is a peer of another shard.
     fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let tag = arrival.header.verification_tag;
         let known = self.table.find(port, address);
-        if known.is_none() && self.table.siblings().other(port, address).is_some() {
+        if known.is_none() && self.table.shard().other(port, address).is_some() {
             return None;
         }
         known
@@ -172,7 +172,7 @@ impl Endpoint {
         packet: &Packet<'_>,
     ) {
         let slot = match self.addressee(&arrival, first) {
-            None if self.table.siblings().has_any() && self.is_siblings(&arrival, first) => return,
+            None if self.table.shard().has_any() && self.is_for_another(&arrival, first) => return,
             None => self.by_asconf(&arrival, packet),
             known => known,
         };

@@ -55,8 +55,8 @@ impl Endpoint {
             return self.refuse_offer(arrival, init.initiate_tag, &error);
         }
         let port = arrival.header.source_port;
-        if let Some(sibling) = self.sibling_with(port, &offer.addresses) {
-            return self.misdirected(sibling);
+        if let Some(other) = self.shard_with(port, &offer.addresses) {
+            return self.misrouted(other);
         }
         let Some(slot) = offer
             .addresses

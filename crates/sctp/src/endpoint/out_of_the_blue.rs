@@ -76,8 +76,8 @@ impl Endpoint {
     #[inline(never)]
     pub(super) fn on_tagged_init(&mut self, arrival: Arrival, mut rest: Chunks<'_>) {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
-        let known = self.live(port, address).is_some()
-            || self.table.siblings().other(port, address).is_some();
+        let known =
+            self.live(port, address).is_some() || self.table.shard().other(port, address).is_some();
         if known {
             return self.discards.count(Discard::VerificationTag);
         }

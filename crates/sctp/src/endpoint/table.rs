@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::keyed::{Keyed, Secret};
 use super::line::{Line, Place};
-use super::siblings::Member;
+use super::shard::Shard;
 use super::slots::Slots;
 use crate::association::Association;
 use crate::association_id::AssociationId;
@@ -86,7 +86,7 @@ pub(super) struct Table {
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
     by_tag: Keyed<u32>,
-    siblings: Member,
+    shard: Shard,
     to_transmit: Line,
     to_tell: Line,
 }
@@ -103,7 +103,7 @@ impl Table {
             last: None,
             way: None,
             by_tag: Keyed::default(),
-            siblings: Member::default(),
+            shard: Shard::default(),
             to_transmit: Line::default(),
             to_tell: Line::default(),
         }
@@ -132,7 +132,7 @@ impl Table {
         self.index_all(slot);
         let by_peer = &self.by_peer;
         let owned = |port, address| by_peer.get(&Key { port, address }).is_some();
-        self.siblings.settle(owned);
+        self.shard.settle(owned);
     }
 
     fn index_all(&mut self, slot: u32) {
@@ -167,7 +167,7 @@ impl Table {
             }
             if verified {
                 self.own_verified(slot, key);
-            } else if self.owner(key).is_some() || self.siblings.other(port, address).is_some() {
+            } else if self.owner(key).is_some() || self.shard.other(port, address).is_some() {
                 self.disown(slot, address);
             } else {
                 self.claim(slot, key, tags);
@@ -189,7 +189,7 @@ impl Table {
                 entries.any(|(_, it)| it.path.remote == key.address && it.verified && !it.disowned);
             if !kept {
                 self.by_peer.remove(&key);
-                self.siblings.release(key.port, key.address);
+                self.shard.release(key.port, key.address);
                 self.last = None;
             }
             kept
@@ -219,7 +219,7 @@ impl Table {
             }
             self.by_peer.insert(key, slot, self.secret);
         }
-        if !self.siblings.take(key.port, key.address) {
+        if !self.shard.take(key.port, key.address) {
             self.by_peer.remove(&key);
             return false;
         }
@@ -238,11 +238,11 @@ impl Table {
         true
     }
 
-    /// The association has verified the address. Of siblings another may have done so at the same time; it stays that one's.
+    /// The association has verified the address. Another shard may have done so at the same time; it stays that one's.
     fn own_verified(&mut self, slot: u32, key: Key) {
         if !self.own(slot, key) {
             let Key { address, .. } = key;
-            debug_assert!(self.siblings.has_any(), "two have verified {address}");
+            debug_assert!(self.shard.has_any(), "two have verified {address}");
             if let Some(association) = self.get_mut(slot) {
                 association.lose(address);
             }
@@ -252,7 +252,7 @@ impl Table {
     fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
         for tag in tags {
             if self.claims.make().insert((key, tag, slot)) {
-                self.siblings.claim(key.port, key.address, tag, slot);
+                self.shard.claim(key.port, key.address, tag, slot);
                 let claims = self.slots.of_mut(slot).claims.make();
                 claims.push((key, tag));
             }
@@ -265,7 +265,7 @@ impl Table {
         let claimed = |claim: &mut (Key, u32)| claim.0.address == address;
         let gone = (entry.claims).change(|it| it.extract_if(.., claimed).collect::<Vec<_>>());
         for (key, tag) in gone.into_iter().flatten() {
-            self.siblings.withdraw(key.port, key.address, tag, slot);
+            self.shard.withdraw(key.port, key.address, tag, slot);
             self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
         if let Some(association) = self.get_mut(slot) {
@@ -278,7 +278,7 @@ impl Table {
             return;
         };
         for (key, tag) in entry.claims.take() {
-            self.siblings.withdraw(key.port, key.address, tag, slot);
+            self.shard.withdraw(key.port, key.address, tag, slot);
             self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
     }
@@ -383,7 +383,7 @@ impl Table {
         };
         for key in entry.keys.drain(..) {
             self.by_peer.remove(&key);
-            self.siblings.release(key.port, key.address);
+            self.shard.release(key.port, key.address);
         }
         self.last = None;
         if let Some(association) = &entry.association
@@ -393,26 +393,26 @@ impl Table {
         }
     }
 
-    /// The same, for one that is indexed again: no sibling gets a peer of its addresses meanwhile.
+    /// The same, for one that is indexed again: no other shard gets a peer of its addresses meanwhile.
     pub(super) fn detach_to_index(&mut self, slot: u32) {
-        self.siblings.hold();
+        self.shard.hold();
         self.detach(slot);
     }
 
-    /// Has the endpoint among siblings, or alone.
-    pub(super) fn join(&mut self, member: Member) {
-        self.siblings = member;
+    /// Has the endpoint among other shards, or alone.
+    pub(super) fn join(&mut self, shard: Shard) {
+        self.shard = shard;
     }
 
     /// What it is among them.
     #[inline]
-    pub(super) fn siblings(&mut self) -> &mut Member {
-        &mut self.siblings
+    pub(super) fn shard(&mut self) -> &mut Shard {
+        &mut self.shard
     }
 
-    /// Takes the peer of these addresses for an association that is taken in next; not if a sibling has one with it.
+    /// Takes the peer of these addresses for an association that is taken in next; not if another shard has one with it.
     pub(super) fn reserve(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
-        self.siblings.take_all(port, addresses.iter().copied())
+        self.shard.take_all(port, addresses)
     }
 
     /// Forgets the association whole.

@@ -13,7 +13,7 @@ use anabranch_wire::packet::{COMMON_HEADER, Chunks};
 use bytes::{Bytes, BytesMut};
 
 use super::Random;
-use crate::common::{A, Z, moves};
+use crate::common::{A, Z, moves, poll_one};
 
 /// Headers around a packet: IPv4, and UDP.
 const IP: usize = 20;

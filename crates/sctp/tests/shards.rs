@@ -1,10 +1,10 @@
-//! Endpoints that are one to their peers: to these they are no other than one endpoint alone.
+//! Endpoints that share a port: to their peers they are no other than one endpoint alone. The list of peers is that of `net`.
 
 use std::net::IpAddr;
 
 use anabranch_sctp::{
     AssociationId, CloseReason, Config, ConnectError, Discard, Endpoint, Event, PathState,
-    SendOptions, Siblings, StateName,
+    Recipient, SendOptions, StateName,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -13,6 +13,11 @@ use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
 use bytes::{Bytes, BytesMut};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+
+#[path = "../../net/src/shard_peers.rs"]
+mod shard_peers;
+
+use shard_peers::SharedPeers;
 
 const CLIENTS: usize = 3;
 const PORT: u16 = 5_000;
@@ -42,13 +47,13 @@ struct Shot {
     bytes: Bytes,
 }
 
-/// Clients, and a server of one endpoint or of several siblings. Packets arrive at once.
+/// Clients, and a server of one endpoint or of several shards. Packets arrive at once.
 struct World {
     now: Nanos,
     clients: Vec<Endpoint>,
-    siblings: Option<Siblings>,
+    peers: Option<SharedPeers>,
     server: Vec<Endpoint>,
-    /// Which sibling the network gives a packet to.
+    /// Which shard the network gives a packet to.
     chooses: Pcg64Mcg,
     /// What clients have sent so far.
     sent: Vec<Shot>,
@@ -61,13 +66,14 @@ struct World {
 
 impl World {
     fn new(count: u32, seed: u64) -> Self {
-        let siblings = (count > 0).then(|| Siblings::new(count));
+        let peers = (count > 0).then(|| SharedPeers::new(count));
         let server = (0..count.max(1)).map(|number| {
             let settings = config(vec![of_server(0), of_server(1)]);
             let mut endpoint =
                 Endpoint::new(settings, SERVER_PORT, [number as u8 + 1; 32]).expect("settings");
-            if let Some(siblings) = &siblings {
-                endpoint.join(siblings, number);
+            if let Some(shared) = &peers {
+                let peers = shared.shard(number, SERVER_PORT, &endpoint.config().addresses);
+                endpoint.set_shard(Some(peers));
             }
             endpoint.listen(true);
             endpoint
@@ -77,7 +83,7 @@ impl World {
             now: SECOND,
             clients: Vec::new(),
             server,
-            siblings,
+            peers,
             chooses: Pcg64Mcg::seed_from_u64(seed),
             sent: Vec::new(),
             log: Vec::new(),
@@ -103,19 +109,22 @@ impl World {
         self.chooses.next_u32() as usize % self.server.len()
     }
 
-    /// The network gives a packet to any sibling, which hands it over as its tag says, and as it is then found.
+    /// The network gives a packet to any shard, which hands it over as its tag says, and as it is then found.
     fn deliver(&mut self, shot: &Shot) {
         let tag = tag_of(&shot.bytes);
         let came = self.any();
-        let mut to = match &self.siblings {
-            Some(siblings) if tag != 0 => siblings.of_tag(tag) as usize,
+        let mut to = match &self.peers {
+            Some(peers) if tag != 0 => peers.of_tag(tag) as usize,
             _ => came,
         };
         for hop in 0.. {
             assert!(hop < 3, "it comes to an end");
             let (now, path) = (self.now, shot.path.reversed());
-            self.server[to].handle_datagram(now, path, Ecn::NotEct, shot.bytes.clone());
-            let Some(other) = self.server[to].take_misdirected() else {
+            let packet = (&shot.bytes, 0..shot.bytes.len());
+            let server = &mut self.server[to];
+            let Recipient::Shard(other) =
+                server.handle_udp_datagram(now, path, 0, Ecn::NotEct, packet)
+            else {
                 break;
             };
             assert!(other as usize != to);
@@ -369,7 +378,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
 }
 
 #[test]
-fn siblings_are_to_their_peers_what_one_endpoint_is() {
+fn shards_are_to_their_peers_what_one_endpoint_is() {
     let (mut handed, mut ups, mut restarts) = (0, 0, 0);
     let reasons = |world: &World| {
         let all = Discard::ALL.iter();
@@ -401,13 +410,13 @@ fn siblings_are_to_their_peers_what_one_endpoint_is() {
         handed += three.handed;
         // What is known of peers goes with their associations.
         let mut three = three;
-        let siblings = three.siblings.clone().expect("several");
+        let peers = three.peers.clone().expect("several");
         for (at, id) in three.open() {
             let association = three.server[at].association_mut(id).expect("open");
             association.abort(three.now, Bytes::new()).expect("open");
         }
         three.settle();
-        assert_eq!(siblings.known_addresses(), (0, 0), "seed {seed}");
+        assert_eq!(peers.known_addresses(), (0, 0), "seed {seed}");
     }
     let enough = handed > 500 && ups > 3_000 && restarts > 300;
     assert!(enough, "{handed} handed, {ups} up, {restarts} restarts");
@@ -427,14 +436,14 @@ fn one_of_three(seed: u64) -> (World, usize, AssociationId) {
 fn tags_are_of_the_class_of_the_endpoint() {
     for seed in 0..20 {
         let mut world = World::new(3, seed);
-        let siblings = world.siblings.clone().expect("several");
+        let peers = world.peers.clone().expect("several");
         for (number, endpoint) in world.server.iter_mut().enumerate() {
             for peer in 0..20 {
                 let address = [10, 0, 2 + number as u8, peer].into();
                 endpoint.connect(world.now, &[address], PORT).expect("free");
                 let init = next_of(endpoint, world.now).expect("an INIT");
                 assert_eq!(
-                    siblings.of_tag(initiate_tag(&init).expect("an INIT")) as usize,
+                    peers.of_tag(initiate_tag(&init).expect("an INIT")) as usize,
                     number
                 );
             }
@@ -484,8 +493,8 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
             .connect(now, &both, PORT)
             .expect_err("it has one");
     }
-    let siblings = world.siblings.clone().expect("several");
-    assert_eq!(siblings.owner(SERVER_PORT, PORT, of_client(1, 0)), None);
+    let peers = world.peers.clone().expect("several");
+    assert_eq!(peers.owner(SERVER_PORT, PORT, of_client(1, 0)), None);
     // Once it is over, each may.
     let association = world.server[at].association_mut(id).expect("open");
     association.abort(now, Bytes::new()).expect("open");
@@ -526,9 +535,9 @@ fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
     }
 }
 
-/// Two INITs of one peer come to two siblings, each of which answers. The second COOKIE ECHO makes no second association.
+/// Two INITs of one peer come to two shards, each of which answers. The second COOKIE ECHO makes no second association.
 #[test]
-fn two_siblings_do_not_take_in_one_peer() {
+fn two_shards_do_not_take_in_one_peer() {
     let mut world = World::new(3, 1);
     let now = world.now;
     world.clients[0]

@@ -1,0 +1,282 @@
+//! What drivers that share a port know of each other's peers: the list of addresses that peers of all their associations have verified, which
+//! each endpoint asks ([`ShardPeers`]). It has as many entries as the endpoints have in their tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use anabranch_sctp::ShardPeers;
+
+/// The peers of all shards of a port. Clones are handles of the same.
+#[derive(Clone, Debug)]
+pub struct SharedPeers(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    count: u32,
+    known: RwLock<Known>,
+}
+
+/// A peer's address and port, as one of the endpoints of a shard knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    local_port: u16,
+    port: u16,
+    address: IpAddr,
+    /// Which of the endpoints that have the port `local_port` it is, each at other addresses.
+    place: IpAddr,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Addresses that peers have verified, and which shard has the association.
+    owners: BTreeMap<Name, u32>,
+    /// Addresses that are listed and that nobody has verified: with a tag, the shard, and the association's slot there.
+    claims: BTreeSet<(Name, u32, u32, u32)>,
+}
+
+impl SharedPeers {
+    /// So many, at least one.
+    pub fn new(count: u32) -> Self {
+        Self(Arc::new(Shared {
+            count: count.max(1),
+            known: RwLock::default(),
+        }))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.0.count
+    }
+
+    /// Which of them, counted from 0, draws this verification tag. 0 is an INIT's, which any may take.
+    pub fn of_tag(&self, tag: u32) -> u32 {
+        tag % self.0.count
+    }
+
+    /// Which of them has an association, at the port `local_port`, with a peer that has verified this address and has this port. Where they
+    /// have several endpoints with that port, each at other addresses, that of any.
+    #[cfg(test)]
+    pub fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
+        let name = |place: IpAddr| Name {
+            local_port,
+            port,
+            address,
+            place,
+        };
+        let (first, last) = (
+            Ipv4Addr::UNSPECIFIED.into(),
+            std::net::Ipv6Addr::from([0xff; 16]).into(),
+        );
+        let known = self.read();
+        let mut owners = known.owners.range(name(first)..=name(last));
+        owners.next().map(|(_, &owner)| owner)
+    }
+
+    /// Endpoint `number`'s view, of an endpoint at `port` and these addresses (none: all). Others with that port have other addresses.
+    pub fn shard(&self, number: u32, port: u16, addresses: &[IpAddr]) -> Box<dyn ShardPeers> {
+        let place = addresses.iter().min().copied();
+        Box::new(View {
+            peers: self.clone(),
+            number: number % self.count(),
+            port,
+            place: place.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+        })
+    }
+
+    /// Addresses that their associations' peers have verified, and those that are listed and not verified.
+    #[cfg(test)]
+    pub fn known_addresses(&self) -> (usize, usize) {
+        let known = self.read();
+        (known.owners.len(), known.claims.len())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        (self.0.known.read()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        (self.0.known.write()).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One endpoint's view of them. Its entries go with it.
+#[derive(Debug)]
+struct View {
+    peers: SharedPeers,
+    number: u32,
+    /// The endpoint's port, and which of those with that port it is.
+    port: u16,
+    place: IpAddr,
+}
+
+impl View {
+    fn name(&self, port: u16, address: IpAddr) -> Name {
+        Name {
+            local_port: self.port,
+            port,
+            address,
+            place: self.place,
+        }
+    }
+}
+
+impl ShardPeers for View {
+    fn own_tag(&self, drawn: u32) -> Option<u32> {
+        let whole = drawn - drawn % self.peers.count();
+        whole.checked_add(self.number).filter(|&tag| tag != 0)
+    }
+
+    fn take(&self, port: u16, addresses: &[IpAddr]) -> bool {
+        let names = || addresses.iter().map(|&address| self.name(port, address));
+        let mut known = self.peers.write();
+        let others = |name: &Name| known.owners.get(name).is_some_and(|&at| at != self.number);
+        if names().any(|name| others(&name)) {
+            return false;
+        }
+        known.owners.extend(names().map(|name| (name, self.number)));
+        true
+    }
+
+    fn release(&self, port: u16, address: IpAddr) {
+        let name = self.name(port, address);
+        let mut known = self.peers.write();
+        if known.owners.get(&name) == Some(&self.number) {
+            known.owners.remove(&name);
+        }
+    }
+
+    fn owner(&self, port: u16, address: IpAddr) -> Option<u32> {
+        let known = self.peers.read();
+        let owner = known.owners.get(&self.name(port, address)).copied();
+        owner.filter(|&owner| owner != self.number)
+    }
+
+    fn claim(&self, port: u16, address: IpAddr, tag: u32, slot: u32) {
+        let claim = (self.name(port, address), tag, self.number, slot);
+        self.peers.write().claims.insert(claim);
+    }
+
+    fn withdraw(&self, port: u16, address: IpAddr, tag: u32, slot: u32) {
+        let claim = (self.name(port, address), tag, self.number, slot);
+        self.peers.write().claims.remove(&claim);
+    }
+
+    fn claimant(&self, port: u16, address: IpAddr, tag: u32) -> Option<u32> {
+        let name = self.name(port, address);
+        let known = self.peers.read();
+        let claims = |first: u32, end: u32| {
+            let mut claims = known
+                .claims
+                .range((name, tag, first, 0)..=(name, tag, end, u32::MAX));
+            claims.next().map(|&(_, _, shard, _)| shard)
+        };
+        let before = self.number.checked_sub(1).and_then(|end| claims(0, end));
+        before.or_else(|| claims(self.number + 1, u32::MAX))
+    }
+}
+
+impl Drop for View {
+    /// Its associations are no more.
+    fn drop(&mut self) {
+        let (number, own) = (self.number, (self.port, self.place));
+        let mut known = self.peers.write();
+        let own = |name: &Name, owner: u32| (name.local_port, name.place) == own && owner == number;
+        known.owners.retain(|name, owner| !own(name, *owner));
+        (known.claims).retain(|(name, _, owner, _)| !own(name, *owner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    #[test]
+    fn tags_are_of_their_own_class_and_all_of_it_are_drawn() {
+        for count in [1, 2, 3, 7, 64, 255] {
+            let peers = SharedPeers::new(count);
+            for number in 0..count {
+                let shard = peers.shard(number, 7, &[]);
+                // The ends of the range, and beyond what is whole.
+                for tag in (1..=2 * count).chain(u32::MAX - 2 * count..=u32::MAX) {
+                    match shard.own_tag(tag) {
+                        Some(own) => {
+                            assert_eq!(peers.of_tag(own), number);
+                            assert_eq!(own / count, tag / count, "as many draws give each");
+                            assert!(own != 0);
+                        }
+                        None => {
+                            let whole = u64::from(tag - tag % count) + u64::from(number);
+                            assert!(whole == 0 || whole > u32::MAX.into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_has_one_owner_until_it_is_released() {
+        let peers = SharedPeers::new(3);
+        let [a, b] = [0, 1].map(|number| peers.shard(number, 7, &[]));
+        let other_port = peers.shard(2, 8, &[]);
+        let take = |shard: &dyn ShardPeers, port, last| shard.take(port, &[address(last)]);
+        assert!(take(&*a, 5, 1) && take(&*a, 5, 1));
+        assert!(!take(&*b, 5, 1) && take(&*b, 6, 1));
+        assert_eq!(
+            (a.owner(5, address(1)), b.owner(5, address(1))),
+            (None, Some(0))
+        );
+        assert_eq!(other_port.owner(5, address(1)), None);
+        // All or none.
+        assert!(!b.take(5, &[2, 1].map(address)));
+        assert_eq!(a.owner(5, address(2)), None);
+        // What another has is not released.
+        b.release(5, address(1));
+        assert_eq!(b.owner(5, address(1)), Some(0));
+        a.release(5, address(1));
+        assert!(take(&*b, 5, 1));
+        drop(b);
+        assert_eq!(peers.known_addresses(), (0, 0));
+    }
+
+    #[test]
+    fn endpoints_of_one_port_at_other_addresses_know_nothing_of_each_other() {
+        let peers = SharedPeers::new(2);
+        let [a, b] = [0, 1].map(|at| peers.shard(at, 7, &[address(201), address(200)]));
+        let [c, d] = [0, 1].map(|at| peers.shard(at, 7, &[address(202)]));
+        let one = [address(1)];
+        assert!(a.take(5, &one) && c.take(5, &one));
+        assert!(!b.take(5, &one));
+        a.release(5, address(1));
+        assert!(b.take(5, &one));
+        assert_eq!(d.owner(5, address(1)), Some(0));
+        assert!(peers.owner(7, 5, address(1)).is_some());
+        b.claim(5, address(2), 77, 3);
+        assert_eq!(a.claimant(5, address(2), 77), Some(1));
+        assert_eq!(c.claimant(5, address(2), 77), None);
+        drop((a, b));
+        assert_eq!(peers.known_addresses(), (1, 0));
+        assert_eq!(peers.owner(7, 5, address(1)), Some(0));
+        drop((c, d));
+        assert_eq!(peers.owner(7, 5, address(1)), None);
+    }
+
+    #[test]
+    fn claims_are_found_by_others_alone() {
+        let peers = SharedPeers::new(3);
+        let shards = [0, 1, 2].map(|number| peers.shard(number, 7, &[]));
+        shards[1].claim(5, address(1), 77, 3);
+        let found = || [0, 1, 2].map(|at: usize| shards[at].claimant(5, address(1), 77));
+        assert_eq!(found(), [Some(1), None, Some(1)]);
+        shards[2].claim(5, address(1), 77, 9);
+        assert_eq!(found(), [Some(1), Some(2), Some(1)]);
+        shards[1].withdraw(5, address(1), 77, 3);
+        assert_eq!(found(), [Some(2), Some(2), None]);
+        assert_eq!(shards[0].claimant(5, address(1), 78), None);
+    }
+}
