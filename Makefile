@@ -40,6 +40,7 @@ setup: ## Debian packages the tests call: tshark, ns2, chromium, the peers of in
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --lib --all-features # of crates/*
 
 deny: setup ## licences, bans and sources of the dependencies
 	scripts/deny

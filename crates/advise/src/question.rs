@@ -86,7 +86,7 @@ pub struct Question {
     /// Default congestion controls that are omitted because they would be too expensive on this
     /// path.
     pub left_out: Vec<String>,
-    /// Measured duration of each run, after its warm-up; chosen by [`crate::ranking`] and
+    /// Measured duration of each run, after its warm-up; chosen by [`crate::ranking()`] and
     /// [`crate::Ranking::question`] if omitted.
     pub duration: Option<Span>,
     /// Minimum duration of the warm-up, which is not measured. It is never shorter than 20 round
@@ -385,7 +385,7 @@ impl Question {
     /// are divided by k and the loss probability is multiplied by k^2, because the mean window of
     /// such a sender is proportional to 1/sqrt(p) (Mathis, Semke, Mahdavi, Ott 1997). A simulated
     /// second then costs 1/k of the events and has k times as many losses. Windows stay at about
-    /// [`SMALL_WINDOW`] packets and losses below [`SCARCE`], so that timeouts are still rare.
+    /// `SMALL_WINDOW` packets and losses below `SCARCE`, so that timeouts are still rare.
     ///
     /// A discipline other than drop-tail depends on time, which does not scale.
     pub fn scale_for(&self, window: f64) -> u32 {

@@ -150,7 +150,7 @@ fn alike(of_run: &[Vec<f64>], left_out: usize) -> bool {
 }
 
 /// Whether the second of two values differs significantly from the first over all runs, by more
-/// than [`TIE`].
+/// than `TIE`.
 pub fn drifts(halves: &[(f64, f64)]) -> bool {
     let differences: Vec<f64> = halves
         .iter()

@@ -6,7 +6,7 @@
 //! run can be repeated. The budget for offloads is that of a sender without them, one quantum. The draft has no answer to
 //! marks; here a mark bounds the model as a loss in its round trip does.
 //!
-//! [`phases`] is the state machine, [`model`] what is learnt of the path.
+//! `phases` is the state machine, `model` what is learnt of the path.
 
 mod model;
 mod phases;

@@ -1,5 +1,5 @@
 //! The channels of an association (RFC 8831, RFC 8832), without the association: they are handed messages, and hand messages to a
-//! [`Carrier`].
+//! [`Carrier`](crate::carrier::Carrier).
 
 mod feed;
 mod handed;
@@ -104,7 +104,7 @@ pub enum ChannelEvent {
     Message(ChannelId, Payload),
     /// `bufferedAmount` fell to the low mark.
     BufferedAmountLow(ChannelId),
-    /// A message of ours was given up by the channel's [`Reliability`]. One of which all was sent may have arrived all the same.
+    /// A message of ours was given up by the channel's [`Reliability`](crate::Reliability). One of which all was sent may have arrived all the same.
     Abandoned(ChannelId),
     /// A channel ended; the last of it.
     Closed(ChannelId),
@@ -354,7 +354,7 @@ impl Channels {
         self.get(id).map_or(0, |channel| channel.buffered())
     }
 
-    /// Messages of the channel that were given up by its [`Reliability`]. One of which all was sent may have arrived all the same. 0 once
+    /// Messages of the channel that were given up by its [`Reliability`](crate::Reliability). One of which all was sent may have arrived all the same. 0 once
     /// the channel is closed.
     pub fn abandoned(&self, id: ChannelId) -> u64 {
         self.get(id).map_or(0, |channel| channel.abandoned)

@@ -1,7 +1,7 @@
 //! Network emulator: runs the links of the simulator in real time, between two UDP ports, between
 //! two addresses for SCTP directly over IP, or between TUN devices for arbitrary programs.
 //!
-//! Packets of any program that uses UDP or SCTP enter a [`World`](anabranch_sim::World) at one
+//! Packets of any program that uses UDP or SCTP enter a [`World`] at one
 //! node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave at another.
 //! The world is that of the simulator, driven by the wall clock instead of its next event. It
 //! treats a packet exactly as a simulation in which the packet is sent at that time.

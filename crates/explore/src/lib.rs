@@ -1,9 +1,9 @@
 //! `anabranch explore`: a local web page that displays the values of a spec as sliders, and its run
 //! while it is computed.
 //!
-//! The page should not store results. It displays a spec ([`session`]) executed into a sink
-//! ([`run`]), and the spec can be saved and executed by `anabranch run`. [`server`] serves the page
-//! to clients with the token ([`auth`]).
+//! The page should not store results. It displays a spec (`session`) executed into a sink
+//! (`run`), and the spec can be saved and executed by `anabranch run`. `server` serves the page
+//! to clients with the token (`auth`).
 #![forbid(unsafe_code)]
 
 mod auth;

@@ -161,7 +161,7 @@ pub enum TrySendError {
     Error(#[from] SendError),
 }
 
-/// Why a [`MessageSink`](crate::MessageSink) failed.
+/// Why a [`SendStream`](crate::SendStream) failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SinkError {

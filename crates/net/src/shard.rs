@@ -22,7 +22,7 @@ const MOST: usize = 256;
 /// A shard is moved to the thread that it is to live on, and bound there. Peers see one endpoint, which has one association with each
 /// (RFC 9260 §1.2), on whichever shard its INIT came to; each shard accepts its own. So the application accepts on all of them, and
 /// `max_associations`, `backlog`, `undecided` and statistics are those of one shard. [`Endpoint::connect`] begins an association on its own
-/// shard. Addresses ([`Endpoint::add_address`]) are changed on each shard. Where one shard is closed or its runtime goes down, the
+/// shard. Addresses ([`Endpoint::change_addresses`]) are changed on each shard. Where one shard is closed or its runtime goes down, the
 /// others live on, but peers that the system still sends to it are refused as long as it has associations: close all together.
 ///
 /// Each shard draws verification tags of a class of its own, so that the system (Linux) can give packets to its socket: at least

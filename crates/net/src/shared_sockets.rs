@@ -78,7 +78,7 @@ impl SharedSockets {
     /// `config`'s carrier says what they carry; its addresses and `socket_buffer` are not looked at. With [`Carrier::Ip`](crate::Carrier::Ip)
     /// they are raw ones of protocol 132 (`std` has no type for such: make it by `UdpSocket::from(OwnedFd)`).
     ///
-    /// Addresses are not added to them later ([`Association::add_address`](crate::Association::add_address)).
+    /// Addresses are not added to them later ([`Association::change_addresses`](crate::Association::change_addresses)).
     ///
     /// # Errors
     /// No socket, a setting that cannot be used, what the system says of a socket, or no runtime.

@@ -171,7 +171,7 @@ pub struct Stoppable {
 }
 
 impl Stoppable {
-    /// A runner for work whose state is this, of runs that may depend on kinds that these texts name: see [`called`].
+    /// A runner for work whose state is this, of runs that may depend on kinds that these texts name: see `called`.
     pub fn new(state: &Arc<State>, texts: &[&String]) -> Self {
         Self {
             state: Arc::clone(state),

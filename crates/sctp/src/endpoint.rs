@@ -206,7 +206,7 @@ impl Endpoint {
     }
 
     /// The most associations there may be at a time for peers to begin one more; 65,536 at first. Where there are as many, and an address (of IPv6, its
-    /// first 64 bits) has more than an eighth of them, one of these ends for another peer ([`CloseReason::Displaced`]): first such over which
+    /// first 64 bits) has more than an eighth of them, one of these ends for another peer ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): first such over which
     /// nothing came since the handshake.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;

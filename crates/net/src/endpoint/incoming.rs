@@ -138,7 +138,7 @@ impl Incoming {
     }
 
     /// Refuses with what the peer's user is told: an ABORT with the cause User-Initiated Abort (RFC 9260 §3.3.10.12), of which 512 bytes are
-    /// sent. Its `connect` fails with [`CloseReason::AbortedByPeer`].
+    /// sent. Its `connect` fails with [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer).
     pub fn refuse(self, reason: impl Into<Bytes>) {
         self.refuse_with(Refusal::Reason(reason.into()));
     }
