@@ -3,7 +3,7 @@
 mod drive;
 mod secret;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
@@ -83,8 +83,6 @@ pub struct Connection {
     association: Option<AssociationId>,
     sctp_port: u16,
     channels: Channels,
-    /// Streams that the peer has reset, and of which messages before that may not be read.
-    resets: BTreeSet<u16>,
     events: VecDeque<Event>,
     /// Bytes that events of channels hold.
     unread: usize,
@@ -135,7 +133,6 @@ impl Connection {
             association: None,
             sctp_port: offer.sctp_port,
             channels: Channels::new(offer.role, limits),
-            resets: BTreeSet::new(),
             events: VecDeque::new(),
             unread: 0,
             transmits: VecDeque::new(),

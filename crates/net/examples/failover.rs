@@ -11,8 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, AssociationError, AssociationEvent, Carrier, Config, Endpoint, Packet,
-    PacketSocket, Peer, Received, SendOptions, SharedSockets,
+    Association, AssociationError, Carrier, Config, Endpoint, Event, Packet, PacketSocket,
+    PathState, Peer, Received, SendOptions, SharedSockets,
 };
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
@@ -42,15 +42,22 @@ fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
     })
 }
 
-/// Waits for an event, and prints all.
-async fn wait_for(association: &Association, wanted: AssociationEvent) -> Result<(), String> {
+/// Waits until the path to an address is in a state, and prints all events.
+async fn wait_for(
+    association: &Association,
+    path: IpAddr,
+    wanted: PathState,
+) -> Result<(), String> {
     while let Some(event) = association.next_event().await {
         println!("sender: {event:?}");
-        if event == wanted {
-            return Ok(());
+        match event {
+            Event::PathChanged { address, state, .. } if (address, state) == (path, wanted) => {
+                return Ok(());
+            }
+            _ => {}
         }
     }
-    Err(format!("it has ended before {wanted:?}"))
+    Err(format!("it has ended before {path} was {wanted:?}"))
 }
 
 /// Sends numbered messages. It does nothing for the failover: what is lost with a path is sent again
@@ -87,10 +94,10 @@ pub async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let receiving = tokio::spawn(receive(server.accept().await?));
 
     // Data goes over a path when a HEARTBEAT has confirmed its address (RFC 9260 §5.4).
-    wait_for(&association, AssociationEvent::PathUp(second)).await?;
+    wait_for(&association, second, PathState::Active).await?;
     let sending = tokio::spawn(send(association.clone()));
     first_is_cut.store(true, Ordering::Relaxed);
-    wait_for(&association, AssociationEvent::PathDown(first)).await?;
+    wait_for(&association, first, PathState::Inactive).await?;
     if let Some(status) = association.status() {
         println!("sender: data goes to {}", status.in_use.address);
         assert_eq!(status.in_use.address, second);

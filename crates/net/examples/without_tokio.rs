@@ -1,6 +1,6 @@
 //! The protocol on a std socket, without tokio: an echo server and a client of it in one thread each.
 //!
-//! The loop law in a page: one `handle_*`, drain `poll_transmit_batch` and `poll_event`, ask `poll_timeout`.
+//! The loop law in a page: one `handle_*`, drain `poll_transmit_batch`, take outputs, ask `poll_timeout`.
 //! `cargo run -p anabranch-net --example without_tokio`
 
 use std::io;
@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, TransmitOptions,
+    CloseReason, Config, Endpoint, Event, Interest, Output, ReceivedMessage, SendOptions,
+    TransmitOptions,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -110,30 +111,39 @@ fn serve(mut host: Host) -> io::Result<()> {
     host.endpoint.listen(true);
     loop {
         host.step()?;
-        while let Some((id, event)) = host.endpoint.poll_event() {
-            if let Event::Closed(reason) = event {
-                println!("server: closed, {reason:?}");
-                return host.drain();
-            }
-            while let Some((message, options)) = read(&mut host.endpoint, id) {
-                let time = host.time();
-                if let Some(association) = host.endpoint.association_mut(id)
-                    && let Err(error) = association.send(time, message, &options)
-                {
-                    println!("server: {error}");
+        while let Some(id) = host.endpoint.poll_ready().map(|it| it.0) {
+            let time = host.time();
+            while let Some(association) = host.endpoint.association_mut(id)
+                && let Some(output) = association.poll_output(OUTPUTS)
+            {
+                match output {
+                    Output::Message(message) => {
+                        let (bytes, options) = echo(message);
+                        if let Err(error) = association.send(time, bytes, &options) {
+                            println!("server: {error}");
+                        }
+                    }
+                    Output::Event(Event::Closed(reason)) => {
+                        println!("server: closed, {reason:?}");
+                        return host.drain();
+                    }
+                    _ => {}
                 }
             }
         }
+        host.drain()?;
     }
 }
 
-/// A message, and how to send one like it.
-fn read(endpoint: &mut Endpoint, id: AssociationId) -> Option<(Bytes, SendOptions)> {
-    let received = endpoint.association_mut(id)?.poll_message()?;
+/// Messages and events, in the order of delivery.
+const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
+
+/// The bytes of a message, and how to send one like it.
+fn echo(received: ReceivedMessage) -> (Bytes, SendOptions) {
     let options = SendOptions::on(received.stream)
         .with_ppid(received.ppid)
         .with_unordered(received.unordered);
-    Some((received.payload.into_bytes(), options))
+    (received.payload.into_bytes(), options)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -152,23 +162,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     loop {
         client.step()?;
-        while let Some((_, event)) = client.endpoint.poll_event() {
-            if let Event::Closed(reason) = event {
-                println!("client: closed, {reason:?}");
-                client.drain()?;
-                serving.join().map_err(|_| "the server panicked")??;
-                return match reason {
-                    CloseReason::Shutdown => Ok(()),
-                    other => Err(format!("{other:?}").into()),
-                };
+        let time = client.time();
+        while let Some(association) = client.endpoint.association_mut(id)
+            && let Some(output) = association.poll_output(OUTPUTS)
+        {
+            match output {
+                Output::Message(message) => {
+                    let stream = message.stream;
+                    let bytes = message.payload.into_bytes();
+                    println!("client: {bytes:?} came back on stream {stream}");
+                    association.shutdown(time)?;
+                }
+                Output::Event(Event::Closed(reason)) => {
+                    println!("client: closed, {reason:?}");
+                    client.drain()?;
+                    serving.join().map_err(|_| "the server panicked")??;
+                    return match reason {
+                        CloseReason::Shutdown => Ok(()),
+                        other => Err(format!("{other:?}").into()),
+                    };
+                }
+                _ => {}
             }
         }
-        if let Some((echo, options)) = read(&mut client.endpoint, id) {
-            println!("client: {echo:?} came back on stream {:?}", options.stream);
-            let time = client.time();
-            if let Some(association) = client.endpoint.association_mut(id) {
-                association.shutdown(time)?;
-            }
-        }
+        client.drain()?;
     }
 }

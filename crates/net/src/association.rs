@@ -2,6 +2,7 @@
 
 mod authentication;
 mod negotiated;
+mod output;
 mod reconfig;
 mod send;
 mod settings;
@@ -24,7 +25,6 @@ use bytes::Bytes;
 use crate::deferred_wakeups::Signals;
 use crate::endpoint_state::{EndpointShared, EndpointState, Phase};
 use crate::error::{AddressError, AssociationError};
-use crate::event::AssociationEvent;
 use crate::message::{Message, MessagePart};
 use crate::status::Status;
 use crate::waiters::Place;
@@ -41,6 +41,8 @@ pub struct Association {
     /// It is not up yet, and nobody knows of it but a future that may be dropped.
     attempt: bool,
 }
+
+pub use output::Output;
 
 impl Association {
     pub(crate) fn held(
@@ -195,7 +197,7 @@ impl Association {
     ///
     /// `None` when the association was shut down gracefully and everything is read. Where the peer begins again in the
     /// midst of a message, its next part never comes, and
-    /// [`AssociationEvent::PartialDeliveryAborted`] tells.
+    /// [`Event::PartialDeliveryAborted`](crate::Event::PartialDeliveryAborted) tells.
     ///
     /// Cancel-safe: if the future is dropped, no part is lost. May be mixed with [`Association::recv`], which skips the rest
     /// of a message whose beginning was read here.
@@ -217,13 +219,14 @@ impl Association {
         &self,
         stream: u16,
     ) -> Result<Option<MessagePart>, AssociationError> {
-        self.next_read(|it, state| it.poll_part_on(state, stream))
+        self.next_read(|it, state| it.poll_read(state, |it| Self::poll_part_on(it, stream)))
             .await
     }
 
     /// The next message or part of `stream`, if there is one now.
     pub(crate) fn try_recv_part_on(&self, stream: u16) -> Option<MessagePart> {
-        let part = self.poll_part_on(&mut self.shared.lock(), stream);
+        let mut state = self.shared.lock();
+        let part = self.poll_read(&mut state, |it| Self::poll_part_on(it, stream));
         part.and_then(|result| result.ok().flatten())
     }
 
@@ -242,7 +245,7 @@ impl Association {
             if state.stopped || !state.entries.contains_key(&self.id) {
                 return;
             }
-            state.ask_for_room(self.id, size);
+            state.wait_writable(self.id, size);
         }
         notified.await;
     }
@@ -296,17 +299,6 @@ impl Association {
         })
     }
 
-    fn poll_part_on(
-        &self,
-        state: &mut EndpointState,
-        stream: u16,
-    ) -> Option<Result<Option<MessagePart>, AssociationError>> {
-        self.poll_read(state, |it| {
-            let part = it.poll_part_on(stream)?;
-            Some(MessagePart::new(part, it.cumulative_tsn()))
-        })
-    }
-
     /// What the protocol has to read, or that nothing more will come.
     fn poll_read<T>(
         &self,
@@ -331,47 +323,6 @@ impl Association {
             Some(Phase::Closed(CloseReason::Shutdown)) | None => Some(Ok(None)),
             Some(Phase::Closed(reason)) => Some(Err(AssociationError(reason.clone()))),
             Some(_) => None,
-        }
-    }
-
-    /// The next event; `None` when the association is closed and every event was taken. 64 wait at most, beside
-    /// messages that were not delivered; where more came, [`AssociationEvent::Missed`] says how many of the oldest are gone.
-    ///
-    /// Cancel-safe: if the future is dropped, no event is lost.
-    pub async fn next_event(&self) -> Option<AssociationEvent> {
-        Some(self.next_event_and_tsn().await?.0)
-    }
-
-    /// As [`Association::next_event`], with the last TSN of the peer's before which none was missing when the event came; 0 with
-    /// [`AssociationEvent::Missed`]. Events do not wait until messages are read: this tells which came before. What the peer sent on a stream
-    /// before it reset that ([`AssociationEvent::StreamsReset`]) has a [`MessagePart::tsn`] up to this one, and what it sent since has a later one.
-    ///
-    /// Cancel-safe: if the future is dropped, no event is lost.
-    pub async fn next_event_and_tsn(&self) -> Option<(AssociationEvent, u32)> {
-        loop {
-            let mut notified = std::pin::pin!(self.signals.event.notified());
-            notified.as_mut().enable();
-            if let Some(known) = self.poll_event() {
-                return known;
-            }
-            notified.await;
-        }
-    }
-
-    /// As [`Association::next_event_and_tsn`], if there is one now.
-    pub fn try_next_event_and_tsn(&self) -> Option<(AssociationEvent, u32)> {
-        self.poll_event().flatten()
-    }
-
-    /// The next event, or that none will come; `None`: there is none yet.
-    fn poll_event(&self) -> Option<Option<(AssociationEvent, u32)>> {
-        let mut state = self.shared.lock();
-        let Some(entry) = state.entries.get_mut(&self.id) else {
-            return Some(None);
-        };
-        match entry.events.pop() {
-            None if !matches!(entry.phase, Phase::Closed(_)) => None,
-            event => Some(event),
         }
     }
 
@@ -497,7 +448,7 @@ impl Association {
     /// added and removed by one call. [`AddressChange::PeerPrimary`] asks the peer to send to one of
     /// them first. A socket is opened for a new address if the endpoint is bound to addresses; that
     /// of a removed address stays open, for others.
-    /// [`AssociationEvent::AddressChanged`] reports that the peer has agreed or refused; until then
+    /// [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed or refused; until then
     /// nothing else is sent from a new address.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
+mod output;
+
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -7,8 +9,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Discards, Event, Icmp, Outgoing, Recipient,
-    TransmitOptions,
+    AssociationId, CloseReason, Discards, Icmp, Outgoing, Recipient, TransmitOptions,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -16,13 +17,10 @@ use anabranch_wire::checksum;
 use bytes::{Bytes, BytesMut};
 
 use crate::config::Carrier;
-use crate::deferred_wakeups::{PHASE, WRITERS};
-use crate::endpoint_state::{AssociationEntry, EndpointShared, EndpointState, Phase};
-use crate::event::{log, translate};
+use crate::endpoint_state::{EndpointShared, EndpointState, Phase};
 use crate::io::Io;
 use crate::observer::{Direction, ObservedPacket};
 use crate::port_reservation::PortReservation;
-use crate::receipt::DeliveryError;
 use crate::receive_buffers::Arrival;
 use crate::receive_queue::{Budget, FairReceiveQueue, QueuedPacket};
 use crate::socket::Sockets;
@@ -150,8 +148,9 @@ impl EndpointDriver {
         }
         let mut settled = drain_transmits(state, now, io);
         own.drained = settled;
-        if own.drain_events(shared, state, receive_queue, now) {
+        if own.drain_output(shared, state, receive_queue, now) {
             own.drained = drain_transmits(state, now, io);
+            own.drain_output(shared, state, receive_queue, now);
         }
         for (id, from) in own.newcomers.drain(..) {
             learn(state, receive_queue, id, from);
@@ -164,7 +163,6 @@ impl EndpointDriver {
         if !(own.leaving.is_empty() && state.dropped.is_empty()) {
             own.forget_leaving(state, receive_queue);
         }
-        tell_writers(state);
         own.publish(shared, state, io);
         let over = state.handles == 0 && state.entries.is_empty() && settled;
         let timeout = own.next(state);
@@ -266,72 +264,6 @@ impl DriverLocal {
     /// Whether ends have waited long enough for their last packets to leave.
     fn has_waited(&self, now: Nanos) -> bool {
         now >= self.since.saturating_add(PATIENCE)
-    }
-
-    /// Tells what happened. Whether that may have set off something to send.
-    fn drain_events(
-        &mut self,
-        shared: &EndpointShared,
-        state: &mut EndpointState,
-        receive_queue: &mut FairReceiveQueue,
-        now: Nanos,
-    ) -> bool {
-        let mut set_off = false;
-        while let Some((id, event)) = state.endpoint.poll_event() {
-            if !state.entries.contains_key(&id) {
-                welcome(shared, state, id, now);
-                set_off = true;
-            }
-            if matches!(event, Event::Established { .. }) {
-                learn_primary(state, receive_queue, id);
-            }
-            let entry = state.entries.get_mut(&id);
-            if let Event::Closed(reason) = event {
-                if let Some(entry) = entry {
-                    tracing::info!(parent: &entry.span, ?reason, "association ended");
-                }
-                if self.ended.is_empty() {
-                    self.since = now;
-                }
-                self.ended.push((id, reason));
-                continue;
-            }
-            let Some(entry) = entry else {
-                continue;
-            };
-            match event {
-                Event::Established { .. } => {
-                    tracing::info!(parent: &entry.span, "association up");
-                    entry.phase = Phase::Up;
-                    state.deferred.notify(&entry.signals, PHASE);
-                }
-                Event::Readable => {
-                    let held = entry.handles > 0 || state.waiting.contains(&id);
-                    state.deferred.wake_readers(&entry.signals);
-                    if !held {
-                        state.orphan(id, now);
-                        set_off = true;
-                    }
-                }
-                Event::Receipt { number, delivery } => {
-                    let answered = entry.receipts.answer(number, delivery);
-                    state.deferred.answer(answered);
-                }
-                other => {
-                    if matches!(other, Event::Restarted { .. }) {
-                        let answered = entry.receipts.answer_all(&DeliveryError::Restarted);
-                        state.deferred.answer(answered);
-                    }
-                    if let Some(told) = translate(other) {
-                        log(&entry.span, &told);
-                        let association = state.endpoint.association(id);
-                        let cumulative = association.map_or(0, Association::cumulative_tsn);
-                        entry.tell(told, cumulative, &mut state.deferred);
-                    }
-                }
-            }
-        }
-        set_off
     }
 
     fn tell_ends(&mut self, state: &mut EndpointState) {
@@ -469,21 +401,6 @@ fn hand_over(
     handed
 }
 
-/// An association that a peer began.
-fn welcome(shared: &EndpointShared, state: &mut EndpointState, id: AssociationId, now: Nanos) {
-    let entry = AssociationEntry::new(Phase::Up, 0, shared.span_of(id));
-    tracing::debug!(parent: &entry.span, "a peer began an association");
-    state.entries.insert(id, entry);
-    state.watch(id);
-    if !state.accepts {
-        // It came while the endpoint ceased to accept.
-        return state.orphan(id, now);
-    }
-    state.waiting.push_back(id);
-    state.listen();
-    state.deferred.tell_acceptable();
-}
-
 /// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
 fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
     let TransmitQueue { bytes, runs } = &mut io.transmit_queue;
@@ -572,15 +489,6 @@ fn drain_samples(state: &mut EndpointState) {
             for sample in association.drain_trace() {
                 observer.sample(id, sample);
             }
-        }
-    }
-}
-
-/// Tells those who waited for room to send, once there is much of it: not at every packet.
-fn tell_writers(state: &mut EndpointState) {
-    while let Some(id) = state.endpoint.poll_room() {
-        if let Some(entry) = state.entries.get(&id) {
-            state.deferred.notify(&entry.signals, WRITERS);
         }
     }
 }

@@ -14,11 +14,9 @@ use tracing::Span;
 
 use crate::clock::Clock;
 use crate::config::Carrier;
-use crate::deferred_wakeups::{DeferredWakeups, EVENT, Signals};
+use crate::deferred_wakeups::{DeferredWakeups, Signals};
 use crate::driver_shared::DriverShared;
 use crate::error::{AcceptError, AssociationError};
-use crate::event::AssociationEvent;
-use crate::events::Events;
 use crate::observer::Observer;
 use crate::port_reservation::PortReservation;
 use crate::receipt::{DeliveryError, Receipts};
@@ -107,7 +105,6 @@ pub(crate) enum Phase {
 pub(crate) struct AssociationEntry {
     pub signals: Arc<Signals>,
     pub phase: Phase,
-    pub events: Events,
     pub handles: usize,
     /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
     pub senders: Vec<SocketAddr>,
@@ -120,7 +117,6 @@ impl AssociationEntry {
         Self {
             signals: Arc::default(),
             phase,
-            events: Events::default(),
             handles,
             senders: Vec::new(),
             receipts: Receipts::default(),
@@ -136,16 +132,6 @@ impl AssociationEntry {
         }
         self.phase = Phase::Closed(reason);
         deferred.wake_all(&self.signals);
-    }
-
-    pub fn tell(
-        &mut self,
-        event: AssociationEvent,
-        cumulative_tsn: u32,
-        deferred: &mut DeferredWakeups,
-    ) {
-        self.events.push(event, cumulative_tsn);
-        deferred.notify(&self.signals, EVENT);
     }
 }
 
@@ -219,8 +205,10 @@ impl EndpointState {
     }
 
     /// Lets the driver tell the association's users when there is room to send a message of `size` bytes.
-    pub fn ask_for_room(&mut self, id: AssociationId, size: usize) {
-        self.endpoint.ask_for_room(id, size);
+    pub fn wait_writable(&mut self, id: AssociationId, size: usize) {
+        if let Some(association) = self.endpoint.association_mut(id) {
+            association.wait_writable(size);
+        }
         self.wake_driver();
     }
 

@@ -46,7 +46,7 @@
 //! | one stream in two tasks, or as bytes | [`Association::stream`], [`Association::byte_stream`] |
 //! | messages that are too large to hold | [`Association::recv_part`] |
 //! | when the peer has a message | [`Association::send_with_receipt`], [`Receipt`] |
-//! | several paths, failover | [`Config::addresses`], [`AssociationEvent`], [`Status::paths`] |
+//! | several paths, failover | [`Config::addresses`], [`Event`], [`Status::paths`] |
 //! | timers, buffers, congestion control | [`Config::with_timers`], [`Config::sctp`] |
 //! | settings of a living association | [`AssociationSettings`], [`PathSettings`] |
 //! | several endpoints on the same sockets; an observer | [`Endpoint::bind_with`], [`SharedSockets`] |
@@ -113,7 +113,6 @@ mod endpoint_set;
 mod endpoint_state;
 mod error;
 mod event;
-mod events;
 mod happy_eyeballs;
 mod io;
 mod message;
@@ -143,17 +142,16 @@ mod waiters;
 
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
-    CloseReason, KeyError, PathState, ReconfigError, ReconfigOutcome, Refusal, RuntimeError,
+    CloseReason, Event, KeyError, PathState, ReconfigError, ReconfigOutcome, Refusal, RuntimeError,
     SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
 };
-pub use association::{Association, Negotiated, Reconfiguration};
+pub use association::{Association, Negotiated, Output, Reconfiguration};
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};
 pub use endpoint::{BacklogPermit, BindOptions, ConnectOptions, Endpoint, Incoming};
 pub use error::{
     AcceptError, AddressError, AssociationError, BindError, ConnectError, SendError, SinkError,
     TrySendError,
 };
-pub use event::AssociationEvent;
 pub use happy_eyeballs::{HappyEyeballsTiming, Resolve, ResolverStream, SystemResolver};
 pub use message::{Message, MessagePart};
 pub use observer::{Direction, ObservedPacket, Observer};

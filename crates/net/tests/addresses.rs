@@ -6,8 +6,8 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    AddressChange, AddressChangeOutcome, AddressError, Association, AssociationEvent, Carrier,
-    Config, Endpoint, Message, Peer, SendOptions,
+    AddressChange, AddressChangeOutcome, AddressError, Association, Carrier, Config, Endpoint,
+    Event, Message, PathState, Peer, SendOptions,
 };
 use anabranch_sctp::Authentication;
 use common::*;
@@ -35,7 +35,7 @@ fn config() -> Config {
 async fn settled(association: &Association, change: AddressChange) -> AddressChangeOutcome {
     loop {
         match association.next_event().await {
-            Some(AssociationEvent::AddressChanged {
+            Some(Event::AddressChanged {
                 change: it,
                 outcome,
             }) if it == change => {
@@ -74,8 +74,20 @@ fn peers(association: &Association) -> Vec<IpAddr> {
 }
 
 /// Waits for the news that the peer has another address, or has one no more.
-async fn told(association: &Association, news: AssociationEvent) {
-    while association.next_event().await.expect("it lives") != news {}
+async fn told(association: &Association, is_it: impl Fn(&Event) -> bool) {
+    while !is_it(&association.next_event().await.expect("it lives")) {}
+}
+
+fn added(event: &Event) -> bool {
+    matches!(event, Event::PeerAddressAdded { address, .. } if *address == SECOND)
+}
+
+fn removed(event: &Event) -> bool {
+    matches!(event, Event::PeerAddressRemoved { address, .. } if *address == FIRST)
+}
+
+fn is_up(event: &Event) -> bool {
+    matches!(event, Event::PathChanged { address, state: PathState::Active, .. } if *address == SECOND)
 }
 
 /// What is changed at the endpoint counts for the associations that are up and for those that begin later.
@@ -100,19 +112,19 @@ fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
             1
         );
         assert_eq!(server.addresses(), [FIRST, SECOND]);
-        told(&before, AssociationEvent::PeerAddressAdded(SECOND)).await;
+        told(&before, added).await;
         let between = call(FIRST).await;
         assert_eq!(peers(&between), [FIRST, SECOND]);
         // Until the first has settled, it has no other address to go on from.
-        told(&before, AssociationEvent::PathUp(SECOND)).await;
+        told(&before, is_up).await;
         assert_eq!(
             server
                 .change_addresses(&[AddressChange::Remove(FIRST)])
                 .expect("another is left"),
             2
         );
-        told(&before, AssociationEvent::PeerAddressRemoved(FIRST)).await;
-        told(&between, AssociationEvent::PeerAddressRemoved(FIRST)).await;
+        told(&before, removed).await;
+        told(&between, removed).await;
         let after = call(SECOND).await;
         assert_eq!(peers(&after), [SECOND]);
         for (address, adds) in [(SECOND, false), (SECOND, true), (FIRST, false)] {

@@ -21,6 +21,7 @@ mod icmp;
 mod incoming;
 mod loopback;
 mod names;
+mod outputs;
 mod receipts;
 mod runtimes;
 mod settings;

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anabranch_net::{
-    AcceptError, Association, AssociationError, AssociationEvent, Carrier, CloseReason, Config,
-    ConnectError, ConnectionFailure, Endpoint, Peer, ReconnectEvent, ReconnectPolicy,
+    AcceptError, Association, AssociationError, Carrier, CloseReason, Config, ConnectError,
+    ConnectionFailure, Endpoint, Event, PathState, Peer, ReconnectEvent, ReconnectPolicy,
     ReconnectingClient,
 };
 use common::{LOOPBACK, bounded, pair, pattern, without_timers};
@@ -87,8 +87,16 @@ fn a_path_is_up_when_its_address_is_confirmed() {
         );
         loop {
             match association.next_event().await.expect("up") {
-                AssociationEvent::PathUp(address) if address == second => break,
-                AssociationEvent::PathDown(address) => panic!("{address} is there"),
+                Event::PathChanged {
+                    address,
+                    state: PathState::Active,
+                    ..
+                } if address == second => break,
+                Event::PathChanged {
+                    address,
+                    state: PathState::Inactive,
+                    ..
+                } => panic!("{address} is there"),
                 _ => {}
             }
         }

@@ -5,9 +5,9 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    AssociationError, AssociationEvent, BindError, BindOptions, Carrier, CloseReason, Config,
-    ConnectError, Direction, Endpoint, ObservedPacket, Observer, Peer, SendError, SendOptions,
-    TrySendError,
+    AssociationError, BindError, BindOptions, Carrier, CloseReason, Config, ConnectError,
+    Direction, Endpoint, Event, ObservedPacket, Observer, PathState, Peer, SendError, SendOptions,
+    TrySendError, sctp,
 };
 use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
@@ -279,6 +279,14 @@ fn a_dropped_attempt_is_given_up() {
     });
 }
 
+fn up(address: IpAddr) -> Event {
+    Event::PathChanged {
+        path: sctp::PathId(1),
+        address,
+        state: PathState::Active,
+    }
+}
+
 /// An address that the user gives is confirmed by that (RFC 9260 §5.4, rule 1), which is told once the peer has named it, too.
 #[test]
 fn an_address_that_the_user_gave_is_told_as_confirmed() {
@@ -298,7 +306,7 @@ fn an_address_that_the_user_gave_is_told_as_confirmed() {
         let peer = Peer::new(vec![home(1), home(2)], 5_001).over_udp(server.udp_port());
         let association = client.connect(peer).await.expect("it listens");
         let told = association.next_event().await;
-        assert_eq!(told, Some(AssociationEvent::PathUp(home(2))));
+        assert_eq!(told, Some(up(home(2))));
     });
 }
 
@@ -321,19 +329,16 @@ fn several_addresses_are_told_and_a_primary_can_be_chosen() {
         let association = client.connect(peer).await.expect("it listens");
         let accepted = server.accept().await.expect("it came");
         // HEARTBEAT confirms the second address (RFC 9260 §5.4).
-        assert_eq!(
-            association.next_event().await,
-            Some(AssociationEvent::PathUp(home(2)))
-        );
+        assert_eq!(association.next_event().await, Some(up(home(2))));
         assert!(association.set_primary(home(2)));
         assert!(!association.set_primary(home(9)));
-        assert_eq!(
-            accepted.next_event().await,
-            Some(AssociationEvent::PathUp(home(4)))
-        );
+        assert_eq!(accepted.next_event().await, Some(up(home(4))));
         assert_eq!(
             association.next_event().await,
-            Some(AssociationEvent::PrimaryChanged(home(2)))
+            Some(Event::PrimaryChanged {
+                path: sctp::PathId(1),
+                address: home(2)
+            })
         );
         association
             .send(0, vec![5; 100_000], SendOptions::default())

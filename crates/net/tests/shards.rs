@@ -5,8 +5,8 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    Association, AssociationEvent, BindError, Carrier, Config, ConnectError, Endpoint, Peer,
-    SendOptions, Shard, SharedSockets, ThreadRuntime,
+    Association, BindError, Carrier, Config, ConnectError, Endpoint, Event, Peer, SendOptions,
+    Shard, SharedSockets, ThreadRuntime,
 };
 use common::switch::{client, servers};
 use common::{LOOPBACK, bounded, pattern};
@@ -211,7 +211,7 @@ async fn the_shard_that_has_the_peer_sees_its_restart() {
         let up = again.connect(([10, 0, 1, 1], 7)).await.expect("it listens");
         loop {
             match accepted.next_event().await.expect("it lives") {
-                AssociationEvent::Restarted { .. } => break,
+                Event::Restarted { .. } => break,
                 _ => continue,
             }
         }

@@ -17,6 +17,7 @@ mod icmp;
 mod interleaving;
 mod lifecycle;
 mod other;
+mod output;
 mod partial;
 mod pmtu;
 mod receive;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 
 use anabranch_congestion::careful_resume::SavedParameters;
 use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
-use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::cause::Causes;
 use anabranch_wire::chunk::HeartbeatCopy;
 use anabranch_wire::encode::{Encode, padded};
 use anabranch_wire::extension::{AsconfAck, ReConfigParameter};
@@ -56,13 +57,13 @@ use crate::authentication::Authenticator;
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
-use crate::events::Events;
+use crate::event_queue::EventQueue;
 use crate::maybe::Maybe;
 use crate::partial::SendOptions;
 use crate::path::{PathId, Paths};
 use crate::random::Kept;
 use crate::rsctp::Rsctp;
-use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
+use crate::rx::Receiver;
 use crate::seldom::Seldom;
 use crate::state::State;
 use crate::state_name::StateName;
@@ -139,7 +140,7 @@ pub struct Association {
     has_send_policy: bool,
     /// Values of streams that the user has set.
     stream_values: Seldom<BTreeMap<u16, u16>>,
-    events: Events,
+    events: EventQueue,
     random: Kept,
     trace: Trace,
 }
@@ -423,57 +424,6 @@ impl Association {
         self.tx.held()
     }
 
-    /// The next message (RFC 9260 §11.1.7), also after the association closed. Taking it opens the receive window.
-    ///
-    /// One too long for the receive buffer is put together of parts here, outside of it. One longer than
-    /// [`Config::max_message`] ends the association with [`CloseReason::MessageTooLong`]; to read such, use
-    /// [`Association::poll_part`].
-    pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let rx = self.rx.as_deref_mut()?;
-        if let Some(message) = rx.poll_whole() {
-            return Some(message);
-        }
-        if rx.has_nothing() {
-            self.readable_told = false;
-            return None;
-        }
-        self.poll_assembled()
-    }
-
-    /// As [`Self::poll_message`], where no message waits whole.
-    #[inline(never)]
-    fn poll_assembled(&mut self) -> Option<ReceivedMessage> {
-        let message = match self.rx.as_deref_mut()?.poll_assembled() {
-            Ok(message) => message,
-            Err(TooLong) => {
-                let most = self.config.max_message;
-                self.abort_with(Cause::OutOfResource, CloseReason::MessageTooLong { most });
-                None
-            }
-        };
-        if message.is_none() {
-            self.readable_told = false;
-        }
-        message
-    }
-
-    /// The next message, or part of a message whose end has not come (RFC 9260 §11.1.7 and its partial flag, §6.9): for who
-    /// can use the beginning before the end is there, or takes messages of any length.
-    ///
-    /// Parts of one message come in order; until its end nothing else of its stream does, but whole messages and parts of
-    /// other streams come between. Which messages come in parts: those that fill the receive buffer, and those longer
-    /// than [`Config::partial_delivery_point`]. Where one will not end, [`Event::PartialDeliveryAborted`] tells.
-    ///
-    /// May be mixed with [`Association::poll_message`], which skips the rest of a message that was begun here; what that has
-    /// gathered of a message is the first part here.
-    pub fn poll_part(&mut self) -> Option<ReceivedPart> {
-        let part = self.rx.as_deref_mut()?.poll_part();
-        if part.is_none() {
-            self.readable_told = false;
-        }
-        part
-    }
-
     /// Whether nothing came over it since the handshake that shows a peer: no DATA, no answer to a HEARTBEAT, no SACK of data.
     pub(crate) fn is_silent(&self) -> bool {
         let mut paths = (0..self.paths.len()).filter_map(|it| u8::try_from(it).ok());
@@ -491,16 +441,6 @@ impl Association {
             State::Known(known) => self.cumulative(known).0,
             _ => 0,
         }
-    }
-
-    /// As [`Association::poll_part`], of `stream` alone: what waits of other streams stays, and keeps its room in the receive window.
-    /// May be mixed with the others. It looks past what waits of other streams: costs grow with that.
-    pub fn poll_part_on(&mut self, stream: u16) -> Option<ReceivedPart> {
-        let part = self.rx.as_deref_mut()?.poll_part_on(stream);
-        if part.is_none() {
-            self.readable_told = false;
-        }
-        part
     }
 
     /// Counters of the data transfer, also after the end.

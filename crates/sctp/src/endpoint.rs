@@ -13,7 +13,6 @@ mod keyed;
 mod line;
 mod out_of_the_blue;
 mod racing;
-mod rooms;
 mod shard;
 mod shares;
 mod sharing;
@@ -48,7 +47,6 @@ use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};
 use racing::Racers;
 use retired::RetiredTags;
-use rooms::Rooms;
 pub use shard::ShardPeers;
 use shares::Shares;
 use table::{Table, Way};
@@ -115,8 +113,6 @@ pub struct Endpoint {
     discards: Discards,
     /// The slot of the association that took the last packet.
     taken: Option<u32>,
-    /// Whose users wait for room to send.
-    rooms: Seldom<Rooms>,
     /// The latest time that was told.
     latest: Nanos,
 }
@@ -153,7 +149,6 @@ impl Endpoint {
             retired: Seldom::default(),
             discards: Discards::default(),
             taken: None,
-            rooms: Seldom::default(),
             latest: 0,
         }
     }
@@ -323,31 +318,50 @@ impl Endpoint {
                     self.retire(self.latest, slot);
                 }
                 self.table.remove(slot);
-                self.rooms.change(|it| it.forget(id));
                 true
             }
             _ => false,
         }
     }
 
-    /// The next notification and whose it is.
+    /// The next association that has output which it did not have when it was last given here. To take output, and no other use: see
+    /// [`Endpoint::association_mut`].
+    #[inline]
+    pub fn poll_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
+        self.table.next_to_tell()?;
+        self.next_ready()
+    }
+
+    #[inline(never)]
+    fn next_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
+        while let Some(slot) = self.table.next_to_tell() {
+            self.table.told();
+            let association = self.table.get_mut(slot);
+            // Most are here because they were used, and have nothing new.
+            if association.is_some_and(Association::take_news) {
+                let id = self.table.id_of(slot);
+                return self.table.get_mut(slot).map(|it| (id, it));
+            }
+        }
+        None
+    }
+
+    /// The next event of any association, and whose it is; messages are left. In order with them are events that are read by
+    /// [`Association::poll_output`].
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
-        loop {
-            let slot = self.table.next_to_tell()?;
-            // Most are here because they were used, and have nothing to tell.
-            if self.table.get(slot).is_some_and(Association::has_events) {
-                return self.next_event();
-            }
-            self.table.told();
-        }
+        self.table.next_to_tell()?;
+        self.next_event()
     }
 
     #[inline(never)]
     fn next_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(slot) = self.table.next_to_tell() {
-            if let Some(event) = self.table.get_mut(slot).and_then(Association::poll_event) {
-                return Some((self.table.id_of(slot), event));
+            if let Some(association) = self.table.get_mut(slot) {
+                if let Some(event) = association.poll_event() {
+                    return Some((self.table.id_of(slot), event));
+                }
+                association.take_news();
             }
             self.table.told();
         }

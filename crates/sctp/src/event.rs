@@ -14,9 +14,8 @@ use crate::state_name::StateName;
 use crate::tx::{Delivery, Returned};
 use bytes::Bytes;
 
-/// A notification to the user of an association.
+/// A notification to the user of an association. Exhaustive: a user that does not know an event fails to compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Event {
     /// The handshake is done (RFC 9260 §11.2 E). Comes once, before any message.
     Established {
@@ -25,10 +24,6 @@ pub enum Event {
         /// Streams the peer may send on.
         inbound_streams: u16,
     },
-    /// Messages or parts of messages wait to be read, and none did before (RFC 9260 §11.2 A). Comes again only after
-    /// [`Association::poll_message`](crate::Association::poll_message) or
-    /// [`Association::poll_part`](crate::Association::poll_part) gave `None`.
-    Readable,
     /// A path went up or down (RFC 9260 §11.2 C).
     PathChanged {
         /// Its number in this association.
@@ -166,8 +161,8 @@ pub enum Event {
     },
     /// The peer wants to close: nothing more can be sent, what is queued still goes out (RFC 9260 §11.2 H).
     PeerShutdown,
-    /// Events were not kept since nobody asked for those before: 256 wait, or abandoned messages of one send buffer. Comes where they
-    /// would have come.
+    /// Events were dropped because the user did not take them: the oldest, where more than 256 wait, or abandoned messages of more than one
+    /// send buffer. It comes before those that wait.
     Missed {
         /// How many.
         events: u64,

@@ -129,6 +129,8 @@ pub struct Receiver {
     /// The next TSN, if it was refused already for want of room, where the profile drops silently.
     refused: Option<Tsn>,
     held: Held,
+    /// Events of the association so far: they come before what becomes readable now.
+    preceding: u32,
     /// Messages without an end that the user is to be told of.
     aborted: Seldom<Vec<Abandoned>>,
     /// Where the peer interleaves messages.
@@ -160,12 +162,19 @@ impl Receiver {
             sliced: 0,
             refused: None,
             held: Held::default(),
+            preceding: 0,
             aborted: Seldom::default(),
             interleaved: None,
             sack: SackPolicy::new(config),
             from: PathId(0),
             statistics: ReceiverCounters::default(),
         }
+    }
+
+    /// The association has had so many events: they come before what becomes readable from now on.
+    #[inline(always)]
+    pub(crate) fn note_events(&mut self, count: u32) {
+        self.preceding = count;
     }
 
     /// A packet of so many bytes is about to be read. Slices of it keep all of it in memory.
@@ -501,7 +510,7 @@ impl Receiver {
     /// A message is longer than that. What was gathered of it is gone.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
         match self.poll_whole() {
-            None => self.poll_assembled(),
+            None => self.poll_assembled(|_| false),
             whole => Ok(whole),
         }
     }
@@ -519,10 +528,16 @@ impl Receiver {
         Some(self.ready.pop_front()?.part.into_message())
     }
 
-    /// As [`Receiver::poll_message`], where [`Self::poll_whole`] has none.
+    /// As [`Receiver::poll_message`], where [`Self::poll_whole`] has none. `stops`: whether what has so many events before it is left
+    /// for later.
     #[inline(always)]
-    pub(crate) fn poll_assembled(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
-        while let Some(part) = self.take_first() {
+    pub(crate) fn poll_assembled(
+        &mut self,
+        stops: impl Fn(u32) -> bool,
+    ) -> Result<Option<ReceivedMessage>, TooLong> {
+        while !self.preceding_events().is_some_and(&stops)
+            && let Some(part) = self.take_first()
+        {
             if part.begins && part.ends {
                 return Ok(Some(part.into_message()));
             }

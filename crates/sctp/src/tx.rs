@@ -28,6 +28,7 @@ mod receipts;
 mod recovery;
 mod reset;
 mod send_queue;
+mod sent_streams;
 mod tsn_set;
 mod undelivered;
 mod undo;
@@ -145,6 +146,7 @@ pub struct Sender {
     abandoning: Option<Box<Abandoning>>,
     /// Once a user has asked for a receipt.
     receipts: Option<Box<Receipts>>,
+    sent_streams: sent_streams::SentStreams,
     /// A FORWARD TSN must be sent.
     forward_due: bool,
     /// All numbers have begun anew: a SACK from before may still be on its way.

@@ -45,6 +45,7 @@ mod multihomed;
 mod ns2;
 mod ns2_paths;
 mod other_ports;
+mod output;
 mod pacing;
 mod partial;
 mod partial_plays;

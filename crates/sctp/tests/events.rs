@@ -76,7 +76,7 @@ fn events_that_nobody_takes_are_counted() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(told, 255, "and the one of the beginning");
+    assert_eq!(told, 255, "and the one of the beginning, which stays");
     assert_eq!(missed, RESETS - told);
     let association = pair.ends[0].association_mut(id).expect("up");
     association.reset_streams(&[1]).expect("nothing under way");

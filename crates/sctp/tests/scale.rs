@@ -4,7 +4,7 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, SendOptions};
+use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::chunk::{Chunk, Init};
@@ -121,9 +121,8 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
             .expect("accepted");
         exchange(now, &mut client, &mut server);
         now += MILLISECOND;
-        while let Some((of, event)) = server.poll_event() {
-            assert_eq!((of, event), (ids[ids.len() - 1], Event::Readable));
-            let association = server.association_mut(of).expect("known");
+        while let Some((of, association)) = server.poll_ready() {
+            assert_eq!(of, ids[ids.len() - 1]);
             while association.poll_message().is_some() {}
         }
     }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, ConnectError, Discard, Endpoint, Event, PathState,
-    Recipient, SendOptions, StateName,
+    AssociationId, CloseReason, Config, ConnectError, Discard, Endpoint, Event, Interest, Output,
+    PathState, Recipient, SendOptions, StateName,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -168,23 +168,18 @@ impl World {
     }
 
     fn hear(&mut self, number: usize) {
-        while let Some((id, event)) = self.server[number].poll_event() {
-            let association = self.server[number].association(id);
-            let paths = association.map(|it| it.paths());
-            let peer = paths.map(|it| it.get(it.primary()).path().remote);
-            match event {
-                Event::Established { .. } => self.log.push(format!("{peer:?} is up")),
-                Event::Restarted { .. } => self.log.push(format!("{peer:?} restarted")),
-                Event::Closed(reason) => self.log.push(format!("an end: {reason:?}")),
-                Event::Readable => {
-                    if let Some(association) = self.server[number].association_mut(id) {
-                        while let Some(message) = association.poll_message() {
-                            self.log
-                                .push(format!("{peer:?} said {}", message.payload.len()));
-                        }
-                    }
-                }
-                _ => {}
+        let outputs = Interest::MESSAGES.and(Interest::EVENTS);
+        while let Some((_, association)) = self.server[number].poll_ready() {
+            while let Some(output) = association.poll_output(outputs) {
+                let paths = association.paths();
+                let peer = Some(paths.get(paths.primary()).path().remote);
+                self.log.push(match output {
+                    Output::Event(Event::Established { .. }) => format!("{peer:?} is up"),
+                    Output::Event(Event::Restarted { .. }) => format!("{peer:?} restarted"),
+                    Output::Event(Event::Closed(reason)) => format!("an end: {reason:?}"),
+                    Output::Message(message) => format!("{peer:?} said {}", message.payload.len()),
+                    _ => continue,
+                });
             }
         }
     }

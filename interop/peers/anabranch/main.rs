@@ -9,8 +9,8 @@ use anabranch_interop::extension::Extension;
 use anabranch_interop::workload::{Arguments, Checker, MAX_MESSAGE, Plan, Received, STREAMS};
 use anabranch_net::sctp::{Authentication, ChunkTypes};
 use anabranch_net::{
-    AddressChange, AddressChangeOutcome, Association, AssociationError, AssociationEvent, Carrier,
-    Config, Endpoint, Peer, ReconfigOutcome, Reconfiguration, SendOptions, StreamDirection,
+    AddressChange, AddressChangeOutcome, Association, AssociationError, Carrier, Config, Endpoint,
+    Event, PathState, Peer, ReconfigOutcome, Reconfiguration, SendOptions, StreamDirection,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -272,19 +272,20 @@ async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<us
     let mut given_up = 0;
     while let Some(event) = association.next_event().await {
         match &event {
-            AssociationEvent::MessageAbandoned { stream, .. } => {
+            Event::MessageAbandoned(message) => {
                 given_up += 1;
+                let stream = message.stream;
                 if stream.is_none_or(|stream| stream % 2 == 0) {
                     println!("error: given up on {stream:?}");
                 }
                 continue;
             }
-            AssociationEvent::StreamsReset {
+            Event::StreamsReset {
                 direction: StreamDirection::Outgoing,
                 outcome: ReconfigOutcome::Performed,
                 ..
             } => println!("reset outgoing"),
-            AssociationEvent::StreamsReset {
+            Event::StreamsReset {
                 direction: StreamDirection::Incoming,
                 outcome: ReconfigOutcome::Performed,
                 ..
@@ -292,27 +293,31 @@ async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<us
                 println!("reset incoming");
                 done.notify_one();
             }
-            AssociationEvent::PeerAddressAdded(address) => {
+            Event::PeerAddressAdded { address, .. } => {
                 println!("peer address added: {address}");
             }
-            AssociationEvent::PeerAddressRemoved(address) => {
+            Event::PeerAddressRemoved { address, .. } => {
                 println!("peer address removed: {address}");
                 done.notify_one();
             }
-            AssociationEvent::AddressChanged {
+            Event::AddressChanged {
                 outcome: AddressChangeOutcome::Performed,
                 ..
             } => told.send_modify(|count| *count += 1),
-            AssociationEvent::AddressChanged { .. } => println!("error: {event:?}"),
+            Event::AddressChanged { .. } => println!("error: {event:?}"),
             _ => println!("event: {event:?}"),
         }
-        if let AssociationEvent::PathDown(_) = event {
+        if let Event::PathChanged {
+            state: PathState::Inactive,
+            ..
+        } = event
+        {
             done.notify_one();
         }
-        if let AssociationEvent::Restarted { .. } | AssociationEvent::SendFailed { .. } = event {
+        if let Event::Restarted { .. } | Event::SendFailed { .. } = event {
             println!("error: {event:?}");
         }
-        if let AssociationEvent::Missed(events) = event {
+        if let Event::Missed { events } = event {
             given_up += events as u32; // almost all events are of this kind
         }
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anabranch_net::sctp::{Authentication, Config};
-use anabranch_net::{AddressChange, AddressChangeOutcome, Association, AssociationEvent, Endpoint};
+use anabranch_net::{AddressChange, AddressChangeOutcome, Association, Endpoint, Event};
 use anabranch_scenario::quantity::Span;
 use tokio::time::Instant;
 
@@ -109,7 +109,7 @@ impl Moves {
         let association = association.clone();
         tokio::spawn(async move {
             while let Some(event) = association.next_event().await {
-                if let AssociationEvent::AddressChanged { change, outcome } = event {
+                if let Event::AddressChanged { change, outcome } = event {
                     note(words(&change, outcome));
                 }
             }

@@ -1,10 +1,10 @@
 //! What goes on between the layers, after each call from outside.
 
-use anabranch_sctp::{MessageBytes, ReconfigOutcome, StreamDirection};
+use anabranch_sctp::{
+    Association, Interest, MessageBytes, Output, ReconfigOutcome, StreamDirection,
+};
 
 use super::*;
-use crate::channel::ppid;
-use crate::dcep::is_open;
 
 impl Connection {
     /// Lets each layer take what the others have for it, until nothing moves.
@@ -57,58 +57,114 @@ impl Connection {
         }
     }
 
-    /// What SCTP tells, and the messages it has.
+    /// What SCTP has for this side, in its order.
     fn tell(&mut self) {
-        while let Some((id, event)) = self.sctp.poll_event() {
-            match event {
-                anabranch_sctp::Event::Established {
-                    outbound_streams,
-                    inbound_streams,
-                } => {
-                    self.association = Some(id);
-                    self.channels.handle_up(outbound_streams, inbound_streams);
-                    self.events.push_back(Event::Connected);
-                }
-                anabranch_sctp::Event::MessageAbandoned(message) => {
-                    if let Some(stream) = message.stream {
-                        self.channels.handle_abandoned(stream);
-                    }
-                }
-                // Some of them may have told of messages that were given up.
-                anabranch_sctp::Event::Missed { .. } => self.channels.handle_sent_any(),
-                anabranch_sctp::Event::StreamsReset {
-                    direction,
-                    streams,
-                    outcome,
-                } => self.hear_of_reset(direction, &streams, outcome),
-                anabranch_sctp::Event::StreamsAdded {
-                    outbound_streams,
-                    inbound_streams,
-                    ..
-                } => self
-                    .channels
-                    .handle_added(outbound_streams, inbound_streams),
-                // The peer's channels are all gone: a connection is one association long (RFC 8831 §6.2).
-                anabranch_sctp::Event::Restarted { .. } => {
-                    return self.end(Closed::Association(
-                        anabranch_sctp::CloseReason::AbortedByPeer { cause: None },
-                    ));
-                }
-                anabranch_sctp::Event::Closed(reason) if self.association == Some(id) => {
-                    self.read();
-                    return self.end(match reason {
-                        anabranch_sctp::CloseReason::AbortedHere => Closed::Here,
-                        reason => Closed::Association(reason),
-                    });
-                }
-                _ => {}
+        while let Some((id, association)) = self.sctp.poll_ready() {
+            if self.association.is_none() || association.is_established() {
+                association.report_sent();
+                self.association = Some(id);
             }
         }
-        self.read();
+        let association = self.association.and_then(|id| self.sctp.association(id));
+        let most = match association.is_some_and(Association::is_closed) {
+            // What the peer was told that it arrived is read, too: as much as the receive buffer holds.
+            true => usize::MAX,
+            false => MAX_UNREAD,
+        };
+        if let Some(reason) = self.read_up_to(most) {
+            self.end(reason);
+        }
     }
 
-    /// Streams were reset, or were not. Of those that come from the peer it counts once all messages before it are read.
-    fn hear_of_reset(
+    /// Takes what SCTP has, until so many bytes wait to be polled. Gives why that is over, if it is.
+    fn read_up_to(&mut self, most: usize) -> Option<Closed> {
+        const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
+        self.collect();
+        while self.unread < most
+            && let Some(association) = self
+                .association
+                .and_then(|id| self.sctp.association_mut(id))
+            && let Some(output) = association.poll_output(OUTPUTS)
+        {
+            match output {
+                Output::Message(message) => {
+                    let bytes = own(message.payload);
+                    self.channels
+                        .handle_message(message.stream, message.ppid, bytes);
+                }
+                Output::Event(event) => {
+                    let ended = self.handle_event(event);
+                    if ended.is_some() {
+                        return ended;
+                    }
+                }
+                // Nobody asked for them.
+                Output::MessagePart(_) | Output::Writable | Output::Sent { .. } => {}
+            }
+            self.collect();
+        }
+        None
+    }
+
+    /// An event of SCTP's. Gives why the connection is over, if it is.
+    fn handle_event(&mut self, event: anabranch_sctp::Event) -> Option<Closed> {
+        use anabranch_sctp::{CloseReason, Event as E};
+        match event {
+            E::Established {
+                outbound_streams,
+                inbound_streams,
+            } => {
+                self.channels.handle_up(outbound_streams, inbound_streams);
+                self.events.push_back(Event::Connected);
+            }
+            E::MessageAbandoned(message) => {
+                if let Some(stream) = message.stream {
+                    self.channels.handle_abandoned(stream);
+                }
+            }
+            // Some of them may have told of messages that were given up.
+            E::Missed { .. } => self.channels.handle_sent_any(),
+            E::StreamsReset {
+                direction,
+                streams,
+                outcome,
+            } => self.handle_reset(direction, &streams, outcome),
+            E::StreamsAdded {
+                outbound_streams,
+                inbound_streams,
+                ..
+            } => self
+                .channels
+                .handle_added(outbound_streams, inbound_streams),
+            // The peer's channels are all gone: a connection is one association long (RFC 8831 §6.2).
+            E::Restarted { .. } => {
+                return Some(Closed::Association(CloseReason::AbortedByPeer {
+                    cause: None,
+                }));
+            }
+            E::Closed(CloseReason::AbortedHere) => return Some(Closed::Here),
+            E::Closed(reason) => return Some(Closed::Association(reason)),
+            E::PathChanged { .. }
+            | E::PrimaryChanged { .. }
+            | E::PeerError { .. }
+            | E::PartialDeliveryAborted { .. }
+            | E::SendFailed { .. }
+            | E::MessageUndelivered(_)
+            | E::Receipt { .. }
+            | E::AssociationReset { .. }
+            | E::AdaptationIndication { .. }
+            | E::PeerAddressAdded { .. }
+            | E::PeerAddressRemoved { .. }
+            | E::AddressChanged { .. }
+            | E::PeerAuthKey { .. }
+            | E::StreamLimitMet { .. }
+            | E::PeerShutdown => {}
+        }
+        None
+    }
+
+    /// Streams were reset, or were not.
+    fn handle_reset(
         &mut self,
         direction: StreamDirection,
         streams: &[u16],
@@ -126,44 +182,9 @@ impl Connection {
             match direction {
                 StreamDirection::Outgoing if performed => self.channels.handle_reset_done(stream),
                 StreamDirection::Outgoing => self.channels.handle_reset_refused(stream),
-                StreamDirection::Incoming if performed => drop(self.resets.insert(stream)),
+                StreamDirection::Incoming if performed => self.channels.handle_reset(stream),
                 StreamDirection::Incoming => {}
             }
-        }
-    }
-
-    /// The peer's resets count now.
-    fn settle_resets(&mut self) {
-        while let Some(stream) = self.resets.pop_first() {
-            self.channels.handle_reset(stream);
-        }
-        self.collect();
-    }
-
-    /// Takes messages, as many as may wait.
-    fn read(&mut self) {
-        self.read_up_to(MAX_UNREAD);
-    }
-
-    fn read_up_to(&mut self, most: usize) {
-        self.collect();
-        while self.unread < most
-            && let Some(association) = self
-                .association
-                .and_then(|id| self.sctp.association_mut(id))
-            && let Some(message) = association.poll_message()
-        {
-            let bytes = own(message.payload);
-            // Another channel on the stream: what was before it is read.
-            if opens(message.ppid, &bytes) && self.resets.remove(&message.stream) {
-                self.channels.handle_reset(message.stream);
-            }
-            self.channels
-                .handle_message(message.stream, message.ppid, bytes);
-            self.collect();
-        }
-        if self.unread < most && !self.resets.is_empty() {
-            self.settle_resets();
         }
     }
 
@@ -187,14 +208,23 @@ impl Connection {
         while let Some(transmit) = self.sctp.poll_transmit(now, &mut self.packet) {
             sent = true;
             let packet = self.packet.split_to(transmit.len);
-            for stream in streams_of(&packet) {
-                self.channels.handle_sent(stream);
-            }
+            self.note_sent();
             self.dtls.send(&packet)?;
             // One at a time: DTLS keeps few.
             self.hear(now)?;
         }
         Ok(sent)
+    }
+
+    /// Of the channels of which something was sent less waits.
+    fn note_sent(&mut self) {
+        let association = self.association;
+        let association = association.and_then(|id| self.sctp.association_mut(id));
+        if let Some(association) = association {
+            while let Some(Output::Sent { stream }) = association.poll_output(Interest::SENT) {
+                self.channels.handle_sent(stream);
+            }
+        }
     }
 
     fn transmit(&mut self, bytes: Bytes) {
@@ -216,7 +246,7 @@ impl Connection {
             }
         }
         // What the peer was told that it arrived is read, too: as much as the receive buffer holds.
-        self.read_up_to(usize::MAX);
+        let _ = self.read_up_to(usize::MAX);
         self.channels.handle_end();
         self.collect();
         self.events.push_back(Event::Closed(reason));
@@ -232,28 +262,4 @@ fn own(message: MessageBytes) -> Bytes {
         MessageBytes::One(bytes) if bytes.len() < COPIED => Bytes::copy_from_slice(&bytes),
         message => message.into_bytes(),
     }
-}
-
-/// The streams that a packet of ours carries data of: its chunks DATA and I-DATA name theirs at the same place (RFC 9260 §3.3.1,
-/// RFC 8260 §2.1).
-fn streams_of(packet: &[u8]) -> impl Iterator<Item = u16> {
-    let mut rest = packet.get(12..).unwrap_or_default();
-    let chunk = move || {
-        let &[kind, _, high, low, ..] = rest else {
-            return None;
-        };
-        let stream = match (kind, rest.get(8..10)) {
-            (0 | 64, Some(&[high, low])) => Some(u16::from_be_bytes([high, low])),
-            _ => None,
-        };
-        let length = usize::from(u16::from_be_bytes([high, low])).max(4);
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(stream)
-    };
-    std::iter::from_fn(chunk).flatten()
-}
-
-/// Whether a message is a DATA_CHANNEL_OPEN, well-formed or not.
-fn opens(ppid: u32, bytes: &Bytes) -> bool {
-    ppid == ppid::DCEP && is_open(bytes)
 }

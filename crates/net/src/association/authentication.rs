@@ -14,7 +14,7 @@ impl Association {
 
     /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY, SCTP_AUTH_DEACTIVATE_KEY and
     /// SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5). Those that associations begin with are set by `auth_keys` of the
-    /// endpoint's [`sctp`](crate::Config::sctp). [`AssociationEvent::PeerAuthKey`](crate::AssociationEvent::PeerAuthKey) reports that
+    /// endpoint's [`sctp`](crate::Config::sctp). [`Event::PeerAuthKey`](crate::Event::PeerAuthKey) reports that
     /// the peer uses another one.
     ///
     /// # Errors

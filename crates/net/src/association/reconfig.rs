@@ -10,7 +10,7 @@ use super::Association;
 pub enum Reconfiguration {
     /// Resets streams (SCTP_RESET_STREAMS, RFC 6458 §8.3.1). Outgoing: what was given for them is
     /// delivered first, and what is given from now on waits until it is settled. Incoming: the peer
-    /// is asked to reset them. [`AssociationEvent::StreamsReset`](crate::AssociationEvent::StreamsReset)
+    /// is asked to reset them. [`Event::StreamsReset`](crate::Event::StreamsReset)
     /// reports the outcome.
     ResetStreams {
         /// Those that this side sends on, or those of the peer.
@@ -20,11 +20,11 @@ pub enum Reconfiguration {
     },
     /// Resets all sequence numbers of both sides, of streams and TSNs (SCTP_RESET_ASSOC). What was
     /// given before is delivered first.
-    /// [`AssociationEvent::AssociationReset`](crate::AssociationEvent::AssociationReset) reports the
+    /// [`Event::AssociationReset`](crate::Event::AssociationReset) reports the
     /// outcome.
     ResetAssociation,
     /// Adds streams (SCTP_ADD_STREAMS).
-    /// [`AssociationEvent::StreamsAdded`](crate::AssociationEvent::StreamsAdded) reports the outcome,
+    /// [`Event::StreamsAdded`](crate::Event::StreamsAdded) reports the outcome,
     /// for each direction.
     AddStreams {
         /// How many more this side may send on.

@@ -433,7 +433,7 @@ impl Association {
         let queued = context.queued;
         let little = association.buffered() <= MOST_AT_ONCE;
         if let Err(Unsent::Full(size)) = done {
-            state.ask_for_room(self.id, size);
+            state.wait_writable(self.id, size);
         }
         if queued && idle && little {
             self.send_at_once(guard, now);

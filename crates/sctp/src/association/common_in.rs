@@ -26,18 +26,6 @@ pub(crate) enum Common<'a> {
 }
 
 impl Association {
-    /// The user reads after each packet that comes: no [`Event::Readable`](crate::Event::Readable) tells of messages from now on.
-    pub fn read_unasked(&mut self) {
-        self.events.read_unasked();
-    }
-
-    /// Whether [`Association::poll_part`] may have something to give. To a user who [reads unasked](Self::read_unasked) it need not be called
-    /// otherwise.
-    #[inline]
-    pub fn has_part(&self) -> bool {
-        self.rx.as_ref().is_some_and(|rx| !rx.has_no_part())
-    }
-
     /// Takes the chunks of an admitted packet that came over `path`, `first`, which is DATA or a SACK, and then `rest`, as far as they are
     /// common ones.
     #[inline(always)]

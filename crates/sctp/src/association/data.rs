@@ -47,6 +47,7 @@ impl Association {
         let Some(rx) = &mut self.rx else {
             return;
         };
+        rx.note_events(self.events.count());
         self.sack_path = from;
         match rx.handle_frame(now, frame, from, &mut self.trace) {
             Ok(DataOutcome::NewData) if self.marks.is_none() => {}

@@ -56,6 +56,7 @@ impl Association {
         let (State::Known(Known { peer, .. }), Some(rx)) = (&self.state, &mut self.rx) else {
             return;
         };
+        rx.note_events(self.events.count());
         let outcome = rx.handle_i_data(now, data, from, &mut self.trace);
         let number = tsn.distance_from(peer.initial_tsn);
         self.note_data(now, from, (tsn, stream_id, number), outcome, discards);
@@ -76,6 +77,7 @@ impl Association {
         let Some(rx) = &mut self.rx else {
             return;
         };
+        rx.note_events(self.events.count());
         self.sack_path = from;
         self.data_taken = true;
         let forwarded = rx.handle_i_forward_tsn(now, forward, from, &mut self.trace);

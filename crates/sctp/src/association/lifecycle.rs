@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage};
-use crate::events::Events;
+use crate::event_queue::EventQueue;
 use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
@@ -190,7 +190,7 @@ impl Association {
                 send_defaults: None,
                 has_send_policy: SendOptions::of(&config).has_policy(),
                 stream_values: Seldom::default(),
-                events: Events::new(config.send_buffer),
+                events: EventQueue::new(config.send_buffer),
                 random,
                 trace: Trace::default(),
                 config,
@@ -386,6 +386,9 @@ impl Association {
             self.tell_undelivered(UndeliveredCause::Restarted);
         }
         self.tx = self.new_sender();
+        if self.events.reports_sent() {
+            self.sender().report_sent();
+        }
         self.sums = Sums::new(&self.config, false);
         self.adopt(local, &terms);
         self.paths.set_as(&former);

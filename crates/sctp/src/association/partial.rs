@@ -88,7 +88,7 @@ impl Association {
     pub(super) fn tell_given_up(&mut self) {
         if let Some(tx) = self.tx.get_mut() {
             let messages = std::iter::from_fn(|| tx.next_abandoned());
-            self.events.given_up(messages);
+            self.events.abandoned(messages);
         }
         self.tell_receipts();
     }
@@ -124,6 +124,7 @@ impl Association {
         let Some(rx) = &mut self.rx else {
             return;
         };
+        rx.note_events(self.events.count());
         self.sack_path = from;
         self.data_taken = true;
         if self.tx.is_interleaving() {

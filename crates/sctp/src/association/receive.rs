@@ -534,7 +534,7 @@ impl Association {
     pub(super) fn tell_of_messages(&mut self) {
         if !self.readable_told {
             self.readable_told = true;
-            self.events.readable();
+            self.events.note_news();
         }
     }
 

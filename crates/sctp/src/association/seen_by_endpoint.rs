@@ -6,7 +6,7 @@ use anabranch_transport::{Ecn, Nanos};
 
 use super::Association;
 use crate::cookie::TieTags;
-use crate::event::{CloseReason, Event};
+use crate::event::CloseReason;
 use crate::handshake::Own;
 use crate::state::State;
 
@@ -75,6 +75,7 @@ impl Association {
         self.reply_room = None;
         self.note_field(ecn);
         if let Some(rx) = &mut self.rx {
+            rx.note_events(self.events.count());
             rx.on_packet_begin(bytes);
         }
     }
@@ -93,17 +94,6 @@ impl Association {
     /// Whether it is over and has one more packet to send.
     pub(crate) fn has_last_words(&self) -> bool {
         self.parting.is_some()
-    }
-
-    /// Whether there is something to tell the user.
-    pub(crate) fn has_events(&self) -> bool {
-        !self.events.is_empty()
-    }
-
-    /// The next thing to tell the user.
-    #[inline]
-    pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
     }
 
     /// Whether the peer's addresses are others than when they were last learnt.

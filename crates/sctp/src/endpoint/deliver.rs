@@ -91,7 +91,7 @@ impl Endpoint {
             return;
         };
         association.handle_chunks(now, way.path, first, rest, behind, &mut self.discards);
-        let tells = association.has_events();
+        let tells = association.has_news();
         if association.addresses_changed() {
             association.follow_udp_port(way.path.remote, way.udp_port);
             self.renew_tag(now, slot);
@@ -147,7 +147,7 @@ impl Endpoint {
         match association.take_common(now, way.path, first, chunks, &mut self.discards) {
             Common::Whole => {
                 // Most packets tell nothing.
-                let tells = association.has_events();
+                let tells = association.has_news();
                 self.table.sends(slot);
                 if tells {
                     self.table.tells(slot);

@@ -112,12 +112,6 @@ impl Endpoint {
         Some(sent)
     }
 
-    /// Whether [`Endpoint::poll_event`] may have something to tell: it was not asked since something came, or an association was used.
-    #[inline]
-    pub fn may_tell(&self) -> bool {
-        self.table.next_to_tell().is_some()
-    }
-
     /// What one association has to send, whatever the others have. Whether all of it is in `out`, and nothing is to be told.
     fn poll_association(
         &mut self,
@@ -138,7 +132,7 @@ impl Endpoint {
             self.table.transmitted();
         }
         let association = self.table.get(slot);
-        !association.is_some_and(Association::has_events) && !self.has_room_to_tell()
+        !association.is_some_and(Association::has_news)
     }
 
     /// What one association has to send. What comes back with [`ControlFlow::Break`] says whether it is known that there is no more.
@@ -158,7 +152,8 @@ impl Endpoint {
         if flow == ControlFlow::Break(false) {
             return flow;
         }
-        let (deadline, tells) = (association.deadline(), association.has_events());
+        association.note_sending();
+        let (deadline, tells) = (association.deadline(), association.has_news());
         let ended = association.is_closed();
         if tells {
             self.table.tells(slot);
@@ -166,9 +161,6 @@ impl Endpoint {
         self.timers.set(slot, deadline);
         if ended {
             self.retire(now, slot);
-        }
-        if self.rooms.has_any() {
-            self.look_for_room(slot);
         }
         flow
     }

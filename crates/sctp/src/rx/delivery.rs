@@ -26,6 +26,8 @@ pub(super) struct Readable {
     pub part: ReceivedPart,
     /// Bytes that it occupies of the receive window, as the profile counts them.
     pub bytes: u64,
+    /// Events of the association before it.
+    pub preceding: u32,
     /// It keeps hardly more alive than its bytes.
     pub compact: bool,
 }
@@ -50,6 +52,8 @@ pub(super) struct Delivery<'a> {
     /// What can be read counts as read.
     pub as_read: bool,
     pub counts: Counted,
+    /// Events of the association so far.
+    pub preceding: u32,
     pub ready: &'a mut Unread,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut Held,
@@ -98,6 +102,7 @@ impl Delivery<'_> {
         let readable = Readable {
             part,
             bytes,
+            preceding: self.preceding,
             compact,
         };
         if is_whole {
@@ -184,6 +189,7 @@ impl Receiver {
             now,
             as_read: !self.profile.window_counts_deliverable,
             counts: Counted(self.profile.rwnd_counts),
+            preceding: self.preceding,
             ready: &mut self.ready,
             window: &mut self.window,
             held: &mut self.held,

@@ -168,6 +168,8 @@ impl Receiver {
         for message in &aborted {
             self.forget_endless(message.stream);
         }
+        // The user is told of them before what they kept waiting.
+        self.preceding = self.preceding.wrapping_add(aborted.len() as u32);
         for (stream, number, aborted) in dropped {
             let (mut delivery, order, _) = self.delivery(now, trace);
             if aborted.is_some() {

@@ -126,6 +126,13 @@ pub struct ReceivedPart {
     pub payload: MessageBytes,
 }
 
+impl From<ReceivedMessage> for ReceivedPart {
+    #[inline]
+    fn from(message: ReceivedMessage) -> Self {
+        Self::whole(message)
+    }
+}
+
 impl ReceivedPart {
     #[inline]
     pub(super) fn whole(message: ReceivedMessage) -> Self {
@@ -142,7 +149,7 @@ impl ReceivedPart {
     }
 
     #[inline]
-    pub(super) fn into_message(self) -> ReceivedMessage {
+    pub(crate) fn into_message(self) -> ReceivedMessage {
         ReceivedMessage {
             stream: self.stream,
             ppid: self.ppid,

@@ -225,6 +225,7 @@ impl Receiver {
                 payload: MessageBytes::One(source.user_data()),
             },
             bytes,
+            preceding: self.preceding,
             compact,
         });
         true

@@ -6,7 +6,7 @@ use super::message::ReceivedPart;
 
 impl Receiver {
     /// Whether [`Receiver::poll_part`] has none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has_no_part(&self) -> bool {
         self.has_nothing() && self.assembly.has_none()
     }
@@ -16,6 +16,17 @@ impl Receiver {
     /// been closed and is open again.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         self.assembly.give_back().or_else(|| self.take_first())
+    }
+
+    /// The events before what can be read first; `None`: nothing can be.
+    #[inline]
+    pub(crate) fn preceding_events(&self) -> Option<u32> {
+        self.ready.first().map(|it| it.preceding)
+    }
+
+    /// As [`Self::preceding_events`], of `stream` alone.
+    pub(crate) fn preceding_events_on(&self, stream: u16) -> Option<u32> {
+        self.ready.first_on(stream).map(|it| it.preceding)
     }
 
     /// As [`Receiver::poll_part`], of `stream` alone.

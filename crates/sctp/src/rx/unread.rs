@@ -80,6 +80,18 @@ impl Unread {
         first
     }
 
+    /// The first.
+    #[inline]
+    pub fn first(&self) -> Option<&Readable> {
+        self.queue.iter().find(|it| !it.is_nothing())
+    }
+
+    /// The first of a stream.
+    pub fn first_on(&self, stream: u16) -> Option<&Readable> {
+        let of_stream = |it: &&Readable| it.part.stream == stream && !it.is_nothing();
+        self.queue.iter().find(of_stream)
+    }
+
     /// Takes the first of a stream; `delivered` messages were.
     pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Readable> {
         let of_stream = |it: &Readable| it.part.stream == stream && !it.is_nothing();
@@ -196,6 +208,7 @@ impl Unread {
                 ..*part
             },
             bytes: std::mem::take(&mut readable.bytes),
+            preceding: readable.preceding,
             compact: std::mem::replace(&mut readable.compact, true),
         };
         part.ends = false;

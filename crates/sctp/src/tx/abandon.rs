@@ -103,7 +103,11 @@ impl Sender {
 
     /// The next message that was given up and that the user was not told of.
     pub(crate) fn next_abandoned(&mut self) -> Option<AbandonedMessage> {
-        self.abandoning.as_mut()?.next_news()
+        let message = self.abandoning.as_mut()?.next_news()?;
+        if let Some(stream) = message.stream {
+            self.note_sent(stream);
+        }
+        Some(message)
     }
 
     /// A FORWARD TSN must be sent.

@@ -79,6 +79,7 @@ impl Sender {
             echoed: false,
             abandoning: None,
             receipts: None,
+            sent_streams: None,
             forward_due: false,
             begun_anew: false,
             statistics: SenderCounters::default(),

@@ -21,6 +21,7 @@ impl Sender {
             && !self.outstanding.takes_a_look()
             && self.abandoning.is_none()
             && self.receipts.is_none()
+            && self.sent_streams.is_none()
             && self.watch.is_none()
             && !self.interleaving
             && !self.queue.has_courses()

@@ -401,6 +401,7 @@ impl Sender {
         if fragment.ends_several() {
             self.outstanding.will_end(self.queue.take_whole());
         }
+        self.note_sent(fragment.stream);
         let tsn = self.outstanding.next_tsn();
         let chunk = Outgoing::first(fragment, id, now, begins_packet);
         self.last_data_at = packet.len();

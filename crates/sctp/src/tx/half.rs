@@ -417,7 +417,6 @@ mod tests {
                 let told = (
                     association.cumulative_tsn(),
                     association.sack_due(),
-                    association.has_part(),
                     association.buffered(),
                     association.streams_in_use(),
                     association.peer_rwnd(),

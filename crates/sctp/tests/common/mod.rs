@@ -67,6 +67,8 @@ pub struct World {
     pub endpoints: [Endpoint; 2],
     pub delay: Nanos,
     pub events: [Vec<(AssociationId, Event)>; 2],
+    /// Events of these hosts stay in their associations.
+    pub leaves_events: [bool; 2],
     pub story: Vec<String>,
     pub shots: Vec<Shot>,
     /// Whether `story` and `shots` are kept.
@@ -100,6 +102,7 @@ impl World {
             ],
             delay: 10 * MILLISECOND,
             events: [Vec::new(), Vec::new()],
+            leaves_events: [false; 2],
             story: Vec::new(),
             shots: Vec::new(),
             narrate: true,
@@ -226,7 +229,9 @@ impl World {
 
     /// Keeps what `host` is told.
     pub fn hear(&mut self, host: usize) {
-        while let Some(event) = self.endpoints[host].poll_event() {
+        while !self.leaves_events[host]
+            && let Some(event) = self.endpoints[host].poll_event()
+        {
             self.events[host].push(event);
         }
     }

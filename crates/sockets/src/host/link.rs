@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use anabranch_net::{AbandonPolicy, Association, AssociationEvent, CloseReason, Status};
+use anabranch_net::{AbandonPolicy, Association, CloseReason, Event, PathState, Status};
 use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
@@ -94,21 +94,28 @@ const MOST_FAILED: usize = 256;
 struct Failed(BTreeSet<IpAddr>);
 
 impl Failed {
-    fn confirms(&mut self, event: &AssociationEvent) -> bool {
+    fn confirms(&mut self, event: &Event) -> bool {
         match event {
-            AssociationEvent::PathDown(address)
-            | AssociationEvent::PathPotentiallyFailed(address) => {
+            Event::PathChanged {
+                address,
+                state: PathState::Inactive | PathState::PotentiallyFailed,
+                ..
+            } => {
                 if self.0.len() == MOST_FAILED {
                     self.0.clear();
                 }
                 self.0.insert(*address);
                 false
             }
-            AssociationEvent::PeerAddressRemoved(address) => {
+            Event::PeerAddressRemoved { address, .. } => {
                 self.0.remove(address);
                 false
             }
-            AssociationEvent::PathUp(address) => !self.0.contains(address),
+            Event::PathChanged {
+                address,
+                state: PathState::Active,
+                ..
+            } => !self.0.contains(address),
             _ => false,
         }
     }
@@ -148,7 +155,7 @@ impl Link {
     }
 
     /// Whether the event is that an address of the peer's was confirmed: it is up, and had not failed before.
-    pub fn confirms(&self, event: &AssociationEvent) -> bool {
+    pub fn confirms(&self, event: &Event) -> bool {
         let mut failed = self.failed.lock().unwrap_or_else(|it| it.into_inner());
         failed.confirms(event)
     }
@@ -387,17 +394,24 @@ mod tests {
     fn an_address_is_confirmed_unless_it_has_failed_since_it_was_added() {
         let mut failed = Failed::default();
         let address = |last| IpAddr::from([192, 0, 2, last]);
-        assert!(failed.confirms(&AssociationEvent::PathUp(address(1))));
+        let path = anabranch_net::sctp::PathId(1);
+        let changed = |address, state| Event::PathChanged {
+            path,
+            address,
+            state,
+        };
+        let up = |last| changed(address(last), PathState::Active);
+        assert!(failed.confirms(&up(1)));
         // Programs may not be told that a path is potentially failed; it is not confirmed anew for that.
-        assert!(!failed.confirms(&AssociationEvent::PathPotentiallyFailed(address(1))));
-        assert!(!failed.confirms(&AssociationEvent::PathUp(address(1))));
-        assert!(failed.confirms(&AssociationEvent::PathUp(address(2))));
-        failed.confirms(&AssociationEvent::PeerAddressRemoved(address(1)));
-        assert!(failed.confirms(&AssociationEvent::PathUp(address(1))));
+        assert!(!failed.confirms(&changed(address(1), PathState::PotentiallyFailed)));
+        assert!(!failed.confirms(&up(1)));
+        assert!(failed.confirms(&up(2)));
+        let address = address(1);
+        failed.confirms(&Event::PeerAddressRemoved { path, address });
+        assert!(failed.confirms(&up(1)));
         for number in 0..2_000_u32 {
-            failed.confirms(&AssociationEvent::PathDown(IpAddr::from(
-                number.to_be_bytes(),
-            )));
+            let address = IpAddr::from(number.to_be_bytes());
+            failed.confirms(&changed(address, PathState::Inactive));
             assert!(failed.0.len() <= MOST_FAILED);
         }
     }

@@ -1,11 +1,11 @@
 //! The process that runs SCTP for programs: it holds the other end of their descriptors.
 
-mod behind;
 mod bind;
 mod call;
 mod doors;
 mod drawn;
 mod effects;
+mod events;
 mod generations;
 mod jobs;
 mod join;

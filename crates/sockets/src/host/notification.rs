@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::frame::{Frame, UNORDERED};
 use anabranch_net::{
-    AssociationEvent, CloseReason, ReconfigOutcome, StreamDirection, UndeliveredCause,
+    CloseReason, Event, PathState, ReconfigOutcome, StreamDirection, UndeliveredCause,
 };
 
 /// A notification: its place in struct sctp_event_subscribe, and its bytes.
@@ -81,33 +81,36 @@ fn change_with(
 
 /// What the protocol told, as notifications, with addresses of the peer's as its program is `shown` them; none where RFC 6458 has none for it.
 pub fn of_event(
-    event: &AssociationEvent,
+    event: &Event,
     shown: impl Fn(IpAddr) -> SocketAddr,
     association: u32,
 ) -> Vec<Notification> {
     let path = |address: IpAddr, state: u32| vec![of_path(shown(address), [state, 0], association)];
     let named = association.to_ne_bytes();
     match event {
-        &AssociationEvent::PathUp(address) => path(address, 0),
-        &AssociationEvent::PathDown(address) => path(address, 1),
-        &AssociationEvent::PeerAddressRemoved(address) => path(address, 2),
-        &AssociationEvent::PeerAddressAdded(address) => path(address, 3),
-        &AssociationEvent::PrimaryChanged(address) => path(address, 4),
-        &AssociationEvent::PathPotentiallyFailed(address) => path(address, 6),
-        AssociationEvent::PeerShutdown => vec![notification(SHUTDOWN, 0, &named)],
-        AssociationEvent::PeerError { cause } => {
+        Event::PathChanged { address, state, .. } => match state {
+            PathState::Active => path(*address, 0),
+            PathState::Inactive => path(*address, 1),
+            PathState::PotentiallyFailed => path(*address, 6),
+            PathState::Unconfirmed => Vec::new(),
+        },
+        Event::PeerAddressRemoved { address, .. } => path(*address, 2),
+        Event::PeerAddressAdded { address, .. } => path(*address, 3),
+        Event::PrimaryChanged { address, .. } => path(*address, 4),
+        Event::PeerShutdown => vec![notification(SHUTDOWN, 0, &named)],
+        Event::PeerError { cause } => {
             let rest = [&cause.to_be_bytes()[..], &[0; 2], &named].concat();
             vec![notification(REMOTE_ERROR, 0, &rest)]
         }
-        AssociationEvent::Restarted { .. } => {
+        Event::Restarted { .. } => {
             vec![change(Change::Restart, 0, [0; 2], association)]
         }
-        AssociationEvent::PartialDeliveryAborted { stream, ssn, .. } => {
+        Event::PartialDeliveryAborted { stream, ssn, .. } => {
             // struct sctp_pdapi_event: SCTP_PARTIAL_DELIVERY_ABORTED is 0.
-            let rest = [0, association, u32::from(*stream), u32::from(*ssn)];
+            let rest = [0, association, u32::from(*stream), u32::from(ssn.0)];
             vec![notification(PARTIAL_DELIVERY, 0, &words(&rest))]
         }
-        &AssociationEvent::AdaptationIndication(indication) => {
+        &Event::AdaptationIndication { indication } => {
             // struct sctp_adaptation_event.
             vec![notification(
                 ADAPTATION,
@@ -115,10 +118,82 @@ pub fn of_event(
                 &words(&[indication, association]),
             )]
         }
-        &AssociationEvent::PeerAuthKey { key_id } => {
+        &Event::PeerAuthKey { key_id } => {
             vec![of_key(key_id, KeyNews::New, association)]
         }
-        _ => [of_sending(event, &named), of_streams(event, &named)].concat(),
+        Event::MessageAbandoned(it) => {
+            let message = message(association, it.stream, it.unordered, it.ppid, it.context);
+            send_failed(&message, &it.payload, (it.sent, 0))
+        }
+        Event::MessageUndelivered(it) => {
+            let message = message(association, it.stream, it.unordered, it.ppid, it.context);
+            send_failed(&message, &it.payload, (it.sent, cause_of(&it.cause)))
+        }
+        Event::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        } => {
+            let way = match direction {
+                StreamDirection::Incoming => 1,
+                StreamDirection::Outgoing => 2,
+            };
+            let list: Vec<u8> = streams.iter().flat_map(|it| it.to_ne_bytes()).collect();
+            let rest = [&named[..], &list].concat();
+            vec![notification(STREAM_RESET, way | verdict(*outcome), &rest)]
+        }
+        Event::AssociationReset {
+            local_tsn,
+            remote_tsn,
+            outcome,
+        } => {
+            let rest = [&named[..], &words(&[local_tsn.0, remote_tsn.0])].concat();
+            vec![notification(ASSOC_RESET, verdict(*outcome), &rest)]
+        }
+        Event::StreamsAdded {
+            outbound_streams,
+            inbound_streams,
+            outcome,
+        } => {
+            let [to, from] = [inbound_streams, outbound_streams].map(|it| it.to_ne_bytes());
+            let rest = [&named[..], &to, &from].concat();
+            vec![notification(STREAM_CHANGE, verdict(*outcome), &rest)]
+        }
+        // RFC 6458 has none for them, or they are told otherwise.
+        Event::Established { .. }
+        | Event::Closed(_)
+        | Event::Receipt { .. }
+        | Event::AddressChanged { .. }
+        | Event::SendFailed { .. }
+        | Event::StreamLimitMet { .. }
+        | Event::Missed { .. } => Vec::new(),
+    }
+}
+
+/// The flags of struct sctp_stream_reset_event and its like, for an outcome.
+fn verdict(outcome: ReconfigOutcome) -> u16 {
+    match outcome {
+        ReconfigOutcome::Performed => 0,
+        ReconfigOutcome::Denied => 4,
+        _ => 8,
+    }
+}
+
+/// A message of the program's own, for struct sctp_send_failed and struct sctp_send_failed_event, of which it has one at a time.
+fn message(
+    association: u32,
+    stream: Option<u16>,
+    unordered: bool,
+    ppid: u32,
+    context: u32,
+) -> Frame {
+    Frame {
+        stream: stream.unwrap_or(0),
+        flags: u8::from(unordered),
+        ppid: ppid.to_be(),
+        context,
+        association,
+        ..Frame::default()
     }
 }
 
@@ -163,47 +238,6 @@ pub fn dry(association: u32) -> Notification {
 
 fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|it| it.to_ne_bytes()).collect()
-}
-
-/// struct sctp_send_failed and struct sctp_send_failed_event, which a program has one of at a time.
-fn of_sending(event: &AssociationEvent, named: &[u8]) -> Vec<Notification> {
-    let association = named.try_into().map_or(0, u32::from_ne_bytes);
-    let message = |stream: &Option<u16>, unordered: &bool, ppid: &u32, context: &u32| Frame {
-        stream: stream.unwrap_or(0),
-        flags: u8::from(*unordered),
-        ppid: ppid.to_be(),
-        context: *context,
-        association,
-        ..Frame::default()
-    };
-    match event {
-        AssociationEvent::MessageAbandoned {
-            stream,
-            ppid,
-            unordered,
-            context,
-            bytes,
-            sent,
-            ..
-        } => send_failed(
-            &message(stream, unordered, ppid, context),
-            bytes,
-            (*sent, 0),
-        ),
-        AssociationEvent::MessageUndelivered {
-            stream,
-            ppid,
-            unordered,
-            context,
-            bytes,
-            cause,
-            sent,
-        } => {
-            let said = (*sent, cause_of(cause));
-            send_failed(&message(stream, unordered, ppid, context), bytes, said)
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Invalid Stream Identifier (RFC 9260 §3.3.10.1).
@@ -271,48 +305,6 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
     ]
 }
 
-/// struct sctp_stream_reset_event, struct sctp_assoc_reset_event, struct sctp_stream_change_event.
-fn of_streams(event: &AssociationEvent, named: &[u8]) -> Vec<Notification> {
-    let verdict = |outcome: &ReconfigOutcome| match outcome {
-        ReconfigOutcome::Performed => 0,
-        ReconfigOutcome::Denied => 4,
-        _ => 8,
-    };
-    match event {
-        AssociationEvent::StreamsReset {
-            direction,
-            streams,
-            outcome,
-        } => {
-            let way = match direction {
-                StreamDirection::Incoming => 1,
-                StreamDirection::Outgoing => 2,
-            };
-            let list: Vec<u8> = streams.iter().flat_map(|it| it.to_ne_bytes()).collect();
-            let rest = [named, &list].concat();
-            vec![notification(STREAM_RESET, way | verdict(outcome), &rest)]
-        }
-        AssociationEvent::AssociationReset {
-            local_tsn,
-            remote_tsn,
-            outcome,
-        } => {
-            let rest = [named, &words(&[*local_tsn, *remote_tsn])].concat();
-            vec![notification(ASSOC_RESET, verdict(outcome), &rest)]
-        }
-        AssociationEvent::StreamsAdded {
-            outbound_streams,
-            inbound_streams,
-            outcome,
-        } => {
-            let [to, from] = [inbound_streams, outbound_streams].map(|it| it.to_ne_bytes());
-            let rest = [named, &to, &from].concat();
-            vec![notification(STREAM_CHANGE, verdict(outcome), &rest)]
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// The address in a struct sockaddr_storage; `None`: there is none in it. A mapped one is of IPv4.
 pub fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
@@ -355,7 +347,11 @@ mod tests {
         assert_eq!(bytes[4..8], 20_u32.to_ne_bytes());
         assert_eq!(bytes[12..14], 5_u16.to_ne_bytes());
         assert_eq!(bytes[16..], 9_u32.to_ne_bytes());
-        let event = AssociationEvent::PathDown("192.0.2.1".parse().unwrap());
+        let event = Event::PathChanged {
+            path: anabranch_net::sctp::PathId(0),
+            address: "192.0.2.1".parse().unwrap(),
+            state: PathState::Inactive,
+        };
         let shown = |ip| SocketAddr::new(ip, 7);
         let (kind, bytes) = of_event(&event, shown, 9).remove(0);
         assert_eq!((kind, bytes.len()), (2, 148));
@@ -365,16 +361,11 @@ mod tests {
             of_storage(&bytes[8..]),
             Some("192.0.2.1:7".parse().unwrap())
         );
-        let event = AssociationEvent::MessageAbandoned {
-            stream: Some(3),
-            ppid: 4,
-            unordered: true,
-            bytes: bytes::Bytes::from_static(b"lost"),
-            context: 6,
-            policy: anabranch_net::AbandonPolicy::Lifetime,
-            sent: true,
-        };
-        let both = of_event(&event, shown, 9);
+        let event = Event::PeerError { cause: 3 };
+        let (kind, bytes) = of_event(&event, shown, 9).remove(0);
+        assert_eq!((kind, &bytes[8..12]), (4, &[0, 3, 0, 0][..]));
+        let failed = message(9, Some(3), true, 4, 6);
+        let both = send_failed(&failed, b"lost", (true, 0));
         // struct sctp_send_failed has 48 bytes before the message, struct sctp_send_failed_event 32.
         let sizes: Vec<_> = both
             .iter()

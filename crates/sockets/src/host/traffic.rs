@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, AssociationError, CloseReason, MessagePart, SendError, TrySendError,
+    Association, AssociationError, CloseReason, MessagePart, Output, SendError, TrySendError,
 };
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::behind::Told;
 use super::doors::Caller;
+use super::events;
 use super::jobs::Job;
 use super::link::Link;
 use super::notification::{self, Change, KeyNews, cause_of_end};
@@ -361,57 +361,35 @@ async fn inwards(link: Arc<Link>, association: Association) {
     conclude(&link, &association, ended, streams).await;
 }
 
-/// Gives the program what the association tells and receives: an event before the messages that came after it, and some behind those that came
-/// before it ([`Told`]).
+/// Gives the program what the association receives and tells, in its order. Between the parts of a message, where the program wants messages
+/// whole, nothing comes but events.
 async fn pass_on(
     link: &Link,
     association: &Association,
     port: u16,
 ) -> Result<(), Option<AssociationError>> {
-    let mut told = Told::new(link, port);
-    let outcome = loop {
-        let unfinished = told.unfinished;
-        let part = async {
-            match unfinished {
-                Some((stream, _)) => association.stream(stream).1.recv_part().await,
-                None => association.recv_part().await,
-            }
-        };
-        let waits = told.waits();
-        let part = tokio::select! {
-            biased;
-            event = association.next_event_and_tsn(), if told.goes_on() => {
-                told.hear(event).await;
-                continue;
-            }
-            part = part => part,
-            // Nothing is left to read.
-            () = std::future::ready(()), if waits => {
-                told.tell_all().await;
-                continue;
-            }
-        };
-        match part {
-            Ok(Some(part)) => {
+    // The stream of a message that was given in part, and whether it is unordered.
+    let mut unfinished: Option<(u16, bool)> = None;
+    loop {
+        let output = association.next_output(unfinished.map(|it| it.0)).await;
+        let given = match output {
+            Ok(Some(Output::Part(part))) => {
                 link.activity.notify_one();
                 let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
-                told.unfinished = (whole && !part.ends).then_some((part.stream, part.unordered));
-                told.hear_before(&part, association).await;
-                if give(link, &part).await.is_err() {
-                    break throw_away(association).await;
-                }
-                told.tell_after().await;
+                unfinished = (whole && !part.ends).then_some((part.stream, part.unordered));
+                give(link, &part).await
             }
-            Ok(None) => break Ok(()),
-            Err(lost) => break Err(Some(lost)),
+            Ok(Some(Output::Event(event))) => {
+                unfinished = unfinished.filter(|it| !events::cuts(&event, *it));
+                events::notify(link, &event, port).await
+            }
+            Ok(None) => return Ok(()),
+            Err(lost) => return Err(Some(lost)),
+        };
+        if given.is_err() {
+            return throw_away(association).await;
         }
-    };
-    told.tell_all().await;
-    while told.goes_on() {
-        told.hear(association.next_event_and_tsn().await).await;
-        told.tell_all().await;
     }
-    outcome
 }
 
 /// Takes what comes for a program that reads no more, until the association has ended: the peer could not end it while its messages find no room.

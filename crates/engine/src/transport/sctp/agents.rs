@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Endpoint, Event, Outgoing, SendOptions,
-    TransmitOptions,
+    Association, AssociationId, CloseReason, Endpoint, Event, Interest, Outgoing, Output,
+    SendOptions, TransmitOptions,
 };
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Message;
@@ -231,9 +231,12 @@ impl Source {
 
     #[inline]
     fn observe(&mut self, now: Nanos) {
-        // Few packets leave an event or a sample.
-        if self.endpoint.may_tell() || self.has_samples() {
-            self.tell(now);
+        while let Some((id, event)) = self.endpoint.poll_event() {
+            self.handle_event(now, id, event);
+        }
+        // Few packets leave a sample.
+        if self.has_samples() {
+            self.take_samples();
         }
         if let (Some(resuming), Some(id)) = (&mut self.resuming, self.association) {
             observe(now, resuming, &self.endpoint, id);
@@ -249,27 +252,26 @@ impl Source {
     }
 
     #[inline(never)]
-    fn tell(&mut self, now: Nanos) {
-        while let Some((id, event)) = self.endpoint.poll_event() {
-            match event {
-                Event::Established { .. } => {
-                    resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
-                }
-                Event::Closed(reason) => {
-                    if let Some(resuming) = &mut self.resuming {
-                        resuming.end();
-                    }
-                    if reason != CloseReason::Shutdown {
-                        self.tally.borrow_mut().failed = Some(reason.to_string());
-                    }
-                }
-                Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
-                _ => {}
+    fn handle_event(&mut self, now: Nanos, id: AssociationId, event: Event) {
+        match event {
+            Event::Established { .. } => {
+                resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
             }
+            Event::Closed(reason) => {
+                if let Some(resuming) = &mut self.resuming {
+                    resuming.end();
+                }
+                if reason != CloseReason::Shutdown {
+                    self.tally.borrow_mut().failed = Some(reason.to_string());
+                }
+            }
+            Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
+            _ => {}
         }
-        if !self.has_samples() {
-            return;
-        }
+    }
+
+    #[inline(never)]
+    fn take_samples(&mut self) {
         let association = self.association;
         let Some(association) = association.and_then(|id| self.endpoint.association_mut(id)) else {
             return;
@@ -414,11 +416,12 @@ impl Sink {
     }
 
     fn take(&mut self, now: Nanos) {
-        while let Some((id, event)) = self.endpoint.poll_event() {
-            if matches!(event, Event::Established { .. })
-                && let Some(association) = self.endpoint.association_mut(id)
-            {
-                association.read_unasked();
+        let first = self.first_association();
+        while let Some(id) = first
+            && let Some(association) = self.endpoint.association_mut(id)
+            && let Some(Output::Event(event)) = association.poll_output(Interest::EVENTS)
+        {
+            if matches!(event, Event::Established { .. }) {
                 if !self.probes.is_empty() {
                     association.set_probes(self.probes);
                 }
@@ -427,7 +430,6 @@ impl Sink {
                 resuming.end();
             }
         }
-        let first = self.first_association();
         if let (Some(resuming), Some(id)) = (&mut self.resuming, first) {
             observe(now, resuming, &self.endpoint, id);
         }
@@ -439,7 +441,7 @@ impl Sink {
         let unwatched = !self.stamped && tally.is_unwatched();
         loop {
             reader.behind = !reader.is_ready(now);
-            if reader.behind || !association.has_part() {
+            if reader.behind {
                 break;
             }
             let Some(part) = association.poll_part() else {

@@ -202,6 +202,7 @@ impl Association {
         if rx.has_unfinished(*last_tsn, streams.some()) {
             return ReConfigResult::Denied;
         }
+        rx.note_events(self.events.count());
         rx.reset_streams(now, streams.some(), &mut self.trace);
         self.tell_streams_reset(
             StreamDirection::Incoming,

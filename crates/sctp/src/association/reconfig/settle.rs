@@ -203,6 +203,7 @@ impl Association {
         let Some(rx) = &mut self.rx else {
             return;
         };
+        rx.note_events(self.events.count());
         let aborted = rx.restart_tsns(now, peers, &mut self.trace);
         self.events.extend(aborted.into_iter().map(|it| it.told()));
         let tx = self.tx.make(&self.config, self.local_initial_tsn);

@@ -322,6 +322,7 @@ impl Receiver {
                 self.forget_endless(stream);
                 let name = (unordered, mid);
                 aborted.push(told_of(stream, name, pieces.first_tsn(), pieces.ppid()));
+                self.preceding = self.preceding.wrapping_add(1);
             }
             for length in pieces.lengths() {
                 self.let_go(stream, length);

@@ -21,6 +21,7 @@ fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Readable {
     };
     Readable {
         bytes: part.payload.len() as u64,
+        preceding: 0,
         part,
         compact: true,
     }

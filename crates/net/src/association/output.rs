@@ -1,0 +1,99 @@
+//! Messages and events of an association in one order, and events alone.
+
+use anabranch_sctp::{self as sctp, Association as Protocol, Event, Interest};
+
+use super::Association;
+use crate::endpoint_state::Phase;
+use crate::error::AssociationError;
+use crate::message::MessagePart;
+
+/// What an association gives its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A message, or a part of one.
+    Part(MessagePart),
+    /// Something happened.
+    Event(Event),
+}
+
+/// Events as users see them: that the association is up, or has ended, they learn otherwise, and receipts are futures.
+const EVENTS: Interest = Interest::EVENTS.without(Interest::RECEIPTS);
+
+impl Association {
+    /// The next message or part ([`Association::recv_part`]) or event ([`Association::next_event`]), in the order of delivery: an event
+    /// comes behind the messages that could be read before it occurred, and before those that could be later. `None` when the association
+    /// was shut down gracefully and everything is taken.
+    ///
+    /// With a `stream`, of messages those of that stream alone; of events those before which nothing waits on any stream, and that a
+    /// message of that stream is aborted.
+    ///
+    /// Readers of one association take from one queue: each event and message comes to one of those who wait for it.
+    ///
+    /// Cancel-safe: if the future is dropped, nothing is lost.
+    ///
+    /// # Errors
+    /// The association ended otherwise, after all before that was taken.
+    pub async fn next_output(
+        &self,
+        stream: Option<u16>,
+    ) -> Result<Option<Output>, AssociationError> {
+        let outputs = Interest::PARTS.and(EVENTS);
+        let outputs = stream.map_or(outputs, |stream| outputs.on(stream));
+        self.next_read(|it, state| it.poll_read(state, |protocol| next_of(protocol, outputs)))
+            .await
+    }
+
+    /// The next event, whatever messages wait before it; `None` when the association is closed and every event was taken. 256 wait at
+    /// most, beside messages that were not delivered; where more came, [`Event::Missed`] says how many of the oldest are gone.
+    ///
+    /// Cancel-safe: if the future is dropped, no event is lost.
+    pub async fn next_event(&self) -> Option<Event> {
+        loop {
+            let mut notified = std::pin::pin!(self.signals.event.notified());
+            notified.as_mut().enable();
+            if let Some(known) = self.poll_event() {
+                return known;
+            }
+            notified.await;
+        }
+    }
+
+    /// The next event, or that none will come; `None`: there is none yet.
+    fn poll_event(&self) -> Option<Option<Event>> {
+        let mut state = self.shared.lock();
+        let association = state.endpoint.association_mut(self.id);
+        if let Some(Output::Event(event)) = association.and_then(|it| next_of(it, EVENTS)) {
+            return Some(Some(event));
+        }
+        match state.entries.get(&self.id).map(|entry| &entry.phase) {
+            Some(Phase::Opening | Phase::Up) => None,
+            Some(Phase::Closed(_)) | None => Some(None),
+        }
+    }
+}
+
+/// The next that is a user's.
+fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
+    loop {
+        let part = match protocol.poll_output(outputs)? {
+            sctp::Output::Event(Event::Established { .. } | Event::Closed(_)) => continue,
+            sctp::Output::Event(event) => return Some(Output::Event(event)),
+            sctp::Output::Message(message) => message.into(),
+            sctp::Output::MessagePart(part) => part,
+            // Nobody asked for them.
+            sctp::Output::Writable | sctp::Output::Sent { .. } => continue,
+        };
+        let cumulative = protocol.cumulative_tsn();
+        return Some(Output::Part(MessagePart::new(part, cumulative)));
+    }
+}
+
+impl Association {
+    /// The next message or part of `stream`, and nothing else.
+    pub(super) fn poll_part_on(protocol: &mut Protocol, stream: u16) -> Option<MessagePart> {
+        match next_of(protocol, Interest::PARTS.on(stream))? {
+            Output::Part(part) => Some(part),
+            Output::Event(_) => None,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What associations have for their users: who waits for it is woken, and what concerns the driver is done.
+
+use anabranch_sctp::{Association, AssociationId, Event, Interest, Output};
+use anabranch_transport::Nanos;
+
+use super::{DriverLocal, learn_primary};
+use crate::deferred_wakeups::{DeferredWakeups, EVENT, PHASE, WRITERS};
+use crate::endpoint_state::{AssociationEntry, EndpointShared, EndpointState, Phase};
+use crate::event::log;
+use crate::receipt::DeliveryError;
+use crate::receive_queue::FairReceiveQueue;
+
+impl DriverLocal {
+    /// Looks at the associations that have new output, which stays there for their users. Whether that may have caused something to send.
+    pub(super) fn drain_output(
+        &mut self,
+        shared: &EndpointShared,
+        state: &mut EndpointState,
+        receive_queue: &mut FairReceiveQueue,
+        now: Nanos,
+    ) -> bool {
+        let mut caused = false;
+        while let Some((id, association)) = state.endpoint.poll_ready() {
+            let is_new = !state.entries.contains_key(&id);
+            let entry = state.entries.entry(id);
+            let entry = entry.or_insert_with(|| {
+                let entry = AssociationEntry::new(Phase::Up, 0, shared.span_of(id));
+                tracing::debug!(parent: &entry.span, "a peer began an association");
+                entry
+            });
+            let established = self.look(now, id, association, entry, &mut state.deferred);
+            let is_open = !association.is_closed();
+            let held = is_new || entry.handles > 0 || state.waiting.contains(&id);
+            if is_new {
+                welcome(state, id, now);
+                caused = true;
+            }
+            if established {
+                learn_primary(state, receive_queue, id);
+            }
+            if !held && is_open {
+                state.orphan(id, now);
+                caused = true;
+            }
+        }
+        caused
+    }
+
+    /// Looks at one association; whether it has been established.
+    fn look(
+        &mut self,
+        now: Nanos,
+        id: AssociationId,
+        association: &mut Association,
+        entry: &mut AssociationEntry,
+        deferred: &mut DeferredWakeups,
+    ) -> bool {
+        let mut established = false;
+        for event in association.unseen_events() {
+            match event {
+                Event::Established { .. } => {
+                    tracing::info!(parent: &entry.span, "association up");
+                    entry.phase = Phase::Up;
+                    deferred.notify(&entry.signals, PHASE);
+                    established = true;
+                }
+                Event::Closed(reason) => {
+                    tracing::info!(parent: &entry.span, ?reason, "association ended");
+                    if self.ended.is_empty() {
+                        self.since = now;
+                    }
+                    self.ended.push((id, reason.clone()));
+                }
+                event => {
+                    if matches!(event, Event::Restarted { .. }) {
+                        deferred.answer(entry.receipts.answer_all(&DeliveryError::Restarted));
+                    }
+                    log(&entry.span, event);
+                    deferred.notify(&entry.signals, EVENT);
+                }
+            }
+        }
+        while let Some(Output::Event(Event::Receipt { number, delivery })) =
+            association.poll_output(Interest::RECEIPTS)
+        {
+            deferred.answer(entry.receipts.answer(number, delivery));
+        }
+        if association.poll_output(Interest::WRITABLE).is_some() {
+            deferred.notify(&entry.signals, WRITERS);
+        }
+        deferred.wake_readers(&entry.signals);
+        established
+    }
+}
+
+/// An association that a peer began, and that has an entry.
+fn welcome(state: &mut EndpointState, id: AssociationId, now: Nanos) {
+    state.watch(id);
+    if !state.accepts {
+        // It came while the endpoint ceased to accept.
+        return state.orphan(id, now);
+    }
+    state.waiting.push_back(id);
+    state.listen();
+    state.deferred.tell_acceptable();
+}

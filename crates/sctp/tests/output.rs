@@ -1,0 +1,271 @@
+//! One order of messages and events, whoever reads, and however late.
+
+use crate::common;
+
+use anabranch_sctp::{
+    AssociationId, Config, Endpoint, Event, Interest, Output, SendError, SendOptions,
+    StreamDirection,
+};
+use anabranch_transport::time::SECOND;
+use anabranch_wire::Ssn;
+use anabranch_wire::encode::Encode;
+use anabranch_wire::extension::{ForwardTsn, SkippedStream};
+use bytes::{Bytes, BytesMut};
+use common::rig::Rig;
+use common::*;
+
+const MESSAGES: Interest = Interest::MESSAGES.and(Interest::EVENTS);
+const PARTS: Interest = Interest::PARTS.and(Interest::EVENTS);
+
+/// An output in a word: the text of a message, what a part is of, what happened.
+fn word(output: Output) -> String {
+    let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
+    match output {
+        Output::Message(it) => text(it.payload.into_bytes()),
+        Output::MessagePart(it) => {
+            let end = if it.ends { "E" } else { "" };
+            format!("part {}{end}", text(it.payload.into_bytes()))
+        }
+        Output::Event(Event::StreamsReset {
+            direction: StreamDirection::Incoming,
+            streams,
+            ..
+        }) => format!("reset {streams:?}"),
+        Output::Event(Event::Restarted { .. }) => "restarted".into(),
+        Output::Event(Event::PeerShutdown) => "shutdown".into(),
+        Output::Event(Event::Closed(_)) => "closed".into(),
+        Output::Event(Event::PartialDeliveryAborted { stream, .. }) => format!("aborted {stream}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// All that Z's reader takes.
+fn read(world: &mut World, id: AssociationId, interest: Interest) -> Vec<String> {
+    let association = world.endpoints[Z].association_mut(id).expect("known");
+    let all = std::iter::from_fn(|| association.poll_output(interest))
+        .map(word)
+        .collect();
+    world.drain(Z);
+    all
+}
+
+/// Both ends, whose events of the beginning were taken; Z's stay from now on.
+fn up(config: Config) -> (World, [AssociationId; 2]) {
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    world.leaves_events[Z] = true;
+    (world, [a, z])
+}
+
+fn resettable() -> Config {
+    Config::default().with(|it| it.reconfiguration = true)
+}
+
+/// A sends a message, resets the stream, and sends another.
+fn with_a_reset() -> (World, AssociationId) {
+    let (mut world, [a, z]) = up(resettable());
+    world.send(A, a, 1, "one");
+    world.run_for(SECOND);
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    association.reset_streams(&[1]).expect("nothing under way");
+    world.drain(A);
+    world.run_for(SECOND);
+    world.send(A, a, 1, "two");
+    world.run_for(SECOND);
+    (world, z)
+}
+
+#[test]
+fn a_reset_is_between_the_messages_before_it_and_those_behind() {
+    for interest in [MESSAGES, PARTS] {
+        let (mut world, z) = with_a_reset();
+        assert_eq!(read(&mut world, z, interest), ["one", "reset [1]", "two"]);
+    }
+}
+
+/// The same where all comes in one packet.
+#[test]
+fn a_reset_is_between_what_shares_its_packet() {
+    let (mut world, [a, z]) = up(resettable());
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    let options = SendOptions::on(1);
+    association.send(0, "one".into(), &options).expect("room");
+    association.reset_streams(&[1]).expect("nothing under way");
+    association.send(0, "two".into(), &options).expect("room");
+    world.drain(A);
+    world.run_for(SECOND);
+    assert_eq!(read(&mut world, z, MESSAGES), ["one", "reset [1]", "two"]);
+}
+
+#[test]
+fn each_reader_takes_what_it_wants_and_leaves_the_rest() {
+    let (mut world, z) = with_a_reset();
+    assert_eq!(read(&mut world, z, Interest::EVENTS), ["reset [1]"]);
+    assert_eq!(read(&mut world, z, Interest::PARTS), ["one", "two"]);
+    let (mut world, z) = with_a_reset();
+    assert_eq!(read(&mut world, z, Interest::MESSAGES), ["one", "two"]);
+    assert_eq!(read(&mut world, z, MESSAGES), ["reset [1]"]);
+}
+
+#[test]
+fn a_restart_is_behind_what_came_before_it() {
+    let (mut world, [a, z]) = up(Config::default());
+    world.send(A, a, 0, "old");
+    world.run_for(SECOND);
+    let config = Config::default().with(|it| it.addresses = vec![address(A, 0)]);
+    world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
+    let a = world.connect();
+    world.run_for(SECOND);
+    world.send(A, a, 0, "new");
+    world.run_for(SECOND);
+    let all = read(&mut world, z, MESSAGES);
+    assert_eq!(all, ["old", "restarted", "new"]);
+}
+
+#[test]
+fn the_end_is_behind_all() {
+    let (mut world, [a, z]) = up(Config::default());
+    world.send(A, a, 0, "last");
+    world.shutdown(A, a);
+    world.run_for(SECOND);
+    assert_eq!(read(&mut world, z, PARTS), ["last", "shutdown", "closed"]);
+}
+
+fn forward_tsn(rig: &mut Rig, to: u32, skipped: (u16, u16)) {
+    let (stream_id, ssn) = skipped;
+    let ssn = Ssn(ssn);
+    let chunk = ForwardTsn::new(rig.first.add(to), &[SkippedStream { stream_id, ssn }]);
+    let mut bytes = BytesMut::new();
+    chunk.encode(&mut bytes);
+    rig.raw(&bytes);
+}
+
+fn rig() -> Rig {
+    let mut rig = Rig::of(Config::default().with(|it| {
+        it.partial_reliability = true;
+        it.partial_delivery_point = Some(1);
+    }));
+    rig.world.leaves_events[Z] = true;
+    rig
+}
+
+/// A message that was delivered in part and is abandoned: its parts that were read, the event, and then what waited for its end.
+#[test]
+fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
+    let mut rig = rig();
+    rig.data(0, 3, 0, "B");
+    assert_eq!(read(&mut rig.world, rig.z, PARTS), ["part 0;"]);
+    rig.data(1, 3, 0, "");
+    rig.data(3, 3, 1, "BE");
+    forward_tsn(&mut rig, 2, (3, 0));
+    rig.data(4, 3, 2, "BE");
+    let all = read(&mut rig.world, rig.z, PARTS);
+    assert_eq!(
+        all,
+        ["aborted 3", "3;", "4;"],
+        "what was not read of it goes"
+    );
+}
+
+/// The same of one that has no end, and no FORWARD TSN says so.
+#[test]
+fn a_message_without_an_end_is_before_what_waited_for_it() {
+    let mut rig = rig();
+    rig.data(0, 3, 0, "B");
+    rig.data(2, 3, 2, "BE");
+    rig.data(1, 3, 1, "B");
+    let all = read(&mut rig.world, rig.z, PARTS);
+    assert_eq!(all, ["aborted 3", "2;"], "the other was not begun");
+}
+
+/// A reader of one stream waits for no other, and hears of the end of its message.
+#[test]
+fn a_reader_of_one_stream_leaves_the_others() {
+    let mut rig = rig();
+    rig.data(0, 5, 0, "BE");
+    rig.data(1, 3, 0, "B");
+    rig.data(3, 4, 0, "BE");
+    assert_eq!(read(&mut rig.world, rig.z, PARTS.on(3)), ["part 1;"]);
+    forward_tsn(&mut rig, 2, (3, 0));
+    rig.data(4, 3, 1, "BE");
+    assert_eq!(
+        read(&mut rig.world, rig.z, PARTS.on(3)),
+        ["aborted 3", "4;"]
+    );
+    assert_eq!(read(&mut rig.world, rig.z, PARTS), ["0;", "3;"]);
+}
+
+/// An event behind another stream's messages waits for those.
+#[test]
+fn a_reader_of_one_stream_is_told_nothing_before_its_time() {
+    let (mut world, z) = with_a_reset();
+    assert_eq!(read(&mut world, z, PARTS.on(7)), [""; 0]);
+    assert_eq!(read(&mut world, z, Interest::PARTS), ["one", "two"]);
+    assert_eq!(read(&mut world, z, PARTS.on(7)), ["reset [1]"]);
+}
+
+#[test]
+fn who_waits_for_room_is_told_once() {
+    let config = Config::default().with(|it| it.send_buffer = 10_000);
+    let (mut world, [a, _]) = up(config);
+    let message = Bytes::from(vec![1; 1_000]);
+    let options = SendOptions::new();
+    let outputs = Interest::WRITABLE.and(MESSAGES);
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    while association.send(0, message.clone(), &options) != Err(SendError::BufferFull) {}
+    association.wait_writable(1_000);
+    assert_eq!(association.poll_output(outputs), None);
+    world.drain(A);
+    world.run_for(10 * SECOND);
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    assert_eq!(association.poll_output(Interest::EVENTS), None);
+    assert_eq!(association.poll_output(outputs), Some(Output::Writable));
+    assert_eq!(association.poll_output(outputs), None);
+}
+
+#[test]
+fn the_streams_of_what_was_sent_are_told() {
+    let (mut world, [a, _]) = up(Config::default());
+    let sent = |world: &mut World| -> Vec<Output> {
+        let association = world.endpoints[A].association_mut(a).expect("up");
+        std::iter::from_fn(|| association.poll_output(Interest::SENT)).collect()
+    };
+    world.send(A, a, 1, "before");
+    assert_eq!(sent(&mut world), []);
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    association.report_sent();
+    world.send(A, a, 4, "one");
+    world.send(A, a, 2, "two");
+    let streams = [2, 4].map(|stream| Output::Sent { stream });
+    assert_eq!(sent(&mut world), streams);
+    assert_eq!(sent(&mut world), []);
+    assert!(world.endpoints[A].poll_ready().is_none(), "it was told");
+}
+
+/// The driver is told once of each association that has something new.
+#[test]
+fn the_driver_is_told_who_has_output() {
+    let (mut world, [a, z]) = up(Config::default());
+    let ready = |world: &mut World| world.endpoints[Z].poll_ready().map(|it| it.0);
+    assert_eq!(ready(&mut world), None);
+    world.send(A, a, 0, "one");
+    world.run_for(SECOND);
+    assert_eq!(ready(&mut world), Some(z));
+    assert_eq!(ready(&mut world), None);
+    world.send(A, a, 0, "two");
+    world.run_for(SECOND);
+    assert_eq!(ready(&mut world), None, "what it had was not read");
+    assert_eq!(read(&mut world, z, MESSAGES), ["one", "two"]);
+    world.send(A, a, 0, "three");
+    world.run_for(SECOND);
+    assert_eq!(ready(&mut world), Some(z));
+    world.shutdown(A, a);
+    world.run_for(SECOND);
+    assert_eq!(ready(&mut world), Some(z));
+    let association = world.endpoints[Z].association_mut(z).expect("known");
+    let unseen = association.unseen_events().count();
+    assert_eq!(unseen, 2, "shutdown and end, which stay");
+    assert_eq!(association.unseen_events().count(), 0);
+    let all = read(&mut world, z, MESSAGES);
+    assert_eq!(all, ["three", "shutdown", "closed"]);
+}

@@ -1,0 +1,77 @@
+//! What the events of an association mean to its program.
+
+use std::io;
+use std::net::SocketAddr;
+
+use anabranch_net::{Event, PathState};
+
+use super::link::Link;
+use super::notification;
+use super::tell::tell;
+use crate::options::EXPOSE_POTENTIALLY_FAILED;
+
+/// Whether an event says that the message of that stream and kind has no end, or may have stood for one that said so.
+pub fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
+    match event {
+        Event::PartialDeliveryAborted {
+            stream, unordered, ..
+        } => (*stream, *unordered) == (its_stream, is_unordered),
+        Event::Missed { .. } => true,
+        _ => false,
+    }
+}
+
+/// Notifies the program of an event; `port` is the peer's.
+///
+/// # Errors
+/// The program is gone.
+pub async fn notify(link: &Link, event: &Event, port: u16) -> io::Result<()> {
+    if let Event::MessageAbandoned(it) = event {
+        link.count_given_up(it.stream.unwrap_or(0), it.policy, it.sent);
+    }
+    if let Event::PeerShutdown | Event::Restarted { .. } | Event::StreamsAdded { .. } = event {
+        // Whether it takes messages, and on which streams, is to be asked again.
+        link.advance();
+    }
+    let confirms = link.confirms(event);
+    let shown = |ip| link.shown(SocketAddr::new(ip, port));
+    if let Event::PathChanged { address, state, .. } = event {
+        // SCTP_EXPOSE_POTENTIALLY_FAILED_STATE.
+        const EXPOSED: u32 = 2;
+        let exposed = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == EXPOSED;
+        if *state == PathState::PotentiallyFailed && !exposed {
+            return Ok(());
+        }
+        if confirms {
+            // Linux tells nothing of those that the program gave itself (`sctp_connectx`).
+            if link.was_called_at(*address) {
+                return Ok(());
+            }
+            return tell(link, notification::confirmed(shown(*address), link.number)).await;
+        }
+    }
+    for it in notification::of_event(event, shown, link.number) {
+        tell(link, it).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_cut_by_the_end_of_its_kind() {
+        let aborted = |stream, unordered| Event::PartialDeliveryAborted {
+            stream,
+            unordered,
+            ssn: Default::default(),
+            first_tsn: Default::default(),
+            ppid: 0,
+        };
+        assert!(cuts(&aborted(3, false), (3, false)));
+        assert!(!cuts(&aborted(4, false), (3, false)) && !cuts(&aborted(3, false), (3, true)));
+        assert!(cuts(&Event::Missed { events: 1 }, (3, false)));
+        assert!(!cuts(&Event::PeerShutdown, (3, false)));
+    }
+}
