@@ -265,7 +265,7 @@ async fn serve(
 
 async fn echo(association: Association) {
     while let Ok(Some(message)) = association.recv().await {
-        let answer = association.send(0, message.bytes, SendOptions::default());
+        let answer = association.send(message.bytes, SendOptions::default());
         if answer.await.is_err() {
             return;
         }
@@ -316,6 +316,6 @@ async fn ask(
 /// One round trip of a message; returns whether the reply arrived.
 async fn once(association: &Association) -> bool {
     let question = Bytes::from_static(&[0x5a; MESSAGE]);
-    let sent = association.send(0, question, SendOptions::default());
+    let sent = association.send(question, SendOptions::default());
     sent.await.is_ok() && matches!(association.recv().await, Ok(Some(_)))
 }

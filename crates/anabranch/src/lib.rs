@@ -42,14 +42,14 @@
 //! let serving = tokio::spawn(async move {
 //!     let association = server.accept().await?;
 //!     while let Some(message) = association.recv().await? {
-//!         association.send(message.stream, message.bytes, SendOptions::default()).await?;
+//!         association.send(message.bytes, SendOptions::on(message.stream)).await?;
 //!     }
 //!     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
 //! });
 //!
 //! let client = Endpoint::bind(Config::default().with(|it| it.carrier = carrier))?;
 //! let association = client.connect(peer).await?;
-//! association.send(3, "hello", SendOptions::default()).await?;
+//! association.send("hello", SendOptions::on(3)).await?;
 //! let echo = association.recv().await?.ok_or("closed early")?;
 //! assert_eq!((echo.stream, &echo.bytes[..]), (3, &b"hello"[..]));
 //! association.shutdown().await?;

@@ -48,7 +48,10 @@ async fn serve(association: Association) -> Result<(), AssociationError> {
             continue;
         };
         let options = SendOptions::default().with_ppid(DIAMETER);
-        let answer = association.send(request.stream, watchdog(0, number), options);
+        let answer = association.send(
+            watchdog(0, number),
+            options.with_stream(Some(request.stream)),
+        );
         if answer.await.is_err() {
             break;
         }
@@ -67,9 +70,7 @@ async fn accept(server: Endpoint) {
 /// Sends a request, and waits for its answer.
 async fn ask(association: &Association, number: u32) -> Result<(), Box<dyn Error>> {
     let options = SendOptions::default().with_ppid(DIAMETER);
-    association
-        .send(0, watchdog(REQUEST, number), options)
-        .await?;
+    association.send(watchdog(REQUEST, number), options).await?;
     let answer = association.recv().await?.ok_or("the peer has closed")?;
     assert_eq!(hop_by_hop(&answer.bytes), Some(number));
     Ok(())

@@ -14,7 +14,7 @@ async fn echo(association: Association) -> Result<(), AssociationError> {
             .with_unordered(message.unordered);
         // Waits while the client does not read: the server's memory is bounded.
         if let Err(error) = association
-            .send(message.stream, message.bytes, options)
+            .send(message.bytes, options.with_stream(Some(message.stream)))
             .await
         {
             println!("server: {error}");
@@ -49,9 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let association = client.connect(peer).await?;
     for stream in 0..3 {
         let text = format!("message on stream {stream}");
-        association
-            .send(stream, text, SendOptions::default())
-            .await?;
+        association.send(text, SendOptions::on(stream)).await?;
     }
     for _ in 0..3 {
         let message = association.recv().await?.ok_or("closed early")?;

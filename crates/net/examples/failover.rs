@@ -65,7 +65,7 @@ async fn wait_for(
 async fn send(association: Association) -> Result<(), Box<dyn Error + Send + Sync>> {
     for number in 0..MESSAGES {
         let message = number.to_be_bytes().to_vec();
-        association.send(0, message, SendOptions::default()).await?;
+        association.send(message, SendOptions::default()).await?;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     association.shutdown().await?;

@@ -12,7 +12,7 @@ use anabranch_net::{
 async fn echo(association: Association) -> Result<(), AssociationError> {
     while let Some(message) = association.recv().await? {
         let options = SendOptions::default().with_ppid(message.ppid);
-        let sent = association.send(message.stream, message.bytes, options);
+        let sent = association.send(message.bytes, options.with_stream(Some(message.stream)));
         if let Err(error) = sent.await {
             println!("server: {error}");
         }
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(_) => println!("client: accepted?"),
     }
     let association = client(peer, 5).await?;
-    association.send(0, "hello", SendOptions::default()).await?;
+    association.send("hello", SendOptions::default()).await?;
     let message = association.recv().await?.ok_or("closed early")?;
     println!("client: {:?} came back", message.bytes);
 

@@ -59,7 +59,7 @@ async fn measure(size: usize, span: Duration) -> Result<(), Box<dyn Error + Send
     let payload = Bytes::from(vec![7; size]);
     while begin.elapsed() < span {
         association
-            .send_spread(payload.clone(), SendOptions::default())
+            .send(payload.clone(), SendOptions::default().with_stream(None))
             .await?;
     }
     association.shutdown().await?;

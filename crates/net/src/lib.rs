@@ -15,7 +15,7 @@
 //!         tokio::spawn(async move {
 //!             while let Ok(Some(message)) = association.recv().await {
 //!                 let options = SendOptions::default().with_ppid(message.ppid);
-//!                 let echo = association.send(message.stream, message.bytes, options);
+//!                 let echo = association.send(message.bytes, options.with_stream(Some(message.stream)));
 //!                 if echo.await.is_err() {
 //!                     break;
 //!                 }
@@ -27,7 +27,7 @@
 //! // A client. It waits 30 s at most (`Config::connect_timeout`).
 //! let client = Endpoint::bind(Config::default())?;
 //! let association = client.connect(("localhost", 5001)).await?;
-//! association.send(0, "hello", SendOptions::default()).await?; // on stream 0
+//! association.send("hello", SendOptions::default()).await?; // on stream 0
 //! let echo = association.recv().await?; // `None`: the peer has closed
 //! association.shutdown().await?; // everything sent has arrived
 //! # Ok(())
@@ -72,7 +72,7 @@
 //!     let client = Endpoint::bind(config)?;
 //!     let association = client.connect(([127, 0, 0, 1], 5001)).await?;
 //!     // The receipt is ready when the peer has the message.
-//!     let receipt = association.send_with_receipt(0, "hello", SendOptions::default());
+//!     let receipt = association.send_with_receipt("hello", SendOptions::default());
 //!     receipt.await?.await?;
 //!     association.shutdown().await?;
 //!     Ok(())

@@ -51,7 +51,7 @@ async fn send(association: &Association, from: u32, to: u32) {
     for number in from..to {
         let text = pattern(number, 3_000);
         association
-            .send(0, text, SendOptions::default())
+            .send(text, SendOptions::default())
             .await
             .expect("up");
     }

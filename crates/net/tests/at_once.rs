@@ -74,7 +74,7 @@ impl Pair {
     /// One message to and fro: then nothing of the client's is unacknowledged, and its driver sleeps.
     async fn ping(&self, seed: u32) {
         for (from, to) in [(&self.asks, &self.answers), (&self.answers, &self.asks)] {
-            let sent = from.send(0, pattern(seed, 100), SendOptions::default());
+            let sent = from.send(pattern(seed, 100), SendOptions::default());
             sent.await.expect("up");
             let message = to.recv().await.expect("up").expect("open");
             assert_eq!(message.bytes, pattern(seed, 100));
@@ -89,7 +89,7 @@ impl Pair {
     fn queue(&self, seed: u32, size: usize) {
         let queued = self
             .asks
-            .try_send(0, pattern(seed, size), SendOptions::default());
+            .try_send(pattern(seed, size), SendOptions::default());
         queued.expect("room");
     }
 }
@@ -283,7 +283,7 @@ fn the_port_is_free_again_while_an_ended_association_is_held() {
         drop((client, server));
         asks.shutdown().await.expect("graceful");
         drop(answers);
-        assert!(asks.try_send(0, "late", SendOptions::default()).is_err());
+        assert!(asks.try_send("late", SendOptions::default()).is_err());
         // One that is held keeps its endpoint, to be read to its end.
         assert!(Bound::bind((LOOPBACK, port)).is_err());
         let again = asks.clone();

@@ -34,7 +34,7 @@ fn what_is_given_at_once_arrives_in_order() {
         let sender = tokio::spawn(async move {
             for few in sent.chunks(300) {
                 let mut messages = VecDeque::from(few.to_vec());
-                let given = client.send_all(3, &mut messages, SendOptions::default().with_ppid(7));
+                let given = client.send_all(&mut messages, SendOptions::on(3).with_ppid(7));
                 given.await.expect("it is up");
                 assert!(messages.is_empty());
             }
@@ -71,7 +71,7 @@ fn a_message_that_is_refused_is_given_back_with_those_behind_it() {
         for bad in [Bytes::new(), pattern(0, 1_001)] {
             let mut messages: VecDeque<Bytes> = (0..5).map(|at| pattern(at, 100)).collect();
             messages.insert(3, bad.clone());
-            let given = client.send_all(0, &mut messages, SendOptions::default());
+            let given = client.send_all(&mut messages, SendOptions::default());
             let error = given.await.expect_err("it cannot be sent");
             let expected = match bad.is_empty() {
                 true => SendError::Empty,
@@ -90,11 +90,11 @@ fn a_message_that_is_refused_is_given_back_with_those_behind_it() {
             assert_eq!(came, [0, 1, 2].map(|at| pattern(at, 100)));
         }
         let mut messages = VecDeque::from([pattern(1, 10)]);
-        let given = client.send_all(60_000, &mut messages, SendOptions::default());
+        let given = client.send_all(&mut messages, SendOptions::on(60_000));
         assert!(matches!(given.await, Err(SendError::NoSuchStream { .. })));
         client.abort("");
         let _ = client.closed().await;
-        let given = client.send_all(0, &mut messages, SendOptions::default());
+        let given = client.send_all(&mut messages, SendOptions::default());
         assert_eq!(given.await, Err(SendError::Closing));
         assert_eq!(messages, [pattern(1, 10)]);
     });
@@ -105,7 +105,7 @@ fn a_call_that_wants_nothing_is_ready() {
     bounded(async {
         let (client, server) = pair(Config::default()).await;
         let (mut none, mut came) = (VecDeque::new(), Vec::new());
-        let given = client.send_all(0, &mut none, SendOptions::default());
+        let given = client.send_all(&mut none, SendOptions::default());
         assert_eq!(given.await, Ok(()));
         assert_eq!(server.recv_many(&mut came, 0).await, Ok(0));
         client.shutdown().await.expect("nothing is on the way");
@@ -130,12 +130,12 @@ fn a_writer_is_not_woken_where_there_is_no_room_for_its_message() {
         let config = Config::default().with(|it| it.sctp.receive_buffer = 256 * 1024);
         let (client, server) = pair(config).await;
         client
-            .send(0, pattern(1, SIZE), SendOptions::default())
+            .send(pattern(1, SIZE), SendOptions::default())
             .await
             .expect("room");
         let woken = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&woken));
-        let second = client.send(0, pattern(2, SIZE), SendOptions::default());
+        let second = client.send(pattern(2, SIZE), SendOptions::default());
         let mut second = pin!(second);
         // The peer's window holds a part of the first message, and nobody reads.
         let mut cx = Context::from_waker(&waker);

@@ -139,7 +139,7 @@ async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
     let pair = pair(config).await;
     let before = pair.mood.calls();
     pair.mood.receives_fail.store(true, Ordering::SeqCst);
-    let sent = pair.served.send(0, "wakes it", SendOptions::default());
+    let sent = pair.served.send("wakes it", SendOptions::default());
     sent.await.expect("room");
     sleep_millis(60_000).await;
     let calls = pair.mood.calls() - before;
@@ -171,7 +171,7 @@ async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     for seed in 0..20 {
         let sent = pair
             .held
-            .send(0, pattern(seed, 10_000), SendOptions::default());
+            .send(pattern(seed, 10_000), SendOptions::default());
         sent.await.expect("room");
     }
     sleep_millis(60_000).await;
@@ -197,7 +197,7 @@ async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
 async fn timers_run_while_the_socket_is_full() {
     let pair = pair(Config::default()).await;
     pair.mood.is_full.store(true, Ordering::SeqCst);
-    let sent = pair.held.send(0, pattern(1, 1_000), SendOptions::default());
+    let sent = pair.held.send(pattern(1, 1_000), SendOptions::default());
     sent.await.expect("room");
     let closed = timeout(Duration::from_secs(3_600), pair.held.closed()).await;
     assert_eq!(closed, Ok(CloseReason::PeerUnreachable));
@@ -215,7 +215,7 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
         for seed in 0..messages {
             let sent = pair
                 .held
-                .try_send(0, pattern(seed, 10_000), SendOptions::default());
+                .try_send(pattern(seed, 10_000), SendOptions::default());
             sent.expect("room");
         }
         sleep_millis(10).await;
@@ -246,11 +246,11 @@ async fn all_arrives_once_there_is_room_again() {
     for seed in 0..90 {
         let sent = pair
             .held
-            .try_send(0, pattern(seed, 10_000), SendOptions::default());
+            .try_send(pattern(seed, 10_000), SendOptions::default());
         sent.expect("room");
     }
     // The peer talks meanwhile, and is heard.
-    let sent = pair.served.send(0, "meanwhile", SendOptions::default());
+    let sent = pair.served.send("meanwhile", SendOptions::default());
     sent.await.expect("room");
     let heard = timeout(Duration::from_secs(5), pair.held.recv()).await;
     let heard = heard.expect("no room to send is needed").expect("up");
@@ -282,7 +282,7 @@ async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
         } = pair(config.clone()).await;
         mood.is_full.store(true, Ordering::SeqCst);
         for seed in 0..messages {
-            let sent = held.try_send(0, pattern(seed, 10_000), SendOptions::default());
+            let sent = held.try_send(pattern(seed, 10_000), SendOptions::default());
             sent.expect("room");
         }
         sleep_millis(10).await;
@@ -312,9 +312,7 @@ async fn an_association_outlives_what_was_given_up() {
     });
     let pair = pair(config).await;
     pair.mood.is_full.store(true, Ordering::SeqCst);
-    let sent = pair
-        .held
-        .send(0, pattern(1, 10_000), SendOptions::default());
+    let sent = pair.held.send(pattern(1, 10_000), SendOptions::default());
     sent.await.expect("room");
     sleep_millis(3_600_000).await;
     assert!(pair.client.statistics().send_errors > 0);

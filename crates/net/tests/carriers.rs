@@ -25,13 +25,16 @@ async fn exchange_between(client_endpoint: &Endpoint, server: &Endpoint) {
             .with_ppid(index)
             .with_unordered(index % 3 == 0);
         association
-            .send((index % 5) as u16, pattern(index, size), options)
+            .send(
+                pattern(index, size),
+                options.with_stream(Some((index % 5) as u16)),
+            )
             .await
             .expect("up");
         let message = accepted.recv().await.expect("up").expect("open");
         assert_eq!(message.bytes, pattern(index, size));
         accepted
-            .send(message.stream, message.bytes, options)
+            .send(message.bytes, options.with_stream(Some(message.stream)))
             .await
             .expect("up");
         let back = association.recv().await.expect("up").expect("open");
@@ -81,7 +84,7 @@ fn at_every_address_of_the_host() {
             let association = client.connect(peer).await.expect("it listens");
             let accepted = server.accept().await.expect("it came");
             accepted
-                .send(0, "from every address", SendOptions::default())
+                .send("from every address", SendOptions::default())
                 .await
                 .expect("up");
             assert!(association.recv().await.expect("up").is_some());
@@ -171,7 +174,7 @@ fn right_above_ip_or_a_word_about_what_to_do() {
             let accepted = server.accept().await.expect("it came");
             for size in [1, 1_000, 100_000] {
                 association
-                    .send(0, pattern(1, size), SendOptions::default())
+                    .send(pattern(1, size), SendOptions::default())
                     .await
                     .expect("up");
                 let message = accepted.recv().await.expect("up").expect("open");

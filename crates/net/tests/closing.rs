@@ -71,7 +71,7 @@ fn a_shutdown_of_a_silent_peer_ends_when_the_caller_says() {
         let client = Endpoint::bind(without_timers(settings())).expect("loopback");
         let (peer, thread) = silent_after_the_handshake();
         let association = client.connect(peer).await.expect("it answers");
-        let sent = association.send(0, "never acknowledged", SendOptions::default());
+        let sent = association.send("never acknowledged", SendOptions::default());
         sent.await.expect("up");
         let ended = association.shutdown_with_timeout(SOON).await;
         assert_eq!(ended, Err(AssociationError(CloseReason::ShutdownTimeout)));
@@ -105,7 +105,7 @@ fn a_bound_outlives_the_future_and_the_earliest_counts() {
 fn a_bound_that_is_not_needed_changes_nothing() {
     bounded(async {
         let (client, server) = common::pair(settings()).await;
-        let sent = client.send(0, vec![1; 500_000], SendOptions::default());
+        let sent = client.send(vec![1; 500_000], SendOptions::default());
         sent.await.expect("up");
         let closing = tokio::spawn(async move {
             client
@@ -132,7 +132,7 @@ async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Associa
     let sender = client.connect(peer).await.expect("it listens");
     let reader = server.accept().await.expect("it came");
     loop {
-        match sender.try_send(0, vec![1; 10_000], SendOptions::default()) {
+        match sender.try_send(vec![1; 10_000], SendOptions::default()) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) if sender.status().expect("up").rwnd < 1_000 => break,
             Err(TrySendError::Full(_)) => tokio::task::yield_now().await,
@@ -196,7 +196,7 @@ fn an_endpoint_that_drains_serves_to_the_end_whom_it_has() {
         assert!(server.accept().await.is_err());
         let other = Endpoint::bind(settings()).expect("loopback");
         assert!(other.connect(peer).await.is_err(), "refused");
-        let sent = held.send(0, "still served", SendOptions::default());
+        let sent = held.send("still served", SendOptions::default());
         sent.await.expect("up");
         let message = serving.recv().await.expect("up").expect("open");
         assert_eq!(&message.bytes[..], b"still served");

@@ -54,7 +54,7 @@ fn both_paths_carry_data_and_everything_comes_once() {
         confirmed(&association).await;
         // What the window of the first path has no room for goes by the second, however fast the loopback interface is.
         let large = pattern(MESSAGES, LARGE);
-        let sent = association.send(0, large.clone(), SendOptions::default());
+        let sent = association.send(large.clone(), SendOptions::default());
         sent.await.expect("up");
         let message = accepted.recv().await.expect("up").expect("open");
         assert_eq!(message.bytes, large);
@@ -74,7 +74,8 @@ fn both_paths_carry_data_and_everything_comes_once() {
             for number in 0..MESSAGES {
                 let options = SendOptions::default().with_ppid(number);
                 let payload = pattern(number, BYTES);
-                let sent = association.send((number % 5) as u16, payload, options);
+                let sent =
+                    association.send(payload, options.with_stream(Some((number % 5) as u16)));
                 sent.await.expect("up");
             }
         };

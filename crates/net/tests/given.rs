@@ -86,7 +86,7 @@ async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
     let sent = messages.clone();
     let sending = tokio::spawn(async move {
         for message in sent {
-            held.send(0, message, SendOptions::default()).await?;
+            held.send(message, SendOptions::default()).await?;
         }
         held.shutdown().await.expect("graceful");
         Ok::<_, anabranch_net::SendError>(())
@@ -129,7 +129,7 @@ fn an_endpoint_stands_on_sockets_that_are_bound_already() {
         let peer = Peer::from((LOOPBACK, server.port())).over_udp(udp_port);
         let held = client.connect(peer).await.expect("it listens");
         let served = server.accept().await.expect("it came");
-        held.send(3, pattern(1, 20_000), SendOptions::default())
+        held.send(pattern(1, 20_000), SendOptions::on(3))
             .await
             .expect("up");
         let message = served.recv().await.expect("up").expect("a message");
@@ -168,11 +168,11 @@ async fn a_send_does_not_call_the_socket_of_the_caller() {
         .await
         .expect("it listens");
     let served = server.accept().await.expect("it came");
-    let sent = served.send(0, "first", SendOptions::default());
+    let sent = served.send("first", SendOptions::default());
     sent.await.expect("up");
     held.recv().await.expect("up").expect("open");
     let before = client.statistics().packets_sent;
-    held.try_send(0, "second", SendOptions::default())
+    held.try_send("second", SendOptions::default())
         .expect("room");
     assert_eq!(client.statistics().packets_sent, before, "nobody has run");
     let message = served.recv().await.expect("up").expect("open");

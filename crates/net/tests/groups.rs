@@ -66,9 +66,7 @@ async fn each_packet_is_seen_and_counted_once() {
         switch.lock().expect("whole").turn = life;
         let up = client.connect(([10, 0, 0, 1], 7)).await;
         let up = up.expect("it listens");
-        up.send(0, "hello", SendOptions::default())
-            .await
-            .expect("up");
+        up.send("hello", SendOptions::default()).await.expect("up");
         // What was in memory is gone, and with it whoever would say that it ends.
         lives.push((client, up));
     }
@@ -111,7 +109,7 @@ async fn endpoints_at_other_addresses_have_peers_of_their_own() {
 async fn echo(association: Association) {
     while let Ok(Some(message)) = association.recv().await {
         let options = SendOptions::default().with_ppid(message.ppid);
-        let sent = association.send(message.stream, message.bytes, options);
+        let sent = association.send(message.bytes, options.with_stream(Some(message.stream)));
         if sent.await.is_err() {
             break;
         }
@@ -125,7 +123,7 @@ async fn converse(association: &Association, seed: u32, count: u32) -> bool {
             seed + number,
             100 + (seed as usize + number as usize) % 3_000,
         );
-        let sent = association.send(0, message.clone(), SendOptions::default());
+        let sent = association.send(message.clone(), SendOptions::default());
         if sent.await.is_err() {
             return false;
         }

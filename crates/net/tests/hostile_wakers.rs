@@ -209,18 +209,18 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
         poll_twice(&asked, reads.as_mut());
         let before = asked.times();
         served
-            .send(0, "hello", SendOptions::default())
+            .send("hello", SendOptions::default())
             .await
             .expect("room");
         until(|| asked.times() > before).await;
         assert!(reads.await.expect("up").is_some());
         // By room to send, and by a receipt.
-        let receipt = held.send_with_receipt(0, "kept", SendOptions::default());
+        let receipt = held.send_with_receipt("kept", SendOptions::default());
         let mut receipt = pin!(receipt.await.expect("room"));
         poll_once_or_ready(&asked, receipt.as_mut());
-        let mut sends = Box::pin(held.send(0, pattern(0, 30_000), SendOptions::default()));
+        let mut sends = Box::pin(held.send(pattern(0, 30_000), SendOptions::default()));
         while poll_once_or_ready(&asked, sends.as_mut()) {
-            sends = Box::pin(held.send(0, pattern(0, 30_000), SendOptions::default()));
+            sends = Box::pin(held.send(pattern(0, 30_000), SendOptions::default()));
         }
         let before = asked.times();
         let reader = served.clone();
@@ -267,7 +267,7 @@ fn a_runtime_may_ask_when_its_tasks_are_woken() {
         } = ends(&asked, Some(hostile)).await;
         let sends = async {
             for seed in 0..200 {
-                let sent = held.send(0, pattern(seed, 5_000), SendOptions::default());
+                let sent = held.send(pattern(seed, 5_000), SendOptions::default());
                 sent.await.expect("room comes");
             }
             held.shutdown().await

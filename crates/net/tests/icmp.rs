@@ -130,7 +130,7 @@ fn an_association_ends_when_the_peers_port_is_closed() {
             loop {
                 // Refused once it is over.
                 let options = anabranch_net::SendOptions::default();
-                let sent = association.send(0, &b"who is there?"[..], options).await;
+                let sent = association.send(&b"who is there?"[..], options).await;
                 if sent.is_err() {
                     break;
                 }

@@ -43,7 +43,7 @@ fn a_peer_waits_for_the_decision_and_is_accepted() {
         assert!(!connecting.is_finished(), "nobody has answered");
         let served = incoming.accept().expect("it is there");
         let held = connecting.await.expect("no panic").expect("accepted");
-        let sent = served.send(0, "welcome", SendOptions::default());
+        let sent = served.send("welcome", SendOptions::default());
         sent.await.expect("up");
         let message = held.recv().await.expect("up").expect("a message");
         assert_eq!(&message.bytes[..], b"welcome");

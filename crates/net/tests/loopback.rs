@@ -23,7 +23,10 @@ fn messages_arrive_whole_and_in_order_on_each_stream() {
                 let options = SendOptions::default()
                     .with_ppid(index)
                     .with_unordered(false);
-                let sent = client.send((index % 7) as u16, pattern(index, size), options);
+                let sent = client.send(
+                    pattern(index, size),
+                    options.with_stream(Some((index % 7) as u16)),
+                );
                 sent.await.expect("room comes");
             }
             client.shutdown().await
@@ -64,7 +67,8 @@ fn both_directions_at_once_and_unordered() {
                 let options = SendOptions::default()
                     .with_ppid(seed + index)
                     .with_unordered(true);
-                let sent = association.send(1, pattern(seed + index, 3_000), options);
+                let sent =
+                    association.send(pattern(seed + index, 3_000), options.with_stream(Some(1)));
                 sent.await.expect("room comes");
             }
             taken.await.expect("no panic")
@@ -86,7 +90,7 @@ fn a_sender_waits_for_room_and_a_reader_makes_it() {
         let mut queued = 0;
         // Nobody reads: both buffers fill, and the sender is held up. A probe of the closed window may yet make room.
         let refused = loop {
-            let full = client.try_send(0, message.clone(), SendOptions::default());
+            let full = client.try_send(message.clone(), SendOptions::default());
             match full {
                 Ok(()) => queued += 1,
                 Err(TrySendError::Full(back)) if client.status().expect("up").rwnd < 1_000 => {
@@ -98,7 +102,7 @@ fn a_sender_waits_for_room_and_a_reader_makes_it() {
         };
         assert_eq!(refused, message, "what is not taken is given back");
         loop {
-            let mut waiting = Box::pin(client.send(0, message.clone(), SendOptions::default()));
+            let mut waiting = Box::pin(client.send(message.clone(), SendOptions::default()));
             tokio::select! {
                 biased;
                 sent = &mut waiting => sent.expect("up"),
@@ -115,7 +119,7 @@ fn a_sender_waits_for_room_and_a_reader_makes_it() {
         let sender = tokio::spawn(async move {
             for _ in 0..50 {
                 client
-                    .send(0, message.clone(), SendOptions::default())
+                    .send(message.clone(), SendOptions::default())
                     .await
                     .expect("up");
             }
@@ -145,7 +149,7 @@ fn a_dropped_receive_loses_no_message() {
             }
             drop(pending);
             client
-                .send(0, pattern(index, 100), SendOptions::default())
+                .send(pattern(index, 100), SendOptions::default())
                 .await
                 .expect("up");
             seen.push(server.recv().await.expect("up").expect("open").bytes);
@@ -164,11 +168,7 @@ fn errors_of_a_send_say_what_is_allowed() {
         let (client, _server) = pair(config).await;
         let send = |stream, size: usize| {
             let client = &client;
-            async move {
-                client
-                    .send(stream, vec![0; size], SendOptions::default())
-                    .await
-            }
+            async move { client.send(vec![0; size], SendOptions::on(stream)).await }
         };
         assert_eq!(
             send(3, 10).await,
@@ -195,7 +195,7 @@ fn an_abort_reaches_the_peer_after_what_had_arrived() {
     bounded(async {
         let (client, server) = pair(Config::default()).await;
         client
-            .send(0, "last words", SendOptions::default())
+            .send("last words", SendOptions::default())
             .await
             .expect("up");
         assert_eq!(
@@ -215,7 +215,7 @@ fn the_last_handle_closes_gracefully_and_the_endpoint_follows() {
         let (client, server) = pair(Config::default()).await;
         let message = Bytes::from(vec![1; 500_000]);
         client
-            .send(0, message.clone(), SendOptions::default())
+            .send(message.clone(), SendOptions::default())
             .await
             .expect("up");
         drop(client);
@@ -341,7 +341,7 @@ fn several_addresses_are_told_and_a_primary_can_be_chosen() {
             })
         );
         association
-            .send(0, vec![5; 100_000], SendOptions::default())
+            .send(vec![5; 100_000], SendOptions::default())
             .await
             .expect("up");
         assert_eq!(
@@ -411,7 +411,7 @@ fn bulk_waits_for_no_timer() {
         let message = Bytes::from(vec![1; 1_024]);
         for _ in 0..20_000 {
             client
-                .send_spread(message.clone(), SendOptions::default())
+                .send(message.clone(), SendOptions::default().with_stream(None))
                 .await
                 .expect("up");
         }
@@ -432,7 +432,10 @@ fn messages_larger_than_the_receive_buffer_come_whole_or_in_parts() {
             let sender = tokio::spawn(async move {
                 for (stream, size) in [(1, SIZE), (1, 5), (2, SIZE / 4)] {
                     let options = SendOptions::default();
-                    let sent = client.send(stream, pattern(stream.into(), size), options);
+                    let sent = client.send(
+                        pattern(stream.into(), size),
+                        options.with_stream(Some(stream)),
+                    );
                     sent.await.expect("room comes");
                 }
                 client.shutdown().await
@@ -470,7 +473,7 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         config.sctp.receive_buffer = 64 << 10;
         let (client, server) = pair(config).await;
         let options = SendOptions::default();
-        let sent = client.send(3, pattern(1, 1 << 20), options);
+        let sent = client.send(pattern(1, 1 << 20), options.with_stream(Some(3)));
         sent.await.expect("room comes");
         let whole = server.recv().await.expect("up").expect("not closed");
         assert_eq!(whole.bytes, pattern(1, 1 << 20), "as large as is allowed");
@@ -492,7 +495,7 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
         let client = client.connect(peer).await.expect("it listens");
         let server = server.accept().await.expect("it came");
-        let sent = client.send(3, pattern(1, 200_000), options);
+        let sent = client.send(pattern(1, 200_000), options.with_stream(Some(3)));
         sent.await.expect("room");
         let reason = CloseReason::MessageTooLong { most: 100_000 };
         assert_eq!(server.recv().await, Err(AssociationError(reason)));
@@ -514,7 +517,7 @@ fn the_path_mtu_is_found() {
                 1472 => break,
                 first => assert_eq!(first, 1172),
             }
-            let sent = client.send(0, "ping", SendOptions::default());
+            let sent = client.send("ping", SendOptions::default());
             sent.await.expect("room");
             server.recv().await.expect("up").expect("not closed");
         }
@@ -565,7 +568,7 @@ fn the_ecn_field_passes_inside_udp() {
             let association = client.connect(peer).await.expect("it listens");
             let taken = server.accept().await.expect("it came");
             for index in 0..50 {
-                let sent = association.send(0, pattern(index, 1_000), SendOptions::default());
+                let sent = association.send(pattern(index, 1_000), SendOptions::default());
                 sent.await.expect("room");
             }
             for _ in 0..50 {

@@ -292,7 +292,7 @@ fn serve() -> (Endpoint, SocketAddr) {
 async fn fill(association: &Association, size: usize) {
     // The last is let in where its bytes fit, without what is kept beside it.
     let most = (2 * SEND_BUFFER - size) / (size + 192) + 1;
-    let put = || association.try_send(0, vec![7; size], SendOptions::default());
+    let put = || association.try_send(vec![7; size], SendOptions::default());
     for number in 0..most {
         // The queue has room for fewer; what is sent leaves it.
         loop {

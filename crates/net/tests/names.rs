@@ -55,7 +55,7 @@ fn a_name_leads_to_the_address_that_answers() {
         let connecting = client.connect_with(peer.clone(), book.clone());
         let held = connecting.await.expect("one answers");
         let served = server.accept().await.expect("it came");
-        let sent = held.send(0, "found", SendOptions::default());
+        let sent = held.send("found", SendOptions::default());
         sent.await.expect("up");
         let message = served.recv().await.expect("up").expect("a message");
         assert_eq!(&message.bytes[..], b"found");

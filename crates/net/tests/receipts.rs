@@ -17,12 +17,15 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
         let (client, server) = pair(without_timers(Config::default())).await;
         let mut receipts = Vec::new();
         for seed in 0..MESSAGES {
-            let sent = client.send_with_receipt(0, pattern(seed, 20_000), PLAIN);
+            let sent = client.send_with_receipt(pattern(seed, 20_000), PLAIN);
             receipts.push(sent.await.expect("room comes"));
             // One that nobody asked about goes beside them.
-            client.send(1, "plain", PLAIN).await.expect("room comes");
+            client
+                .send("plain", PLAIN.with_stream(Some(1)))
+                .await
+                .expect("room comes");
         }
-        let dropped = client.try_send_with_receipt(0, "nobody waits for it", PLAIN);
+        let dropped = client.send_with_receipt("nobody waits for it", PLAIN).await;
         drop(dropped.expect("room"));
         for receipt in receipts {
             assert_eq!(receipt.await, Ok(()));
@@ -58,10 +61,8 @@ fn a_receipt_tells_why_a_message_was_not_acknowledged() {
         }));
         let (client, _server) = pair(config).await;
         // More than the peer's buffer: begun, and not acknowledged to its end.
-        let begun = client
-            .send_with_receipt(0, pattern(0, 200_000), PLAIN)
-            .await;
-        let unsent = client.send_with_receipt(0, pattern(0, 9), PLAIN).await;
+        let begun = client.send_with_receipt(pattern(0, 200_000), PLAIN).await;
+        let unsent = client.send_with_receipt(pattern(0, 9), PLAIN).await;
         while client
             .status()
             .is_some_and(|it| it.counters.sender.bytes_sent == 0)
@@ -73,7 +74,7 @@ fn a_receipt_tells_why_a_message_was_not_acknowledged() {
         client.abort("done");
         let lost = DeliveryError::Association(AssociationError(CloseReason::AbortedHere));
         assert_eq!(begun.expect("room").await, Err(lost));
-        assert!(client.send_with_receipt(0, "late", PLAIN).await.is_err());
+        assert!(client.send_with_receipt("late", PLAIN).await.is_err());
     });
 }
 
@@ -87,14 +88,16 @@ fn a_receipt_tells_that_a_message_was_given_up() {
             it.sctp.receive_buffer = 16 * 1024;
         }));
         let (client, _server) = pair(config).await;
-        let begun = client.send_with_receipt(0, pattern(0, 60_000), PLAIN).await;
+        let begun = client.send_with_receipt(pattern(0, 60_000), PLAIN).await;
         let sent = || client.status().expect("up").counters.sender.bytes_sent;
         while sent() < 10_000 {
             tokio::task::yield_now().await;
         }
         let of_priority = |number| PLAIN.with_priority(Some(number));
-        let minor = client.try_send_with_receipt(0, pattern(1, 15_000), of_priority(9));
-        let major = client.try_send(0, pattern(2, 15_000), of_priority(1));
+        let minor = client
+            .send_with_receipt(pattern(1, 15_000), of_priority(9))
+            .await;
+        let major = client.try_send(pattern(2, 15_000), of_priority(1));
         assert_eq!(major, Ok(()));
         let given_up = DeliveryError::Abandoned(AbandonPolicy::Priority);
         assert_eq!(minor.expect("room").await, Err(given_up));
@@ -107,9 +110,7 @@ fn a_receipt_tells_that_a_message_was_given_up() {
 fn a_receipt_outlives_the_handles() {
     bounded(async {
         let (client, server) = pair(Config::default()).await;
-        let sent = client
-            .send_with_receipt(0, pattern(1, 300_000), PLAIN)
-            .await;
+        let sent = client.send_with_receipt(pattern(1, 300_000), PLAIN).await;
         drop(client);
         assert_eq!(sent.expect("room").await, Ok(()));
         let message = server.recv().await.expect("up").expect("open");

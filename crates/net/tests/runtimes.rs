@@ -81,7 +81,7 @@ async fn messages_and_receipts(config: Config) {
     let sends = async {
         let mut receipts = Vec::new();
         for seed in 0..200 {
-            let sent = association.send_with_receipt(0, pattern(seed, 30_000), SendOptions::new());
+            let sent = association.send_with_receipt(pattern(seed, 30_000), SendOptions::new());
             receipts.push(sent.await.expect("room comes"));
         }
         for receipt in receipts {
@@ -174,7 +174,7 @@ async fn dropped_futures(config: Config) {
             assert!(smol::future::poll_once(accepted.recv()).await.is_none());
             assert!(smol::future::poll_once(server.accept()).await.is_none());
         }
-        let sent = association.send(0, pattern(seed, 100), SendOptions::new());
+        let sent = association.send(pattern(seed, 100), SendOptions::new());
         sent.await.expect("room");
         let message = accepted.recv().await.expect("up").expect("open");
         assert_eq!(message.bytes, pattern(seed, 100), "message {seed}");
@@ -202,7 +202,7 @@ async fn many_endpoints(config: Config) {
     }
     for seed in 0..20 {
         for (association, ..) in &pairs {
-            let sent = association.send(0, pattern(seed, 3_000), SendOptions::new());
+            let sent = association.send(pattern(seed, 3_000), SendOptions::new());
             sent.await.expect("room");
         }
         for (_, accepted, ..) in &pairs {

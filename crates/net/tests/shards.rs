@@ -28,7 +28,7 @@ async fn echo(association: Association) {
     while let Ok(Some(message)) = association.recv().await {
         let options = SendOptions::default().with_ppid(message.ppid);
         if association
-            .send(message.stream, message.bytes, options)
+            .send(message.bytes, options.with_stream(Some(message.stream)))
             .await
             .is_err()
         {
@@ -41,7 +41,7 @@ async fn echo(association: Association) {
 async fn converse(association: &Association, seed: u32, count: u32) {
     for number in 0..count {
         let message = pattern(seed + number, 3_000);
-        let sent = association.send(0, message.clone(), SendOptions::default());
+        let sent = association.send(message.clone(), SendOptions::default());
         sent.await.expect("up");
         let back = association.recv().await.expect("up").expect("open");
         assert_eq!(back.bytes, message);
@@ -220,7 +220,7 @@ async fn the_shard_that_has_the_peer_sees_its_restart() {
             assert_eq!(is_idle, other != number);
         }
         accepted
-            .send(0, "again", SendOptions::default())
+            .send("again", SendOptions::default())
             .await
             .expect("up");
         let message = up.recv().await.expect("up").expect("open");

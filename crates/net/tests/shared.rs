@@ -38,7 +38,7 @@ async fn refused(client: &Endpoint, peer: Peer) {
 /// Sends `count` messages that tell `seed`, and ends well.
 async fn feed(association: Association, seed: u32, count: u32) {
     for index in 0..count {
-        let sent = association.send(0, pattern(seed + index, 2_000), SendOptions::default());
+        let sent = association.send(pattern(seed + index, 2_000), SendOptions::default());
         sent.await.expect("up");
     }
     association.shutdown().await.expect("graceful");
@@ -119,7 +119,7 @@ fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
             tokio::task::yield_now().await;
         }
         // Whoever goes takes nothing along of the others.
-        held.send(0, "still here", SendOptions::default())
+        held.send("still here", SendOptions::default())
             .await
             .expect("up");
         let message = accepted.recv().await.expect("up").expect("open");
@@ -235,11 +235,11 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
         for round in 0..3 {
             for (number, (_, association, accepted)) in pairs.iter().enumerate() {
                 let text = format!("message {round} of client {number}");
-                let sent = association.send(0, text.clone(), SendOptions::default());
+                let sent = association.send(text.clone(), SendOptions::default());
                 sent.await.expect("up");
                 let message = accepted.recv().await.expect("up").expect("open");
                 assert_eq!(message.bytes, text);
-                let back = accepted.send(0, message.bytes, SendOptions::default());
+                let back = accepted.send(message.bytes, SendOptions::default());
                 back.await.expect("up");
                 let message = association.recv().await.expect("up").expect("open");
                 assert_eq!(message.bytes, text);
@@ -258,7 +258,7 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
             }
         }
         let (_client, association, accepted) = last;
-        let sent = association.send(0, "alone", SendOptions::default());
+        let sent = association.send("alone", SendOptions::default());
         sent.await.expect("up");
         let message = accepted.recv().await.expect("up").expect("open");
         assert_eq!(message.bytes, "alone");

@@ -49,7 +49,7 @@ fn messages_come_as_a_stream_and_go_into_a_sink() {
 fn a_stream_of_messages_ends_with_the_error_that_ended_the_association() {
     bounded(async {
         let (client, server) = pair(without_timers(Config::default())).await;
-        let sent = client.send(0, "before", SendOptions::default());
+        let sent = client.send("before", SendOptions::default());
         sent.await.expect("up");
         let mut messages = server.messages();
         let first = messages.next().await.expect("a message").expect("up");
@@ -104,7 +104,7 @@ fn byte_streams_of_one_association_do_not_take_from_each_other() {
         for round in 0_u16..30 {
             let stream = round % 3;
             let text = format!("{stream}:{round:02} ");
-            let sent = client.send(stream, text, SendOptions::default());
+            let sent = client.send(text, SendOptions::on(stream));
             sent.await.expect("up");
         }
         for stream in [2_u16, 0, 1] {
@@ -130,7 +130,7 @@ fn a_reader_of_one_stream_leaves_the_others_to_recv() {
     bounded(async {
         let (client, server) = pair(without_timers(Config::default())).await;
         for (stream, text) in [(0, "control"), (1, "bytes"), (0, "more")] {
-            let sent = client.send(stream, text, SendOptions::default());
+            let sent = client.send(text, SendOptions::on(stream));
             sent.await.expect("up");
         }
         let part = server

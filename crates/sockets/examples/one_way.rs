@@ -49,7 +49,7 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
         let message = vec![b'x'; size];
         for _ in 0..count {
             let bytes = Bytes::copy_from_slice(&message);
-            association.send(0, bytes, SendOptions::default()).await?;
+            association.send(bytes, SendOptions::default()).await?;
         }
         // The other end closes.
         while let Ok(Some(_)) = association.recv().await {}

@@ -257,7 +257,7 @@ async fn send(
             .with_unordered(message.unordered)
             .with_max_retransmits(gives_up.then_some(0));
         let sent = association
-            .send(message.stream, message.compose(), options)
+            .send(message.compose(), options.with_stream(Some(message.stream)))
             .await;
         sent.map_err(|error| format!("send of message {}: {error}", message.index))?;
     }
@@ -338,7 +338,7 @@ async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Resul
         let end = Instant::now() + Duration::from_secs(arguments.number("seconds")?);
         while Instant::now() < end {
             messages.extend(std::iter::repeat_n(&message, TOGETHER).cloned());
-            let sent = association.send_all(0, &mut messages, SendOptions::default());
+            let sent = association.send_all(&mut messages, SendOptions::default());
             sent.await.map_err(|error| error.to_string())?;
         }
         return association.shutdown().await.map_err(lost);

@@ -353,7 +353,7 @@ fn by_the_driver(pings: u32, home: Home) -> Outcome<Score> {
         tell.send(server.udp_port())?;
         let association = server.accept().await?;
         while let Some(message) = association.recv().await? {
-            let answer = association.send(0, message.bytes, SendOptions::default());
+            let answer = association.send(message.bytes, SendOptions::default());
             answer.await?;
         }
         server.close().await;
@@ -367,7 +367,7 @@ fn by_the_driver(pings: u32, home: Home) -> Outcome<Score> {
         let payload = Bytes::from(vec![0x5a; Conditions::PINGS.message]);
         let mut watch = Watch::of(pings);
         let score = loop {
-            let question = association.send(0, payload.clone(), SendOptions::default());
+            let question = association.send(payload.clone(), SendOptions::default());
             question.await?;
             association.recv().await?.ok_or("the server has closed")?;
             if let Some(score) = watch.answered() {

@@ -132,7 +132,10 @@ async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failu
             return Ok(());
         }
         let sent = association
-            .send(arguments.stream, message.freeze(), options)
+            .send(
+                message.freeze(),
+                options.with_stream(Some(arguments.stream)),
+            )
             .await;
         match sent {
             Ok(()) => {}

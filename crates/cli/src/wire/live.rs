@@ -234,7 +234,7 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
     // Bulk has no pace of its own: it offers as soon as it is asked.
     while let Offer::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);
-        let sent = association.send_spread(piece, options).await;
+        let sent = association.send(piece, options.with_stream(None)).await;
         sent.map_err(|error| error.to_string())?;
     }
     association

@@ -306,7 +306,9 @@ async fn sink(
 async fn say(association: &Association, text: Text) {
     let options = SendOptions::default().with_ppid(PPID).reliable();
     // Refused where the client closes, which then does not want to know.
-    let _ = association.send_immediate(0, text.write(), options).await;
+    let _ = association
+        .send(text.write(), options.with_immediate(true))
+        .await;
 }
 
 /// Sends every message back on the stream that it came on.
@@ -321,7 +323,7 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Associ
         let stream = message.stream % outwards.max(1);
         // The client may be closing.
         if association
-            .send(stream, message.bytes, options)
+            .send(message.bytes, options.with_stream(Some(stream)))
             .await
             .is_err()
         {
@@ -427,7 +429,11 @@ async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped
         let piece = payload.slice(..left.min(job.message) as usize);
         let len = piece.len();
         // Refused once the client closes.
-        if association.send_spread(piece, options).await.is_err() {
+        if association
+            .send(piece, options.with_stream(None))
+            .await
+            .is_err()
+        {
             return Stopped::Closed;
         }
         count.add(len, true);

@@ -53,7 +53,7 @@ fn an_echo_comes_back_on_its_stream() {
         let peer = Peer::from(([127, 0, 0, 1], 5_001)).over_udp(port);
         let association = client.connect(peer).await.expect("it listens");
         for stream in [0, 9, 10, 37, 2_999, 65_534] {
-            let sent = association.send(stream, "hello", SendOptions::default());
+            let sent = association.send("hello", SendOptions::on(stream));
             sent.await.expect("so many streams");
             let back = association.recv().await.expect("up").expect("open");
             assert_eq!((back.stream, &back.bytes[..]), (stream, &b"hello"[..]));

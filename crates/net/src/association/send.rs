@@ -111,9 +111,9 @@ pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -
     held + size > 2 * send_buffer && (held > send_buffer || association.buffered() > 0)
 }
 
-/// The options of a message on that stream, or on any. Whether there is a receipt, and its number, is this module's to say.
-fn on(stream: Option<u16>, options: SendOptions) -> SendOptions {
-    options.with_stream(stream).with_receipt(None)
+/// Whether there is a receipt, and its number, is decided here.
+fn without_number(options: SendOptions) -> SendOptions {
+    options.with_receipt(None)
 }
 
 /// Without a receipt.
@@ -148,10 +148,12 @@ fn with_receipt(
 }
 
 impl Association {
-    /// Queues a message on `stream`, and waits while the send buffer is full.
+    /// Queues a message as `options` say, and waits while the send buffer is full: on stream 0 and in
+    /// order by default, on another by [`SendOptions::on`], or with the stream `None` on whichever of
+    /// the streams in use has its turn (`sctp.allocation`).
     ///
-    /// A message counts as sent when it is queued; [`Association::shutdown`] tells when everything has arrived. Messages of
-    /// one task on one stream arrive in the order of the calls.
+    /// A message counts as sent when it is queued; [`Association::shutdown`] waits until everything
+    /// has arrived. Messages of one task on one stream arrive in the order of the calls.
     ///
     /// Cancel-safe: if the future is dropped before it is ready, the message was not queued.
     ///
@@ -159,41 +161,10 @@ impl Association {
     /// No such stream, an empty or too large message, or the association is closing or closed.
     pub async fn send(
         &self,
-        stream: u16,
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(bytes.into(), on(Some(stream), options), without_receipt)
-            .await
-    }
-
-    /// As [`Association::send`], on whichever of the streams in use has its turn; how many are in use is the business of
-    /// the stream allocation (`sctp.allocation`).
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub async fn send_spread(
-        &self,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
-        self.send_on(bytes.into(), on(None, options), without_receipt)
-            .await
-    }
-
-    /// As [`Association::send`]; the peer is asked to acknowledge the message at once (the I bit, RFC 9260 §6.1), for which it
-    /// may else wait 200 ms.
-    ///
-    /// # Errors
-    /// As [`Association::send`].
-    pub async fn send_immediate(
-        &self,
-        stream: u16,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<(), SendError> {
-        let options = options.with_immediate(true);
-        self.send_on(bytes.into(), on(Some(stream), options), without_receipt)
+        self.send_on(bytes.into(), without_number(options), without_receipt)
             .await
     }
 
@@ -208,7 +179,7 @@ impl Association {
     ///
     /// # async fn store(association: Association) -> Result<(), Box<dyn std::error::Error>> {
     /// let options = SendOptions::default().with_immediate(true);
-    /// let receipt = association.send_with_receipt(0, "a record", options).await?;
+    /// let receipt = association.send_with_receipt("a record", options).await?;
     /// // Queued. Other messages may be sent meanwhile.
     /// receipt.await?;
     /// // The peer has it.
@@ -223,15 +194,14 @@ impl Association {
     /// As [`Association::send`].
     pub async fn send_with_receipt(
         &self,
-        stream: u16,
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<Receipt, SendError> {
-        self.send_on(bytes.into(), on(Some(stream), options), with_receipt)
+        self.send_on(bytes.into(), without_number(options), with_receipt)
             .await
     }
 
-    /// Queues `messages` on `stream`, the first of them first, and waits while the send buffer is full. As [`Association::send`] for each of
+    /// Queues `messages`, the first of them first, and waits while the send buffer is full. As [`Association::send`] for each of
     /// them, but what a call costs by itself (the endpoint's lock, a look at the association) is paid once for many: for who has
     /// several messages at hand, above all small ones.
     ///
@@ -245,7 +215,7 @@ impl Association {
     ///
     /// # async fn forward(association: Association, records: Vec<Bytes>) -> Result<(), SendError> {
     /// let mut records = VecDeque::from(records);
-    /// association.send_all(0, &mut records, SendOptions::default()).await?;
+    /// association.send_all(&mut records, SendOptions::default()).await?;
     /// assert!(records.is_empty());
     /// # Ok(())
     /// # }
@@ -257,11 +227,10 @@ impl Association {
     /// As [`Association::send`]; the message that it is about is the first of `messages` then, and those before it were queued.
     pub async fn send_all(
         &self,
-        stream: u16,
         messages: &mut VecDeque<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        let options = on(Some(stream), options);
+        let options = without_number(options);
         let mut attempt = || {
             loop {
                 match self.queue_some(messages, &options) {
@@ -319,30 +288,16 @@ impl Association {
         }
     }
 
-    /// Queues a message on `stream` if there is room for it now.
+    /// Queues a message if there is room for it now.
     ///
     /// # Errors
     /// As [`Association::send`]; or the send buffer is full, and the message is given back.
     pub fn try_send(
         &self,
-        stream: u16,
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), TrySendError> {
-        self.try_send_on(bytes.into(), &on(Some(stream), options), without_receipt)
-    }
-
-    /// As [`Association::send_with_receipt`], if there is room for the message now.
-    ///
-    /// # Errors
-    /// As [`Association::try_send`].
-    pub fn try_send_with_receipt(
-        &self,
-        stream: u16,
-        bytes: impl Into<Bytes>,
-        options: SendOptions,
-    ) -> Result<Receipt, TrySendError> {
-        self.try_send_on(bytes.into(), &on(Some(stream), options), with_receipt)
+        self.try_send_on(bytes.into(), &without_number(options), without_receipt)
     }
 
     fn try_send_on<T>(

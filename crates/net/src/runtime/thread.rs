@@ -60,7 +60,7 @@ thread_local! {
 /// ThreadRuntime::new()?.block_on(async {
 ///     let client = Endpoint::bind(Config::default())?;
 ///     let association = client.connect(([127, 0, 0, 1], 5001)).await?;
-///     association.send(0, "hello", SendOptions::default()).await?;
+///     association.send("hello", SendOptions::default()).await?;
 ///     let echo = association.recv().await?;
 ///     association.shutdown().await?;
 ///     Ok(())

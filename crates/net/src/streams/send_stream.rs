@@ -29,7 +29,6 @@ const MOST_WRITE: usize = 64 * 1024;
 /// (RFC 9260 §9.2).
 pub struct SendStream {
     association: Association,
-    stream: u16,
     options: SendOptions,
     pending: Option<Bytes>,
     room: Room,
@@ -40,18 +39,17 @@ impl SendStream {
     pub(super) fn new(association: Association, stream: u16) -> Self {
         Self {
             association,
-            stream,
-            options: SendOptions::default(),
+            options: SendOptions::on(stream),
             pending: None,
             room: Room::default(),
             ending: Ending::default(),
         }
     }
 
-    /// The same, which sends messages with these options.
+    /// The same, which sends messages with these options, on its own stream whatever they say.
     #[must_use]
     pub fn with_options(mut self, options: SendOptions) -> Self {
-        self.options = options;
+        self.options = options.with_stream(self.options.stream);
         self
     }
 
@@ -64,7 +62,7 @@ impl SendStream {
 
     /// The number of the stream.
     pub fn number(&self) -> u16 {
-        self.stream
+        self.options.stream.unwrap_or_default()
     }
 
     /// The association.
@@ -79,9 +77,7 @@ impl SendStream {
     /// # Errors
     /// As [`Association::send`].
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), SendError> {
-        self.association
-            .send(self.stream, bytes, self.options)
-            .await
+        self.association.send(bytes, self.options).await
     }
 
     /// Queues a message if there is room for it now.
@@ -89,7 +85,7 @@ impl SendStream {
     /// # Errors
     /// As [`Association::try_send`].
     pub fn try_send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TrySendError> {
-        self.association.try_send(self.stream, bytes, self.options)
+        self.association.try_send(bytes, self.options)
     }
 
     fn poll_pending(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
@@ -118,7 +114,7 @@ impl SendStream {
         // Of bytes in order none may be left out, whatever the defaults say.
         let options = self.options.with_unordered(false).reliable();
         loop {
-            match self.association.try_send(self.stream, message, options) {
+            match self.association.try_send(message, options) {
                 Ok(()) => return Poll::Ready(Ok(bytes.len())),
                 Err(TrySendError::Error(error)) => return Poll::Ready(Err(error.into())),
                 Err(TrySendError::Full(given_back)) => {
@@ -208,7 +204,7 @@ impl fmt::Debug for SendStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SendStream")
             .field("association", &self.association)
-            .field("stream", &self.stream)
+            .field("stream", &self.number())
             .finish_non_exhaustive()
     }
 }

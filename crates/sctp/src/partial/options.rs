@@ -137,6 +137,12 @@ impl SendOptions {
         self
     }
 
+    /// As [`Self::with_lifetime`], with a duration: 1 ns to 584 years.
+    #[must_use]
+    pub fn with_time_to_live(self, time: std::time::Duration) -> Self {
+        self.with_lifetime(Some(Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)))
+    }
+
     /// Given up when a chunk of it would be sent again more often.
     #[must_use]
     pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {

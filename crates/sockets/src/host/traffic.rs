@@ -283,7 +283,7 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
     let mut left = Some(bytes);
     let sent = link.with_association(|it| {
         let bytes = left.take().unwrap_or_default();
-        it.try_send(stream, bytes, options)
+        it.try_send(bytes, options.with_stream(Some(stream)))
     });
     match sent {
         None => return left,
@@ -313,8 +313,19 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
         let (stream, options, wants_back) = terms(link, frame);
         let copy = wants_back.then(|| bytes.clone());
         let sent = match frame.flags & frame::IMMEDIATE {
-            0 => association.send(stream, bytes, options).await,
-            _ => association.send_immediate(stream, bytes, options).await,
+            0 => {
+                association
+                    .send(bytes, options.with_stream(Some(stream)))
+                    .await
+            }
+            _ => {
+                association
+                    .send(
+                        bytes,
+                        options.with_stream(Some(stream)).with_immediate(true),
+                    )
+                    .await
+            }
         };
         match sent {
             Ok(()) => {

@@ -160,7 +160,10 @@ impl Work {
             let text = Text::Count { messages }.write();
             let options = SendOptions::default().with_ppid(PPID).reliable();
             // Refused where the association has ended, which is told otherwise.
-            let _ = self.association.send_immediate(0, text, options).await;
+            let _ = self
+                .association
+                .send(text, options.with_immediate(true))
+                .await;
             all_acknowledged(&self.association).await;
         };
         let mut end = End {
@@ -227,7 +230,9 @@ impl Work {
             let message = payload.slice(..size as usize);
             let send = async {
                 pace.due(size).await;
-                self.association.send_spread(message, options).await
+                self.association
+                    .send(message, options.with_stream(None))
+                    .await
             };
             let sent = tokio::select! {
                 biased;
@@ -273,7 +278,10 @@ impl Work {
     /// arrived after time was over.
     async fn ask(&self) -> (CloseReason, bool, bool) {
         let options = SendOptions::default().with_ppid(PPID).reliable();
-        let say = |text: Text| self.association.send_immediate(0, text.write(), options);
+        let say = |text: Text| {
+            self.association
+                .send(text.write(), options.with_immediate(true))
+        };
         // Refused where the association has ended, which is told otherwise.
         let _ = say(Text::Source(self.plan.job)).await;
         tokio::select! {

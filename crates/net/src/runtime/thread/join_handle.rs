@@ -42,7 +42,7 @@ impl ThreadRuntime {
     ///         // Each is served by itself.
     ///         drop(spawner.spawn(async move {
     ///             while let Ok(Some(it)) = association.recv().await {
-    ///                 let echo = association.send(it.stream, it.bytes, SendOptions::default());
+    ///                 let echo = association.send(it.bytes, SendOptions::on(it.stream));
     ///                 if echo.await.is_err() {
     ///                     break;
     ///                 }
