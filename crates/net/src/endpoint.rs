@@ -12,7 +12,7 @@ pub use connect::ConnectOptions;
 pub use incoming::Incoming;
 
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,13 +136,6 @@ impl Endpoint {
     /// it in turn.
     pub fn span(&self) -> &tracing::Span {
         &self.shared.span
-    }
-
-    /// The first local address with the SCTP port; unspecified if the endpoint has all addresses of
-    /// the host.
-    pub fn local_addr(&self) -> SocketAddr {
-        let local = self.shared.local.first().map(SocketAddr::ip);
-        SocketAddr::new(local.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), self.port)
     }
 
     /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.

@@ -12,7 +12,7 @@ fn config() -> Config {
 }
 
 async fn send(association: &Association, text: &'static str) {
-    let sent = association.send(1, text, SendOptions::default());
+    let sent = association.send(text, SendOptions::on(1));
     sent.await.expect("up");
 }
 
@@ -22,7 +22,7 @@ async fn with_a_reset(client: &Association) {
     let reset = Reconfiguration::reset_outgoing([1]);
     client.reconfigure(&reset).expect("nothing under way");
     while !matches!(client.next_event().await, Some(Event::StreamsReset { .. })) {}
-    let receipt = client.send_with_receipt(1, "two", SendOptions::default());
+    let receipt = client.send_with_receipt("two", SendOptions::on(1));
     let receipt = receipt.await.expect("up");
     receipt.await.expect("acknowledged");
 }
@@ -90,7 +90,7 @@ fn a_reader_of_one_stream_leaves_the_others() {
     bounded(async {
         let (client, server) = pair(config()).await;
         with_a_reset(&client).await;
-        let other = client.send_with_receipt(7, "seven", SendOptions::default());
+        let other = client.send_with_receipt("seven", SendOptions::on(7));
         other.await.expect("up").await.expect("acknowledged");
         let output = server.next_output(Some(7)).await.expect("up");
         assert_eq!(output.map(word), Some("seven".into()));
