@@ -109,11 +109,11 @@ pub enum Payload {
 
 /// Payload Protocol Identifiers (RFC 8831 §8).
 pub(crate) mod ppid {
-    pub const DCEP: u32 = 50;
-    pub const STRING: u32 = 51;
-    pub const BINARY: u32 = 53;
-    pub const STRING_EMPTY: u32 = 56;
-    pub const BINARY_EMPTY: u32 = 57;
+    pub(crate) const DCEP: u32 = 50;
+    pub(crate) const STRING: u32 = 51;
+    pub(crate) const BINARY: u32 = 53;
+    pub(crate) const STRING_EMPTY: u32 = 56;
+    pub(crate) const BINARY_EMPTY: u32 = 57;
 }
 
 impl Payload {

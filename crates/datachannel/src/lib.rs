@@ -25,6 +25,7 @@
 //!
 //! `docs/DATACHANNEL.md` tells what is there and what is missing.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
 
 pub mod carrier;
 mod channel;

@@ -16,7 +16,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// A clock that begins now.
-    pub fn start(runtime: Arc<dyn Runtime>) -> Self {
+    pub(crate) fn start(runtime: Arc<dyn Runtime>) -> Self {
         Self {
             origin: runtime.now(),
             runtime,
@@ -24,18 +24,18 @@ impl Clock {
     }
 
     /// Nanoseconds since the clock began; good for 584 years.
-    pub fn now(&self) -> Nanos {
+    pub(crate) fn now(&self) -> Nanos {
         let since = self.runtime.now().saturating_duration_since(self.origin);
         since.as_secs() * 1_000_000_000 + Nanos::from(since.subsec_nanos())
     }
 
     /// The runtime whose time it is.
-    pub fn runtime(&self) -> &Arc<dyn Runtime> {
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
     }
 
     /// The same point in time for the runtime's timers.
-    pub fn instant(&self, at: Nanos) -> Instant {
+    pub(crate) fn instant(&self, at: Nanos) -> Instant {
         // A timer further off than a year is not one that anybody waits for.
         let at = at.min(self.now().saturating_add(365 * 86_400 * 1_000_000_000));
         self.origin + Duration::from_nanos(at)

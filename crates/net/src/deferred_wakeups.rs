@@ -66,7 +66,7 @@ struct RareWakeups {
 impl DeferredWakeups {
     /// Wakes those who read from an association.
     #[inline]
-    pub fn wake_readers(&mut self, signals: &Signals) {
+    pub(crate) fn wake_readers(&mut self, signals: &Signals) {
         let (first, more) = signals.readers.end_round();
         if !more.is_empty() || self.reader.is_some() {
             let more = more.into_iter().map(|(_, waker)| waker);
@@ -77,12 +77,12 @@ impl DeferredWakeups {
     }
 
     /// Wakes other users of an association.
-    pub fn notify(&mut self, signals: &Arc<Signals>, whom: u8) {
+    pub(crate) fn notify(&mut self, signals: &Arc<Signals>, whom: u8) {
         self.rare().others.push((Arc::clone(signals), whom));
     }
 
     /// Wakes all who wait for anything.
-    pub fn wake_all(&mut self, signals: &Arc<Signals>) {
+    pub(crate) fn wake_all(&mut self, signals: &Arc<Signals>) {
         self.wake_readers(signals);
         self.notify(signals, ALL);
     }
@@ -94,38 +94,38 @@ impl DeferredWakeups {
     }
 
     /// Wakes the driver.
-    pub fn wake_driver(&mut self, waker: Waker) {
+    pub(crate) fn wake_driver(&mut self, waker: Waker) {
         (self.any, self.driver) = (true, Some(waker));
     }
 
     /// Drops what would have woken it.
-    pub fn drop_waker(&mut self, waker: Waker) {
+    pub(crate) fn drop_waker(&mut self, waker: Waker) {
         self.rare().former = Some(waker);
     }
 
     /// An association waits to be accepted, or none will.
-    pub fn tell_acceptable(&mut self) {
+    pub(crate) fn tell_acceptable(&mut self) {
         self.rare().acceptable = true;
     }
 
     /// The last association has ended.
-    pub fn tell_idle(&mut self) {
+    pub(crate) fn tell_idle(&mut self) {
         self.rare().idle = true;
     }
 
     /// Tells what became of messages.
-    pub fn answer(&mut self, receipts: impl IntoIterator<Item = Answered>) {
+    pub(crate) fn answer(&mut self, receipts: impl IntoIterator<Item = Answered>) {
         self.rare().receipts.extend(receipts);
     }
 
     /// Drops receipts, which tells who waits for them.
-    pub fn drop_receipts(&mut self, receipts: Receipts) {
+    pub(crate) fn drop_receipts(&mut self, receipts: Receipts) {
         self.rare().unanswered.push(receipts);
     }
 
     /// Does it all, without the lock. `acceptable`, `idle`: who waits for an association to accept, and for the end of the last.
     #[inline]
-    pub fn run(self, acceptable: &Notify, idle: &Notify) {
+    pub(crate) fn run(self, acceptable: &Notify, idle: &Notify) {
         if let Some(driver) = self.driver {
             driver.wake();
         }

@@ -37,7 +37,7 @@ const MOST_ICMP: usize = 1_500;
 pub(crate) struct Joining(Arc<Mutex<Vec<EndpointDriver>>>);
 
 impl Joining {
-    pub fn push(&self, endpoint: EndpointDriver) {
+    pub(crate) fn push(&self, endpoint: EndpointDriver) {
         self.lock().push(endpoint);
     }
 
@@ -85,7 +85,7 @@ struct Whole {
 }
 
 impl Driver {
-    pub fn new(driver_shared: Arc<DriverShared>, joining: Joining) -> Self {
+    pub(crate) fn new(driver_shared: Arc<DriverShared>, joining: Joining) -> Self {
         let work = Work {
             endpoints: EndpointSet::default(),
             receive_buffers: ReceiveBuffers::new(),

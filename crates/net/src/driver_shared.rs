@@ -59,7 +59,7 @@ struct DriverSharedState {
 
 impl DriverShared {
     /// The state of sockets that were opened as `config` says, with one handle.
-    pub fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
+    pub(crate) fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             clock: Clock::start(runtime),
             local: sockets.locals(),
@@ -78,7 +78,7 @@ impl DriverShared {
     }
 
     /// As [`DriverShared::new`], for sockets of the caller's.
-    pub fn given(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
+    pub(crate) fn given(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             given: true,
             ..Self::new(config, runtime, sockets)
@@ -86,7 +86,7 @@ impl DriverShared {
     }
 
     /// The same, of one driver among others where there is a seat.
-    pub fn among(self, shard_handle: Option<ShardHandle>) -> Self {
+    pub(crate) fn among(self, shard_handle: Option<ShardHandle>) -> Self {
         Self {
             shard_handle,
             ..self
@@ -106,12 +106,12 @@ impl DriverShared {
     }
 
     /// The sockets, for the driver.
-    pub fn io(&self) -> MutexGuard<'_, Io> {
+    pub(crate) fn io(&self) -> MutexGuard<'_, Io> {
         self.io.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The sockets, where nobody is busy with them.
-    pub fn idle_io(&self) -> Option<MutexGuard<'_, Io>> {
+    pub(crate) fn idle_io(&self) -> Option<MutexGuard<'_, Io>> {
         match self.io.try_lock() {
             Ok(io) => Some(io),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -121,18 +121,18 @@ impl DriverShared {
 
     /// The sockets, for another task that would send by them; `None`: the driver is busy with them, has something to send, or alone may use
     /// them.
-    pub fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
+    pub(crate) fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
         let io = self.idle_io()?;
         (io.transmit_queue.is_empty() && io.sockets.are_the_systems()).then_some(io)
     }
 
     /// One more handle.
-    pub fn add_handle(&self) {
+    pub(crate) fn add_handle(&self) {
         self.lock().handles += 1;
     }
 
     /// One handle less. The driver looks whether it was the last.
-    pub fn drop_handle(&self) {
+    pub(crate) fn drop_handle(&self) {
         let mut state = self.lock();
         state.handles -= 1;
         if state.handles == 0 {
@@ -141,7 +141,7 @@ impl DriverShared {
     }
 
     /// Takes `port` for an endpoint, or any that nobody has where it is 0, at these addresses (none: all).
-    pub fn reserve(
+    pub(crate) fn reserve(
         &self,
         port: u16,
         addresses: &[IpAddr],
@@ -162,7 +162,7 @@ impl DriverShared {
     }
 
     /// An endpoint has these addresses from now on.
-    pub fn change(
+    pub(crate) fn change(
         &self,
         reservation: &Arc<PortReservation>,
         addresses: Vec<IpAddr>,
@@ -181,7 +181,7 @@ impl DriverShared {
     }
 
     /// Whether the sockets have all these addresses.
-    pub fn check(&self, addresses: &[IpAddr]) -> Result<(), BindError> {
+    pub(crate) fn check(&self, addresses: &[IpAddr]) -> Result<(), BindError> {
         let has = |address: &IpAddr| {
             let of_socket = |local: &SocketAddr| match local.ip() {
                 ip if ip.is_unspecified() => ip.is_ipv4() == address.is_ipv4(),
@@ -198,7 +198,7 @@ impl DriverShared {
     }
 
     /// Nobody uses that port at these addresses any more.
-    pub fn release(&self, reservation: &Arc<PortReservation>) {
+    pub(crate) fn release(&self, reservation: &Arc<PortReservation>) {
         let mut state = self.lock();
         if let Some(there) = state.taken.get_mut(&reservation.port) {
             there.retain(|it| !Arc::ptr_eq(it, reservation));
@@ -209,7 +209,7 @@ impl DriverShared {
     }
 
     /// Lets the driver know of an endpoint that `hand` hands to it; `false`, and nothing is handed to it, if the driver is gone.
-    pub fn join(&self, hand: impl FnOnce()) -> bool {
+    pub(crate) fn join(&self, hand: impl FnOnce()) -> bool {
         let mut state = self.lock();
         if state.stopped {
             drop(state);
@@ -226,7 +226,7 @@ impl DriverShared {
 
     /// Opens a socket for an address of this host, with the UDP port of the others, where there is none yet and sockets are bound to
     /// addresses at all. The runtime, which is to watch it, is asked without the lock, since it may run anything.
-    pub fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
+    pub(crate) fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
         if self.begins_to_open(address)? {
             let port = self.local.first().map_or(0, SocketAddr::port);
             let opened = {
@@ -264,13 +264,13 @@ impl DriverShared {
     }
 
     /// Whether [`DriverShared::take_new`] would give anything. Whoever comes later than this look wakes the driver.
-    pub fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Relaxed)
     }
 
     /// The endpoints, as `take` takes what was handed, and the sockets, that came since the last time. Another will wake the driver, by this
     /// waker.
-    pub fn take_new<P>(&self, waker: &Waker, take: impl FnOnce() -> P) -> (P, Vec<Socket>) {
+    pub(crate) fn take_new<P>(&self, waker: &Waker, take: impl FnOnce() -> P) -> (P, Vec<Socket>) {
         let waker = waker.clone();
         let mut state = self.lock();
         self.news.store(false, Ordering::Relaxed);
@@ -283,14 +283,14 @@ impl DriverShared {
     }
 
     /// Whether it is all over: no handle, and no endpoint to come. Then none can come any more.
-    pub fn close_unless_held(&self) -> bool {
+    pub(crate) fn close_unless_held(&self) -> bool {
         let mut state = self.lock();
         state.stopped = state.handles == 0 && state.joining == 0;
         state.stopped
     }
 
     /// The driver goes: no endpoint is handed to it any more.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopped = true;
     }
 }

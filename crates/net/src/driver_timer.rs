@@ -53,7 +53,7 @@ impl fmt::Debug for DriverTimer {
 
 impl DriverTimer {
     /// One that is not set.
-    pub fn new(clock: &Clock) -> Self {
+    pub(crate) fn new(clock: &Clock) -> Self {
         let bell = Arc::new(TimerWaker {
             rang: AtomicBool::new(false),
             task: Mutex::new(Arc::new(Waker::noop().clone())),
@@ -67,7 +67,7 @@ impl DriverTimer {
     }
 
     /// Wakes that task from now on. Gives who was woken before. To be called, and that to be dropped, where nothing is locked.
-    pub fn wakes(&self, task: Waker) -> Arc<Waker> {
+    pub(crate) fn wakes(&self, task: Waker) -> Arc<Waker> {
         let mut known = self
             .bell
             .task
@@ -77,7 +77,7 @@ impl DriverTimer {
     }
 
     /// Sets it for `timeout`, unless it rings sooner: a ring in vain does no harm, and to move it at each packet costs. Whether it rang.
-    pub fn poll(&mut self, clock: &Clock, timeout: Option<Nanos>) -> bool {
+    pub(crate) fn poll(&mut self, clock: &Clock, timeout: Option<Nanos>) -> bool {
         let Some(timeout) = timeout else {
             self.at = None;
             return false;

@@ -80,7 +80,7 @@ pub(crate) struct RunOutcome {
 }
 
 impl EndpointDriver {
-    pub fn new(shared: Arc<EndpointShared>) -> Self {
+    pub(crate) fn new(shared: Arc<EndpointShared>) -> Self {
         let own = DriverLocal {
             ended: Vec::new(),
             drained: true,
@@ -96,29 +96,29 @@ impl EndpointDriver {
     }
 
     /// What it has of the sockets.
-    pub fn reservation(&self) -> &Arc<PortReservation> {
+    pub(crate) fn reservation(&self) -> &Arc<PortReservation> {
         &self.shared.reservation
     }
 
     /// T5-shutdown-guard: how long the end of an association may take at most.
-    pub fn guard(&self) -> Nanos {
+    pub(crate) fn guard(&self) -> Nanos {
         self.shared.lock().endpoint.config().shutdown_guard()
     }
 
     /// What was gathered is with the sockets.
-    pub fn flushed(&mut self) {
+    pub(crate) fn flushed(&mut self) {
         self.own.flushed = self.own.drained;
     }
 
     /// Takes what the network says of a packet of this port's. What follows goes out with the next run.
-    pub fn handle_icmp(&self, icmp: &Icmp<'_>) {
+    pub(crate) fn handle_icmp(&self, icmp: &Icmp<'_>) {
         let now = self.shared.now();
         self.shared.lock().endpoint.handle_icmp(now, icmp);
     }
 
     /// Everything that is done under the lock: takes the packets whose turn it is, as far as `budget` goes and `mine` says of
     /// a packet, with the address that it came to, that it is for this port, then does what is due.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         waker: &Waker,
         receive_queue: &mut FairReceiveQueue,
@@ -179,7 +179,7 @@ impl EndpointDriver {
     }
 
     /// The driver waits for room to send, and comes when there is some, when it is woken, or when this port's next timer ends.
-    pub fn park(&mut self, waker: &Waker) -> Option<Nanos> {
+    pub(crate) fn park(&mut self, waker: &Waker) -> Option<Nanos> {
         let Self { shared, own } = self;
         own.know(waker);
         let mut state = shared.lock();

@@ -59,7 +59,7 @@ pub(crate) struct PortMap {
 impl PortMap {
     /// By the destination port of the packet (RFC 9260 §3.1), and of several with that port by the address that it came to. What is for none
     /// of them, or no packet at all, is left to the first: it counts, and answers, as the protocol says.
-    pub fn of(&self, (local, packet): (IpAddr, &[u8])) -> usize {
+    pub(crate) fn of(&self, (local, packet): (IpAddr, &[u8])) -> usize {
         let there = match packet.first_chunk() {
             Some(&[_, _, high, low]) => self.by_port.get(&u16::from_be_bytes([high, low])),
             None => None,
@@ -80,7 +80,7 @@ impl PortMap {
 
 impl EndpointSet {
     /// Takes one, which is to be run.
-    pub fn add(&mut self, driver: EndpointDriver) {
+    pub(crate) fn add(&mut self, driver: EndpointDriver) {
         let reservation = Arc::clone(driver.reservation());
         let slot = self.all.vacant_entry();
         let number = slot.key();
@@ -105,12 +105,12 @@ impl EndpointSet {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// The one that is alone.
-    pub fn only(&mut self) -> Option<&mut EndpointDriver> {
+    pub(crate) fn only(&mut self) -> Option<&mut EndpointDriver> {
         match self.all.len() {
             1 => self
                 .all
@@ -121,13 +121,13 @@ impl EndpointSet {
     }
 
     /// Wakes that task from now on for those that are woken. To be called where nothing is locked.
-    pub fn wakes(&self, task: Waker) {
+    pub(crate) fn wakes(&self, task: Waker) {
         let former = self.calls.lock().task.replace(task);
         drop(former);
     }
 
     /// Lets all that were woken, and those whose timers have ended, be run.
-    pub fn gather(&mut self, now: Nanos, task: &Waker) {
+    pub(crate) fn gather(&mut self, now: Nanos, task: &Waker) {
         let mut called = std::mem::take(&mut self.called);
         self.calls.take(&mut called, task);
         called.drain(..).for_each(|it| self.queue(it));
@@ -139,12 +139,12 @@ impl EndpointSet {
     }
 
     /// How many are to be run.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
     /// The next of those to be run.
-    pub fn next(&mut self) -> Option<usize> {
+    pub(crate) fn next(&mut self) -> Option<usize> {
         loop {
             let number = self.queue.pop_front()?;
             // Its number may be another's by now.
@@ -157,12 +157,12 @@ impl EndpointSet {
     }
 
     /// Which of them a packet is for.
-    pub fn port_map(&self) -> &PortMap {
+    pub(crate) fn port_map(&self) -> &PortMap {
         &self.port_map
     }
 
     /// Runs one by `run`, which is given what wakes the driver for it, and whose packets are whose.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         number: usize,
         run: impl FnOnce(&mut EndpointDriver, &Waker, &PortMap) -> RunOutcome,
@@ -182,19 +182,19 @@ impl EndpointSet {
     }
 
     /// Lets one sleep that is not asked for what it has to send.
-    pub fn park(&mut self, number: usize) {
+    pub(crate) fn park(&mut self, number: usize) {
         let slot = &mut self.all[number];
         let timeout = slot.driver.park(&slot.waker);
         self.set_timer(number, timeout);
     }
 
     /// When the first of their timers ends.
-    pub fn timeout(&self) -> Option<Nanos> {
+    pub(crate) fn timeout(&self) -> Option<Nanos> {
         self.timers.first().map(|it| it.0)
     }
 
     /// The sockets have taken all that was gathered.
-    pub fn flushed(&mut self) {
+    pub(crate) fn flushed(&mut self) {
         if let Some(driver) = self.only() {
             return driver.flushed();
         }
@@ -207,7 +207,7 @@ impl EndpointSet {
     }
 
     /// Tells each that has that port what the network says. Of several one has the association that the message is about; the others find none.
-    pub fn handle_icmp(&mut self, icmp: &Icmp<'_>) {
+    pub(crate) fn handle_icmp(&mut self, icmp: &Icmp<'_>) {
         let there = icmp
             .source_port()
             .and_then(|it| self.port_map.by_port.get(&it));
@@ -220,12 +220,12 @@ impl EndpointSet {
     }
 
     /// The one that is alone is over.
-    pub fn end_only(&mut self) {
+    pub(crate) fn end_only(&mut self) {
         self.over.push(self.port_map.first);
     }
 
     /// Those that are over.
-    pub fn remove_over(&mut self) -> Vec<EndpointDriver> {
+    pub(crate) fn remove_over(&mut self) -> Vec<EndpointDriver> {
         let mut gone = Vec::new();
         while let Some(number) = self.over.pop() {
             self.forget_timer(number);

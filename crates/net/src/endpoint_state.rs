@@ -113,7 +113,7 @@ pub(crate) struct AssociationEntry {
 }
 
 impl AssociationEntry {
-    pub fn new(phase: Phase, handles: usize, span: Span) -> Self {
+    pub(crate) fn new(phase: Phase, handles: usize, span: Span) -> Self {
         Self {
             signals: Arc::default(),
             phase,
@@ -125,7 +125,7 @@ impl AssociationEntry {
     }
 
     /// The association is over.
-    pub fn end(&mut self, reason: CloseReason, deferred: &mut DeferredWakeups) {
+    pub(crate) fn end(&mut self, reason: CloseReason, deferred: &mut DeferredWakeups) {
         let lost = DeliveryError::Association(AssociationError(reason.clone()));
         if !self.receipts.is_empty() {
             deferred.answer(self.receipts.answer_all(&lost));
@@ -136,7 +136,7 @@ impl AssociationEntry {
 }
 
 impl EndpointShared {
-    pub fn new(
+    pub(crate) fn new(
         state: EndpointState,
         driver_shared: Arc<DriverShared>,
         reservation: Arc<PortReservation>,
@@ -161,24 +161,24 @@ impl EndpointShared {
 
     /// The state. A panic of another holder leaves it as whole as any network error would.
     #[inline]
-    pub fn lock(&self) -> StateGuard<'_> {
+    pub(crate) fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         StateGuard::new(self, state)
     }
 
     /// What is logged of an association is within it.
-    pub fn span_of(&self, id: AssociationId) -> Span {
+    pub(crate) fn span_of(&self, id: AssociationId) -> Span {
         tracing::info_span!(parent: &self.span, "association", id = %id)
     }
 
-    pub fn now(&self) -> Nanos {
+    pub(crate) fn now(&self) -> Nanos {
         self.clock.now()
     }
 }
 
 impl EndpointState {
     /// Lets the driver look at what has changed.
-    pub fn wake_driver(&mut self) {
+    pub(crate) fn wake_driver(&mut self) {
         if std::mem::take(&mut self.driver_sleeps)
             && let Some(driver) = self.driver.take()
         {
@@ -188,7 +188,7 @@ impl EndpointState {
 
     /// The driver sleeps until `waker` wakes it, or until `timeout`.
     /// `own`: one like it, which is taken where it is needed. A waker may run anything when it is cloned, and so is not while this is locked.
-    pub fn park(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
+    pub(crate) fn park(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
             && let Some(former) = std::mem::replace(&mut self.driver, own.take())
         {
@@ -199,13 +199,13 @@ impl EndpointState {
     }
 
     /// Whether something is due before the driver comes.
-    pub fn must_wake(&self) -> bool {
+    pub(crate) fn must_wake(&self) -> bool {
         let due = self.endpoint.poll_timeout();
         due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
 
     /// Lets the driver tell the association's users when there is room to send a message of `size` bytes.
-    pub fn wait_writable(&mut self, id: AssociationId, size: usize) {
+    pub(crate) fn wait_writable(&mut self, id: AssociationId, size: usize) {
         if let Some(association) = self.endpoint.association_mut(id) {
             association.wait_writable(size);
         }
@@ -216,7 +216,7 @@ impl EndpointState {
     ///
     /// # Errors
     /// Why they cannot.
-    pub fn check_accepts(&mut self) -> Result<(), AcceptError> {
+    pub(crate) fn check_accepts(&mut self) -> Result<(), AcceptError> {
         let error = match self {
             Self { stopped: true, .. } => AcceptError::Stopped,
             Self { closed: true, .. } => AcceptError::Closed,
@@ -228,12 +228,12 @@ impl EndpointState {
     }
 
     /// The protocol's side of an association.
-    pub fn association(&mut self, id: AssociationId) -> Option<&mut Association> {
+    pub(crate) fn association(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.endpoint.association_mut(id)
     }
 
     /// One handle less. The last closes what is open: what was sent still arrives, what comes is thrown away.
-    pub fn drop_handle(&mut self, id: AssociationId, now: Nanos) {
+    pub(crate) fn drop_handle(&mut self, id: AssociationId, now: Nanos) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
@@ -244,7 +244,7 @@ impl EndpointState {
     }
 
     /// Begins to close gracefully; `within`: and to abort if that takes longer. Of several bounds the earliest counts.
-    pub fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
+    pub(crate) fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
             // Refused only where it is closed already.
             let _ = match within.map(|within| u64::try_from(within.as_nanos())) {
@@ -256,14 +256,14 @@ impl EndpointState {
     }
 
     /// Notes that the association ended.
-    pub fn end(&mut self, id: AssociationId, reason: CloseReason) {
+    pub(crate) fn end(&mut self, id: AssociationId, reason: CloseReason) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.end(reason, &mut self.deferred);
         }
     }
 
     /// Nobody holds the association any more.
-    pub fn orphan(&mut self, id: AssociationId, now: Nanos) {
+    pub(crate) fn orphan(&mut self, id: AssociationId, now: Nanos) {
         self.shut_down(id, now, Some(self.linger));
         if let Some(association) = self.endpoint.association_mut(id) {
             while association.poll_part().is_some() {}
@@ -272,7 +272,7 @@ impl EndpointState {
     }
 
     /// Lets the observer have what it wants of an association.
-    pub fn watch(&mut self, id: AssociationId) {
+    pub(crate) fn watch(&mut self, id: AssociationId) {
         let Some(probes) = self.observer.as_ref().map(|observer| observer.probes()) else {
             return;
         };
@@ -284,7 +284,7 @@ impl EndpointState {
     }
 
     /// Lets peers begin as many associations as the backlog has room for.
-    pub fn listen(&mut self) {
+    pub(crate) fn listen(&mut self) {
         let room = match self.accepts {
             true => self.backlog.saturating_sub(self.waiting.len() + self.kept),
             false => 0,

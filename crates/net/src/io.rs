@@ -28,7 +28,7 @@ pub(crate) struct Io {
 
 impl Io {
     /// On these sockets, with nothing to send.
-    pub fn new(sockets: Sockets) -> Self {
+    pub(crate) fn new(sockets: Sockets) -> Self {
         Self {
             sockets,
             transmit_queue: TransmitQueue::default(),
@@ -44,7 +44,7 @@ impl Io {
     }
 
     /// Puts what was counted of the sockets where an endpoint shows it, of which `foreign` packets were not for it; errors apart.
-    pub fn publish(&self, foreign: u64, statistics: &mut EndpointStatistics) {
+    pub(crate) fn publish(&self, foreign: u64, statistics: &mut EndpointStatistics) {
         self.sent.publish(statistics);
         statistics.receive_calls = self.receive_calls;
         statistics.packets_dropped = self.dropped;
@@ -53,18 +53,18 @@ impl Io {
     }
 
     /// Puts errors where an endpoint shows them.
-    pub fn publish_failures(&self, statistics: &mut EndpointStatistics) {
+    pub(crate) fn publish_failures(&self, statistics: &mut EndpointStatistics) {
         statistics.receive_errors = self.receive_errors;
         statistics.socket_errors = self.failures.reasons().to_vec();
     }
 
     /// Whether so much waits that no more is gathered.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         TransmitQueue::is_full(self.transmit_queue.bytes.len())
     }
 
     /// Sends what was gathered, as far as the sockets take it. Ready when nothing waits any more.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.transmit_queue.is_empty() {
             return Poll::Ready(());
         }
@@ -73,7 +73,7 @@ impl Io {
     }
 
     /// The same in another task than the driver's, as far as the sockets take it at once. Whether nothing waits any more.
-    pub fn try_flush(&mut self) -> bool {
+    pub(crate) fn try_flush(&mut self) -> bool {
         let counts = (&mut self.sent, &mut self.failures);
         self.transmit_queue.try_flush(&self.sockets, counts)
     }

@@ -99,6 +99,7 @@
 //! Every future of this crate may be dropped at any await point. Where that is not simply "nothing happened", the method
 //! says so: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
 
 mod association;
 mod clock;

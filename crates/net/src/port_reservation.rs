@@ -13,7 +13,7 @@ pub(crate) struct PortReservation {
 }
 
 impl PortReservation {
-    pub fn new(port: u16, addresses: &[IpAddr]) -> Self {
+    pub(crate) fn new(port: u16, addresses: &[IpAddr]) -> Self {
         Self {
             port,
             addresses: Mutex::new(addresses.to_vec()),
@@ -27,18 +27,18 @@ impl PortReservation {
     }
 
     /// Whether packets to that address are this one's alone.
-    pub fn has(&self, address: IpAddr) -> bool {
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.addresses().contains(&address)
     }
 
     /// Whether another cannot have these addresses at the same port (none: all).
-    pub fn overlaps(&self, others: &[IpAddr]) -> bool {
+    pub(crate) fn overlaps(&self, others: &[IpAddr]) -> bool {
         let own = self.addresses();
         own.is_empty() || others.is_empty() || own.iter().any(|it| others.contains(it))
     }
 
     /// It has these addresses from now on.
-    pub fn change(&self, addresses: Vec<IpAddr>) {
+    pub(crate) fn change(&self, addresses: Vec<IpAddr>) {
         *self.addresses() = addresses;
     }
 }

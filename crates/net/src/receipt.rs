@@ -64,7 +64,7 @@ pub(crate) struct Answered(oneshot::Sender<Answer>, Answer);
 
 impl Answered {
     /// Tells whoever waits for it, if anybody does.
-    pub fn tell(self) {
+    pub(crate) fn tell(self) {
         let _ = self.0.send(self.1);
     }
 }
@@ -78,12 +78,12 @@ pub(crate) struct Receipts {
 
 impl Receipts {
     /// The number of the next one.
-    pub fn next_number(&self) -> u64 {
+    pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
 
     /// One more, of that number.
-    pub fn open(&mut self) -> Receipt {
+    pub(crate) fn open(&mut self) -> Receipt {
         let (answer, receipt) = oneshot::channel();
         self.open.insert(self.next, answer);
         self.next += 1;
@@ -91,12 +91,12 @@ impl Receipts {
     }
 
     /// Whether none is open.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
     /// The protocol told what became of a message.
-    pub fn answer(&mut self, number: u64, delivery: Delivery) -> Option<Answered> {
+    pub(crate) fn answer(&mut self, number: u64, delivery: Delivery) -> Option<Answered> {
         let receipt = self.open.remove(&number)?;
         let answer = match delivery {
             Delivery::Acknowledged => Ok(()),
@@ -108,7 +108,7 @@ impl Receipts {
     }
 
     /// No message that waits will be acknowledged.
-    pub fn answer_all(&mut self, why: &DeliveryError) -> impl Iterator<Item = Answered> {
+    pub(crate) fn answer_all(&mut self, why: &DeliveryError) -> impl Iterator<Item = Answered> {
         let open = std::mem::take(&mut self.open).into_values();
         let answer: Answer = Err(why.clone());
         open.map(move |receipt| Answered(receipt, answer.clone()))

@@ -48,7 +48,7 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     /// What was not taken yet.
-    pub fn left(&self) -> &[u8] {
+    pub(crate) fn left(&self) -> &[u8] {
         &self.packets[self.taken..]
     }
 }
@@ -77,7 +77,7 @@ pub(crate) struct ReceiveBuffers {
 }
 
 impl ReceiveBuffers {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             buffers: (0..FEW).map(|_| BytesMut::zeroed(BUFFER)).collect(),
             meta: vec![RecvMeta::default(); BATCH],
@@ -89,7 +89,7 @@ impl ReceiveBuffers {
     }
 
     /// Receives from `socket` what one call brings, and gives `put` the packets.
-    pub fn poll_receive(
+    pub(crate) fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         socket: &Socket,

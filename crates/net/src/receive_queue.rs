@@ -54,7 +54,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// That of a round.
-    pub fn of_a_round() -> Self {
+    pub(crate) fn of_a_round() -> Self {
         Self {
             packets: ROUND_PACKETS,
             bytes: ROUND_BYTES,
@@ -62,7 +62,7 @@ impl Budget {
     }
 
     /// Nothing is handled.
-    pub fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self {
             packets: 0,
             bytes: 0,
@@ -70,12 +70,12 @@ impl Budget {
     }
 
     /// Whether the round has to end.
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.packets == 0 || self.bytes == 0
     }
 
     /// A packet of that size was handled.
-    pub fn spend(&mut self, bytes: usize) {
+    pub(crate) fn spend(&mut self, bytes: usize) {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
@@ -134,7 +134,7 @@ pub(crate) struct FairReceiveQueue {
 
 impl FairReceiveQueue {
     /// Such that show whom they know.
-    pub fn that_show(shown: Option<SharedKnownPeers>) -> Self {
+    pub(crate) fn that_show(shown: Option<SharedKnownPeers>) -> Self {
         Self {
             shown,
             ..Self::default()
@@ -142,17 +142,17 @@ impl FairReceiveQueue {
     }
 
     /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.senders.is_empty() && self.strangers.is_empty()
     }
 
     /// A round begins.
-    pub fn begin_round(&mut self) {
+    pub(crate) fn begin_round(&mut self) {
         (self.strangers_handled, self.had_peers) = (0, false);
     }
 
     /// An association took a packet of this sender's, which is no stranger until that is [forgotten](Self::forget).
-    pub fn learn(&mut self, from: SocketAddr) {
+    pub(crate) fn learn(&mut self, from: SocketAddr) {
         self.known.insert(from);
         if let Some(shown) = &self.shown {
             shown.insert(from);
@@ -160,7 +160,7 @@ impl FairReceiveQueue {
     }
 
     /// An association that had learned of this sender is gone.
-    pub fn forget(&mut self, from: &SocketAddr) {
+    pub(crate) fn forget(&mut self, from: &SocketAddr) {
         self.known.remove(from);
         if let Some(shown) = &self.shown {
             shown.remove(from);
@@ -169,29 +169,29 @@ impl FairReceiveQueue {
 
     /// Whether more should be received. Also where much waits: what is left in the system's buffers has no turns there, and
     /// the others' packets would be lost behind those of one that sends too much.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.senders.len() < MAX_SENDERS
     }
 
     /// Packets dropped so far since too much waited.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// After what one call received: beyond the bound, the sender with the most waiting loses its newest.
-    pub fn drop_too_many(&mut self) {
+    pub(crate) fn drop_too_many(&mut self) {
         while self.bytes > MAX_WAITING {
             self.drop_of_the_longest();
         }
     }
 
     /// Takes what was received. After what came by one call follows [`FairReceiveQueue::drop_too_many`].
-    pub fn push(&mut self, arrival: Arrival) {
+    pub(crate) fn push(&mut self, arrival: Arrival) {
         self.push_as(arrival, None);
     }
 
     /// The same, of a sender of whom it is known otherwise whether it is a peer's or a stranger's.
-    pub fn push_of(&mut self, arrival: Arrival, is_peer: bool) {
+    pub(crate) fn push_of(&mut self, arrival: Arrival, is_peer: bool) {
         self.push_as(arrival, Some(is_peer));
     }
 
@@ -234,7 +234,7 @@ impl FairReceiveQueue {
     }
 
     /// Moves what waits here to where it waits on, as far as that has room. What the senders are is found out there.
-    pub fn move_to(&mut self, other: &mut Self) {
+    pub(crate) fn move_to(&mut self, other: &mut Self) {
         while other.has_room()
             && let Some(mut sender) = self.senders.pop_front()
         {
@@ -251,7 +251,7 @@ impl FairReceiveQueue {
     }
 
     /// Packets dropped since this was last asked.
-    pub fn take_dropped(&mut self) -> u64 {
+    pub(crate) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
 
@@ -300,7 +300,7 @@ impl FairReceiveQueue {
     }
 
     /// The packet that [`FairReceiveQueue::pop`] gives next, and our address that it came to.
-    pub fn peek(&self) -> Option<(IpAddr, &[u8])> {
+    pub(crate) fn peek(&self) -> Option<(IpAddr, &[u8])> {
         let arrival = match self.next_is_a_strangers()? {
             true => self.strangers.front(),
             false => self.senders.front()?.arrivals.front(),
@@ -309,17 +309,17 @@ impl FairReceiveQueue {
     }
 
     /// What holds the packet that [`FairReceiveQueue::pop`] gave last.
-    pub fn block(&self) -> &Bytes {
+    pub(crate) fn block(&self) -> &Bytes {
         &self.block
     }
 
     /// No packet that was given is looked at any more.
-    pub fn release_block(&mut self) {
+    pub(crate) fn release_block(&mut self) {
         self.block = Bytes::new();
     }
 
     /// The packet whose turn it is; `None` also where what waits is for the next round.
-    pub fn pop(&mut self) -> Option<QueuedPacket> {
+    pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
         if self.next_is_a_strangers()? {
             return self.pop_stranger();
         }
@@ -366,7 +366,7 @@ impl FairReceiveQueue {
     }
 
     /// Forgets everything: nobody is there to take it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         while !self.senders.is_empty() {
             self.senders[0].arrivals.clear();
             self.forget_if_empty(0);

@@ -61,7 +61,7 @@ pub(crate) struct ReceivedMail {
 
 impl ShardHandle {
     /// The places of a group of so many.
-    pub fn all(count: u32) -> Vec<Self> {
+    pub(crate) fn all(count: u32) -> Vec<Self> {
         let peers = SharedPeers::new(count);
         let boxes = (0..count).map(|_| Mailbox::default()).collect();
         let group = Arc::new(ShardGroup { peers, boxes });
@@ -73,17 +73,17 @@ impl ShardHandle {
     }
 
     /// Which it is, counted from 0.
-    pub fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// What their endpoints have in common.
-    pub fn peers(&self) -> &SharedPeers {
+    pub(crate) fn peers(&self) -> &SharedPeers {
         &self.group.peers
     }
 
     /// Where the driver shows who is no stranger to it.
-    pub fn shown(&self) -> SharedKnownPeers {
+    pub(crate) fn shown(&self) -> SharedKnownPeers {
         self.own().known.clone()
     }
 
@@ -92,13 +92,13 @@ impl ShardHandle {
     }
 
     /// This waker wakes the driver from now on. What it was woken by before is given back, to be dropped where nothing is locked.
-    pub fn wakes(&self, waker: Waker) -> Option<Arc<Waker>> {
+    pub(crate) fn wakes(&self, waker: Waker) -> Option<Arc<Waker>> {
         self.own().waker().replace(Arc::new(waker))
     }
 
     /// Takes the packets that are the driver's own out of what one of its sockets received, and puts those of others into their mail. Whether
     /// there were such.
-    pub fn sort(&self, mut arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
+    pub(crate) fn sort(&self, mut arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let mut handed = false;
         while let Some(end) = self.end_of_first(&arrival) {
             let first = Arrival {
@@ -146,7 +146,7 @@ impl ShardHandle {
     }
 
     /// Puts packets into the mail of another; gives them back where that is gone. Afterwards [`ShardHandle::wake_others`], where nothing is locked.
-    pub fn hand(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
+    pub(crate) fn hand(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
         let Some(to_box) = self.group.boxes.get(to as usize) else {
             return Err(arrival);
         };
@@ -170,7 +170,7 @@ impl ShardHandle {
     }
 
     /// Wakes those who have got mail. Nothing may be locked.
-    pub fn wake_others(&self) {
+    pub(crate) fn wake_others(&self) {
         for to_box in &self.group.boxes {
             if to_box.to_wake.load(Ordering::Relaxed)
                 && to_box.to_wake.swap(false, Ordering::Acquire)
@@ -184,7 +184,11 @@ impl ShardHandle {
     }
 
     /// Takes the mail, as far as `receive_queue` has room. Whether some is left.
-    pub fn take(&self, taken: &mut ReceivedMail, receive_queue: &mut FairReceiveQueue) -> bool {
+    pub(crate) fn take(
+        &self,
+        taken: &mut ReceivedMail,
+        receive_queue: &mut FairReceiveQueue,
+    ) -> bool {
         let own = self.own();
         if taken.receive_queue.is_empty() && own.has_some.load(Ordering::Relaxed) {
             let mut mail = own.lock();
@@ -201,7 +205,7 @@ impl ShardHandle {
     }
 
     /// The driver is gone: what comes is for nobody.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut mail = self.own().lock();
         mail.closed = true;
         mail.receive_queue = FairReceiveQueue::default();

@@ -9,7 +9,7 @@ use anabranch_sctp::ShardPeers;
 
 /// The peers of all shards of a port. Clones are handles of the same.
 #[derive(Clone, Debug)]
-pub struct SharedPeers(Arc<Shared>);
+pub(crate) struct SharedPeers(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -37,7 +37,7 @@ struct Known {
 
 impl SharedPeers {
     /// So many, at least one.
-    pub fn new(count: u32) -> Self {
+    pub(crate) fn new(count: u32) -> Self {
         Self(Arc::new(Shared {
             count: count.max(1),
             known: RwLock::default(),
@@ -45,19 +45,19 @@ impl SharedPeers {
     }
 
     /// How many there are.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.0.count
     }
 
     /// Which of them, counted from 0, draws this verification tag. 0 is an INIT's, which any may take.
-    pub fn of_tag(&self, tag: u32) -> u32 {
+    pub(crate) fn of_tag(&self, tag: u32) -> u32 {
         tag % self.0.count
     }
 
     /// Which of them has an association, at the port `local_port`, with a peer that has verified this address and has this port. Where they
     /// have several endpoints with that port, each at other addresses, that of any.
     #[cfg(test)]
-    pub fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
+    pub(crate) fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
         let name = |place: IpAddr| Name {
             local_port,
             port,
@@ -74,7 +74,12 @@ impl SharedPeers {
     }
 
     /// Endpoint `number`'s view, of an endpoint at `port` and these addresses (none: all). Others with that port have other addresses.
-    pub fn shard(&self, number: u32, port: u16, addresses: &[IpAddr]) -> Box<dyn ShardPeers> {
+    pub(crate) fn shard(
+        &self,
+        number: u32,
+        port: u16,
+        addresses: &[IpAddr],
+    ) -> Box<dyn ShardPeers> {
         let place = addresses.iter().min().copied();
         Box::new(View {
             peers: self.clone(),
@@ -86,7 +91,7 @@ impl SharedPeers {
 
     /// Addresses that their associations' peers have verified, and those that are listed and not verified.
     #[cfg(test)]
-    pub fn known_addresses(&self) -> (usize, usize) {
+    pub(crate) fn known_addresses(&self) -> (usize, usize) {
         let known = self.read();
         (known.owners.len(), known.claims.len())
     }

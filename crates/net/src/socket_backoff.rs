@@ -30,17 +30,17 @@ pub(crate) struct SocketBackoff {
 impl SocketBackoff {
     /// Whether all work, so that nothing is to be asked.
     #[inline]
-    pub fn are_none(&self) -> bool {
+    pub(crate) fn are_none(&self) -> bool {
         self.of.is_empty()
     }
 
     /// Whether the socket of that number is not to be asked yet.
-    pub fn is_waiting(&self, number: usize, now: Nanos) -> bool {
+    pub(crate) fn is_waiting(&self, number: usize, now: Nanos) -> bool {
         self.of.get(number).is_some_and(|it| now < it.until)
     }
 
     /// It gave an error. Whether it rests now.
-    pub fn failed(&mut self, number: usize, now: Nanos) -> bool {
+    pub(crate) fn failed(&mut self, number: usize, now: Nanos) -> bool {
         if self.of.len() <= number {
             self.of.resize(number + 1, Backoff::default());
         }
@@ -56,7 +56,7 @@ impl SocketBackoff {
 
     /// It gave a packet, or has none.
     #[inline]
-    pub fn worked(&mut self, number: usize) {
+    pub(crate) fn worked(&mut self, number: usize) {
         if !self.of.is_empty() {
             self.forget(number);
         }
@@ -73,7 +73,7 @@ impl SocketBackoff {
     }
 
     /// When the first of those that rest is to be asked again.
-    pub fn next(&self) -> Option<Nanos> {
+    pub(crate) fn next(&self) -> Option<Nanos> {
         let resting = self.of.iter().filter(|it| it.in_row >= MOST_IN_ROW);
         resting.map(|it| it.until).min()
     }

@@ -55,7 +55,7 @@ pub(crate) struct SocketErrors {
 impl SocketErrors {
     /// Counts one. A reason that is new is logged.
     #[cold]
-    pub fn count(&mut self, doing: SocketOperation, error: &io::Error) {
+    pub(crate) fn count(&mut self, doing: SocketOperation, error: &io::Error) {
         self.all += 1;
         let (kind, code) = (error.kind(), error.raw_os_error());
         let full = self.reasons.len() >= MOST_REASONS;
@@ -82,12 +82,12 @@ impl SocketErrors {
     }
 
     /// How many there were.
-    pub fn all(&self) -> u64 {
+    pub(crate) fn all(&self) -> u64 {
         self.all
     }
 
     /// How many of each.
-    pub fn reasons(&self) -> &[SocketError] {
+    pub(crate) fn reasons(&self) -> &[SocketError] {
         &self.reasons
     }
 }

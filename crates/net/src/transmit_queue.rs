@@ -75,7 +75,7 @@ pub(crate) struct SendCounters {
 
 impl SendCounters {
     /// Puts the counts where an endpoint shows them.
-    pub fn publish(&self, statistics: &mut EndpointStatistics) {
+    pub(crate) fn publish(&self, statistics: &mut EndpointStatistics) {
         statistics.packets_sent = self.packets;
         statistics.send_calls = self.calls;
         statistics.send_errors = self.errors;
@@ -97,7 +97,12 @@ pub(crate) struct GsoBatches(VecDeque<GsoBatch>);
 
 impl GsoBatches {
     /// The last bytes of `bytes` are the packet `outgoing`. `false`: no socket leads where it goes.
-    pub fn push(&mut self, bytes: &mut BytesMut, sockets: &Sockets, outgoing: &Outgoing) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        bytes: &mut BytesMut,
+        sockets: &Sockets,
+        outgoing: &Outgoing,
+    ) -> bool {
         let &Outgoing {
             transmit:
                 Transmit {
@@ -150,17 +155,17 @@ impl GsoBatches {
 
 impl TransmitQueue {
     /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.0.is_empty()
     }
 
     /// Whether so many bytes are to be sent before more are gathered.
-    pub fn is_full(bytes: usize) -> bool {
+    pub(crate) fn is_full(bytes: usize) -> bool {
         bytes >= MOST_BYTES
     }
 
     /// Sends what the sockets take. Ready when nothing waits any more.
-    pub fn poll_flush(
+    pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
         sockets: &Sockets,
@@ -172,14 +177,14 @@ impl TransmitQueue {
     }
 
     /// Gives up all that waits: it is lost, as by a network.
-    pub fn throw_away(&mut self, sent: &mut SendCounters) {
+    pub(crate) fn throw_away(&mut self, sent: &mut SendCounters) {
         sent.errors += self.runs.0.iter().map(|it| it.packets as u64).sum::<u64>();
         self.runs.0.clear();
         self.bytes.clear();
     }
 
     /// Sends what the sockets take at once. Whether nothing waits any more: nobody is told when they take the rest.
-    pub fn try_flush(
+    pub(crate) fn try_flush(
         &mut self,
         sockets: &Sockets,
         counts: (&mut SendCounters, &mut SocketErrors),

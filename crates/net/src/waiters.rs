@@ -56,7 +56,7 @@ impl Waiters {
 
     /// Asked under the lock of what is waited for, after a look there: the round that is over when something has come since.
     #[inline]
-    pub fn round(&self) -> u64 {
+    pub(crate) fn round(&self) -> u64 {
         self.round.load(Ordering::Acquire)
     }
 
@@ -64,7 +64,7 @@ impl Waiters {
     ///
     /// # Errors
     /// It is over already. The waker is given back.
-    pub fn wait(&self, place: &mut Place, round: u64, waker: Waker) -> Result<(), Waker> {
+    pub(crate) fn wait(&self, place: &mut Place, round: u64, waker: Waker) -> Result<(), Waker> {
         let mut waiting = self.lock();
         if self.round() != round {
             return Err(waker);
@@ -85,7 +85,7 @@ impl Waiters {
 
     /// Waits no more at `place`, if it did.
     #[inline]
-    pub fn leave(&self, place: &mut Place) {
+    pub(crate) fn leave(&self, place: &mut Place) {
         // Of a round that is over nobody is left.
         if let Some((number, round)) = place.take()
             && round == self.round()
@@ -103,7 +103,7 @@ impl Waiters {
     /// What they wait for is there, for one of them perhaps. Gives all, to be woken without the lock of what they wait for, under which this is
     /// called. Those for whom there was nothing wait again.
     #[inline]
-    pub fn end_round(&self) -> (Option<Waker>, Vec<(u64, Waker)>) {
+    pub(crate) fn end_round(&self) -> (Option<Waker>, Vec<(u64, Waker)>) {
         let mut waiting = self.lock();
         // Under two locks: nobody else changes it.
         self.round.store(self.round() + 1, Ordering::Release);

@@ -28,6 +28,7 @@
 //! assert_eq!(chunk, Chunk::Shutdown(Shutdown { cumulative_tsn_ack: Tsn(7) }));
 //! ```
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
 
 pub mod cause;
 pub mod checksum;

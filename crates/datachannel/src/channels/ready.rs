@@ -45,7 +45,7 @@ thread_local! {
 
 impl Ready {
     /// What the queues of all channels hold, bytes.
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.held
     }
 
@@ -76,7 +76,7 @@ impl Ready {
     }
 
     /// The channel is gone.
-    pub fn forget(&mut self, stream: u16, listed: Listed) {
+    pub(super) fn forget(&mut self, stream: u16, listed: Listed) {
         self.change(stream, listed, Listed::default());
         self.sent.remove(&stream);
         self.unreset.remove(&stream);

@@ -12,15 +12,15 @@ const MAX_GAPS: usize = 16;
 
 /// Kinds of handshake messages (RFC 5246 §7.4).
 pub(super) mod message {
-    pub const CLIENT_HELLO: u8 = 1;
-    pub const SERVER_HELLO: u8 = 2;
-    pub const HELLO_VERIFY_REQUEST: u8 = 3;
-    pub const CERTIFICATE: u8 = 11;
-    pub const SERVER_KEY_EXCHANGE: u8 = 12;
-    pub const CERTIFICATE_REQUEST: u8 = 13;
-    pub const SERVER_HELLO_DONE: u8 = 14;
-    pub const CERTIFICATE_VERIFY: u8 = 15;
-    pub const CLIENT_KEY_EXCHANGE: u8 = 16;
+    pub(crate) const CLIENT_HELLO: u8 = 1;
+    pub(crate) const SERVER_HELLO: u8 = 2;
+    pub(crate) const HELLO_VERIFY_REQUEST: u8 = 3;
+    pub(crate) const CERTIFICATE: u8 = 11;
+    pub(crate) const SERVER_KEY_EXCHANGE: u8 = 12;
+    pub(crate) const CERTIFICATE_REQUEST: u8 = 13;
+    pub(crate) const SERVER_HELLO_DONE: u8 = 14;
+    pub(crate) const CERTIFICATE_VERIFY: u8 = 15;
+    pub(crate) const CLIENT_KEY_EXCHANGE: u8 = 16;
 }
 
 /// A message of which pieces came.

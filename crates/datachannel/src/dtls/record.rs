@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 /// What a record carries (RFC 6347 §4.1).
 pub(super) mod kind {
-    pub const CHANGE_CIPHER_SPEC: u8 = 20;
-    pub const ALERT: u8 = 21;
-    pub const HANDSHAKE: u8 = 22;
-    pub const DATA: u8 = 23;
+    pub(crate) const CHANGE_CIPHER_SPEC: u8 = 20;
+    pub(crate) const ALERT: u8 = 21;
+    pub(crate) const HANDSHAKE: u8 = 22;
+    pub(crate) const DATA: u8 = 23;
 }
 
 const HEADER: usize = 13;

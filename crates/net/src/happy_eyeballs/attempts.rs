@@ -34,7 +34,7 @@ pub(super) struct Race {
 }
 
 impl Race {
-    pub fn new(timing: HappyEyeballsTiming) -> Self {
+    pub(super) fn new(timing: HappyEyeballsTiming) -> Self {
         Self {
             timing,
             untried: Vec::new(),
@@ -47,7 +47,7 @@ impl Race {
     }
 
     /// An answer brought these addresses; `sort` puts all that were not tried in their order.
-    pub fn answer(&mut self, now: Duration, more: &[IpAddr], sort: impl Fn(&mut [IpAddr])) {
+    pub(super) fn answer(&mut self, now: Duration, more: &[IpAddr], sort: impl Fn(&mut [IpAddr])) {
         for address in more {
             if !self.untried.contains(address) && !self.tried.contains(address) {
                 self.untried.push(*address);
@@ -72,18 +72,18 @@ impl Race {
     }
 
     /// No more answers come.
-    pub fn resolved(&mut self) {
+    pub(super) fn resolved(&mut self) {
         self.resolving = false;
     }
 
     /// An attempt failed: the next need not wait (RFC 8305 §5).
-    pub fn failed(&mut self) {
+    pub(super) fn failed(&mut self) {
         self.running = self.running.saturating_sub(1);
         self.due = None;
     }
 
     /// What is to be done now; asked again after each step and each event.
-    pub fn next(&mut self, now: Duration) -> Step {
+    pub(super) fn next(&mut self, now: Duration) -> Step {
         if self.untried.is_empty() {
             return match self.resolving || self.running > 0 {
                 true => Step::Wait(None),

@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct KnownPeers(BTreeMap<SocketAddr, u32>);
 
 impl KnownPeers {
-    pub fn contains(&self, sender: &SocketAddr) -> bool {
+    pub(super) fn contains(&self, sender: &SocketAddr) -> bool {
         self.0.contains_key(sender)
     }
 
     /// One more association knows of it.
-    pub fn insert(&mut self, sender: SocketAddr) {
+    pub(super) fn insert(&mut self, sender: SocketAddr) {
         *self.0.entry(sender).or_default() += 1;
     }
 
     /// One less.
-    pub fn remove(&mut self, sender: &SocketAddr) {
+    pub(super) fn remove(&mut self, sender: &SocketAddr) {
         if let Some(count) = self.0.get_mut(sender) {
             *count -= 1;
             if *count == 0 {
@@ -39,7 +39,7 @@ impl SharedKnownPeers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn contains(&self, sender: &SocketAddr) -> bool {
+    pub(crate) fn contains(&self, sender: &SocketAddr) -> bool {
         self.lock().contains(sender)
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct IcmpSocket {
 
 impl IcmpSocket {
     /// For one of the two families.
-    pub fn open(v6: bool, runtime: &dyn Runtime) -> io::Result<Self> {
+    pub(crate) fn open(v6: bool, runtime: &dyn Runtime) -> io::Result<Self> {
         let (domain, protocol) = if v6 {
             (Domain::IPV6, Protocol::ICMPV6)
         } else {
@@ -39,7 +39,7 @@ impl IcmpSocket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn poll_receive<'b>(
+    pub(crate) fn poll_receive<'b>(
         &self,
         cx: &mut Context<'_>,
         buffer: &'b mut [u8],

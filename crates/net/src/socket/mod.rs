@@ -45,7 +45,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(
+    pub(crate) fn open(
         address: IpAddr,
         port: u16,
         config: &Config,
@@ -57,7 +57,7 @@ impl Socket {
     }
 
     /// The address it is bound to.
-    pub fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         match self {
             Self::System(socket) => socket.local(),
             Self::Given(socket) => socket.local(),
@@ -65,7 +65,7 @@ impl Socket {
     }
 
     /// The most packets that one call sends.
-    pub fn most_segments(&self) -> usize {
+    pub(crate) fn most_segments(&self) -> usize {
         match self {
             Self::System(socket) => socket.most_segments(),
             Self::Given(_) => 1,
@@ -73,7 +73,7 @@ impl Socket {
     }
 
     /// Whether one call may bring several packets of equal size.
-    pub fn joins_packets(&self) -> bool {
+    pub(crate) fn joins_packets(&self) -> bool {
         match self {
             Self::System(socket) => socket.joins_packets(),
             Self::Given(_) => false,
@@ -84,7 +84,11 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says; the packets are lost then.
-    pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        transmit: &Transmit<'_>,
+    ) -> Poll<io::Result<()>> {
         match self {
             Self::System(socket) => socket.poll_send(cx, transmit),
             Self::Given(socket) => socket.poll_send(cx, transmit),
@@ -96,7 +100,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says; the packets are lost then.
-    pub fn try_send(&self, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::System(socket) => match socket.try_send(transmit) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
@@ -107,7 +111,7 @@ impl Socket {
     }
 
     /// Lets IP fragment what is sent from now on, or forbids it.
-    pub fn let_fragment(&self, allowed: bool) {
+    pub(crate) fn let_fragment(&self, allowed: bool) {
         if let Self::System(socket) = self {
             socket.let_fragment(allowed);
         }
@@ -117,7 +121,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn poll_receive(
+    pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
@@ -130,7 +134,7 @@ impl Socket {
     }
 
     /// Gives `each` what the network says of datagrams from here, as far as `most` goes. Whether there was anything.
-    pub fn take_reported(&self, most: usize, mut each: impl FnMut(&Icmp<'_>)) -> bool {
+    pub(crate) fn take_reported(&self, most: usize, mut each: impl FnMut(&Icmp<'_>)) -> bool {
         let mut came = false;
         #[cfg(target_os = "linux")]
         if let Self::System(socket) = self {
@@ -147,7 +151,7 @@ impl Socket {
     }
 
     /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
-    pub fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         match self {
             Self::System(socket) => socket.packet_within(received),
             Self::Given(_) => Some(0..received.len()),
@@ -155,7 +159,7 @@ impl Socket {
     }
 
     /// Our address that a packet came to.
-    pub fn local_of(&self, meta: &RecvMeta) -> IpAddr {
+    pub(crate) fn local_of(&self, meta: &RecvMeta) -> IpAddr {
         match meta.dst_ip {
             Some(address) => address.to_canonical(),
             None => self.local().ip(),
@@ -245,12 +249,12 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// Opens and binds what `config` asks for.
-    pub fn open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
+    pub(crate) fn open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
         Self::watched(bind_all(config)?, config, runtime)
     }
 
     /// Sockets that were bound as `config` asks, watched by a runtime.
-    pub fn watched(
+    pub(crate) fn watched(
         bound: Vec<Bound>,
         config: &Config,
         runtime: &dyn Runtime,
@@ -276,7 +280,7 @@ impl Sockets {
     ///
     /// # Errors
     /// What the system says.
-    pub fn adopt(
+    pub(crate) fn adopt(
         sockets: Vec<std::net::UdpSocket>,
         config: &Config,
         runtime: &dyn Runtime,
@@ -299,7 +303,7 @@ impl Sockets {
     }
 
     /// What a caller carries packets by.
-    pub fn given(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
+    pub(crate) fn given(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
         let given = sockets
             .into_iter()
             .map(CallerSocket::new)
@@ -316,48 +320,48 @@ impl Sockets {
     }
 
     /// Where the network tells of packets of ours.
-    pub fn icmp(&self) -> impl Iterator<Item = &IcmpSocket> {
+    pub(crate) fn icmp(&self) -> impl Iterator<Item = &IcmpSocket> {
         self.icmp.iter()
     }
 
     /// Whether any task may send by them: they are the system's.
-    pub fn are_the_systems(&self) -> bool {
+    pub(crate) fn are_the_systems(&self) -> bool {
         !matches!(self.all.first(), Some(Socket::Given(_)))
     }
 
     /// One more, for an address that came later.
-    pub fn add(&mut self, socket: Socket) {
+    pub(crate) fn add(&mut self, socket: Socket) {
         self.all.push(socket);
     }
 
     /// Closes them all.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.all.clear();
         self.icmp.clear();
     }
 
     /// The addresses that they are bound to.
-    pub fn locals(&self) -> Vec<SocketAddr> {
+    pub(crate) fn locals(&self) -> Vec<SocketAddr> {
         self.all.iter().map(Socket::local).collect()
     }
 
     /// The sockets, in the order of the addresses.
-    pub fn iter(&self) -> impl Iterator<Item = &Socket> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Socket> {
         self.all.iter()
     }
 
     /// The socket of that number.
-    pub fn get(&self, index: usize) -> &Socket {
+    pub(crate) fn get(&self, index: usize) -> &Socket {
         &self.all[index]
     }
 
     /// Where the system is asked to send what is for `remote`.
-    pub fn destination(&self, remote: SocketAddr) -> SocketAddr {
+    pub(crate) fn destination(&self, remote: SocketAddr) -> SocketAddr {
         in_zone(remote, self.zone)
     }
 
     /// The socket that sends from `local` to `remote`, and the source address to ask for.
-    pub fn route(&self, local: IpAddr, remote: IpAddr) -> Option<(usize, Option<IpAddr>)> {
+    pub(crate) fn route(&self, local: IpAddr, remote: IpAddr) -> Option<(usize, Option<IpAddr>)> {
         let of_family = |socket: &Socket| socket.local().is_ipv4() == remote.is_ipv4();
         if local.is_unspecified() {
             return self.all.iter().position(of_family).map(|at| (at, None));

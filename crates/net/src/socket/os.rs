@@ -64,7 +64,7 @@ impl Bound {
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(
+    pub(crate) fn open(
         address: IpAddr,
         port: u16,
         config: &Config,
@@ -115,18 +115,18 @@ impl Bound {
     }
 
     /// Its UDP port; 0 for raw IP.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// The address it is bound to.
-    pub fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
 
     /// The socket.
     #[cfg(target_os = "linux")]
-    pub fn socket(&self) -> &RawSocket {
+    pub(crate) fn socket(&self) -> &RawSocket {
         &self.socket
     }
 
@@ -134,7 +134,7 @@ impl Bound {
     ///
     /// # Errors
     /// What the system says.
-    pub fn share(&self) -> Result<(), BindError> {
+    pub(crate) fn share(&self) -> Result<(), BindError> {
         share(&self.socket).map_err(|source| self.failed(source))
     }
 
@@ -142,7 +142,11 @@ impl Bound {
     ///
     /// # Errors
     /// What the system or the runtime says.
-    pub fn watched(self, config: &Config, runtime: &dyn Runtime) -> Result<Socket, BindError> {
+    pub(crate) fn watched(
+        self,
+        config: &Config,
+        runtime: &dyn Runtime,
+    ) -> Result<Socket, BindError> {
         let (address, port) = (self.address, self.port);
         let opened = OsSocket::adopt(self.socket, address, config, runtime);
         let opened = opened.map_err(|source| BindError::Socket {
@@ -184,7 +188,7 @@ impl OsSocket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn adopt(
+    pub(crate) fn adopt(
         socket: RawSocket,
         address: IpAddr,
         config: &Config,
@@ -216,12 +220,12 @@ impl OsSocket {
     }
 
     /// The address it is bound to.
-    pub fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local, self.port)
     }
 
     /// The most packets that one call sends.
-    pub fn most_segments(&self) -> usize {
+    pub(crate) fn most_segments(&self) -> usize {
         if self.offload {
             self.state.max_gso_segments()
         } else {
@@ -230,7 +234,7 @@ impl OsSocket {
     }
 
     /// Whether one call may bring several packets of equal size.
-    pub fn joins_packets(&self) -> bool {
+    pub(crate) fn joins_packets(&self) -> bool {
         !self.raw && self.state.gro_segments() > 1
     }
 
@@ -238,7 +242,11 @@ impl OsSocket {
     ///
     /// # Errors
     /// What the system says; the packets are lost then.
-    pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        transmit: &Transmit<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut call = || self.try_send(transmit).map(|()| ReadinessHint::MayBeReady);
         self.io.poll_io(cx, Readiness::Write, &mut call)
     }
@@ -247,7 +255,7 @@ impl OsSocket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+    pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let mut sent = self.send_once(transmit);
         // Of each datagram before, a message may be told in place of what this call does.
         for _ in 0..MAX_REPORTED {
@@ -273,7 +281,7 @@ impl OsSocket {
 
     /// What the network says of datagrams from here, where a call said that there is something.
     #[cfg(target_os = "linux")]
-    pub fn next_reported(&self) -> Option<Reported> {
+    pub(crate) fn next_reported(&self) -> Option<Reported> {
         if !self.reported.load(Ordering::Relaxed) {
             return None;
         }
@@ -312,7 +320,7 @@ impl OsSocket {
 
     /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
     /// in pieces (RFC 8899 §3, item 1). Where the system knows no such thing nothing changes.
-    pub fn let_fragment(&self, allowed: bool) {
+    pub(crate) fn let_fragment(&self, allowed: bool) {
         #[cfg(target_os = "linux")]
         {
             use rustix::net::sockopt;
@@ -339,7 +347,7 @@ impl OsSocket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn poll_receive(
+    pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
@@ -380,7 +388,7 @@ impl OsSocket {
     }
 
     /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
-    pub fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         if self.raw && self.local.is_ipv4() {
             ip::payload_of_v4(received)
         } else {

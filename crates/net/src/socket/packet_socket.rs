@@ -87,7 +87,7 @@ pub(crate) struct CallerSocket {
 }
 
 impl CallerSocket {
-    pub fn new(socket: Box<dyn PacketSocket>) -> Self {
+    pub(crate) fn new(socket: Box<dyn PacketSocket>) -> Self {
         Self {
             local: socket.local_addr(),
             socket: Mutex::new(socket),
@@ -98,11 +98,15 @@ impl CallerSocket {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn local(&self) -> SocketAddr {
+    pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
 
-    pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        transmit: &Transmit<'_>,
+    ) -> Poll<io::Result<()>> {
         let packet = Packet {
             to: transmit.destination,
             from: transmit.src_ip,
@@ -114,7 +118,7 @@ impl CallerSocket {
         self.lock().poll_send(cx, &packet)
     }
 
-    pub fn poll_receive(
+    pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],

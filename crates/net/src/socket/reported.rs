@@ -71,7 +71,7 @@ pub(crate) struct Reported {
 
 impl Reported {
     /// The same, as the protocol takes it.
-    pub fn icmp(&self) -> Icmp<'_> {
+    pub(crate) fn icmp(&self) -> Icmp<'_> {
         Icmp {
             v6: self.v6,
             kind: self.kind,
@@ -83,7 +83,7 @@ impl Reported {
 
     /// The next of a socket's; `None`: there is none. What is no ICMP message, such as an error of
     /// this system, is left out.
-    pub fn next(socket: &impl AsFd) -> Option<Self> {
+    pub(crate) fn next(socket: &impl AsFd) -> Option<Self> {
         let mut bytes = [0; HEADERS + QUOTED];
         let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, [u8; OTHERS]);
         loop {

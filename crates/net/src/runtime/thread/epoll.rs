@@ -30,7 +30,7 @@ pub(super) struct Epoll {
 }
 
 impl Epoll {
-    pub fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let system = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -45,18 +45,18 @@ impl Epoll {
     }
 
     /// Ends the wait, or the next one.
-    pub fn ring(&self) {
+    pub(super) fn ring(&self) {
         // It counts to 2^64 before it is full.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
     /// Lets the alarm ring after that time, and not when it would have.
-    pub fn set_alarm(&self, after: Duration) {
+    pub(super) fn set_alarm(&self, after: Duration) {
         timer_fd::set(&self.driver_timer, after);
     }
 
     /// Puts into `events` what has come; waits until something has where it `sleeps`.
-    pub fn wait(&self, events: &mut Vec<Event>, sleeps: bool) {
+    pub(super) fn wait(&self, events: &mut Vec<Event>, sleeps: bool) {
         let limit = (!sleeps).then_some(&ZERO);
         match epoll::wait(&self.epoll, spare_capacity(events), limit) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -65,18 +65,18 @@ impl Epoll {
     }
 
     /// Watches a descriptor, for what comes.
-    pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+    pub(super) fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let data = EventData::new_u64(number);
         Ok(epoll::add(&self.epoll, fd, data, interest(false))?)
     }
 
     /// Watches it for room to send, too, or no more. Where there is room now that is told.
-    pub fn change(&self, fd: BorrowedFd<'_>, number: u64, room: bool) -> io::Result<()> {
+    pub(super) fn change(&self, fd: BorrowedFd<'_>, number: u64, room: bool) -> io::Result<()> {
         let data = EventData::new_u64(number);
         Ok(epoll::modify(&self.epoll, fd, data, interest(room))?)
     }
 
-    pub fn remove(&self, fd: BorrowedFd<'_>) {
+    pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
         // It is watched since it was added.
         let _ = epoll::delete(&self.epoll, fd);
     }

@@ -73,7 +73,7 @@ impl Slots {
     }
 
     /// The system says that of the socket of that number, which may be gone.
-    pub fn tell(&self, number: u64, flags: EventFlags) {
+    pub(super) fn tell(&self, number: u64, flags: EventFlags) {
         let slot = lock(&self.0).slots.get(&number).cloned();
         let Some(slot) = slot else { return };
         let broken = EventFlags::ERR | EventFlags::HUP;
@@ -87,12 +87,12 @@ impl Slots {
     }
 
     #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         lock(&self.0).slots.is_empty()
     }
 
     /// Nobody waits any more.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         let slots: Vec<_> = lock(&self.0).slots.values().cloned().collect();
         for slot in slots {
             // Wakers are dropped without the lock.
@@ -116,7 +116,7 @@ impl Watched {
     ///
     /// # Errors
     /// What the system says.
-    pub fn new(socket: UdpSocket, shared: Arc<Shared>) -> io::Result<Self> {
+    pub(super) fn new(socket: UdpSocket, shared: Arc<Shared>) -> io::Result<Self> {
         let slot = Arc::new(Slot::default());
         // What came before it was watched.
         slot.told.store(1, Ordering::Relaxed);

@@ -55,7 +55,7 @@ impl Queue {
         self.ring_if_asleep(system);
     }
 
-    pub fn spawn(&self, system: &Epoll, task: Task) {
+    pub(super) fn spawn(&self, system: &Epoll, task: Task) {
         let mut state = self.lock();
         if state.over {
             drop(state);
@@ -75,12 +75,12 @@ impl Queue {
     }
 
     /// The thread waits no more.
-    pub fn awake(&self) {
+    pub(super) fn awake(&self) {
         self.sleeps.store(false, Ordering::Relaxed);
     }
 
     /// Takes nothing from now on. Gives what was put in.
-    pub fn stop(&self) -> Waiting {
+    pub(super) fn stop(&self) -> Waiting {
         let over = Waiting {
             over: true,
             ..Waiting::default()
@@ -99,7 +99,7 @@ pub(super) struct Woken {
 }
 
 impl Woken {
-    pub fn new(number: usize, shared: &Arc<Shared>) -> Arc<Self> {
+    pub(super) fn new(number: usize, shared: &Arc<Shared>) -> Arc<Self> {
         Arc::new(Self {
             number,
             queued: AtomicBool::new(false),
@@ -109,7 +109,7 @@ impl Woken {
 
     /// It is about to be polled: whoever wakes it from now on puts it into the queue again. Whether it was woken at all; not where the queue has
     /// its number from a former task.
-    pub fn begin(&self) -> bool {
+    pub(super) fn begin(&self) -> bool {
         self.queued.swap(false, Ordering::AcqRel)
     }
 }
@@ -143,7 +143,7 @@ struct Running {
 
 impl Tasks {
     /// The number of the next that is ready. `None`: none is, and whoever is woken from now on rings.
-    pub fn next(&mut self, shared: &Arc<Shared>) -> Option<usize> {
+    pub(super) fn next(&mut self, shared: &Arc<Shared>) -> Option<usize> {
         if self.ready.is_empty() {
             let mut state = shared.queue.lock();
             std::mem::swap(&mut self.ready, &mut state.ready);
@@ -175,7 +175,7 @@ impl Tasks {
     }
 
     /// Polls the task of that number, if it was woken. One that panics is gone.
-    pub fn poll(&mut self, number: usize) {
+    pub(super) fn poll(&mut self, number: usize) {
         let index = number - ROOT - 1;
         let Some(mut running) = self.all.get_mut(index).and_then(Option::take) else {
             return;

@@ -64,7 +64,7 @@ impl Timers {
     }
 
     /// The alarm rang: wakes those whose time has come, and sets it for the next. `rung` is empty before and after.
-    pub fn ring(&self, system: &Epoll, rung: &mut Vec<Waker>) {
+    pub(super) fn ring(&self, system: &Epoll, rung: &mut Vec<Waker>) {
         let now = now();
         let mut due = self.lock();
         due.driver_timer = None;
@@ -85,12 +85,12 @@ impl Timers {
     }
 
     #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.lock().waiting.is_empty()
     }
 
     /// Nobody waits any more.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         let waiting = std::mem::take(&mut self.lock().waiting);
         drop(waiting);
     }
@@ -107,7 +107,7 @@ pub(super) struct At {
 }
 
 impl At {
-    pub fn new(shared: Arc<Shared>, at: Instant) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, at: Instant) -> Self {
         Self {
             shared,
             at,

@@ -40,7 +40,7 @@ impl WatchedSocket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn new(socket: UdpSocket, handle: Handle) -> io::Result<Self> {
+    pub(super) fn new(socket: UdpSocket, handle: Handle) -> io::Result<Self> {
         Ok(Self {
             socket: watch(socket, Interest::READABLE)?,
             full: Mutex::default(),

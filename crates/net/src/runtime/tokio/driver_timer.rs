@@ -43,7 +43,7 @@ fn now(runtime: &TokioRuntime) -> (Instant, bool) {
 
 impl DriverTimer {
     /// `None`: the system has no descriptor for it.
-    pub fn new(runtime: TokioRuntime, at: Instant) -> Option<Self> {
+    pub(super) fn new(runtime: TokioRuntime, at: Instant) -> Option<Self> {
         let _here = runtime.handle.enter();
         let fd = watch(timer_fd::open().ok()?, Interest::READABLE).ok()?;
         let mut driver_timer = Self {
