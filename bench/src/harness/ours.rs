@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, CheckedConfig, Config, Endpoint, Event, ReceivedMessage,
-    SendOptions, TransmitOptions,
+    AssociationId, CheckedConfig, Config, Endpoint, Event, ReceivedMessage, SendOptions,
+    TransmitOptions,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -165,7 +165,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         let association = self
             .association
             .and_then(|id| self.endpoint.association(id));
-        association.map_or(0, Association::outstanding_chunks)
+        association.map_or(0, |it| it.status().outstanding_chunks)
     }
 
     fn rest(&mut self) {

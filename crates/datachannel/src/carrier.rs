@@ -1,6 +1,6 @@
 //! What data channels ask of an association: the seam between the two.
 
-use anabranch_sctp::{Association, ReconfigError, SendOptions};
+use anabranch_sctp::{Association, ReconfigError, Reconfiguration, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
@@ -88,7 +88,8 @@ impl Carrier for Association {
     }
 
     fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
-        match self.reset_streams(&[stream]) {
+        // The time matters to a reset of the association alone.
+        match self.reconfigure(0, &Reconfiguration::reset_outgoing([stream])) {
             // The peer has asked for it, too.
             Ok(()) | Err(ReconfigError::AlreadyInProgress) => Ok(()),
             Err(_) => Err(NoReset),

@@ -293,13 +293,13 @@ impl Connection {
     /// Whether SCTP packets go without a checksum, since the peer lets DTLS find damaged ones (RFC 9653 §6).
     pub fn sends_zero_checksums(&self) -> bool {
         let association = self.association.and_then(|id| self.sctp.association(id));
-        association.is_some_and(anabranch_sctp::Association::sends_zero_checksums)
+        association.is_some_and(|it| it.negotiated().zero_checksum)
     }
 
     /// Whether a large message holds up none of another channel: both ends speak I-DATA (RFC 8260).
     pub fn is_interleaving(&self) -> bool {
         let association = self.association.and_then(|id| self.sctp.association(id));
-        association.is_some_and(anabranch_sctp::Association::is_interleaving)
+        association.is_some_and(|it| it.negotiated().interleaving)
     }
 
     /// What SCTP counts of this connection, once it is connected.

@@ -171,7 +171,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     let stream = message.stream;
                     let bytes = message.payload.into_bytes();
                     println!("client: {bytes:?} came back on stream {stream}");
-                    association.shutdown(time)?;
+                    association.shutdown(time, None)?;
                 }
                 Output::Event(Event::Closed(reason)) => {
                     println!("client: closed, {reason:?}");

@@ -7,9 +7,6 @@ mod reconfig;
 mod send;
 mod settings;
 
-pub use negotiated::Negotiated;
-pub use reconfig::Reconfiguration;
-
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -93,7 +90,7 @@ impl Association {
     pub fn peer_port(&self) -> u16 {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
-        association.map_or(0, Protocol::remote_port)
+        association.map_or(0, |it| it.status().remote_port)
     }
 
     /// The local and remote address of the primary path.

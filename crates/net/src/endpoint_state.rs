@@ -247,10 +247,8 @@ impl EndpointState {
     pub(crate) fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
             // Refused only where it is closed already.
-            let _ = match within.map(|within| u64::try_from(within.as_nanos())) {
-                Some(limit) => association.shutdown_within(now, limit.unwrap_or(u64::MAX)),
-                None => association.shutdown(now),
-            };
+            let timeout = within.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+            let _ = association.shutdown(now, timeout);
         }
         self.wake_driver();
     }

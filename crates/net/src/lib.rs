@@ -143,10 +143,10 @@ mod waiters;
 
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
-    CloseReason, Event, KeyError, PathState, ReconfigError, ReconfigOutcome, Refusal, RuntimeError,
-    SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
+    CloseReason, Event, KeyError, Negotiated, PathState, ReconfigError, ReconfigOutcome,
+    Reconfiguration, Refusal, RuntimeError, SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
 };
-pub use association::{Association, Negotiated, Output, Reconfiguration};
+pub use association::{Association, Output};
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};
 pub use endpoint::{BacklogPermit, BindOptions, ConnectOptions, Endpoint, Incoming};
 pub use error::{

@@ -43,7 +43,7 @@ impl AssociationSettings {
             sack_delay: Duration::from_nanos(settings.sack_delay),
             sack_frequency: settings.sack_frequency,
             max_burst: settings.max_burst,
-            send_defaults: association.send_defaults(),
+            send_defaults: settings.send_defaults,
         }
     }
 
@@ -51,20 +51,14 @@ impl AssociationSettings {
         &self,
         association: &mut sctp::Association,
     ) -> Result<(), sctp::RuntimeError> {
-        let former = association.send_defaults();
-        association.set_send_defaults(self.send_defaults)?;
-        let changed = association.set_settings(association.settings().with(|it| {
+        association.set_settings(association.settings().with(|it| {
             it.association_max_retrans = self.association_max_retrans;
             it.delayed_sack = self.delayed_sack;
             it.sack_delay = nanos(self.sack_delay);
             it.sack_frequency = self.sack_frequency;
             it.max_burst = self.max_burst;
-        }));
-        if changed.is_err() {
-            // They were valid before.
-            let _ = association.set_send_defaults(former);
-        }
-        changed
+            it.send_defaults = self.send_defaults;
+        }))
     }
 }
 

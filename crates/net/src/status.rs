@@ -155,21 +155,22 @@ impl Status {
         let theirs = all.iter().filter(|(_, entry)| !entry.is_disowned());
         let paths = theirs.map(|(id, _)| path(id)).collect();
         let [primary, in_use] = [all.primary(), all.choose_for_new_data()].map(path);
+        let status = association.status();
         Self {
             state: association.state(),
-            peer_port: association.remote_port(),
-            rwnd: association.peer_rwnd(),
-            unackdata: association.outstanding_chunks(),
+            peer_port: status.remote_port,
+            rwnd: status.peer_rwnd,
+            unackdata: status.outstanding_chunks,
             penddata: association.buffered(),
-            instrms: association.inbound_streams(),
-            outstrms: association.outbound_streams(),
-            fragmentation_point: association.fragmentation_point(),
+            instrms: status.inbound_streams,
+            outstrms: status.outbound_streams,
+            fragmentation_point: status.fragmentation_point,
             primary,
             in_use,
             paths,
-            streams_in_use: association.streams_in_use(),
+            streams_in_use: status.streams_in_use,
             max_message_size,
-            abort_reason: association.peers_abort_reason().map(Bytes::copy_from_slice),
+            abort_reason: status.abort_reason,
             counters: association.stats(),
         }
     }

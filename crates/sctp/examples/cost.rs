@@ -114,7 +114,7 @@ fn main() {
         {
             sent += 1;
         }
-        most = most.max(association.outstanding_chunks());
+        most = most.max(association.status().outstanding_chunks);
         pipe.give(0);
         pipe.turn(1, batch, |end| {
             let association = end.association_mut(peer).expect("up");

@@ -16,6 +16,7 @@ mod heartbeat;
 mod icmp;
 mod interleaving;
 mod lifecycle;
+mod negotiated;
 mod other;
 mod output;
 mod partial;
@@ -27,6 +28,7 @@ mod rsctp;
 mod runtime;
 mod seen_by_endpoint;
 mod shutdown;
+mod status;
 mod timers;
 mod transmit;
 
@@ -50,8 +52,10 @@ use ecn::Marks;
 use errands::{Errand, Errands};
 use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
+pub use negotiated::Negotiated;
 pub(crate) use receive::Admission;
 pub(crate) use shutdown::MAX_REASON;
+pub use status::AssociationStatus;
 
 use crate::authentication::Authenticator;
 use crate::config::Config;
@@ -225,15 +229,6 @@ impl Association {
         }
     }
 
-    /// What the peer's user said when it aborted the association, if anything (User-Initiated Abort, RFC 9260 §3.3.10.12,
-    /// §9.1).
-    pub fn peers_abort_reason(&self) -> Option<&[u8]> {
-        match &self.state {
-            State::Closed(closed) => closed.peers_reason.as_deref(),
-            _ => None,
-        }
-    }
-
     /// Whether it ended.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
@@ -245,7 +240,7 @@ impl Association {
     }
 
     /// The peer's port.
-    pub fn remote_port(&self) -> u16 {
+    pub(crate) fn remote_port(&self) -> u16 {
         self.remote_port
     }
 
@@ -286,28 +281,6 @@ impl Association {
         true
     }
 
-    /// Bytes of the largest message that goes out in one DATA chunk (SCTP_STATUS, RFC 6458 §8.2.1, names it
-    /// sstat_fragmentation_point).
-    pub fn fragmentation_point(&self) -> usize {
-        self.tx.most_user_data(&self.paths)
-    }
-
-    /// What is believed to be left of the peer's receive window, bytes.
-    pub fn peer_rwnd(&self) -> u64 {
-        self.tx.peer_rwnd()
-    }
-
-    /// DATA chunks sent and not yet cumulatively acknowledged.
-    pub fn outstanding_chunks(&self) -> usize {
-        self.tx.get().map_or(0, Sender::outstanding_chunks)
-    }
-
-    /// Whether packets go to the peer without a checksum (RFC 9653), which the setting
-    /// [`Config::zero_checksum`](crate::Config::zero_checksum) offers.
-    pub fn sends_zero_checksums(&self) -> bool {
-        self.sums.sends_zero()
-    }
-
     /// Whether packets without a checksum are taken.
     pub(crate) fn accepts_zero_checksums(&self) -> bool {
         self.sums.accepts_zero()
@@ -316,22 +289,6 @@ impl Association {
     /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
     pub fn sack_due(&self) -> bool {
         self.live_rx().is_some_and(Receiver::sack_due)
-    }
-
-    /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). Where both ends use ECN ([`Association::uses_ecn`]) the
-    /// peer is told of them; else they change nothing.
-    pub fn marks_received(&self) -> u64 {
-        self.marks_received
-    }
-
-    /// Streams this side may send on: what was asked for, until the handshake has settled it.
-    pub fn outbound_streams(&self) -> u16 {
-        self.outbound_streams
-    }
-
-    /// Streams the peer may send on: the most allowed, until the handshake has settled it.
-    pub fn inbound_streams(&self) -> u16 {
-        self.inbound_streams
     }
 
     /// What sends, made if need be.
@@ -354,7 +311,7 @@ impl Association {
 
     /// Queues a message (RFC 9260 §11.1.5), sent and perhaps abandoned as `options` say; its lifetime begins `now`. It may be called before the
     /// association is established; streams beyond those the peer then grants fail. Policies that the options leave open are those of the
-    /// [defaults](Association::send_defaults).
+    /// [defaults](crate::AssociationSettings::send_defaults).
     ///
     /// # Errors
     /// The association is closing or closed, the stream does not exist, the message is empty, or the send buffer is
@@ -392,11 +349,6 @@ impl Association {
             return Err(SendError::Closing);
         }
         self.sender().send_plain(stream, message)
-    }
-
-    /// Streams that messages without a [stream](SendOptions::stream) use now: 1 to those negotiated.
-    pub fn streams_in_use(&self) -> u16 {
-        self.tx.streams_in_use()
     }
 
     /// Takes back the messages of which nothing was sent yet; returns how many. One that was begun is finished.

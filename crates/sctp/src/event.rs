@@ -90,8 +90,7 @@ pub enum Event {
         delivery: Delivery,
     },
     /// Streams begin anew with number 0, or do not although that was wished (SCTP_STREAM_RESET_EVENT, RFC 6525 §6.1.1), by
-    /// [`Association::reset_streams`](crate::Association::reset_streams),
-    /// [`Association::reset_incoming`](crate::Association::reset_incoming), or since the peer wished it. When a stream that comes from the
+    /// [`Association::reconfigure`](crate::Association::reconfigure), or since the peer wished it. When a stream that comes from the
     /// peer begins anew, all messages before it can be read.
     StreamsReset {
         /// Which way they go.
@@ -258,7 +257,7 @@ pub enum CloseReason {
     /// (RFC 9260 §10, RFC 6951 §5.5).
     ProtocolUnreachable,
     /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2), than the user's limit
-    /// ([`Association::shutdown_within`](crate::Association::shutdown_within)), or than [`Config::drain_timeout`](crate::Config::drain_timeout).
+    /// ([`Association::shutdown`](crate::Association::shutdown)), or than [`Config::drain_timeout`](crate::Config::drain_timeout).
     ShutdownTimeout,
 }
 

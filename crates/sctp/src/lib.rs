@@ -57,7 +57,7 @@ pub mod work;
 mod zero_checksum;
 
 pub use address_changes::{AddressChange, AddressChangeError, AddressChangeOutcome};
-pub use association::Association;
+pub use association::{Association, AssociationStatus, Negotiated};
 pub use association_id::AssociationId;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
@@ -71,7 +71,7 @@ pub use output::{Interest, Output};
 pub use partial::{AbandonPolicy, AbandonedCount, AbandonedMessage, SendOptions};
 pub use path::{PathId, PathState};
 pub use profile::Profile;
-pub use reconfig::{ReconfigError, ReconfigOutcome, StreamDirection};
+pub use reconfig::{ReconfigError, ReconfigOutcome, Reconfiguration, StreamDirection};
 pub use runtime::{AssociationSettings, PathSettings, RuntimeError};
 pub use rx::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use state_name::StateName;

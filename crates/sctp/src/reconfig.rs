@@ -9,6 +9,7 @@ mod answers;
 mod flight;
 mod held;
 mod outcome;
+mod request;
 mod resetting;
 mod streams;
 mod wishes;
@@ -20,6 +21,7 @@ pub(crate) use answers::{Answered, Answers, Deferred, Judged, Quieting};
 pub(crate) use flight::{Asked, Flight, Request};
 pub(crate) use held::{HeldData, UserChunk};
 pub use outcome::{ReconfigError, ReconfigOutcome, StreamDirection};
+pub use request::Reconfiguration;
 use resetting::Resetting;
 pub(crate) use streams::Streams;
 pub(crate) use wishes::{Batch, Course, Wishes};
@@ -36,7 +38,7 @@ pub(crate) static RE_CONFIG: Extension = Extension {
 
 /// What an association keeps of it while both ends speak it.
 #[derive(Debug)]
-pub(crate) struct Reconfiguration {
+pub(crate) struct ReconfigState {
     /// The number of the next request.
     pub(crate) next_request: u32,
     pub(crate) wishes: Wishes,
@@ -51,7 +53,7 @@ pub(crate) struct Reconfiguration {
     pub(crate) reset_at: Option<Nanos>,
 }
 
-impl Reconfiguration {
+impl ReconfigState {
     /// Numbers of requests begin as the TSNs do (RFC 6525 §4.1): `ours` and the `peers`.
     pub(crate) fn new(ours: u32, peers: u32, most_inbound: u16, held_bytes: usize) -> Self {
         Self {
@@ -130,7 +132,7 @@ impl Reconfiguration {
     }
 }
 
-impl Reconfiguration {
+impl ReconfigState {
     /// Streams that are being added outwards and inwards.
     pub(crate) fn adding(&self) -> (u16, u16) {
         let mut adding = (0, 0);

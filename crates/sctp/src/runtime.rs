@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use anabranch_transport::Nanos;
 use thiserror::Error;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, SchedulerKind};
+use crate::partial::SendOptions;
 
 /// What can be set of a living association, for all its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub struct AssociationSettings {
     pub sack_frequency: u32,
     /// Largest number of packets of new data in one burst, at least 1 (SCTP_MAX_BURST, RFC 6458 §8.1.24).
     pub max_burst: u32,
+    /// Which stream's message goes next, from the next message or fragment on (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2). Of the messages that
+    /// wait, each stream keeps its order.
+    pub scheduler: SchedulerKind,
+    /// Options for messages of which nothing else is said (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31, RFC 7496 §4.5), without
+    /// a receipt. Their policies count for other messages, too, where [`SendOptions`] leave them open. A lifetime is 1 ns to 86,400 s.
+    pub send_defaults: SendOptions,
 }
 
 /// What can be set of one path of a living association (SCTP_PEER_ADDR_PARAMS, SCTP_RTOINFO, SCTP_PEER_ADDR_THLDS: RFC 6458
@@ -81,6 +88,8 @@ impl AssociationSettings {
             sack_delay: config.sack_delay,
             sack_frequency: config.sack_frequency,
             max_burst: config.profile.max_burst,
+            scheduler: config.scheduler,
+            send_defaults: SendOptions::of(config),
         }
     }
 
@@ -92,7 +101,11 @@ impl AssociationSettings {
         config.sack_delay = self.sack_delay;
         config.sack_frequency = self.sack_frequency;
         config.profile.max_burst = self.max_burst;
+        config.scheduler = self.scheduler;
+        // That of the defaults is judged as that of the configuration is.
+        let lifetime = std::mem::replace(&mut config.lifetime, self.send_defaults.lifetime);
         config.check()?;
+        config.lifetime = lifetime;
         Ok(config)
     }
 }

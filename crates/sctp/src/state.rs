@@ -8,7 +8,7 @@ use crate::address_changes::AddressChanges;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
 use crate::path::PathId;
-use crate::reconfig::Reconfiguration;
+use crate::reconfig::ReconfigState;
 pub(crate) use crate::retry::Retry;
 use crate::state_name::StateName;
 use crate::stats::SenderStatistics;
@@ -32,7 +32,7 @@ pub(crate) struct Known {
     /// What is spoken with it beyond RFC 9260.
     pub(crate) extensions: Extensions,
     /// Present while both ends speak RE-CONFIG.
-    pub(crate) reconfig: Option<Box<Reconfiguration>>,
+    pub(crate) reconfig: Option<Box<ReconfigState>>,
     /// Present while both ends speak ASCONF.
     pub(crate) addresses: Option<Box<AddressChanges>>,
     pub(crate) stage: Stage,

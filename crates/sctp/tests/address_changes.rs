@@ -455,7 +455,7 @@ fn it_is_agreed_on_only_with_authentication_on_both_sides() {
             let (a, z) = world.established();
             for (host, id) in [(A, a), (Z, z)] {
                 let association = world.endpoints[host].association(id).expect("known");
-                assert!(!association.takes_address_changes());
+                assert!(!association.negotiated().address_changes);
             }
         }
     }

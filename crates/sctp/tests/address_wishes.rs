@@ -319,7 +319,9 @@ fn both_sides_change_at_once_and_while_they_close() {
         }
     }
     let now = pair.world.now;
-    pair.z().add_address(now, zs).expect("taken");
+    pair.z()
+        .change_addresses(now, &[AddressChange::Add(zs)])
+        .expect("taken");
     pair.change(&[Add(new())]);
     pair.world.drain(Z);
     pair.world.shutdown(A, a);
@@ -346,7 +348,7 @@ fn settings_refuse_what_the_peer_asks_but_not_what_this_side_does() {
     assert_eq!(pair.a().local_addresses(), [old()]);
     let now = pair.world.now;
     pair.z()
-        .add_address(now, [10, 0, 9, 2].into())
+        .change_addresses(now, &[AddressChange::Add([10, 0, 9, 2].into())])
         .expect("taken");
     pair.world.drain(Z);
     pair.world.run_for(SECOND);

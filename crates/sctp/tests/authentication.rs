@@ -4,7 +4,7 @@ use crate::common;
 
 use anabranch_sctp::{
     Association, AssociationId, AuthHmac, Authentication, ChunkTypes, CloseReason, Config, Discard,
-    Event, KeyError, SharedKeys, StateName,
+    Event, KeyError, Reconfiguration, SharedKeys, StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, kind};
@@ -154,9 +154,9 @@ fn what_each_end_demands_is_authenticated_and_the_key_is_as_a_third_computes_it(
             assert_eq!(world.endpoints[host].discards().total(), 0);
         }
         let association = world.endpoints[A].association(id).expect("known");
-        assert!(association.is_authenticated());
-        assert!(association.peer_demanded_chunks().has(kind::DATA));
-        assert!(association.demanded_chunks().has(kind::SACK));
+        assert!(association.negotiated().authentication);
+        assert!(association.negotiated().peer_auth_chunks.has(kind::DATA));
+        assert!(association.negotiated().local_auth_chunks.has(kind::SACK));
     }
 }
 
@@ -170,8 +170,12 @@ fn all_chunks_can_be_demanded_from_the_handshake_to_the_end() {
     });
     let mut rig = Rig::new(config.clone(), config);
     rig.talk();
-    rig.of(A).reset_streams(&[1]).expect("up");
-    rig.of(Z).add_streams(1, 0).expect("up");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("up");
+    rig.of(Z)
+        .reconfigure(0, &Reconfiguration::add_streams(1, 0))
+        .expect("up");
     rig.world.drain(A);
     rig.world.drain(Z);
     rig.world.run_for(70 * SECOND);
@@ -218,7 +222,7 @@ fn packets_with_an_auth_keep_the_mtu() {
                 let association = world.endpoints[A].association(a).expect("known");
                 let header = if interleaving { 20 } else { 16 };
                 let most = (mtu - 20) / 4 * 4 - 12 - 40 - header;
-                assert_eq!(association.fragmentation_point(), most);
+                assert_eq!(association.status().fragmentation_point, most);
             }
         }
     }
@@ -238,7 +242,8 @@ fn a_packet_too_small_for_the_cookie_of_auth_goes_without() {
         !world.endpoints[A]
             .association(a)
             .expect("known")
-            .is_authenticated()
+            .negotiated()
+            .authentication
     );
     let mut world = World::with_configs(small(Authentication::On), small(Authentication::Required));
     let a = world.connect();
@@ -254,9 +259,11 @@ fn data_that_nobody_demands_keeps_its_room() {
     });
     let mut rig = Rig::new(config.clone(), config);
     let id = rig.ids[A];
-    assert_eq!(rig.of(A).fragmentation_point(), 1_480 - 12 - 16);
+    assert_eq!(rig.of(A).status().fragmentation_point, 1_480 - 12 - 16);
     rig.world.send(A, id, 0, vec![7; 60_000]);
-    rig.of(A).reset_streams(&[1]).expect("up");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("up");
     rig.world.drain(A);
     rig.world.run_for(5 * SECOND);
     assert_eq!(rig.world.receive_all(Z, rig.ids[Z]).len(), 1);
@@ -481,8 +488,8 @@ fn where_one_end_does_not_speak_it_nothing_is_demanded() {
         let mut rig = Rig::new(a, z);
         rig.talk();
         for host in [A, Z] {
-            assert!(!rig.of(host).is_authenticated());
-            assert!(rig.of(host).demanded_chunks().is_empty());
+            assert!(!rig.of(host).negotiated().authentication);
+            assert!(rig.of(host).negotiated().local_auth_chunks.is_empty());
             assert_eq!(rig.counted(host), [0, 0]);
         }
         assert!(

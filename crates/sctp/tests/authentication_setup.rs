@@ -301,7 +301,8 @@ fn a_restart_has_new_keys() {
         world.endpoints[Z]
             .association(z)
             .expect("known")
-            .is_authenticated()
+            .negotiated()
+            .authentication
     };
     assert!(!is_on(&world));
     let a = restart_a(&mut world, with_key(demanding(&[kind::DATA]), "shared"), 13);

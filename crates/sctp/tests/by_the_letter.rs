@@ -511,7 +511,10 @@ fn the_reason_of_an_abort_can_be_read() {
     world.drain(Z);
     world.run_for(SECOND);
     let association = world.endpoints[A].association(a).unwrap();
-    assert_eq!(association.peers_abort_reason(), Some(&b"enough"[..]));
+    assert_eq!(
+        association.status().abort_reason.as_deref(),
+        Some(&b"enough"[..])
+    );
     let association = world.endpoints[Z].association(z).unwrap();
-    assert_eq!(association.peers_abort_reason(), None);
+    assert_eq!(association.status().abort_reason, None);
 }

@@ -220,7 +220,10 @@ fn another_scheduler_takes_over_what_waits() {
     }
     association.set_stream_value(0, 2);
     association.set_stream_value(1, 1);
-    association.set_scheduler(SchedulerKind::Priority);
+    let settings = association
+        .settings()
+        .with(|it| it.scheduler = SchedulerKind::Priority);
+    association.set_settings(settings).expect("in range");
     association
         .send(now, "1c".into(), &usual.with_stream(Some(1)))
         .unwrap();

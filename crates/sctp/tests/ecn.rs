@@ -79,7 +79,7 @@ fn both_ends_must_offer_it() {
         let both = offers_a && offers_z;
         let uses = |host: usize, id| {
             let association = world.endpoints[host].association(id).expect("known");
-            association.uses_ecn()
+            association.negotiated().ecn
         };
         assert_eq!((uses(A, a), uses(Z, z)), (both, both));
         // Every router marks what it may.

@@ -2,8 +2,8 @@
 //! was sent reliably arrives, nothing stays in flight, the window is open, and the association ends as it should.
 
 use anabranch_sctp::{
-    AddressChange, AssociationId, Authentication, CloseReason, Config, SendOptions, StateName,
-    ZeroChecksum,
+    AddressChange, AssociationId, Authentication, CloseReason, Config, Reconfiguration,
+    SendOptions, StateName, ZeroChecksum,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -145,7 +145,7 @@ impl Play {
         let Some(association) = world.endpoints[host].association_mut(self.ids[host]) else {
             return;
         };
-        let stream = random.below(u64::from(association.outbound_streams())) as u16;
+        let stream = random.below(u64::from(association.status().outbound_streams)) as u16;
         let taken = association.send(now, message.into(), &options.with_stream(Some(stream)));
         self.sent[1 - host] += u64::from(taken.is_ok() && !may_be_lost);
     }
@@ -158,16 +158,25 @@ impl Play {
             return;
         };
         if random.once_in(12) {
-            let _ = association.reset_streams(&[random.below(8) as u16]);
+            let _ = association.reconfigure(
+                0,
+                &Reconfiguration::reset_outgoing([random.below(8) as u16]),
+            );
         }
         if random.once_in(30) {
-            let _ = association.reset_incoming(&[random.below(8) as u16]);
+            let _ = association.reconfigure(
+                0,
+                &Reconfiguration::reset_incoming([random.below(8) as u16]),
+            );
         }
         if random.once_in(40) {
-            let _ = association.reset_association(now);
+            let _ = association.reconfigure(now, &Reconfiguration::ResetAssociation);
         }
         if random.once_in(50) {
-            let _ = association.add_streams(random.below(3) as u16, random.below(3) as u16);
+            let _ = association.reconfigure(
+                0,
+                &Reconfiguration::add_streams(random.below(3) as u16, random.below(3) as u16),
+            );
         }
         if self.mixture.moves() && random.once_in(15) {
             let other = address(host, 10 + random.below(3) as u8);
@@ -217,7 +226,10 @@ impl Play {
             let association = self.world.endpoints[host].association(self.ids[host]);
             let association = association.expect("up");
             assert_eq!(association.state(), StateName::Established, "{host}");
-            let left = (association.outstanding_chunks(), association.buffered());
+            let left = (
+                association.status().outstanding_chunks,
+                association.buffered(),
+            );
             assert_eq!(left, (0, 0), "{host}: in flight, waiting");
         }
         assert_eq!(self.read, self.sent, "messages that were sent reliably");
@@ -229,7 +241,7 @@ impl Play {
                 self.world.run_for(SECOND);
             }
             let association = self.world.endpoints[host].association(self.ids[host]);
-            let window = association.expect("up").peer_rwnd();
+            let window = association.expect("up").status().peer_rwnd;
             assert!(window + 4 >= u64::from(RECEIVE_BUFFER), "{host}: {window}");
         }
         self.world.shutdown(A, self.ids[A]);

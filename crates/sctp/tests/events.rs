@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Event, ReconfigOutcome, StreamDirection};
+use anabranch_sctp::{
+    AssociationId, Config, Endpoint, Event, ReconfigOutcome, Reconfiguration, StreamDirection,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Transport};
 use bytes::BytesMut;
@@ -59,7 +61,9 @@ fn events_that_nobody_takes_are_counted() {
     let (mut pair, id) = Pair::new();
     for _ in 0..RESETS {
         let association = pair.ends[0].association_mut(id).expect("up");
-        association.reset_streams(&[1]).expect("nothing under way");
+        association
+            .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+            .expect("nothing under way");
         pair.now += MILLISECOND;
         pair.settle();
     }
@@ -79,7 +83,9 @@ fn events_that_nobody_takes_are_counted() {
     assert_eq!(told, 255, "and the one of the beginning, which stays");
     assert_eq!(missed, RESETS - told);
     let association = pair.ends[0].association_mut(id).expect("up");
-    association.reset_streams(&[1]).expect("nothing under way");
+    association
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("nothing under way");
     pair.settle();
     assert!(matches!(
         pair.ends[1].poll_event(),

@@ -21,7 +21,7 @@ fn abort_tells_the_peer_and_its_user_why() {
         association.abort(now, Bytes::new()),
         Err(CloseError::Closed)
     );
-    assert_eq!(association.shutdown(now), Err(CloseError::Closed));
+    assert_eq!(association.shutdown(now, None), Err(CloseError::Closed));
     world.drain(A);
     world.run_for(SECOND);
     assert_eq!(world.story, ["A -> ABORT -> Z"]);

@@ -55,9 +55,15 @@ fn streams_are_the_lesser_of_what_is_wanted_and_allowed() {
     let mut world = World::with_configs(wants_many, wants_few);
     let (a, z) = world.established();
     let a = world.endpoints[A].association(a).unwrap();
-    assert_eq!((a.outbound_streams(), a.inbound_streams()), (40, 3));
+    assert_eq!(
+        (a.status().outbound_streams, a.status().inbound_streams),
+        (40, 3)
+    );
     let z = world.endpoints[Z].association(z).unwrap();
-    assert_eq!((z.outbound_streams(), z.inbound_streams()), (3, 40));
+    assert_eq!(
+        (z.status().outbound_streams, z.status().inbound_streams),
+        (3, 40)
+    );
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn each_end_is_told_of_the_layer_above_the_other() {
         for (host, id, peers) in [(A, id, z), (Z, other, a)] {
             assert_eq!(indications(&world, host), Vec::from_iter(peers));
             let association = world.endpoints[host].association(id).expect("up");
-            assert_eq!(association.peer_adaptation_layer(), peers);
+            assert_eq!(association.status().peer_adaptation_layer, peers);
             let up = |it: &Event| matches!(it, Event::Established { .. });
             let told = world.told(host);
             let said = told

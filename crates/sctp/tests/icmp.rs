@@ -171,7 +171,7 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
     let most = |world: &World| {
         let association = world.endpoints[A].association(a).unwrap();
         (
-            association.fragmentation_point(),
+            association.status().fragmentation_point,
             association.paths().get(PathId(0)).max_packet(),
         )
     };

@@ -154,7 +154,7 @@ fn a_refused_peer_is_told_why_and_nothing_is_kept() {
                 .next()
                 .expect("not released");
             let association = hosts.clients[0].association(id).expect("not released");
-            let said = association.peers_abort_reason().map(<[u8]>::len);
+            let said = association.status().abort_reason.map(|it| it.len());
             assert_eq!(said, Some(512));
         }
         assert_eq!(hosts.server.associations().count(), 0);

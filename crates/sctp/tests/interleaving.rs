@@ -85,7 +85,7 @@ fn interleaving_takes_two() {
         assert!(both || data);
         for (host, id) in [(A, id), (Z, other)] {
             let association = world.endpoints[host].association(id).expect("known");
-            assert_eq!(association.is_interleaving(), both);
+            assert_eq!(association.negotiated().interleaving, both);
         }
     }
 }
@@ -476,7 +476,7 @@ fn a_bare_init_agrees_on_nothing() {
     let (a, z) = world.established();
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).expect("up");
-        assert!(!association.is_interleaving(), "{host}");
+        assert!(!association.negotiated().interleaving, "{host}");
     }
 }
 

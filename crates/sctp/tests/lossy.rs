@@ -83,7 +83,7 @@ fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
             world.endpoints[A]
                 .association_mut(a)
                 .unwrap()
-                .shutdown(now)
+                .shutdown(now, None)
                 .unwrap();
             world.drain(A);
         }

@@ -3,8 +3,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, Config, Endpoint, Event, Interest, Output, SendError, SendOptions,
-    StreamDirection,
+    AssociationId, Config, Endpoint, Event, Interest, Output, Reconfiguration, SendError,
+    SendOptions, StreamDirection,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_wire::Ssn;
@@ -67,7 +67,9 @@ fn with_a_reset() -> (World, AssociationId) {
     world.send(A, a, 1, "one");
     world.run_for(SECOND);
     let association = world.endpoints[A].association_mut(a).expect("up");
-    association.reset_streams(&[1]).expect("nothing under way");
+    association
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("nothing under way");
     world.drain(A);
     world.run_for(SECOND);
     world.send(A, a, 1, "two");
@@ -90,7 +92,9 @@ fn a_reset_is_between_what_shares_its_packet() {
     let association = world.endpoints[A].association_mut(a).expect("up");
     let options = SendOptions::on(1);
     association.send(0, "one".into(), &options).expect("room");
-    association.reset_streams(&[1]).expect("nothing under way");
+    association
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("nothing under way");
     association.send(0, "two".into(), &options).expect("room");
     world.drain(A);
     world.run_for(SECOND);

@@ -239,7 +239,7 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     let offered = offers(&mut random, 150);
     let (a, z) = world.established();
     let association = world.endpoints[A].association(a).expect("known");
-    assert_eq!(association.is_interleaving(), interleaving);
+    assert_eq!(association.negotiated().interleaving, interleaving);
     let mut became: Vec<Became> = offered.iter().map(|_| Became::default()).collect();
     let mut order: BTreeMap<u16, u32> = BTreeMap::new();
     let (mut next, mut missed) = (0, 0);
@@ -261,7 +261,7 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
         }
         let association = world.endpoints[A].association_mut(a).expect("known");
         if next == offered.len() && !association.is_closed() {
-            association.shutdown(now).expect("open");
+            association.shutdown(now, None).expect("open");
         }
         world.drain(A);
         missed += note_given_up(&mut world, &offered, &mut became);

@@ -114,7 +114,7 @@ fn partial_reliability_takes_two() {
         let z = world.only_association(Z);
         for (host, id) in [(A, a), (Z, z)] {
             let association = world.endpoints[host].association(id).expect("known");
-            assert_eq!(association.is_partially_reliable(), ours && theirs);
+            assert_eq!(association.negotiated().partial_reliability, ours && theirs);
         }
         let parameter = [0xC0, 0x00, 0x00, 0x04, 0x80, 0x08, 0x00, 0x05, 0xC0];
         let offered = |bytes: &Bytes| bytes.windows(9).any(|it| it == parameter);
@@ -154,12 +154,12 @@ fn a_message_out_of_retransmissions_is_skipped() {
     let association = world.endpoints[A].association(a).expect("known");
     let one = AbandonedCount { unsent: 0, sent: 1 };
     let policy = AbandonPolicy::Retransmissions;
-    assert_eq!(association.abandoned(policy), one);
-    assert_eq!(association.abandoned_on(3, policy), one);
+    assert_eq!(association.abandoned(None, policy), one);
+    assert_eq!(association.abandoned(Some(3), policy), one);
     let none = AbandonedCount::default();
-    assert_eq!(association.abandoned_on(0, policy), none);
-    assert_eq!(association.abandoned(AbandonPolicy::Lifetime), none);
-    assert_eq!(association.outstanding_chunks(), 0);
+    assert_eq!(association.abandoned(Some(0), policy), none);
+    assert_eq!(association.abandoned(None, AbandonPolicy::Lifetime), none);
+    assert_eq!(association.status().outstanding_chunks, 0);
     world.shutdown(A, a);
     world.run_for(SECOND);
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
@@ -209,7 +209,7 @@ fn a_lost_forward_tsn_is_repeated_by_t3() {
         "the timeout doubles: {gaps:?}"
     );
     let association = world.endpoints[A].association(a).expect("known");
-    assert_eq!(association.outstanding_chunks(), 0);
+    assert_eq!(association.status().outstanding_chunks, 0);
     let path = association.paths().get(anabranch_sctp::PathId(0));
     assert_eq!(path.error_count(), 0, "the answer counts as a sign of life");
     // And without any answer the association fails.
@@ -274,7 +274,10 @@ fn a_long_message_is_given_up_whole() {
         assert_eq!(told.last().expect("told").1, skipped);
         let association = world.endpoints[A].association(a).expect("known");
         assert_eq!(
-            (association.outstanding_chunks(), association.buffered()),
+            (
+                association.status().outstanding_chunks,
+                association.buffered()
+            ),
             (0, 0)
         );
         let entry = association.paths().get(anabranch_sctp::PathId(0));

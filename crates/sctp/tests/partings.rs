@@ -112,7 +112,7 @@ impl Play {
             if self.reasons[1 - closes].is_none() {
                 let now = self.world.now;
                 let other = self.world.endpoints[1 - closes].association_mut(self.ids[1 - closes]);
-                other.expect("known").shutdown(now).expect("open");
+                other.expect("known").shutdown(now, None).expect("open");
                 self.world.drain(1 - closes);
             }
         }

@@ -81,7 +81,7 @@ fn the_interfaces_mtu_is_found_in_one_round_trip_and_nothing_is_probed_when_off(
     assert_eq!(sizes, [1500]);
     let association = world.endpoints[A].association(a).expect("known");
     assert_eq!(association.stats().control.pmtu_probes, 1);
-    assert_eq!(association.fragmentation_point(), 1500 - IP - 28);
+    assert_eq!(association.status().fragmentation_point, 1500 - IP - 28);
     config.path_mtu_discovery = false;
     let (world, [a, _], _) = self::world(config, 1500);
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
@@ -360,7 +360,7 @@ fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
         .map(|it| it.1.max_packet() + IP)
         .collect();
     assert_eq!(sizes, [1500, 1300]);
-    assert_eq!(association.fragmentation_point(), 1300 - IP - 28);
+    assert_eq!(association.status().fragmentation_point, 1300 - IP - 28);
     let mut profile = Profile::rfc9260();
     profile.set("rsctp", "true").expect("a switch");
     let config = discovering().with(|it| it.profile = profile);

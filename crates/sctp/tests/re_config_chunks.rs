@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Discard, Event, ReconfigOutcome, StreamDirection};
+use anabranch_sctp::{Config, Discard, Event, ReconfigOutcome, Reconfiguration, StreamDirection};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::extension::{Extension, ReConfig, ReConfigParameter, ReConfigResult};
@@ -321,8 +321,8 @@ fn two_requests_in_one_chunk_have_two_answers() {
     let beyond = rig.add_incoming(6, u16::MAX);
     assert_eq!(rig.ask(&[beyond]), [Denied]);
     let association = rig.world.endpoints[Z].association(rig.z).expect("known");
-    assert_eq!(association.inbound_streams(), 12);
-    assert_eq!(association.outbound_streams(), 10, "not granted yet");
+    assert_eq!(association.status().inbound_streams, 12);
+    assert_eq!(association.status().outbound_streams, 10, "not granted yet");
 }
 
 #[test]
@@ -379,7 +379,8 @@ fn answers_to_nothing_that_was_asked_change_nothing() {
     let own = rig.world.endpoints[Z]
         .association_mut(rig.z)
         .expect("known");
-    own.reset_streams(&[1]).expect("negotiated");
+    own.reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
     rig.world.drain(Z);
     let said = rig.said();
     let [ReConfigParameter::OutgoingSsnReset { request, .. }] = said[..] else {

@@ -61,7 +61,7 @@ fn a_gap_ack_block_is_no_receipt() {
     world.run_for(200 * MILLISECOND);
     let association = world.endpoints[A].association(a).expect("known");
     assert_eq!(
-        association.outstanding_chunks(),
+        association.status().outstanding_chunks,
         2,
         "one is reported by a gap"
     );

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_sctp::{
-    CloseReason, Config, Event, Profile, ReconfigError, ReconfigOutcome, SendOptions,
-    StreamDirection,
+    CloseReason, Config, Event, Profile, ReconfigError, ReconfigOutcome, Reconfiguration,
+    SendOptions, StreamDirection,
 };
 use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::chunk::kind;
@@ -70,10 +70,13 @@ fn wish(
         streams.push(below(random, 5) as u16);
     }
     let done = match below(random, 8) {
-        0..=3 => association.reset_streams(&streams),
-        4 | 5 => association.reset_incoming(&streams),
-        6 => association.add_streams(below(random, 2) as u16, below(random, 2) as u16),
-        _ => association.reset_association(now),
+        0..=3 => association.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
+        4 | 5 => association.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
+        6 => association.reconfigure(
+            0,
+            &Reconfiguration::add_streams(below(random, 2) as u16, below(random, 2) as u16),
+        ),
+        _ => association.reconfigure(now, &Reconfiguration::ResetAssociation),
     };
     let fits = matches!(
         done,
@@ -217,7 +220,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
         if settled == if closes_early { 1 } else { 4_000 } {
             let association = world.endpoints[A].association_mut(a).expect("known");
             let now = world.now;
-            association.shutdown(now).expect("open");
+            association.shutdown(now, None).expect("open");
             world.drain(A);
         }
         let closed = |host: usize| {

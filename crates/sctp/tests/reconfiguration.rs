@@ -5,8 +5,8 @@ use crate::common;
 use std::collections::VecDeque;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Event, ReconfigError, ReconfigOutcome, SendOptions,
-    StreamDirection,
+    AssociationId, CloseReason, Config, Event, ReconfigError, ReconfigOutcome, Reconfiguration,
+    SendOptions, StreamDirection,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
@@ -91,7 +91,9 @@ fn streams_begin_anew_and_the_others_go_on() {
     for stream in [1, 2, 3] {
         rig.send(A, stream, "before");
     }
-    rig.of(A).reset_streams(&[3, 1]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([3, 1]))
+        .expect("negotiated");
     for stream in [1, 2, 3] {
         rig.send(A, stream, "after");
     }
@@ -120,7 +122,9 @@ fn a_reset_of_all_streams_holds_what_has_no_stream_too() {
     let any = SendOptions::new().with_stream(None);
     rig.send(A, 9, "before");
     rig.of(A).send(0, "before".into(), &any).expect("room");
-    rig.of(A).reset_streams(&[]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([]))
+        .expect("negotiated");
     rig.of(A).send(0, "after".into(), &any).expect("room");
     rig.send(A, 9, "after");
     assert_eq!(rig.of(A).buffered(), 10, "both wait");
@@ -145,13 +149,15 @@ fn a_peer_that_does_not_speak_it_is_not_asked() {
     ] {
         let mut rig = Rig::new(a, z);
         for host in [A, Z] {
-            assert!(!rig.of(host).is_reconfigurable());
+            assert!(!rig.of(host).negotiated().reconfiguration);
             assert_eq!(
-                rig.of(host).reset_streams(&[1]),
+                rig.of(host)
+                    .reconfigure(0, &Reconfiguration::reset_outgoing([1])),
                 Err(ReconfigError::NotNegotiated)
             );
             assert_eq!(
-                rig.of(host).add_streams(1, 1),
+                rig.of(host)
+                    .reconfigure(0, &Reconfiguration::add_streams(1, 1)),
                 Err(ReconfigError::NotNegotiated)
             );
         }
@@ -164,7 +170,9 @@ fn a_peer_that_does_not_speak_it_is_not_asked() {
 fn the_peer_is_asked_to_reset_its_streams() {
     let mut rig = Rig::both();
     rig.send(Z, 2, "before");
-    rig.of(A).reset_incoming(&[2]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .expect("negotiated");
     rig.run(SECOND);
     rig.send(Z, 2, "after");
     rig.run(SECOND);
@@ -181,14 +189,24 @@ fn both_directions_go_in_one_chunk() {
     let mut rig = Rig::both();
     rig.send(A, 2, "a");
     rig.run(SECOND);
-    rig.of(A).reset_incoming(&[2]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .expect("negotiated");
     rig.run(SECOND);
     rig.world.forget();
     // While one is under way, the next gather.
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
-    rig.of(A).reset_streams(&[2]).expect("negotiated");
-    rig.of(A).reset_incoming(&[2]).expect("negotiated");
-    rig.of(A).reset_streams(&[4]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([2]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([4]))
+        .expect("negotiated");
     rig.run(SECOND);
     assert_eq!(
         rig.told(A),
@@ -204,8 +222,12 @@ fn both_directions_go_in_one_chunk() {
 fn both_ends_reset_at_once() {
     let mut rig = Rig::both();
     for host in [A, Z] {
-        rig.of(host).reset_streams(&[0, 5]).expect("negotiated");
-        rig.of(host).reset_incoming(&[5]).expect("negotiated");
+        rig.of(host)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([0, 5]))
+            .expect("negotiated");
+        rig.of(host)
+            .reconfigure(0, &Reconfiguration::reset_incoming([5]))
+            .expect("negotiated");
     }
     rig.run(20 * SECOND);
     for host in [A, Z] {
@@ -235,14 +257,19 @@ fn both_ends_reset_at_once() {
 #[test]
 fn streams_are_added_in_both_directions() {
     let mut rig = Rig::both();
-    let (outbound, inbound) = (rig.of(A).outbound_streams(), rig.of(A).inbound_streams());
+    let (outbound, inbound) = (
+        rig.of(A).status().outbound_streams,
+        rig.of(A).status().inbound_streams,
+    );
     assert_eq!((outbound, inbound), (10, 10));
-    rig.of(A).add_streams(5, 7).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::add_streams(5, 7))
+        .expect("negotiated");
     rig.run(SECOND);
-    assert_eq!(rig.of(A).outbound_streams(), 15);
-    assert_eq!(rig.of(Z).inbound_streams(), 15);
-    assert_eq!(rig.of(Z).outbound_streams(), 17);
-    assert_eq!(rig.of(A).inbound_streams(), 17);
+    assert_eq!(rig.of(A).status().outbound_streams, 15);
+    assert_eq!(rig.of(Z).status().inbound_streams, 15);
+    assert_eq!(rig.of(Z).status().outbound_streams, 17);
+    assert_eq!(rig.of(A).status().inbound_streams, 17);
     rig.send(A, 14, "a");
     rig.send(Z, 16, "z");
     rig.run(SECOND);
@@ -252,7 +279,11 @@ fn streams_are_added_in_both_directions() {
         asked: u16::MAX,
         streams: 15,
     };
-    assert_eq!(rig.of(A).add_streams(u16::MAX, 0), Err(too_many));
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::add_streams(u16::MAX, 0)),
+        Err(too_many)
+    );
     assert!(rig.told(Z).contains(&Event::StreamsAdded {
         outbound_streams: 17,
         inbound_streams: 15,
@@ -268,7 +299,9 @@ fn all_numbers_begin_anew_and_nothing_is_lost() {
         rig.send(Z, round % 10, "z before");
     }
     let now = rig.world.now;
-    rig.of(A).reset_association(now).expect("negotiated");
+    rig.of(A)
+        .reconfigure(now, &Reconfiguration::ResetAssociation)
+        .expect("negotiated");
     for host in [A, Z] {
         rig.send(host, 3, "after");
     }
@@ -297,7 +330,8 @@ fn all_numbers_begin_anew_and_nothing_is_lost() {
     }
     let now = rig.world.now;
     assert_eq!(
-        rig.of(A).reset_association(now),
+        rig.of(A)
+            .reconfigure(now, &Reconfiguration::ResetAssociation),
         Err(ReconfigError::TooSoon)
     );
     for round in 0..100 {
@@ -316,7 +350,9 @@ fn both_ends_let_all_begin_anew_at_once() {
     for host in [A, Z] {
         rig.send(host, 3, "before");
         let now = rig.world.now;
-        rig.of(host).reset_association(now).expect("negotiated");
+        rig.of(host)
+            .reconfigure(now, &Reconfiguration::ResetAssociation)
+            .expect("negotiated");
         rig.send(host, 3, "after");
     }
     rig.run(30 * SECOND);
@@ -347,12 +383,20 @@ fn what_the_peer_does_not_accept_is_denied() {
     let mut rig = Rig::new(settings(), closed);
     rig.send(A, 1, "before");
     let now = rig.world.now;
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
-    rig.of(A).reset_incoming(&[2]).expect("negotiated");
-    rig.of(A).add_streams(1, 1).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::add_streams(1, 1))
+        .expect("negotiated");
     rig.send(A, 1, "after");
     rig.run(5 * SECOND);
-    rig.of(A).reset_association(now).expect("negotiated");
+    rig.of(A)
+        .reconfigure(now, &Reconfiguration::ResetAssociation)
+        .expect("negotiated");
     rig.send(A, 1, "last");
     rig.run(5 * SECOND);
     let told = rig.told(A);
@@ -395,22 +439,53 @@ fn wishes_that_make_no_sense_are_refused_at_once() {
         stream: 10,
         streams: 10,
     };
-    assert_eq!(rig.of(A).reset_streams(&[3, 10]), Err(no_such));
-    assert_eq!(rig.of(A).reset_incoming(&[10]), Err(no_such));
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([3, 10])),
+        Err(no_such)
+    );
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_incoming([10])),
+        Err(no_such)
+    );
     let again = Err(ReconfigError::AlreadyInProgress);
-    rig.of(A).reset_streams(&[3]).expect("negotiated");
-    assert_eq!(rig.of(A).reset_streams(&[4, 3]), again);
-    assert_eq!(rig.of(A).reset_streams(&[]), again);
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([3]))
+        .expect("negotiated");
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([4, 3])),
+        again
+    );
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([])),
+        again
+    );
     let now = rig.world.now;
-    assert_eq!(rig.of(A).reset_association(now), again);
-    rig.of(A).reset_incoming(&[]).expect("negotiated");
-    assert_eq!(rig.of(A).reset_incoming(&[1]), again);
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(now, &Reconfiguration::ResetAssociation),
+        again
+    );
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_incoming([]))
+        .expect("negotiated");
+    assert_eq!(
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_incoming([1])),
+        again
+    );
     rig.run(SECOND);
-    rig.of(A).reset_streams(&[3]).expect("settled before");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([3]))
+        .expect("settled before");
     let id = rig.ids[A];
     rig.world.shutdown(A, id);
     assert_eq!(
-        rig.of(A).reset_streams(&[5]),
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([5])),
         Err(ReconfigError::NotEstablished)
     );
 }
@@ -429,7 +504,9 @@ fn lost_requests_and_answers_are_repeated() {
             left -= usize::from(hit);
             if hit { Fate::Drop } else { Fate::Deliver }
         });
-        rig.of(A).reset_streams(&[1]).expect("negotiated");
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+            .expect("negotiated");
         rig.send(A, 1, "after");
         rig.run(60 * SECOND);
         assert_eq!(rig.told(A), [reset(Outgoing, &[1], Performed)], "{lost}");
@@ -446,7 +523,9 @@ fn lost_requests_and_answers_are_repeated() {
 #[test]
 fn a_peer_that_never_answers_is_found_dead() {
     let mut rig = Rig::both();
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
     rig.world.fate = Box::new(|_| Fate::Drop);
     rig.run(2_000 * SECOND);
     let told = rig.told(A);
@@ -467,7 +546,9 @@ fn a_reset_waits_until_all_before_it_is_acknowledged() {
     });
     rig.send(A, 1, "lost at first");
     rig.send(A, 1, "and this");
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
     rig.send(A, 1, "after");
     rig.run(500 * MILLISECOND);
     assert_eq!(rig.re_configs(), 0, "{:#?}", rig.world.story);
@@ -497,7 +578,9 @@ fn a_peer_that_lacks_data_defers_the_reset() {
         }
     });
     rig.send(A, 2, "slow");
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
     rig.run(100 * MILLISECOND);
     assert_eq!(rig.told(Z), [], "not before the slow one has come");
     rig.run(5 * SECOND);
@@ -516,7 +599,9 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
     for host in [A, Z] {
         let mut rig = Rig::both();
         rig.send(A, 1, "before");
-        rig.of(A).reset_streams(&[1]).expect("negotiated");
+        rig.of(A)
+            .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+            .expect("negotiated");
         rig.send(A, 1, "after");
         let id = rig.ids[host];
         rig.world.shutdown(host, id);
@@ -531,9 +616,15 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
     // Nothing was asked yet: it is told at once.
     let mut rig = Rig::both();
     rig.send(A, 1, "before");
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
-    rig.of(A).reset_incoming(&[2]).expect("negotiated");
-    rig.of(A).add_streams(1, 0).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_incoming([2]))
+        .expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::add_streams(1, 0))
+        .expect("negotiated");
     let id = rig.ids[A];
     rig.world.shutdown(A, id);
     assert!(
@@ -547,7 +638,9 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
 fn what_waits_behind_a_reset_counts_in_the_send_buffer_and_can_be_taken_back() {
     let small = settings().with(|it| it.send_buffer = 30);
     let mut rig = Rig::new(small, settings());
-    rig.of(A).reset_streams(&[1]).expect("negotiated");
+    rig.of(A)
+        .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
+        .expect("negotiated");
     let message = || Bytes::from(vec![7; 20]);
     let sent = rig.of(A).send(0, message(), &SendOptions::on(1));
     sent.expect("room");

@@ -122,12 +122,16 @@ fn what_is_out_of_range_is_named_and_changes_nothing() {
     let error = association.set_path_settings(0, Some(stranger), path);
     assert_eq!(error, Err(RuntimeError::NoSuchPath(stranger)));
     let defaults = SendOptions::on(10);
-    let error = association.set_send_defaults(defaults);
+    let error = association.set_settings(
+        association
+            .settings()
+            .with(|it| it.send_defaults = defaults),
+    );
     let error = error.expect_err("ten streams").to_string();
     assert_eq!(error, "stream: found 10; allowed: 0 to 9");
     assert_eq!(association.settings(), settings);
     assert_eq!(association.path_settings(address(Z, 1)), Some(path));
-    assert_eq!(association.send_defaults(), SendOptions::new());
+    assert_eq!(association.settings().send_defaults, SendOptions::new());
 }
 
 #[test]
@@ -260,15 +264,21 @@ fn messages_go_as_the_defaults_say() {
     let (a, _) = world.established();
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
-    let defaults = association.send_defaults();
+    let defaults = association.settings().send_defaults;
     assert_eq!(defaults.lifetime, Some(9 * SECOND));
     let defaults = defaults.with(|it| {
         it.stream = Some(7);
         (it.ppid, it.unordered) = (51, true);
         it.lifetime = Some(SECOND / 2);
     });
-    association.set_send_defaults(defaults).expect("in range");
-    let options = association.send_defaults();
+    association
+        .set_settings(
+            association
+                .settings()
+                .with(|it| it.send_defaults = defaults),
+        )
+        .expect("in range");
+    let options = association.settings().send_defaults;
     let sent = association.send(now, "as ever".into(), &options);
     sent.expect("room");
     world.fate = Box::new(|_| Fate::Drop);
@@ -302,8 +312,14 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
     let done = association.set_path_settings(now, Some(address(A, 1)), path);
     done.expect("in range");
     association.set_stream_value(1, 7);
-    let defaults = association.send_defaults().with(|it| it.ppid = 3);
-    association.set_send_defaults(defaults).expect("in range");
+    let defaults = association.settings().send_defaults.with(|it| it.ppid = 3);
+    association
+        .set_settings(
+            association
+                .settings()
+                .with(|it| it.send_defaults = defaults),
+        )
+        .expect("in range");
     // A forgets all, and calls again.
     world.endpoints[A] = Endpoint::new(
         config.with(|it| it.addresses = vec![address(A, 0), address(A, 1)]),
@@ -320,7 +336,7 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
     let association = world.endpoints[Z].association_mut(z).expect("known");
     assert_eq!(association.settings(), settings);
     assert_eq!(association.path_settings(address(A, 1)), Some(path));
-    assert_eq!(association.send_defaults(), defaults);
+    assert_eq!(association.settings().send_defaults, defaults);
     for stream in [1, 1, 2, 2] {
         let message = Bytes::from(vec![1; 600]);
         association

@@ -38,7 +38,7 @@ fn the_last_data_before_a_shutdown_is_answered_at_once() {
         let association = world.endpoints[A].association_mut(a).unwrap();
         association.send(begun, "one".into(), &NO_HURRY).unwrap();
         association.send(begun, "two".into(), &NO_HURRY).unwrap();
-        association.shutdown(begun).unwrap();
+        association.shutdown(begun, None).unwrap();
         world.drain(A);
         world.run_for(10 * SECOND);
         assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));

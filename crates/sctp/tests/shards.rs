@@ -311,7 +311,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             for id in ids {
                 let association = world.clients[client].association_mut(id).expect("there");
                 let _ = match odd % 2 {
-                    0 => association.shutdown(now),
+                    0 => association.shutdown(now, None),
                     _ => association.abort(now, Bytes::new()),
                 };
             }
@@ -320,7 +320,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             if let Some((at, id)) = world.with(of_client(client, 0)) {
                 let association = world.server[at].association_mut(id).expect("open");
                 let _ = match odd % 2 {
-                    0 => association.shutdown(now),
+                    0 => association.shutdown(now, None),
                     _ => association.abort(now, Bytes::new()),
                 };
             }

@@ -368,8 +368,8 @@ fn a_shutdown_within_a_limit_ends_with_the_limit() {
         }
         let now = world.now;
         let association = world.endpoints[A].association_mut(a).unwrap();
-        association.shutdown_within(now, 7 * SECOND).unwrap();
-        association.shutdown_within(now, 60 * SECOND).unwrap();
+        association.shutdown(now, Some(7 * SECOND)).unwrap();
+        association.shutdown(now, Some(60 * SECOND)).unwrap();
         world.drain(A);
         world.run_for(7 * SECOND - 1);
         assert_ne!(world.state(A, a), StateName::Closed, "{silent_from}");

@@ -107,7 +107,7 @@ impl Bulk {
 
     fn streams_in_use(&self) -> u16 {
         let association = self.world.endpoints[A].association(self.a).expect("known");
-        association.streams_in_use()
+        association.status().streams_in_use
     }
 
     /// Loses so many of a hundred packets of A.

@@ -570,7 +570,8 @@ fn what_a_receiver_takes_back_is_delivered_after_all() {
     let sent = world.endpoints[A]
         .association(a)
         .unwrap()
-        .outstanding_chunks() as u16;
+        .status()
+        .outstanding_chunks as u16;
     assert!(sent >= 3, "{sent} in flight");
     for block in [Some((2, sent)), None, Some((2, sent)), None] {
         world.inject(A, packet(Z, tag, &[&sack(before, block)]));
@@ -591,7 +592,7 @@ fn one_sack_of_a_packet_is_taken() {
     let count = |world: &World| {
         let association = world.endpoints[A].association(a).unwrap();
         (
-            association.outstanding_chunks(),
+            association.status().outstanding_chunks,
             association.stats().sender.sacks,
         )
     };

@@ -10,7 +10,7 @@ use anabranch_congestion::{Needs, Protocol, registry};
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{
     Association, AssociationId, Authentication, ChunkTypes, CloseReason, Config, Endpoint, Event,
-    SendOptions, SharedKeys, StateName, ZeroChecksum,
+    Reconfiguration, SendOptions, SharedKeys, StateName, ZeroChecksum,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
@@ -266,7 +266,7 @@ impl Play {
         let Some(association) = self.association(host) else {
             return;
         };
-        let stream = (roll % u64::from(association.outbound_streams().max(1))) as u16;
+        let stream = (roll % u64::from(association.status().outbound_streams.max(1))) as u16;
         let taken = association.send(now, message, &options.with_stream(Some(stream)));
         let held = association.held_to_send();
         let most = 2 * SEND_BUFFER + 2 * RECEIVE_BUFFER as usize + 20_000;
@@ -291,20 +291,32 @@ impl Play {
         };
         if mixture.has(Mixture::RESETS) {
             if random.once_in(6) {
-                let _ = association.reset_streams(&[random.below(8) as u16]);
+                let _ = association.reconfigure(
+                    0,
+                    &Reconfiguration::reset_outgoing([random.below(8) as u16]),
+                );
             }
             if random.once_in(12) {
-                let _ = association.reset_incoming(&[random.below(8) as u16]);
+                let _ = association.reconfigure(
+                    0,
+                    &Reconfiguration::reset_incoming([random.below(8) as u16]),
+                );
             }
             if random.once_in(12) {
-                let _ = association.add_streams(random.below(3) as u16, random.below(3) as u16);
+                let _ = association.reconfigure(
+                    0,
+                    &Reconfiguration::add_streams(random.below(3) as u16, random.below(3) as u16),
+                );
             }
             if random.once_in(30) {
-                let _ = association.reset_association(now);
+                let _ = association.reconfigure(now, &Reconfiguration::ResetAssociation);
             }
         }
         if random.once_in(6) {
-            association.set_scheduler(SCHEDULERS[random.below(6) as usize]);
+            let settings = association
+                .settings()
+                .with(|it| it.scheduler = SCHEDULERS[random.below(6) as usize]);
+            let _ = association.set_settings(settings);
             association.set_stream_value(random.below(5) as u16, 1 + random.below(9) as u16);
         }
         if mixture.has(Mixture::AUTHENTICATION) && random.once_in(4) {
@@ -421,7 +433,7 @@ impl Play {
 
     fn left(&mut self, host: usize) -> (usize, usize) {
         let association = self.association(host);
-        association.map_or((0, 0), |it| (it.outstanding_chunks(), it.buffered()))
+        association.map_or((0, 0), |it| (it.status().outstanding_chunks, it.buffered()))
     }
 
     /// Both can still talk, and part in good order.
@@ -443,7 +455,7 @@ impl Play {
         }
         for host in HOSTS {
             self.ledgers[host].check(self.epoch);
-            let window = self.association(host).expect("up").peer_rwnd();
+            let window = self.association(host).expect("up").status().peer_rwnd;
             let room = window + LAST as u64 + 10;
             assert!(room >= u64::from(RECEIVE_BUFFER), "{host}: {window}");
             if self.epoch == 0 {
@@ -452,7 +464,7 @@ impl Play {
         }
         let now = self.wire.time(A);
         let association = self.association(A).expect("up");
-        association.shutdown(now).expect("open");
+        association.shutdown(now, None).expect("open");
         self.listen_to(A);
         self.wire.run_for(20 * SECOND);
         self.listen();

@@ -113,7 +113,7 @@ fn data_beside_a_cookie_echo_is_summed() {
     let echo = world.shot(A, "COOKIE ECHO, DATA");
     assert!(!is_zero(&echo) && checksum::verify(&echo));
     let association = world.endpoints[A].association(a).expect("known");
-    assert!(association.sends_zero_checksums());
+    assert!(association.negotiated().zero_checksum);
 }
 
 /// §5.2: without the peer's parameter every packet has its checksum; an INIT ACK has the parameter only where the INIT had it.

@@ -152,7 +152,7 @@ impl SctpSource {
         {
             offer(now, association, &mut flow);
             if flow.accepted == flow.offers.len() && !association.is_closed() {
-                association.shutdown(now).expect("it is open");
+                association.shutdown(now, None).expect("it is open");
             }
         }
         while let Some((_, event)) = self.endpoint.poll_event() {

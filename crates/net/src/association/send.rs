@@ -371,7 +371,7 @@ impl Association {
             return Err(SendError::Closing.into());
         };
         // Nothing is on the way and nothing waits: what is queued now leaves at once, alone, so that nothing is gained by a wait for more.
-        let idle = association.buffered() == 0 && association.outstanding_chunks() == 0;
+        let idle = association.buffered() == 0 && association.held_to_send() == 0;
         // Most messages need no look at the clock.
         let now = match idle || association.has_lifetime(options) {
             true => self.shared.now(),

@@ -74,8 +74,8 @@ impl Association {
     /// The association is closed.
     pub fn set_scheduler(&self, kind: SchedulerKind) -> Result<(), RuntimeError> {
         self.change(|association| {
-            association.set_scheduler(kind);
-            Ok(())
+            let settings = association.settings().with(|it| it.scheduler = kind);
+            association.set_settings(settings)
         })
     }
 
@@ -94,7 +94,7 @@ impl Association {
     /// The stream is not among those negotiated, or the association is closed; nothing changes then.
     pub fn set_stream_value(&self, stream: u16, value: u16) -> Result<(), RuntimeError> {
         self.change(|association| {
-            let streams = association.outbound_streams();
+            let streams = association.status().outbound_streams;
             if stream >= streams {
                 let most = streams.saturating_sub(1);
                 return Err(RuntimeError::NoSuchStream { stream, most });

@@ -1,7 +1,7 @@
 //! Attacks at random: a state that legitimate traffic reaches, then packets of any chunks, repeated.
 
 use anabranch_sctp::config::SchedulerKind;
-use anabranch_sctp::{Config, SendOptions};
+use anabranch_sctp::{Config, Reconfiguration, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
 use bytes::Bytes;
@@ -167,17 +167,17 @@ impl Place {
                 let which = self.draws.below(5);
                 let it = self.victim.association();
                 let _ = match which {
-                    0 => it.reset_streams(&streams),
-                    1 => it.reset_incoming(&streams),
-                    2 => it.reset_association(now),
-                    3 => it.add_streams(1, 1),
+                    0 => it.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
+                    1 => it.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
+                    2 => it.reconfigure(now, &Reconfiguration::ResetAssociation),
+                    3 => it.reconfigure(0, &Reconfiguration::add_streams(1, 1)),
                     _ => Ok(()),
                 };
                 self.victim.goes_out();
             }
             14 if self.draws.one_in(4) => {
                 let now = self.victim.now;
-                let _ = self.victim.association().shutdown(now);
+                let _ = self.victim.association().shutdown(now, None);
                 self.victim.goes_out();
             }
             _ => {

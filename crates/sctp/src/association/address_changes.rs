@@ -14,7 +14,7 @@ use crate::state::{Stage, State};
 impl Association {
     /// Whether both sides may change their addresses: both ends speak ASCONF (RFC 5061), which the setting
     /// [`Config::address_changes`](crate::Config::address_changes) offers.
-    pub fn takes_address_changes(&self) -> bool {
+    pub(crate) fn takes_address_changes(&self) -> bool {
         self.address_changes().is_some()
     }
 

@@ -18,18 +18,18 @@ const PLAIN: [u8; 5] = [kind::DATA, kind::I_DATA, kind::SACK, kind::ECNE, kind::
 
 impl Association {
     /// Whether both ends speak AUTH (RFC 4895), which the setting [`Config::authentication`](crate::Config::authentication) offers.
-    pub fn is_authenticated(&self) -> bool {
+    pub(crate) fn is_authenticated(&self) -> bool {
         self.auth.as_ref().is_some_and(|auth| auth.is_agreed())
     }
 
     /// The chunks that this side takes only if they are authenticated (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458 §8.2.4).
-    pub fn demanded_chunks(&self) -> ChunkTypes {
+    pub(crate) fn demanded_chunks(&self) -> ChunkTypes {
         let auth = self.auth.as_ref();
         auth.map(|auth| auth.demanded()).unwrap_or_default()
     }
 
     /// The chunks that the peer takes only if they are authenticated (SCTP_PEER_AUTH_CHUNKS, RFC 6458 §8.2.3).
-    pub fn peer_demanded_chunks(&self) -> ChunkTypes {
+    pub(crate) fn peer_demanded_chunks(&self) -> ChunkTypes {
         let auth = self.auth.as_ref();
         auth.map(|auth| auth.peer_demands()).unwrap_or_default()
     }

@@ -29,11 +29,6 @@ pub(crate) struct Marks {
 }
 
 impl Association {
-    /// Whether both ends use ECN.
-    pub fn uses_ecn(&self) -> bool {
-        self.marks.is_some()
-    }
-
     /// A packet arrived with `ecn` in its IP header; its chunks come next.
     pub(crate) fn note_field(&mut self, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;

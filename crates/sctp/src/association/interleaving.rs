@@ -11,12 +11,6 @@ use crate::reconfig::UserChunk;
 use crate::state::{Known, State};
 
 impl Association {
-    /// Whether messages are interleaved: both ends speak I-DATA (RFC 8260 §2.2.1), which the setting
-    /// [`Config::interleaving`](crate::Config::interleaving) offers.
-    pub fn is_interleaving(&self) -> bool {
-        self.tx.is_interleaving()
-    }
-
     /// I-DATA or I-FORWARD-TSN, which is spoken.
     pub(super) fn on_interleaved(
         &mut self,

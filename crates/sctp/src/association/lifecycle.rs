@@ -26,7 +26,7 @@ use crate::maybe::Maybe;
 use crate::partial::SendOptions;
 use crate::path::{Equipment, PathId, PathState, Paths};
 use crate::random::{Kept, Random};
-use crate::reconfig::Reconfiguration;
+use crate::reconfig::ReconfigState;
 use crate::rx::Abandoned;
 use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
@@ -268,7 +268,7 @@ impl Association {
         known.reconfig = terms.extensions.has(&RE_CONFIG).then(|| {
             let most_inbound = self.config.inbound_streams;
             let held = self.config.receive_buffer as usize;
-            Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
+            Box::new(ReconfigState::new(ours, peers, most_inbound, held))
         });
         known.addresses = terms
             .extensions
@@ -298,7 +298,7 @@ impl Association {
     }
 
     /// The layer above the peer, in its own numbers (RFC 5061 §4.2.6), if it has said so in the handshake.
-    pub fn peer_adaptation_layer(&self) -> Option<u32> {
+    pub(crate) fn peer_adaptation_layer(&self) -> Option<u32> {
         match &self.state {
             State::Known(known) => known.peer.adaptation,
             _ => None,

@@ -13,12 +13,6 @@ use crate::rx::{Abandoned, Forwarded};
 use crate::tx::{SendError, Sender};
 
 impl Association {
-    /// Whether messages may be given up: both ends speak partial reliability (RFC 3758 §3.3), which the setting
-    /// [`Config::partial_reliability`](crate::Config::partial_reliability) offers.
-    pub fn is_partially_reliable(&self) -> bool {
-        self.tx.is_partially_reliable()
-    }
-
     /// As [`Association::send`], where more is said of the message.
     pub(super) fn send_with(
         &mut self,
@@ -42,24 +36,15 @@ impl Association {
         self.state.takes_messages() && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
     }
 
-    /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](Association::send_defaults): only then it
+    /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](crate::AssociationSettings::send_defaults): only then it
     /// matters when it is given.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
         let of_defaults = || self.has_send_policy && self.send_defaults().lifetime.is_some();
         options.lifetime.is_some() || of_defaults()
     }
 
-    /// Messages of this side given up by `policy` (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4).
-    pub fn abandoned(&self, policy: AbandonPolicy) -> AbandonedCount {
-        self.abandoned_of(None, policy)
-    }
-
-    /// Messages of this side given up by `policy` on `stream` (SCTP_PR_STREAM_STATUS, RFC 7496 §4.3).
-    pub fn abandoned_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
-        self.abandoned_of(Some(stream), policy)
-    }
-
-    fn abandoned_of(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
+    /// Messages of this side abandoned by `policy`, of all streams (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4) or of one (SCTP_PR_STREAM_STATUS, §4.3).
+    pub fn abandoned(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
         let tx = self.tx.get();
         tx.map_or_else(Default::default, |it| it.abandoned(stream, policy))
     }

@@ -15,7 +15,7 @@ use super::{Association, Errand};
 use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{
-    Asked, Batch, Flight, ReconfigError, ReconfigOutcome, Reconfiguration, Request,
+    Asked, Batch, Flight, ReconfigError, ReconfigOutcome, ReconfigState, Reconfiguration, Request,
     StreamDirection, Streams,
 };
 use crate::state::{Known, State};
@@ -30,17 +30,33 @@ const INCOMING_HEADER: usize = 8;
 impl Association {
     /// Whether streams can be reset and added: both ends speak RE-CONFIG (RFC 6525), which the setting
     /// [`Config::reconfiguration`](crate::Config::reconfiguration) offers.
-    pub fn is_reconfigurable(&self) -> bool {
+    pub(crate) fn is_reconfigurable(&self) -> bool {
         self.reconfiguration().is_some()
     }
 
-    /// Resets `streams` outwards; none: all (SCTP_RESET_STREAMS with SCTP_STREAM_RESET_OUTGOING, RFC 6525 §6.3.2). What was given
-    /// for them before is sent and acknowledged first; what is given from now on, or without a stream, waits until it is settled.
-    /// Then they begin with number 0. [`Event::StreamsReset`] tells, once for each stream or for several together.
+    /// Requests a change of the streams. [`Event`] reports its outcome.
     ///
     /// # Errors
     /// See [`ReconfigError`]; nothing changes then.
-    pub fn reset_streams(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
+    pub fn reconfigure(
+        &mut self,
+        now: Nanos,
+        change: &Reconfiguration,
+    ) -> Result<(), ReconfigError> {
+        match change {
+            Reconfiguration::ResetStreams { direction, streams } => match direction {
+                StreamDirection::Outgoing => self.reset_streams(streams),
+                StreamDirection::Incoming => self.reset_incoming(streams),
+            },
+            Reconfiguration::ResetAssociation => self.reset_association(now),
+            Reconfiguration::AddStreams { outbound, inbound } => {
+                self.add_streams(*outbound, *inbound)
+            }
+        }
+    }
+
+    /// Resets `streams` outwards; none: all.
+    fn reset_streams(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let there_are = self.outbound_streams;
         let streams = self.wished(streams, there_are)?;
         if self.reconfiguring()?.resets_any(&streams) {
@@ -54,12 +70,8 @@ impl Association {
         Ok(())
     }
 
-    /// Asks the peer to reset `streams` that come from it; none: all (SCTP_RESET_STREAMS with SCTP_STREAM_RESET_INCOMING, RFC 6525
-    /// §6.3.2). [`Event::StreamsReset`] tells when it has, or that it will not.
-    ///
-    /// # Errors
-    /// See [`ReconfigError`]; nothing changes then.
-    pub fn reset_incoming(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
+    /// Asks the peer to reset `streams`; none: all.
+    fn reset_incoming(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let streams = self.wished(streams, self.inbound_streams)?;
         let most = self.most_listed(INCOMING_HEADER);
         let reconfig = self.reconfiguring()?;
@@ -71,12 +83,8 @@ impl Association {
         Ok(())
     }
 
-    /// Lets all numbers of both sides begin anew, of streams and TSNs (SCTP_RESET_ASSOC, RFC 6525 §6.3.3). What was given before is
-    /// sent and acknowledged first; what is given from now on waits. [`Event::AssociationReset`] tells.
-    ///
-    /// # Errors
-    /// See [`ReconfigError`]; nothing changes then.
-    pub fn reset_association(&mut self, now: Nanos) -> Result<(), ReconfigError> {
+    /// Lets all numbers of both sides begin again.
+    fn reset_association(&mut self, now: Nanos) -> Result<(), ReconfigError> {
         let reconfig = self.reconfiguring()?;
         if reconfig.resets_any(&Streams::all()) {
             return Err(ReconfigError::AlreadyInProgress);
@@ -91,12 +99,8 @@ impl Association {
         Ok(())
     }
 
-    /// Adds streams: `outbound` that this side sends on, `inbound` that the peer does (SCTP_ADD_STREAMS, RFC 6525 §6.3.4).
-    /// [`Event::StreamsAdded`] tells, of each direction.
-    ///
-    /// # Errors
-    /// See [`ReconfigError`]; nothing changes then.
-    pub fn add_streams(&mut self, outbound: u16, inbound: u16) -> Result<(), ReconfigError> {
+    /// Adds streams.
+    fn add_streams(&mut self, outbound: u16, inbound: u16) -> Result<(), ReconfigError> {
         let there_are = [self.outbound_streams, self.inbound_streams];
         let reconfig = self.reconfiguring()?;
         let (flying_out, flying_in) = reconfig.adding();
@@ -131,7 +135,7 @@ impl Association {
     }
 
     /// What is kept of it, while wishes can be taken.
-    fn reconfiguring(&mut self) -> Result<&mut Reconfiguration, ReconfigError> {
+    fn reconfiguring(&mut self) -> Result<&mut ReconfigState, ReconfigError> {
         if !self.is_established() {
             return Err(ReconfigError::NotEstablished);
         }
@@ -140,7 +144,7 @@ impl Association {
     }
 
     #[inline]
-    pub(super) fn reconfiguration(&self) -> Option<&Reconfiguration> {
+    pub(super) fn reconfiguration(&self) -> Option<&ReconfigState> {
         match &self.state {
             State::Known(Known { reconfig, .. }) => reconfig.as_deref(),
             _ => None,
@@ -148,7 +152,7 @@ impl Association {
     }
 
     #[inline]
-    pub(super) fn reconfiguration_mut(&mut self) -> Option<&mut Reconfiguration> {
+    pub(super) fn reconfiguration_mut(&mut self) -> Option<&mut ReconfigState> {
         match &mut self.state {
             State::Known(Known { reconfig, .. }) => reconfig.as_deref_mut(),
             _ => None,

@@ -17,11 +17,6 @@ use crate::profile::ProbeSize;
 use crate::rsctp::{Claim, Report};
 
 impl Association {
-    /// Whether both ends speak RSCTP.
-    pub fn speaks_rsctp(&self) -> bool {
-        self.rsctp.is_some()
-    }
-
     /// What the handshake settled.
     pub(crate) fn settle_rsctp(&mut self, spoken: bool) {
         self.rsctp = spoken.then(Box::default);

@@ -10,21 +10,29 @@ use crate::config::Config;
 use crate::partial::SendOptions;
 use crate::path::PathId;
 use crate::runtime::{AssociationSettings, PathSettings, RuntimeError};
-use crate::scheduling::SchedulerKind;
 use crate::tx::SendingHalf;
 
 impl Association {
     /// The settings that can change while it is up.
     pub fn settings(&self) -> AssociationSettings {
-        AssociationSettings::of(&self.config)
+        AssociationSettings {
+            send_defaults: self.send_defaults(),
+            ..AssociationSettings::of(&self.config)
+        }
     }
 
     /// Changes settings, from the next packet on. They outlast a restart.
     ///
     /// # Errors
-    /// One of them is out of its range, or the association is closed; nothing changes then.
+    /// One of them is out of its range, the stream of [`AssociationSettings::send_defaults`] does not exist, or the association is closed;
+    /// nothing changes then.
     pub fn set_settings(&mut self, settings: AssociationSettings) -> Result<(), RuntimeError> {
-        let config = settings.put_in(self.changeable()?)?;
+        let (config, defaults) = (self.changeable()?, settings.send_defaults);
+        if let Some(stream) = defaults.stream.filter(|it| *it >= self.outbound_streams) {
+            let most = self.outbound_streams - 1;
+            return Err(RuntimeError::NoSuchStream { stream, most });
+        }
+        let (former, config) = (config.scheduler, settings.put_in(config)?);
         if let Some(tx) = self.tx.get_mut() {
             tx.set_max_burst(config.profile.max_burst);
         }
@@ -32,6 +40,13 @@ impl Association {
             rx.set_sack_policy(&config);
         }
         self.config = Arc::new(config);
+        if defaults != self.send_defaults() {
+            self.has_send_policy = defaults.has_policy();
+            self.send_defaults = Some(Box::new(defaults.with_receipt(None)));
+        }
+        if settings.scheduler != former {
+            self.change_scheduler();
+        }
         Ok(())
     }
 
@@ -82,30 +97,12 @@ impl Association {
         Ok(&self.config)
     }
 
-    /// Options for messages of which nothing else is said (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31, RFC 7496 §4.5). Their
-    /// policies count for other messages, too, where [`SendOptions`] leave them open.
-    pub fn send_defaults(&self) -> SendOptions {
+    /// See [`AssociationSettings::send_defaults`].
+    pub(super) fn send_defaults(&self) -> SendOptions {
         match self.send_defaults.as_deref() {
             Some(defaults) => *defaults,
             None => SendOptions::of(&self.config),
         }
-    }
-
-    /// Changes the [defaults](Self::send_defaults), from the next message on. They have no receipt.
-    ///
-    /// # Errors
-    /// The stream does not exist, the lifetime is 0 or above 86,400 s, or the association is closed; nothing changes then.
-    pub fn set_send_defaults(&mut self, defaults: SendOptions) -> Result<(), RuntimeError> {
-        let mut config = self.changeable()?.clone();
-        config.lifetime = defaults.lifetime;
-        config.check()?;
-        if let Some(stream) = defaults.stream.filter(|it| *it >= self.outbound_streams) {
-            let most = self.outbound_streams - 1;
-            return Err(RuntimeError::NoSuchStream { stream, most });
-        }
-        self.has_send_policy = defaults.has_policy();
-        self.send_defaults = Some(Box::new(defaults.with_receipt(None)));
-        Ok(())
     }
 
     /// The value of a stream as it was set, if it was.
@@ -121,14 +118,13 @@ impl Association {
         self.sender().set_stream_value(stream, value);
     }
 
-    /// Another scheduler decides which stream's message goes next (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2), from the next message or piece on. It
-    /// outlasts a restart. Of the messages that wait, each stream keeps its order.
-    pub fn set_scheduler(&mut self, kind: SchedulerKind) {
-        Arc::make_mut(&mut self.config).scheduler = kind;
+    /// From now on `config.scheduler` decides which stream's message goes next.
+    fn change_scheduler(&mut self) {
         let values = self
             .stream_values
             .iter()
             .map(|(stream, value)| (*stream, *value));
+        let kind = self.config.scheduler;
         self.tx
             .make(&self.config, self.local_initial_tsn)
             .set_scheduler(kind, values);

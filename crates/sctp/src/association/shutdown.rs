@@ -20,9 +20,14 @@ impl Association {
     /// Asks for a graceful end: what was accepted is still delivered and acknowledged, nothing more is accepted
     /// (RFC 9260 §9.2, §11.1.3). [`Event::Closed`] tells when it is done.
     ///
+    /// With a `timeout`, nanoseconds, the association is aborted if it has not ended by then, in whatever state it is:
+    /// [`CloseReason::ShutdownTimeout`]. Without one a peer that never answers the SHUTDOWN is waited for until
+    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded or T5-shutdown-guard expires, which is five
+    /// times [`Config::rto_max`](crate::Config::rto_max): five minutes by default. A later call can only shorten the time.
+    ///
     /// # Errors
     /// The association is closed already.
-    pub fn shutdown(&mut self, now: Nanos) -> Result<(), CloseError> {
+    pub fn shutdown(&mut self, now: Nanos, timeout: Option<Nanos>) -> Result<(), CloseError> {
         if self.is_closed() {
             return Err(CloseError::Closed);
         }
@@ -32,20 +37,10 @@ impl Association {
             self.finish_data(now, Stage::ShutdownPending);
             self.advance_shutdown(now);
         }
-        Ok(())
-    }
-
-    /// As [`Association::shutdown`], and the association is aborted if it has not ended `limit` later, in whatever state it
-    /// is then: [`CloseReason::ShutdownTimeout`]. Without a limit a peer that never answers the SHUTDOWN is waited for until
-    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded or T5-shutdown-guard expires, which is five
-    /// times [`Config::rto_max`](crate::Config::rto_max): five minutes by default. A later call can only shorten the time.
-    ///
-    /// # Errors
-    /// The association is closed already.
-    pub fn shutdown_within(&mut self, now: Nanos, limit: Nanos) -> Result<(), CloseError> {
-        self.shutdown(now)?;
-        let by = now.saturating_add(limit);
-        self.close_by = Maybe::some(self.close_by.or_never().min(by));
+        if let Some(timeout) = timeout {
+            let by = now.saturating_add(timeout);
+            self.close_by = Maybe::some(self.close_by.or_never().min(by));
+        }
         Ok(())
     }
 

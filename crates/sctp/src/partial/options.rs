@@ -8,9 +8,9 @@ use bytes::Bytes;
 use crate::config::Config;
 
 /// How one message is sent. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only where both ends speak partial
-/// reliability ([`Association::is_partially_reliable`](crate::Association::is_partially_reliable)); where several are given, the first
+/// reliability ([`Negotiated::partial_reliability`](crate::Negotiated::partial_reliability)); where several are given, the first
 /// that is met gives the message up. Where none is, those of the
-/// [defaults](crate::Association::set_send_defaults) count, unless it is [reliable](Self::reliable).
+/// [defaults](crate::AssociationSettings::send_defaults) count, unless it is [reliable](Self::reliable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {

@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::draws::draws;
-    use crate::reconfig::{Batch, Reconfiguration};
+    use crate::reconfig::{Batch, ReconfigState};
 
     /// Against a walk of all requests, over random ones that come and go.
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let mut random = draws(11);
         for _ in 0..300 {
             let there_are = 1 + random(24) as u16;
-            let mut reconfig = Reconfiguration::new(1, 1, 100, 1_000);
+            let mut reconfig = ReconfigState::new(1, 1, 100, 1_000);
             for _ in 0..40 {
                 let asked = Streams::of((0..random(5)).map(|_| random(there_are.into()) as u16));
                 let meant: BTreeSet<u16> = match asked.some() {

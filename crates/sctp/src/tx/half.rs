@@ -418,10 +418,10 @@ mod tests {
                     association.cumulative_tsn(),
                     association.sack_due(),
                     association.buffered(),
-                    association.streams_in_use(),
-                    association.peer_rwnd(),
-                    association.fragmentation_point(),
-                    association.outstanding_chunks(),
+                    association.status().streams_in_use,
+                    association.status().peer_rwnd,
+                    association.status().fragmentation_point,
+                    association.status().outstanding_chunks,
                     association.held_to_send(),
                 );
                 let stats = association.stats();
@@ -474,7 +474,7 @@ mod tests {
                 && let Some(id) = world.id(0)
                 && let Some(association) = world.ends[0].association_mut(id)
             {
-                let shut = association.shutdown(world.now);
+                let shut = association.shutdown(world.now, None);
                 world.seen.push(format!("0 closes: {shut:?}"));
             }
             world.listen();

@@ -185,7 +185,7 @@ impl World {
         self.endpoints[host]
             .association_mut(id)
             .expect("known")
-            .shutdown(now)
+            .shutdown(now, None)
             .expect("open");
         self.drain(host);
     }

@@ -191,7 +191,7 @@ impl World {
                 let association = self.ends[host].association_mut(id).expect("listed");
                 let done = match step {
                     Step::Abort(_) => association.abort(now, Bytes::new()),
-                    _ => association.shutdown(now),
+                    _ => association.shutdown(now, None),
                 };
                 done.expect("it is open");
                 self.drain(host);

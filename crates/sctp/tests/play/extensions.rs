@@ -1,7 +1,7 @@
 //! What extensions add to a play: users who wish for resets and more streams and give messages terms, and a peer who speaks the
 //! extensions' chunks, right and wrong.
 
-use anabranch_sctp::{Config, SendOptions, ZeroChecksum};
+use anabranch_sctp::{Config, Reconfiguration, SendOptions, ZeroChecksum};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::kind;
@@ -76,10 +76,13 @@ impl Play<'_> {
             .collect();
         // Refused where it is not spoken, or one is in flight.
         let _ = match what % 8 {
-            0..=3 => association.reset_streams(&streams),
-            4 | 5 => association.reset_incoming(&streams),
-            6 => association.add_streams(u16::from(of & 1), u16::from(of >> 1 & 1)),
-            _ => association.reset_association(now),
+            0..=3 => association.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
+            4 | 5 => association.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
+            6 => association.reconfigure(
+                0,
+                &Reconfiguration::add_streams(u16::from(of & 1), u16::from(of >> 1 & 1)),
+            ),
+            _ => association.reconfigure(now, &Reconfiguration::ResetAssociation),
         };
         self.drain(host);
     }

@@ -352,8 +352,8 @@ impl Play<'_> {
                 let stands = (
                     association.stats(),
                     association.paths(),
-                    association.peer_rwnd(),
-                    association.outstanding_chunks(),
+                    association.status().peer_rwnd,
+                    association.status().outstanding_chunks,
                     association.buffered(),
                 );
                 self.account.write(format!("{stands:?}").as_bytes());

@@ -61,7 +61,7 @@ impl Play<'_> {
         };
         let _ = match how % 4 {
             0 => association.abort(now, Bytes::from(vec![how; 600])),
-            _ => association.shutdown(now),
+            _ => association.shutdown(now, None),
         };
         self.drain(host);
     }

@@ -214,7 +214,7 @@ impl Sending {
                 sent: stats.chunks_sent,
                 acknowledged: stats
                     .chunks_sent
-                    .saturating_sub(association.outstanding_chunks() as u64),
+                    .saturating_sub(association.status().outstanding_chunks as u64),
             })
         };
         endpoint.associations().filter_map(of).collect()
@@ -261,8 +261,9 @@ impl Play<'_> {
                 .filter_map(|id| endpoint.association(id))
             {
                 let streams = association
-                    .inbound_streams()
-                    .max(association.outbound_streams());
+                    .status()
+                    .inbound_streams
+                    .max(association.status().outbound_streams);
                 associations += 1;
                 tables += STREAM_TABLES * directory(streams);
             }
@@ -349,7 +350,7 @@ impl Play<'_> {
                 if let Some(association) = self.endpoints[host].association_mut(id) {
                     let _ = match abort {
                         true => association.abort(self.now, Bytes::new()),
-                        false => association.shutdown(self.now),
+                        false => association.shutdown(self.now, None),
                     };
                 }
             }

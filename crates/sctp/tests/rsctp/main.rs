@@ -186,8 +186,8 @@ fn it_takes_two_and_falls_back_in_silence() {
         world.run_for(SECOND);
         let z = world.only_association(Z);
         let both = caller && called;
-        assert_eq!(of(&world, A, a).speaks_rsctp(), both);
-        assert_eq!(of(&world, Z, z).speaks_rsctp(), both);
+        assert_eq!(of(&world, A, a).negotiated().rsctp, both);
+        assert_eq!(of(&world, Z, z).negotiated().rsctp, both);
         let (init, ack) = (
             offers(&world.shot(A, "INIT")),
             offers(&world.shot(Z, "INIT ACK")),
@@ -442,8 +442,8 @@ fn a_restarted_peer_is_asked_again() {
         let a = world.connect();
         world.run_for(2 * SECOND);
         assert_eq!(world.state(A, a), StateName::Established);
-        assert_eq!(of(&world, A, a).speaks_rsctp(), speaks);
-        assert_eq!(of(&world, Z, z).speaks_rsctp(), speaks);
+        assert_eq!(of(&world, A, a).negotiated().rsctp, speaks);
+        assert_eq!(of(&world, Z, z).negotiated().rsctp, speaks);
         let restarted = |event: &Event| matches!(event, Event::Restarted { .. });
         assert!(world.told(Z).iter().any(restarted));
         world.receive_all(Z, z);
@@ -466,7 +466,7 @@ fn a_collision_agrees_on_it() {
     world.run_for(2 * SECOND);
     for (host, id) in [(A, a), (Z, z)] {
         assert_eq!(world.state(host, id), StateName::Established);
-        assert!(of(&world, host, id).speaks_rsctp());
+        assert!(of(&world, host, id).negotiated().rsctp);
     }
     let (mut next, mut got) = (0, Vec::new());
     transfer(&mut world, (a, z), &mut next, &mut got, 3);

@@ -174,8 +174,8 @@ fn the_lesser_number_of_streams_counts() {
         assert_eq!(ack.inbound_streams, 2);
         script.echo();
         script.expect("COOKIE ACK");
-        assert_eq!(script.association().outbound_streams(), expected.0);
-        assert_eq!(script.association().inbound_streams(), expected.1);
+        assert_eq!(script.association().status().outbound_streams, expected.0);
+        assert_eq!(script.association().status().inbound_streams, expected.1);
     }
     let mut script = Script::calling(streams(2, 1));
     let Chunk::Init(sent) = chunks_of(&script.world.shots[0].bytes).remove(0) else {
@@ -185,7 +185,7 @@ fn the_lesser_number_of_streams_counts() {
     script.say(&[&init_ack_with(&[cookie()])]);
     script.expect("COOKIE ECHO");
     script.say(&[&Chunk::CookieAck]);
-    assert_eq!(script.association().outbound_streams(), 1);
+    assert_eq!(script.association().status().outbound_streams, 1);
 }
 
 /// AS-I-1-7-2, AS-I-1-7-4: no streams, or a window below 1,500 bytes.

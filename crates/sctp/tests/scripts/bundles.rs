@@ -191,7 +191,7 @@ fn reserved_flags_are_ignored() {
     let mut sack = sack_bytes(script.first, 1_500, &[], &[]);
     sack[1] = 0xFF;
     script.say_raw(&sack);
-    assert_eq!(script.association().outstanding_chunks(), 0);
+    assert_eq!(script.association().status().outstanding_chunks, 0);
     let point = script.first;
     script.say_raw(&flagged(&shutdown(point), 0));
     script.expect("SHUTDOWN ACK");

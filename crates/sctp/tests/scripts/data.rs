@@ -140,7 +140,7 @@ fn a_sack_from_another_address_counts() {
     script.world.inject_from(Z, path, bytes);
     script.wait(SECOND);
     script.expect_nothing();
-    assert_eq!(script.association().outstanding_chunks(), 0);
+    assert_eq!(script.association().status().outstanding_chunks, 0);
 }
 
 /// D-I-8-11: DATA without user data.
@@ -170,7 +170,7 @@ fn an_old_sack_is_dropped() {
     script.sack(0, 1_500, &[(2, 2)]);
     script.expect_after(100 * MILLISECOND, "DATA");
     script.sack(2, 1_500, &[]);
-    assert_eq!(script.association().outstanding_chunks(), 0);
+    assert_eq!(script.association().status().outstanding_chunks, 0);
 }
 
 /// A-V-9-1, A-V-9-2, A-O-9-3: the first DATA, several in one packet, and gaps.

@@ -179,7 +179,7 @@ impl Source {
             // Refused only where the association is closing or closed already.
             self.shut = true;
             let association = self.endpoint.association_mut(id);
-            let _ = association.map(|it| it.shutdown(now));
+            let _ = association.map(|it| it.shutdown(now, None));
         }
     }
 

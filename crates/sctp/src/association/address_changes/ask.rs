@@ -20,38 +20,6 @@ use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 
 impl Association {
-    /// Adds an address of this host. See [`Association::change_addresses`].
-    ///
-    /// # Errors
-    /// See [`AddressChangeError`]; nothing changes then.
-    pub fn add_address(&mut self, now: Nanos, address: IpAddr) -> Result<(), AddressChangeError> {
-        self.change_addresses(now, &[AddressChange::Add(address)])
-    }
-
-    /// Removes an address of this host. See [`Association::change_addresses`].
-    ///
-    /// # Errors
-    /// See [`AddressChangeError`]; nothing changes then.
-    pub fn remove_address(
-        &mut self,
-        now: Nanos,
-        address: IpAddr,
-    ) -> Result<(), AddressChangeError> {
-        self.change_addresses(now, &[AddressChange::Remove(address)])
-    }
-
-    /// Asks the peer to send to `address`, which is one of this host, before its others. See [`Association::change_addresses`].
-    ///
-    /// # Errors
-    /// See [`AddressChangeError`]; nothing changes then.
-    pub fn set_peer_primary(
-        &mut self,
-        now: Nanos,
-        address: IpAddr,
-    ) -> Result<(), AddressChangeError> {
-        self.change_addresses(now, &[AddressChange::PeerPrimary(address)])
-    }
-
     /// Asks the peer for changes of this side's addresses, in this order and in one chunk (RFC 5061 §5.1): ten at most.
     /// [`Event::AddressChanged`] tells of each when the peer has answered. What is wished before that waits.
     ///

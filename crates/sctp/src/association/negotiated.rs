@@ -1,0 +1,65 @@
+//! The extensions that both ends of an association offered.
+
+use super::Association;
+use crate::authentication::ChunkTypes;
+
+/// The extensions that an association uses, because both ends offered them. The names are those of the settings that offer them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Negotiated {
+    /// Messages may be abandoned (RFC 3758 §3.3).
+    pub partial_reliability: bool,
+    /// Messages are interleaved (I-DATA, RFC 8260 §2.2.1).
+    pub interleaving: bool,
+    /// Streams can be reset and added (RE-CONFIG, RFC 6525).
+    pub reconfiguration: bool,
+    /// Chunks can be authenticated (AUTH, RFC 4895).
+    pub authentication: bool,
+    /// Both ends may change their addresses (ASCONF, RFC 5061).
+    pub address_changes: bool,
+    /// Packets go to the peer without a checksum (RFC 9653).
+    pub zero_checksum: bool,
+    /// Both ends use ECN.
+    pub ecn: bool,
+    /// Both ends speak RSCTP.
+    pub rsctp: bool,
+    /// The chunks that this side accepts only with a valid HMAC (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458 §8.2.4).
+    pub local_auth_chunks: ChunkTypes,
+    /// The chunks that the peer accepts only with a valid HMAC (SCTP_PEER_AUTH_CHUNKS, RFC 6458 §8.2.3).
+    pub peer_auth_chunks: ChunkTypes,
+}
+
+impl Negotiated {
+    /// The names of the extensions in use.
+    pub fn names(&self) -> Vec<&'static str> {
+        let all = [
+            ("partial_reliability", self.partial_reliability),
+            ("interleaving", self.interleaving),
+            ("reconfiguration", self.reconfiguration),
+            ("authentication", self.authentication),
+            ("address_changes", self.address_changes),
+            ("zero_checksum", self.zero_checksum),
+            ("ecn", self.ecn),
+        ];
+        let used = all.iter().filter(|(_, used)| *used);
+        used.map(|(name, _)| *name).collect()
+    }
+}
+
+impl Association {
+    /// The extensions in use; none before it is up.
+    pub fn negotiated(&self) -> Negotiated {
+        Negotiated {
+            partial_reliability: self.tx.is_partially_reliable(),
+            interleaving: self.tx.is_interleaving(),
+            reconfiguration: self.is_reconfigurable(),
+            authentication: self.is_authenticated(),
+            address_changes: self.takes_address_changes(),
+            zero_checksum: self.sums.sends_zero(),
+            ecn: self.marks.is_some(),
+            rsctp: self.rsctp.is_some(),
+            local_auth_chunks: self.demanded_chunks(),
+            peer_auth_chunks: self.peer_demanded_chunks(),
+        }
+    }
+}
