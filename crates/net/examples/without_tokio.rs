@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anabranch_sctp::{
-    CloseReason, Config, Endpoint, Event, Interest, Output, ReceivedMessage, SendOptions,
-    TransmitOptions,
+    CloseReason, Config, ConnectOptions, Endpoint, Event, Interest, Output, ReceivedMessage,
+    SendOptions, TransmitOptions,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -155,7 +155,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let home = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
     let id = client
         .endpoint
-        .connect_over_udp(0, &home, 5_001, udp_port)?;
+        .connect_with(0, &home, 5_001, ConnectOptions::over_udp(udp_port))?;
     let (hello, time) = (Bytes::from_static(b"hello"), client.time());
     if let Some(association) = client.endpoint.association_mut(id) {
         association.send(time, hello, &SendOptions::new())?;

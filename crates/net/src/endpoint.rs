@@ -344,7 +344,8 @@ fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.orphan(id, now);
     }
-    state.endpoint.refuse_all_incoming(&Refusal::Plain);
+    // There are none if the user does not decide.
+    let _ = state.endpoint.refuse_incoming(None, &Refusal::Plain);
 }
 
 impl Clone for Endpoint {

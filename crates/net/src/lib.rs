@@ -144,7 +144,8 @@ mod waiters;
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
     CloseReason, Event, KeyError, Negotiated, PathState, ReconfigError, ReconfigOutcome,
-    Reconfiguration, Refusal, RuntimeError, SendOptions, SharedKeys, StreamDirection, UndeliveredCause,
+    Reconfiguration, Refusal, RuntimeError, SendOptions, SharedKeys, StreamDirection,
+    UndeliveredCause,
 };
 pub use association::{Association, Output};
 pub use config::{Carrier, Config, ENCAPSULATION_PORT};

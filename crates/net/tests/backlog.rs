@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anabranch_net::{Association, Config, Endpoint, Packet, PacketSocket, Received, SharedSockets};
-use anabranch_sctp::{Endpoint as Protocol, StateName};
+use anabranch_sctp::{ConnectOptions, Endpoint as Protocol, StateName};
 use anabranch_transport::{Ecn, Path};
 use bytes::{Bytes, BytesMut};
 
@@ -93,7 +93,8 @@ impl Crowd {
     }
 
     fn call(&mut self, peer: usize) {
-        let begun = self.peers[peer].connect_over_udp(SECOND, &[SERVER], PORT, UDP);
+        let begun =
+            self.peers[peer].connect_with(SECOND, &[SERVER], PORT, ConnectOptions::over_udp(UDP));
         begun.expect("no association yet");
     }
 

@@ -3,6 +3,7 @@
 mod address_changes;
 mod answers;
 mod authentication;
+mod connect;
 mod cookie_echo;
 mod deliver;
 mod icmp;
@@ -30,19 +31,19 @@ use anabranch_wire::packet::{
 };
 use bytes::{Bytes, BytesMut};
 
-use crate::address::{is_unicast, unspecified_like};
-use crate::association::{Association, Ports};
+use crate::address::is_unicast;
+use crate::association::Association;
 use crate::association_id::AssociationId;
 use crate::config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
-use crate::error::ConnectError;
 use crate::event::Event;
 use crate::extensions::AUTH;
 use crate::random::Random;
 use crate::seldom::Seldom;
 use crate::timer::Timers;
 use answers::{Answer, Answers, DynEncode};
+pub use connect::ConnectOptions;
 use incoming::Undecided;
 pub use incoming::{Gone, Incoming, Refusal};
 use racing::Racers;
@@ -88,9 +89,19 @@ pub enum Recipient {
 
 /// One SCTP port and its associations, without I/O.
 ///
-/// It is driven as [`Transport`] says: after each `handle_*` call and each use of an association, drain
-/// [`poll_transmit`](Transport::poll_transmit) and [`Endpoint::poll_event`], then ask for the next timeout. A time before
-/// one that it was told already is taken as that one: a clock that is set back stands still.
+/// # The order of calls
+/// A driver repeats, with a time that does not go back:
+///
+/// 1. one call in: [`handle_datagram`](Transport::handle_datagram), [`handle_timeout`](Transport::handle_timeout), or any method of the
+///    endpoint or of an [`Association`] that changes something;
+/// 2. [`poll_transmit`](Transport::poll_transmit), or [`Endpoint::poll_transmit_batch`], until there is no packet;
+/// 3. [`Endpoint::poll_ready`] until no association is ready, and of each [`Association::poll_output`] until there is none, or, of a user
+///    without messages, [`Endpoint::poll_event`]. What the user does then (to send an answer, to close) is a call of step 1, after which step 2
+///    comes again; so is to take a message, since that opens the receive window;
+/// 4. [`poll_timeout`](Transport::poll_timeout): when to call `handle_timeout` next, if nothing comes before. Each call may change it.
+///
+/// The example at the [front](crate) does so. A time before one that it was given already is taken as that one: a clock that is set back
+/// stands still.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
@@ -205,86 +216,6 @@ impl Endpoint {
     /// nothing came since the handshake.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;
-    }
-
-    /// Begins an association with the peer at `port` and these addresses; the first is the primary (RFC 9260 §11.1.2).
-    /// [`Event::Established`] or [`Event::Closed`] will tell how it went.
-    ///
-    /// # Errors
-    /// The addresses or the port cannot be used, or there is an association with that peer already.
-    pub fn connect(
-        &mut self,
-        now: Nanos,
-        remote: &[IpAddr],
-        port: u16,
-    ) -> Result<AssociationId, ConnectError> {
-        self.connect_over_udp(now, remote, port, 0)
-    }
-
-    /// As [`Endpoint::connect`], with every packet inside UDP to the peer's port `udp_port` (RFC 6951), until the peer is
-    /// found to send from another one; 0: right above IP.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
-    pub fn connect_over_udp(
-        &mut self,
-        now: Nanos,
-        remote: &[IpAddr],
-        port: u16,
-        udp_port: u16,
-    ) -> Result<AssociationId, ConnectError> {
-        let _ = now;
-        let [first, others @ ..] = remote else {
-            return Err(ConnectError::NoAddress);
-        };
-        if port == 0 {
-            return Err(ConnectError::Port);
-        }
-        let first = self.path_to(*first, port)?;
-        let others = match others {
-            [] => Vec::new(),
-            _ => self.paths_to(others, port)?,
-        };
-        if !self.table.reserve(port, remote) {
-            return Err(ConnectError::ExistsElsewhere);
-        }
-        let tag = self.draw_free_tag();
-        let ports = Ports {
-            local: self.port,
-            remote: port,
-        };
-        let seed = self.random.key();
-        let mut association =
-            Association::connecting(Arc::clone(&self.config), ports, tag, first, &others, seed);
-        if udp_port != 0 {
-            association.set_udp_port(udp_port);
-        }
-        let id = self.table.insert(association);
-        self.table.await_init_ack(id, tag);
-        self.table.begins(id.slot);
-        Ok(id)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn paths_to(&mut self, remote: &[IpAddr], port: u16) -> Result<Vec<Path>, ConnectError> {
-        let paths = remote.iter().map(|&remote| self.path_to(remote, port));
-        paths.collect()
-    }
-
-    fn path_to(&mut self, remote: IpAddr, port: u16) -> Result<Path, ConnectError> {
-        if !is_unicast(remote) {
-            return Err(ConnectError::NotUnicast(remote));
-        }
-        if let Some(slot) = self.live(port, remote) {
-            return Err(ConnectError::Exists(self.table.id_of(slot)));
-        }
-        let local = match self.config.local_address_for(remote, None) {
-            Some(local) => local,
-            None if self.config.addresses.is_empty() => unspecified_like(remote),
-            None => return Err(ConnectError::Family(remote)),
-        };
-        Ok(Path::new(local, remote))
     }
 
     /// The association of that name, until it is released.

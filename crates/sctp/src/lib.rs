@@ -6,6 +6,78 @@
 //! - control: [`Endpoint`] and [`Association`], handshake with a signed cookie, shutdown, heartbeat
 //! - data out: [`tx`]; data in: [`rx`]; what is known of each address: [`path`]
 //! - settings: [`config`], [`profile`]
+//!
+//! # A driver
+//! An endpoint does no I/O and reads no clock. Its driver hands it packets and times, and takes packets, events and deadlines from it, in the
+//! order that [`Endpoint`] states. Here the driver is a loop around two endpoints and a network with a delay of 10 ms that loses the first
+//! packet, an INIT: it is sent again when its timer expires.
+//!
+//! ```
+//! use std::collections::VecDeque;
+//! use std::net::IpAddr;
+//!
+//! use anabranch_sctp::{Config, Endpoint, Interest, Output, SendOptions};
+//! use anabranch_transport::time::{MILLISECOND, SECOND};
+//! use anabranch_transport::{Ecn, Nanos, Path, Transport};
+//! use bytes::{Bytes, BytesMut};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let address = |host: u8| IpAddr::from([192, 0, 2, host]);
+//! let endpoint = |host: u8| {
+//!     let config = Config::default().with(|it| it.addresses = vec![address(host)]);
+//!     // The seed of cookies and tags must be secret and random in a real program.
+//!     Endpoint::new(config, 5_000, [host; 32])
+//! };
+//! let mut hosts = [endpoint(1)?, endpoint(2)?];
+//! let mut now: Nanos = 0;
+//! hosts[1].listen(true);
+//! let id = hosts[0].connect(now, &[address(2)], 5_000)?;
+//! let association = hosts[0].association_mut(id).ok_or("gone")?;
+//! association.send(now, "hello".into(), &SendOptions::on(3))?;
+//!
+//! // Packets on their way: when they arrive, at which host, over which path.
+//! let mut network: VecDeque<(Nanos, usize, Path, Bytes)> = VecDeque::new();
+//! let (mut out, mut sent, mut received) = (BytesMut::new(), 0, None);
+//! while received.is_none() {
+//!     for (number, host) in hosts.iter_mut().enumerate() {
+//!         // Packets first, then output for the user.
+//!         while let Some(transmit) = host.poll_transmit(now, &mut out) {
+//!             let packet = out.split().freeze();
+//!             if sent > 0 {
+//!                 let arrives = now + 10 * MILLISECOND;
+//!                 network.push_back((arrives, 1 - number, transmit.path.reversed(), packet));
+//!             }
+//!             sent += 1;
+//!         }
+//!         while let Some((_, association)) = host.poll_ready() {
+//!             while let Some(output) = association.poll_output(Interest::MESSAGES) {
+//!                 if let Output::Message(message) = output {
+//!                     received = Some(message);
+//!                 }
+//!             }
+//!         }
+//!     }
+//!     // What comes next: a packet, or the end of a timer.
+//!     let arrival = network.front().map(|it| it.0);
+//!     let timeouts = hosts.iter().filter_map(Transport::poll_timeout);
+//!     now = timeouts.chain(arrival).min().ok_or("nothing will happen")?.max(now);
+//!     if arrival.is_some_and(|at| at <= now)
+//!         && let Some((_, to, path, packet)) = network.pop_front()
+//!     {
+//!         hosts[to].handle_datagram(now, path, Ecn::NotEct, packet);
+//!     }
+//!     for host in &mut hosts {
+//!         if host.poll_timeout().is_some_and(|at| at <= now) {
+//!             host.handle_timeout(now);
+//!         }
+//!     }
+//! }
+//! let message = received.ok_or("no message")?;
+//! assert_eq!((message.stream, &message.payload.into_bytes()[..]), (3, &b"hello"[..]));
+//! assert!(now > SECOND, "T1-init has expired, which is RTO.Initial: one second");
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod address;
@@ -62,7 +134,7 @@ pub use association_id::AssociationId;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 pub use discard::{Discard, Discards};
-pub use endpoint::{Endpoint, Gone, Incoming, Recipient, Refusal, ShardPeers};
+pub use endpoint::{ConnectOptions, Endpoint, Gone, Incoming, Recipient, Refusal, ShardPeers};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage, Violation};
 pub use icmp::Icmp;

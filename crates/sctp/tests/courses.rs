@@ -118,7 +118,8 @@ fn a_message_is_signed_by_the_key_that_its_user_names() {
     give(&mut world, a, &all);
     // Gone before it goes out: the active key signs what was given for it.
     let association = world.endpoints[A].association_mut(a).expect("known");
-    assert!(association.can_sign_by(3) && !association.can_sign_by(9));
+    let keys = association.auth_keys().expect("offered");
+    assert!(keys.can_sign(3) && !keys.can_sign(9));
     world.run_for(SECOND);
     let keys: Vec<_> = world
         .shots

@@ -4,7 +4,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Discard, Icmp, PathId, PathState, StateName,
+    AssociationId, CloseReason, Config, ConnectOptions, Discard, Icmp, PathId, PathState, StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{Bytes, BytesMut};
@@ -149,7 +149,7 @@ fn port_unreachable_counts_inside_udp_only() {
     let mut out = BytesMut::new();
     let (now, remote) = (world.now, address(Z, 0));
     let a = world.endpoints[A]
-        .connect_over_udp(now, &[remote], PORT_Z, 9_899)
+        .connect_with(now, &[remote], PORT_Z, ConnectOptions::over_udp(9_899))
         .unwrap();
     let outgoing = poll_one(&mut world.endpoints[A], now, &mut out).expect("INIT");
     assert_eq!(outgoing.udp_port, 9_899);

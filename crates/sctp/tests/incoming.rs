@@ -142,7 +142,7 @@ fn a_refused_peer_is_told_why_and_nothing_is_kept() {
         let number = hosts.server.poll_incoming().expect("one came").number;
         hosts
             .server
-            .refuse_incoming(number, &refusal)
+            .refuse_incoming(Some(number), &refusal)
             .expect("it waits");
         hosts.exchange();
         let events = Hosts::events(&mut hosts.clients[0]);
@@ -158,7 +158,7 @@ fn a_refused_peer_is_told_why_and_nothing_is_kept() {
             assert_eq!(said, Some(512));
         }
         assert_eq!(hosts.server.associations().count(), 0);
-        let again = hosts.server.refuse_incoming(number, &refusal);
+        let again = hosts.server.refuse_incoming(Some(number), &refusal);
         assert_eq!(again, Err(Gone));
     }
 }

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, StateName};
+use anabranch_sctp::{AssociationId, Config, ConnectOptions, Discard, Endpoint, Event, StateName};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -38,9 +38,12 @@ impl Hosts {
 
     fn race(&mut self, last: u8) -> AssociationId {
         let to = [address(last)];
-        let begun = self
-            .client
-            .connect_racing(self.now, &to, common::PORT_A, 0, 7);
+        let begun = self.client.connect_with(
+            self.now,
+            &to,
+            common::PORT_A,
+            ConnectOptions::default().with_race(Some(7)),
+        );
         begun.expect("free")
     }
 

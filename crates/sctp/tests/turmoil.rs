@@ -9,8 +9,8 @@ mod wire;
 use anabranch_congestion::{Needs, Protocol, registry};
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{
-    Association, AssociationId, Authentication, ChunkTypes, CloseReason, Config, Endpoint, Event,
-    Reconfiguration, SendOptions, SharedKeys, StateName, ZeroChecksum,
+    Association, AssociationId, Authentication, ChunkTypes, CloseReason, Config, ConnectOptions,
+    Endpoint, Event, Reconfiguration, SendOptions, SharedKeys, StateName, ZeroChecksum,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
@@ -211,7 +211,12 @@ impl Play {
             .map(|it| address(1 - host, it))
             .collect();
         let now = wire.time(host);
-        let id = wire.endpoints[host].connect_over_udp(now, &peer, PORTS[1 - host], udp);
+        let id = wire.endpoints[host].connect_with(
+            now,
+            &peer,
+            PORTS[1 - host],
+            ConnectOptions::over_udp(udp),
+        );
         self.ids[host] = Some(id.expect("free"));
         self.wire.drain(host);
     }

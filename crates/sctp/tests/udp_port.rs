@@ -4,7 +4,9 @@ use crate::common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Outgoing, SendOptions};
+use anabranch_sctp::{
+    AssociationId, Config, ConnectOptions, Discard, Endpoint, Event, Outgoing, SendOptions,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::cause::code;
@@ -57,7 +59,12 @@ impl Net {
         let mut net = Self::new();
         let id = net
             .client
-            .connect_over_udp(net.now, &[SERVER], PORT, REGISTERED)
+            .connect_with(
+                net.now,
+                &[SERVER],
+                PORT,
+                ConnectOptions::over_udp(REGISTERED),
+            )
             .expect("free");
         net.exchange();
         let served = net.server.associations().next().expect("one came");
@@ -285,7 +292,12 @@ fn a_client_inside_udp_is_served_beside_one_who_camps_on_its_address() {
     net.nat = 30_000;
     let id = net
         .client
-        .connect_over_udp(net.now, &[SERVER], PORT, REGISTERED)
+        .connect_with(
+            net.now,
+            &[SERVER],
+            PORT,
+            ConnectOptions::over_udp(REGISTERED),
+        )
         .expect("free");
     net.exchange();
     let mut all = net.server.associations();
@@ -313,7 +325,12 @@ fn a_new_association_takes_its_port_from_the_cookie_echo() {
     net.nat = SECOND_PORT;
     net.to_client.clear();
     net.client
-        .connect_over_udp(net.now, &[SERVER], PORT, REGISTERED)
+        .connect_with(
+            net.now,
+            &[SERVER],
+            PORT,
+            ConnectOptions::over_udp(REGISTERED),
+        )
         .expect("free again");
     net.exchange();
     assert!(!net.to_client.is_empty());

@@ -9,7 +9,9 @@ impl Association {
     pub fn has_auth_key(&self, key: u16) -> bool {
         let mut state = self.shared.lock();
         let association = state.association(self.id);
-        association.is_some_and(|it| it.can_sign_by(key))
+        association.is_some_and(|it| {
+            it.negotiated().authentication && it.auth_keys().is_some_and(|it| it.can_sign(key))
+        })
     }
 
     /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY, SCTP_AUTH_DEACTIVATE_KEY and

@@ -148,10 +148,8 @@ impl Endpoint {
         let udp_port = self.shared.carrier.port_of_peer(peer.udp_port);
         let udp_port = udp_port.ok_or(ConnectError::NoUdpPort)?;
         let (to, port) = (&peer.addresses, peer.port);
-        let id = match race {
-            Some(race) => (state.endpoint).connect_racing(now, to, port, udp_port, race)?,
-            None => (state.endpoint).connect_over_udp(now, to, port, udp_port)?,
-        };
+        let options = anabranch_sctp::ConnectOptions::over_udp(udp_port).with_race(race);
+        let id = state.endpoint.connect_with(now, to, port, options)?;
         let entry = AssociationEntry::new(Phase::Opening, 1, self.shared.span_of(id));
         let signals = Arc::clone(&entry.signals);
         state.entries.insert(id, entry);

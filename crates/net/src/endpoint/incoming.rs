@@ -167,7 +167,9 @@ impl Incoming {
         }
         let mut state = self.shared.lock();
         // One that is gone needs no refusal.
-        let _ = state.endpoint.refuse_incoming(self.told.number, refusal);
+        let _ = state
+            .endpoint
+            .refuse_incoming(Some(self.told.number), refusal);
         state.wake_driver();
     }
 }

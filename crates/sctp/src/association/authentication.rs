@@ -199,13 +199,6 @@ impl Association {
         if demanded { self.auth_len() } else { 0 }
     }
 
-    /// Whether messages can be signed by this key ([`SendOptions::key`](crate::SendOptions::key)): both ends speak AUTH, and the key is known and not
-    /// deactivated.
-    pub fn can_sign_by(&self, key: u16) -> bool {
-        let auth = self.auth.as_ref().filter(|auth| auth.is_agreed());
-        auth.is_some_and(|auth| auth.keys().can_sign(key))
-    }
-
     /// Ends a packet: an AUTH goes before the first chunk that the peer takes only with one. Gives the packet's length.
     #[inline(always)]
     pub(super) fn seal(&self, packet: PacketBuilder<'_>, checksum: bool) -> usize {

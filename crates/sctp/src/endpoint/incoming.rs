@@ -208,26 +208,20 @@ impl Endpoint {
         undecided.accepted.take().ok_or(Gone)
     }
 
-    /// Refuses a peer that waits, by an ABORT (RFC 9260 §9.1).
+    /// Refuses a peer that waits, or all of them, by an ABORT (RFC 9260 §9.1).
     ///
     /// # Errors
     /// It is gone.
-    pub fn refuse_incoming(&mut self, number: u64, refusal: &Refusal) -> Result<(), Gone> {
+    pub fn refuse_incoming(&mut self, number: Option<u64>, refusal: &Refusal) -> Result<(), Gone> {
         let undecided = self.undecided.as_mut().ok_or(Gone)?;
-        let held = undecided.take(number).ok_or(Gone)?;
-        self.refuse_held(&held, refusal);
-        Ok(())
-    }
-
-    /// Refuses all that wait.
-    pub fn refuse_all_incoming(&mut self, refusal: &Refusal) {
-        let held = self
-            .undecided
-            .as_mut()
-            .map(|it| std::mem::take(&mut it.held));
-        for held in held.into_iter().flatten() {
-            self.refuse_held(&held, refusal);
+        let refused = match number {
+            Some(number) => VecDeque::from([undecided.take(number).ok_or(Gone)?]),
+            None => std::mem::take(&mut undecided.held),
+        };
+        for held in &refused {
+            self.refuse_held(held, refusal);
         }
+        Ok(())
     }
 
     fn refuse_held(&mut self, held: &Held, refusal: &Refusal) {

@@ -5,13 +5,8 @@
 //! ACK. The others wait in COOKIE-WAIT, repeat their INIT by T1-init, and go on if the first one fails. A peer keeps nothing before
 //! COOKIE ECHO (§5.1.3): an attempt that is aborted in COOKIE-WAIT leaves no trace there.
 
-use std::net::IpAddr;
-
-use anabranch_transport::Nanos;
-
 use super::Endpoint;
 use crate::association_id::AssociationId;
-use crate::error::ConnectError;
 use crate::seldom::Seldom;
 use crate::state_name::StateName;
 
@@ -20,26 +15,13 @@ use crate::state_name::StateName;
 pub(super) struct Racers(Seldom<Vec<(u64, AssociationId)>>);
 
 impl Endpoint {
-    /// As [`Endpoint::connect_over_udp`], as one of the attempts that the user calls `race`: of these one at a time goes on behind INIT ACK.
-    /// Once one is up, abort the others.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
-    pub fn connect_racing(
-        &mut self,
-        now: Nanos,
-        remote: &[IpAddr],
-        port: u16,
-        udp_port: u16,
-        race: u64,
-    ) -> Result<AssociationId, ConnectError> {
-        let id = self.connect_over_udp(now, remote, port, udp_port)?;
+    /// The attempt is one of that race.
+    pub(super) fn enter_race(&mut self, race: u64, id: AssociationId) {
         let mut racers = std::mem::take(&mut self.racers);
         let lives = |id| self.association(id).is_some_and(|it| !it.is_closed());
         racers.0.change(|it| it.retain(|&(_, id)| lives(id)));
         racers.0.make().push((race, id));
         self.racers = racers;
-        Ok(id)
     }
 
     /// Whether another attempt of the same race is further than this one.
