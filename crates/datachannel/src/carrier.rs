@@ -81,7 +81,7 @@ impl Carrier for Association {
             .with_unordered(unordered)
             .with_lifetime(deadline.map(|deadline| deadline.saturating_sub(now)))
             .with_max_retransmits(max_retransmits);
-        Association::send(self, now, payload, &options).map_err(|error| match error {
+        Self::send(self, now, payload, &options).map_err(|error| match error {
             anabranch_sctp::SendError::BufferFull => Refused::Full,
             _ => Refused::Closing,
         })

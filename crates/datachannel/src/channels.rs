@@ -42,8 +42,8 @@ impl Role {
     /// What a stream that this end opens leaves when divided by 2.
     fn parity(self) -> u16 {
         match self {
-            Role::Client => 0,
-            Role::Server => 1,
+            Self::Client => 0,
+            Self::Server => 1,
         }
     }
 }

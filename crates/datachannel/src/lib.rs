@@ -26,6 +26,7 @@
 //! `docs/DATACHANNEL.md` tells what is there and what is missing.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 pub mod carrier;
 mod channel;

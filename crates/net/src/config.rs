@@ -45,7 +45,7 @@ pub enum Carrier {
 impl Carrier {
     /// Inside UDP from any port to the registered one: what a client wants.
     pub const fn client() -> Self {
-        Carrier::Encapsulated {
+        Self::Encapsulated {
             port: 0,
             peer_port: ENCAPSULATION_PORT,
         }
@@ -53,7 +53,7 @@ impl Carrier {
 
     /// Inside UDP at the registered port: what a server wants.
     pub const fn server() -> Self {
-        Carrier::Encapsulated {
+        Self::Encapsulated {
             port: ENCAPSULATION_PORT,
             peer_port: ENCAPSULATION_PORT,
         }
@@ -62,27 +62,27 @@ impl Carrier {
     /// Bytes between IP and SCTP.
     pub(crate) fn overhead(self) -> usize {
         match self {
-            Carrier::Encapsulated { .. } | Carrier::Udp { .. } => 8,
-            Carrier::Ip => 0,
+            Self::Encapsulated { .. } | Self::Udp { .. } => 8,
+            Self::Ip => 0,
         }
     }
 
     /// The UDP port to bind; 0 for any and for none.
     pub(crate) fn port(self) -> u16 {
         match self {
-            Carrier::Encapsulated { port, .. } | Carrier::Udp { port, .. } => port,
-            Carrier::Ip => 0,
+            Self::Encapsulated { port, .. } | Self::Udp { port, .. } => port,
+            Self::Ip => 0,
         }
     }
 
     /// The UDP port to begin with at a peer of whom perhaps `known` is known; 0 over raw IP. `None`: it is not known.
     pub(crate) fn port_of_peer(self, known: Option<u16>) -> Option<u16> {
         match self {
-            Carrier::Encapsulated { peer_port, .. } => {
+            Self::Encapsulated { peer_port, .. } => {
                 Some(known.unwrap_or(peer_port)).filter(|&port| port != 0)
             }
-            Carrier::Udp { peer_port, .. } => Some(peer_port),
-            Carrier::Ip => Some(0),
+            Self::Udp { peer_port, .. } => Some(peer_port),
+            Self::Ip => Some(0),
         }
     }
 }

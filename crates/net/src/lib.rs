@@ -100,6 +100,7 @@
 //! says so: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 mod association;
 mod clock;

@@ -56,7 +56,7 @@ impl Peer {
         let addresses: Result<Vec<IpAddr>, _> = addresses.split(',').map(str::parse).collect();
         let addresses = addresses.ok().filter(|it| it.len() <= MOST_ADDRESSES)?;
         let port = (words.next()? == "port").then(|| words.next())??;
-        let peer = Peer::new(addresses, port.parse().ok().filter(|&port| port != 0)?);
+        let peer = Self::new(addresses, port.parse().ok().filter(|&port| port != 0)?);
         let peer = match words.next() {
             None => peer,
             Some("udp") => peer.over_udp(words.next()?.parse().ok().filter(|&port| port != 0)?),

@@ -74,8 +74,8 @@ enum Carries {
 impl std::fmt::Debug for Carries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Carries::Bound(_) => "Bound",
-            Carries::Given(_) => "Given",
+            Self::Bound(_) => "Bound",
+            Self::Given(_) => "Given",
         })
     }
 }

@@ -29,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 
 pub mod cause;
 pub mod checksum;

@@ -26,37 +26,37 @@ pub struct Flags(pub u8);
 
 impl Flags {
     /// No control bit.
-    pub const NONE: Flags = Flags(0);
+    pub const NONE: Self = Self(0);
     /// No more data from the sender.
-    pub const FIN: Flags = Flags(0x01);
+    pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.
-    pub const SYN: Flags = Flags(0x02);
+    pub const SYN: Self = Self(0x02);
     /// Reset the connection.
-    pub const RST: Flags = Flags(0x04);
+    pub const RST: Self = Self(0x04);
     /// Push function.
-    pub const PSH: Flags = Flags(0x08);
+    pub const PSH: Self = Self(0x08);
     /// The acknowledgment number is valid.
-    pub const ACK: Flags = Flags(0x10);
+    pub const ACK: Self = Self(0x10);
     /// The urgent pointer is valid.
-    pub const URG: Flags = Flags(0x20);
+    pub const URG: Self = Self(0x20);
     /// ECN echo (RFC 3168 §6.1).
-    pub const ECE: Flags = Flags(0x40);
+    pub const ECE: Self = Self(0x40);
     /// Congestion window reduced (RFC 3168 §6.1).
-    pub const CWR: Flags = Flags(0x80);
+    pub const CWR: Self = Self(0x80);
 
     /// Whether every bit of `other` is set.
     #[inline]
-    pub const fn contains(self, other: Flags) -> bool {
+    pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
 impl std::ops::BitOr for Flags {
-    type Output = Flags;
+    type Output = Self;
 
     #[inline]
-    fn bitor(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 

@@ -136,10 +136,7 @@ pub enum TlvError {
 impl TlvError {
     /// Whether the framing itself is broken, so that nothing after this entry can be located.
     pub const fn ends_walk(self) -> bool {
-        !matches!(
-            self,
-            TlvError::BadLength { .. } | TlvError::NoAddress { .. }
-        )
+        !matches!(self, Self::BadLength { .. } | Self::NoAddress { .. })
     }
 }
 

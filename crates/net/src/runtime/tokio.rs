@@ -81,7 +81,7 @@ impl Runtime for TokioRuntime {
 
 impl Timer for Sleep {
     fn reset(self: Pin<&mut Self>, at: Instant) {
-        Sleep::reset(self, at.into());
+        Self::reset(self, at.into());
     }
 }
 

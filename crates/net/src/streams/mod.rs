@@ -71,7 +71,7 @@ impl From<AssociationError> for io::Error {
             | CloseReason::ShutdownTimeout => io::ErrorKind::TimedOut,
             _ => io::ErrorKind::ConnectionAborted,
         };
-        io::Error::new(kind, lost)
+        Self::new(kind, lost)
     }
 }
 
@@ -82,7 +82,7 @@ impl From<SendError> for io::Error {
             SendError::Closing => io::ErrorKind::BrokenPipe,
             _ => io::ErrorKind::InvalidInput,
         };
-        io::Error::new(kind, error)
+        Self::new(kind, error)
     }
 }
 

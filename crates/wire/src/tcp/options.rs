@@ -55,7 +55,7 @@ pub struct SackBlock {
 /// Up to four SACK blocks, in the order of the option.
 #[derive(Clone, Copy, Default)]
 pub struct SackBlocks {
-    blocks: [SackBlock; SackBlocks::MAX],
+    blocks: [SackBlock; Self::MAX],
     count: u8,
 }
 
