@@ -6,15 +6,15 @@
 
 mod address_changes;
 mod authentication;
-mod common_in;
 mod common_out;
 mod cookie_echo;
-mod data;
 mod ecn;
 mod errands;
+mod fast_path_rx;
 mod heartbeat;
 mod icmp;
 mod interleaving;
+mod lazy_receiver;
 mod lifecycle;
 mod negotiated;
 mod other;
@@ -22,7 +22,7 @@ mod output;
 mod partial;
 mod pmtu;
 mod receive;
-mod receiving;
+mod receive_data;
 mod reconfig;
 mod rsctp;
 mod runtime;
@@ -47,9 +47,9 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::TlvList;
 use bytes::Bytes;
 
-pub(crate) use common_in::Common;
 use ecn::Marks;
 use errands::{Errand, Errands};
+pub(crate) use fast_path_rx::FastPath;
 use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
 pub use negotiated::Negotiated;

@@ -4,39 +4,39 @@
 //! last chunk, then [`Receiver::poll_message`] or [`Receiver::poll_part`] until it is empty and [`Receiver::push_sack`]
 //! while [`Receiver::sack_due`].
 
-mod assembly;
-mod delivery;
-mod forward;
-mod held;
-mod inherit;
+mod buffer_admission;
+mod fast_path;
+mod forward_tsn;
+mod fragments;
+mod gap_blocks;
 mod interleaved;
-mod keys;
-mod lowest;
 mod message;
-mod next;
-mod order;
-mod page;
-mod parts;
-mod reading;
+mod message_assembler;
+mod ordering;
+mod partial_delivery;
+mod read_parts;
+mod ready_queue;
 mod reassembly;
-mod reset;
-mod room;
+mod restart;
+mod sack_builder;
 mod sack_policy;
-mod sacks;
-mod steps;
+mod sort_keys;
+mod stream_reset;
+mod stream_usage;
+mod tsn_bitmap;
 mod tsn_tracker;
-mod unread;
 mod window;
+mod work_counter;
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::{Data, DecodeError};
 use anabranch_wire::packet::Frame;
 use anabranch_wire::{Ssn, Tsn};
 
-pub use assembly::TooLong;
-pub(crate) use forward::Forwarded;
+pub(crate) use fast_path::Next;
+pub(crate) use forward_tsn::Forwarded;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
-pub(crate) use next::Next;
+pub use message_assembler::TooLong;
 
 use crate::config::Config;
 use crate::maybe::Maybe;
@@ -44,16 +44,16 @@ use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
 use crate::seldom::Seldom;
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
-use assembly::Assembly;
-use delivery::{Counted, Long, Readable};
-use held::Held;
+use buffer_admission::Source;
 use interleaved::Interleaved;
-use order::{Order, Whole};
+use message_assembler::MessageAssembler;
+use ordering::{Order, Whole};
+use partial_delivery::{Counted, Deliverable, PartialDelivery};
+use ready_queue::ReadyQueue;
 use reassembly::{Fragmented, Reassembly};
-use room::Source;
 use sack_policy::SackPolicy;
+use stream_usage::PerStreamUsage;
 use tsn_tracker::{Arrival, Neighbours, TsnTracker};
-use unread::Unread;
 use window::ReceiveWindow;
 
 /// What became of a DATA chunk.
@@ -115,9 +115,9 @@ pub struct Receiver {
     tracker: TsnTracker,
     reassembly: Reassembly,
     order: Order,
-    long: Long,
-    ready: Unread,
-    assembly: Assembly,
+    long: PartialDelivery,
+    ready: ReadyQueue,
+    assembly: MessageAssembler,
     /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
     unrecorded: Seldom<Vec<(u16, usize)>>,
     /// [`Config::partial_delivery_point`].
@@ -128,7 +128,7 @@ pub struct Receiver {
     sliced: usize,
     /// The next TSN, if it was refused already for want of room, where the profile drops silently.
     refused: Option<Tsn>,
-    held: Held,
+    held: PerStreamUsage,
     /// Events of the association so far: they come before what becomes readable now.
     preceding: u32,
     /// Messages without an end that the user is to be told of.
@@ -146,22 +146,22 @@ impl Receiver {
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
             profile: OfReceiver::of(&config.profile),
-            common: next::may_come(config),
+            common: fast_path::may_come(config),
             streams: inbound_streams,
             initial_tsn: peer_initial_tsn,
             tracker: TsnTracker::new(peer_initial_tsn),
             reassembly: Reassembly::default(),
             order: Order::default(),
-            long: Long::default(),
-            ready: Unread::default(),
-            assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
+            long: PartialDelivery::default(),
+            ready: ReadyQueue::default(),
+            assembly: MessageAssembler::new(config.max_message, config.receive_buffer as usize),
             unrecorded: Seldom::default(),
             partial_delivery_point: config.partial_delivery_point.map(|it| it as u64).into(),
             window: ReceiveWindow::new(config),
             packet: 0,
             sliced: 0,
             refused: None,
-            held: Held::default(),
+            held: PerStreamUsage::default(),
             preceding: 0,
             aborted: Seldom::default(),
             interleaved: None,
@@ -498,7 +498,7 @@ impl Receiver {
         if self.ready.is_empty() && !self.has_nothing() {
             self.relieve_reader();
         }
-        let Readable { part, bytes, .. } = self.ready.take_first()?;
+        let Deliverable { part, bytes, .. } = self.ready.take_first()?;
         self.is_taken(&part, bytes);
         Some(part)
     }
@@ -518,7 +518,7 @@ impl Receiver {
     /// As [`Receiver::poll_message`], if what comes first waits whole, as most messages do: it is accounted for where it lies, and moved once.
     #[inline(always)]
     pub(crate) fn poll_whole(&mut self) -> Option<ReceivedMessage> {
-        let Readable { part, bytes, .. } = self.ready.front()?;
+        let Deliverable { part, bytes, .. } = self.ready.front()?;
         if !part.begins || !part.ends {
             return None;
         }
@@ -586,6 +586,6 @@ impl Receiver {
 }
 
 #[cfg(test)]
-mod tests;
+mod complexity_tests;
 #[cfg(test)]
-mod work;
+mod tests;

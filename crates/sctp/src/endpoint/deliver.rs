@@ -6,7 +6,7 @@ use anabranch_wire::packet::{Chunks, Frame, Packet};
 
 use super::table::Way;
 use super::{Arrival, Endpoint};
-use crate::association::{Admission, Association, Common};
+use crate::association::{Admission, Association, FastPath};
 use crate::discard::Discard;
 
 impl Arrival {
@@ -144,8 +144,8 @@ impl Endpoint {
         }
         self.taken = Some(slot);
         association.begin_packet(ecn, chunks.packet_len());
-        match association.take_common(now, way.path, first, chunks, &mut self.discards) {
-            Common::Whole => {
+        match association.try_fast_path(now, way.path, first, chunks, &mut self.discards) {
+            FastPath::Whole => {
                 // Most packets tell nothing.
                 let tells = association.has_news();
                 self.table.sends(slot);
@@ -153,7 +153,7 @@ impl Endpoint {
                     self.table.tells(slot);
                 }
             }
-            Common::Until {
+            FastPath::Until {
                 frame,
                 rest,
                 behind,

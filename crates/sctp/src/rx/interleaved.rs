@@ -4,10 +4,10 @@
 //! ends what it begins is stopped by the receive buffer, as every other is. Messages that are whole and those that are not are kept
 //! apart: what gives messages up walks those that go, and no other.
 
-pub(super) mod delivery;
-mod gone;
+mod abandoned;
 mod index;
 mod message;
+pub(super) mod receive;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,9 +19,9 @@ use anabranch_wire::extension::IData;
 use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
-use gone::Gone;
+use abandoned::AbandonedMessages;
 use index::Index;
-use message::Pieces;
+use message::Fragments;
 
 /// Which of the messages of a stream: whether it is unordered, and its number.
 pub(super) type Name = (bool, u32);
@@ -43,7 +43,7 @@ enum Taken {
 #[derive(Debug)]
 struct GivenUp {
     key: Key,
-    pieces: Pieces,
+    pieces: Fragments,
     was_open: bool,
 }
 
@@ -53,9 +53,9 @@ pub(super) struct Interleaved {
     /// The numbers of the next ordered messages.
     next: StreamTable<u32>,
     /// Messages of which something is missing, or that are being delivered in parts.
-    unfinished: BTreeMap<Key, Pieces>,
+    unfinished: BTreeMap<Key, Fragments>,
     /// Whole ones that wait: ordered ones for those before them, unordered ones for the end of the one that is being delivered.
-    whole: BTreeMap<Key, Pieces>,
+    whole: BTreeMap<Key, Fragments>,
     /// Every stream of which whole ones wait, and maybe others of which some did.
     whole_on: StreamSet,
     /// The messages that are being delivered in parts, by stream.
@@ -65,7 +65,7 @@ pub(super) struct Interleaved {
     /// The peer may give messages up.
     gives_up: bool,
     /// Unordered messages that it has given up.
-    gone: Gone,
+    gone: AbandonedMessages,
     /// Nothing came or went since it was found that no more can be delivered.
     stuck: bool,
 }
@@ -81,7 +81,7 @@ fn span((stream, unordered): (u16, bool), from: u32, to: u32) -> [Option<RangeIn
 }
 
 /// The keys of a span.
-fn keys(of: &BTreeMap<Key, Pieces>, kind: (u16, bool), from: u32, to: u32) -> Vec<Key> {
+fn keys(of: &BTreeMap<Key, Fragments>, kind: (u16, bool), from: u32, to: u32) -> Vec<Key> {
     if of.is_empty() {
         return Vec::new();
     }
@@ -134,7 +134,7 @@ impl Interleaved {
         if self.whole.contains_key(&key) {
             return Taken::Contradiction;
         }
-        let Some(pieces) = Pieces::begin(data) else {
+        let Some(pieces) = Fragments::begin(data) else {
             return Taken::Contradiction;
         };
         if pieces.is_whole() {
@@ -169,7 +169,7 @@ impl Interleaved {
     }
 
     /// A whole message waits.
-    fn wait(&mut self, key: Key, pieces: Pieces) {
+    fn wait(&mut self, key: Key, pieces: Fragments) {
         self.whole_on.insert(key.0);
         self.whole.insert(key, pieces);
     }
@@ -189,7 +189,7 @@ impl Interleaved {
     }
 
     /// A message is unfinished.
-    fn begin(&mut self, key: Key, pieces: Pieces) {
+    fn begin(&mut self, key: Key, pieces: Fragments) {
         let first = pieces.first_tsn();
         self.unfinished.insert(key, pieces);
         if let Some(index) = &mut self.index {
@@ -243,7 +243,7 @@ impl Interleaved {
     }
 
     /// Takes out all that is whole and waits: stream and pieces.
-    fn take_all_whole(&mut self) -> impl Iterator<Item = (u16, Pieces)> + use<> {
+    fn take_all_whole(&mut self) -> impl Iterator<Item = (u16, Fragments)> + use<> {
         self.whole_on = StreamSet::new();
         let all = std::mem::take(&mut self.whole).into_iter();
         all.map(|(key, pieces)| (key.0, pieces))
@@ -265,7 +265,7 @@ impl Interleaved {
     }
 
     /// The whole ordered messages of `stream` up to number `mid`, in order; what comes then is next.
-    fn take_stranded(&mut self, stream: u16, mid: u32) -> Vec<(Key, Pieces)> {
+    fn take_stranded(&mut self, stream: u16, mid: u32) -> Vec<(Key, Fragments)> {
         let from = self.next(stream);
         self.go_to(stream, mid.wrapping_add(1));
         let keys = keys(&self.whole, (stream, false), from, mid);

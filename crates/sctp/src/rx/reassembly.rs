@@ -6,9 +6,9 @@ use std::collections::btree_map::Entry;
 use anabranch_wire::chunk::Data;
 use anabranch_wire::{Ssn, Tsn};
 
-use super::keys::ByTsn;
+use super::fragments::FragmentList;
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
-use super::parts::Parts;
+use super::sort_keys::TsnKey;
 use super::tsn_tracker::Neighbours;
 
 /// What became of a fragment.
@@ -54,7 +54,7 @@ pub(super) struct Run {
     /// Bytes of all fragments, delivered or not, as far as they can be counted.
     bytes: u32,
     /// Fragments not delivered.
-    parts: Parts,
+    parts: FragmentList,
 }
 
 impl Run {
@@ -69,7 +69,7 @@ impl Run {
             ending: data.ending,
             open: false,
             bytes: data.user_data.len() as u32,
-            parts: Parts::One(data.user_data),
+            parts: FragmentList::One(data.user_data),
         }
     }
 
@@ -172,7 +172,7 @@ pub(super) struct GivenUp {
 /// Fragments that wait for the rest of their messages, as runs by their first TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    runs: BTreeMap<ByTsn, Run>,
+    runs: BTreeMap<TsnKey, Run>,
     /// How many of them are open.
     open: usize,
     /// The peer may give messages up, and leave out their ends.
@@ -188,10 +188,10 @@ impl Reassembly {
 
     /// Takes a fragment whose TSN is new. Runs are looked for only where TSNs beside it have arrived.
     pub fn insert(&mut self, data: Data, beside: Neighbours) -> Fragmented {
-        let at = ByTsn(data.tsn);
+        let at = TsnKey(data.tsn);
         let after = match beside
             .after
-            .then(|| self.runs.entry(ByTsn(data.tsn.next())))
+            .then(|| self.runs.entry(TsnKey(data.tsn.next())))
         {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
@@ -218,7 +218,7 @@ impl Reassembly {
         if !fits || !(run.ending || unended || run.belongs(&data)) {
             // What goes on with it stays as it was.
             if let Some(after) = after {
-                self.runs.insert(ByTsn(data.tsn.next()), after);
+                self.runs.insert(TsnKey(data.tsn.next()), after);
             }
             return Fragmented::Contradiction;
         }
@@ -267,13 +267,13 @@ impl Reassembly {
         let (first, run) = if last.is_some_and(|last| last.lt(tsn)) {
             self.runs.iter_mut().next_back()?
         } else {
-            self.runs.range_mut(..ByTsn(tsn)).next_back()?
+            self.runs.range_mut(..TsnKey(tsn)).next_back()?
         };
         (run.last.next() == tsn).then_some((first.0, run))
     }
 
     /// Puts a fragment that goes on with nothing before the run `after`, if that goes on with it.
-    fn place(&mut self, at: ByTsn, after: Option<Run>, data: Data) -> Fragmented {
+    fn place(&mut self, at: TsnKey, after: Option<Run>, data: Data) -> Fragmented {
         let Some(mut run) = after else {
             self.runs.insert(at, Run::start(data));
             return Fragmented::Held;
@@ -288,13 +288,13 @@ impl Reassembly {
 
     /// What has become of the run that begins with `first`.
     fn grown(&mut self, first: Tsn) -> Fragmented {
-        let Some(run) = self.runs.get_mut(&ByTsn(first)) else {
+        let Some(run) = self.runs.get_mut(&TsnKey(first)) else {
             return Fragmented::Held;
         };
         if run.open {
             let part = run.take_part(false);
             if part.ends {
-                self.runs.remove(&ByTsn(first));
+                self.runs.remove(&TsnKey(first));
                 self.open -= 1;
             }
             return Fragmented::Part(part);
@@ -302,7 +302,7 @@ impl Reassembly {
         if !(run.beginning && run.ending) {
             return Fragmented::Held;
         }
-        match self.runs.remove(&ByTsn(first)) {
+        match self.runs.remove(&TsnKey(first)) {
             Some(run) => Fragmented::Complete(first, run.last, run.into_message()),
             None => Fragmented::Held,
         }
@@ -310,7 +310,7 @@ impl Reassembly {
 
     /// The message that the fragment `tsn`, which is held, belongs to, if its beginning has come.
     pub fn head_of(&self, tsn: Tsn) -> Option<Head> {
-        let (first, run) = self.runs.range(..=ByTsn(tsn)).next_back()?;
+        let (first, run) = self.runs.range(..=TsnKey(tsn)).next_back()?;
         run.head(first.0)
     }
 
@@ -347,7 +347,7 @@ impl Reassembly {
 
     /// Begins to deliver in parts the message whose first fragment is `first`; gives what there is of it.
     pub fn open(&mut self, first: Tsn) -> Option<ReceivedPart> {
-        let run = self.runs.get_mut(&ByTsn(first))?;
+        let run = self.runs.get_mut(&TsnKey(first))?;
         if !run.beginning || run.open {
             return None;
         }
@@ -364,7 +364,7 @@ impl Reassembly {
     /// Drops the first message that cannot become whole since all its TSNs up to `to` are given up (RFC 3758 §3.6).
     pub fn drop_given_up(&mut self, to: Tsn) -> Option<GivenUp> {
         let lost =
-            |(first, run): &(&ByTsn, &Run)| first.0.le(to) && (run.last.le(to) || !run.beginning);
+            |(first, run): &(&TsnKey, &Run)| first.0.le(to) && (run.last.le(to) || !run.beginning);
         let first = *self
             .runs
             .iter()
@@ -380,7 +380,7 @@ impl Reassembly {
         self.take_run(first)
     }
 
-    fn take_run(&mut self, first: ByTsn) -> Option<GivenUp> {
+    fn take_run(&mut self, first: TsnKey) -> Option<GivenUp> {
         let mut run = self.runs.remove(&first)?;
         self.open -= usize::from(run.open);
         Some(GivenUp {

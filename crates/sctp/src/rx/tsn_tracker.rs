@@ -3,9 +3,9 @@
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
-use super::lowest::{Lowest, Run};
-use super::page::{Page, WORDS};
-use super::steps;
+use super::gap_blocks::{LowestGapBlocks, Run};
+use super::tsn_bitmap::{TsnBitmap, WORDS};
+use super::work_counter;
 use crate::seldom::Seldom;
 
 /// A Gap Ack Block names a TSN by 16 bits of offset, so nothing further on can be reported, and nothing is taken.
@@ -51,7 +51,7 @@ fn above(count: usize) -> u64 {
 }
 
 /// By their numbers.
-type Pages = [Option<Box<Page>>; PAGES];
+type Pages = [Option<Box<TsnBitmap>>; PAGES];
 
 /// TSNs received. What is past the cumulative point is kept as bits, on pages that are there while one of theirs is set: no
 /// order of arrival makes a chunk cost more than another, and no peer makes it more than 13 KiB.
@@ -62,7 +62,7 @@ pub(super) struct TsnTracker {
     /// Runs past the cumulative point.
     runs: usize,
     /// As many of the lowest runs as most SACKs name.
-    lowest: Lowest,
+    lowest: LowestGapBlocks,
     pages: Option<Box<Pages>>,
     duplicates: Seldom<Vec<Tsn>>,
 }
@@ -74,7 +74,7 @@ impl TsnTracker {
             cumulative: initial_tsn.prev(),
             highest: initial_tsn.prev(),
             runs: 0,
-            lowest: Lowest::default(),
+            lowest: LowestGapBlocks::default(),
             pages: None,
             duplicates: Seldom::default(),
         }
@@ -100,7 +100,7 @@ impl TsnTracker {
 
     /// A page, if it is there.
     #[inline]
-    fn page(&self, number: usize) -> Option<&Page> {
+    fn page(&self, number: usize) -> Option<&TsnBitmap> {
         self.pages.as_ref()?[number].as_deref()
     }
 
@@ -271,7 +271,7 @@ impl TsnTracker {
             let (number, word, bit) = place(at);
             let left = to.distance_from(at) + 1;
             let count = left.min(64 - bit);
-            steps::count(1);
+            work_counter::count(1);
             let mask = above(bit as usize) & !above((bit + count) as usize);
             if let Some(pages) = &mut self.pages
                 && let Some(page) = &mut pages[number]
@@ -295,7 +295,7 @@ impl TsnTracker {
         let mut mask = above(bit as usize);
         // Once round, and what is left of the first page.
         for _ in 0..=PAGES {
-            steps::count(1);
+            work_counter::count(1);
             match self.page(number) {
                 Some(page) => {
                     let bits = (page.words[word] ^ flip) & mask;
@@ -325,7 +325,7 @@ impl TsnTracker {
         let (mut number, mut word, bit) = place(tsn);
         let mut mask = !above(bit as usize);
         for _ in 0..=PAGES {
-            steps::count(1);
+            work_counter::count(1);
             if let Some(page) = self.page(number) {
                 let bits = page.words[word] & mask;
                 let words = page.some & !above(word);

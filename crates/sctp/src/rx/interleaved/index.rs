@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use anabranch_wire::Tsn;
 
-use super::message::Pieces;
+use super::message::Fragments;
 use super::{Interleaved, Key};
 use crate::work;
 
@@ -103,7 +103,7 @@ impl Interleaved {
         let is_open = || self.open.get(&stream) == Some(&(unordered, mid));
         let pieces = self.unfinished.get(&key);
         (unordered || mid == self.next(stream))
-            && pieces.is_some_and(Pieces::has_more)
+            && pieces.is_some_and(Fragments::has_more)
             && !is_open()
     }
 

@@ -10,7 +10,7 @@ use super::super::message::MessageBytes;
 
 /// What is held of a message. A peer can bring this side to hold as many messages as chunks, so a lone position costs little.
 #[derive(Debug)]
-pub(super) enum Pieces {
+pub(super) enum Fragments {
     Lone(Lone),
     Several(Box<Several>),
 }
@@ -42,7 +42,7 @@ pub(super) struct Several {
     last: Option<u32>,
 }
 
-impl Pieces {
+impl Fragments {
     /// Of the position of a message that comes first; `None` if it cannot be one.
     pub fn begin(data: IData) -> Option<Self> {
         number_of(data.position)?;

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use anabranch_wire::Tsn;
 
-use crate::rx::keys::ByNumber;
-use crate::rx::steps;
+use crate::rx::sort_keys::SsnKey;
+use crate::rx::work_counter;
 use crate::seldom::Blank;
 use crate::stream_set::StreamSet;
 
 /// What is found by stream and number: the TSN of the last fragment.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
-    last: BTreeMap<ByNumber, Tsn>,
+pub(super) struct BySsn {
+    last: BTreeMap<SsnKey, Tsn>,
     /// Every stream that there is a number of, and maybe others that there was one of.
     streams: StreamSet,
 }
 
-impl Blank for Numbers {
+impl Blank for BySsn {
     const BLANK: &'static Self = &Self {
         last: BTreeMap::new(),
         streams: StreamSet::new(),
@@ -28,27 +28,27 @@ impl Blank for Numbers {
     }
 }
 
-impl Numbers {
+impl BySsn {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }
 
-    pub fn insert(&mut self, number: ByNumber, last: Tsn) {
+    pub fn insert(&mut self, number: SsnKey, last: Tsn) {
         self.streams.insert(number.stream());
         self.last.insert(number, last);
     }
 
-    pub fn remove(&mut self, number: ByNumber) -> Option<Tsn> {
+    pub fn remove(&mut self, number: SsnKey) -> Option<Tsn> {
         self.last.remove(&number)
     }
 
-    pub fn contains(&self, number: ByNumber) -> bool {
+    pub fn contains(&self, number: SsnKey) -> bool {
         self.last.contains_key(&number)
     }
 
     /// Those from `number` on, of its stream and then of others.
-    pub fn from(&self, number: ByNumber) -> impl Iterator<Item = (ByNumber, Tsn)> + '_ {
+    pub fn from(&self, number: SsnKey) -> impl Iterator<Item = (SsnKey, Tsn)> + '_ {
         self.last.range(number..).map(|(at, last)| (*at, *last))
     }
 
@@ -58,7 +58,7 @@ impl Numbers {
 
     /// Whether there may be some of the stream; if not, there are none.
     pub fn may_have(&self, stream: u16) -> bool {
-        steps::count(1);
+        work_counter::count(1);
         self.streams.contains(stream)
     }
 

@@ -47,7 +47,7 @@ impl Pending {
 
 /// The parts read so far of messages that have not ended, by stream: one each at most.
 #[derive(Debug)]
-pub(super) struct Assembly {
+pub(super) struct MessageAssembler {
     pending: Seldom<BTreeMap<u16, Pending>>,
     bytes: usize,
     /// The most of one message.
@@ -59,7 +59,7 @@ pub(super) struct Assembly {
     most_in_all: usize,
 }
 
-impl Assembly {
+impl MessageAssembler {
     #[inline(always)]
     pub fn new(most: usize, buffer: usize) -> Self {
         Self {
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn interleaved_messages_share_a_bound() {
         let most_in_all = |most: usize, streams: u16| {
-            let mut assembly = Assembly::new(most, 1000);
+            let mut assembly = MessageAssembler::new(most, 1000);
             assembly.interleaves(streams);
             assembly.most_in_all
         };
@@ -162,7 +162,7 @@ mod tests {
     fn little_room_is_kept_free() {
         let most = 100_000;
         for size in [1, 7, 1_400, 33_000] {
-            let mut assembly = Assembly::new(most, 1_000);
+            let mut assembly = MessageAssembler::new(most, 1_000);
             let mut length = 0;
             while length + size <= most {
                 let part = ReceivedPart {

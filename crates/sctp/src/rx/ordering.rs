@@ -1,20 +1,20 @@
 //! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6), and for the end
 //! of one of their stream that is delivered in parts.
 
-mod numbers;
-mod row;
+mod by_ssn;
+mod contiguous;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::Nanos;
 use anabranch_wire::{Ssn, Tsn};
 
-use super::keys::{ByNumber, ByTsn};
 use super::message::ReceivedMessage;
+use super::sort_keys::{SsnKey, TsnKey};
 use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
-use numbers::Numbers;
-use row::Row;
+use by_ssn::BySsn;
+use contiguous::Contiguous;
 
 /// A message that is whole, and when it became so.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Waiting {
 struct Open {
     unordered: bool,
     /// Unordered messages that came whole since, by their last TSNs.
-    behind: BTreeSet<ByTsn>,
+    behind: BTreeSet<TsnKey>,
 }
 
 /// The streams of the peer. What a stream takes is the number of its next message, once one was delivered; what waits is in
@@ -58,11 +58,11 @@ struct Open {
 pub(super) struct Order {
     next: StreamTable<Ssn>,
     /// Most of what waits: see there.
-    row: Row,
+    row: Contiguous,
     /// What waits and is not in the row, by the TSNs of the last fragments.
-    waiting: Seldom<BTreeMap<ByTsn, Waiting>>,
+    waiting: Seldom<BTreeMap<TsnKey, Waiting>>,
     /// The ordered ones among them.
-    numbers: Seldom<Numbers>,
+    numbers: Seldom<BySsn>,
     open: Seldom<BTreeMap<u16, Open>>,
 }
 
@@ -131,13 +131,13 @@ impl Order {
                 continue;
             }
             let Some(last) = (self.numbers)
-                .change(|it| it.remove(ByNumber::new(stream, *next)))
+                .change(|it| it.remove(SsnKey::new(stream, *next)))
                 .flatten()
             else {
                 return;
             };
             *next = next.next();
-            if let Some(waiting) = self.waiting.change(|it| it.remove(&ByTsn(last))).flatten() {
+            if let Some(waiting) = self.waiting.change(|it| it.remove(&TsnKey(last))).flatten() {
                 deliver(waiting.whole(last));
             }
         }
@@ -181,7 +181,7 @@ impl Order {
     #[inline]
     fn waits(&self, stream: u16, ssn: Ssn) -> bool {
         self.row.contains(stream, ssn)
-            || (!self.numbers.is_empty() && self.numbers.contains(ByNumber::new(stream, ssn)))
+            || (!self.numbers.is_empty() && self.numbers.contains(SsnKey::new(stream, ssn)))
     }
 
     /// An ordered message waits for others, as it [may](Self::may_wait).
@@ -194,7 +194,7 @@ impl Order {
 
     /// As [`Self::wait_in_order`], not in the row.
     fn wait_apart(&mut self, whole: Whole) {
-        let number = ByNumber::new(whole.message.stream, whole.message.ssn);
+        let number = SsnKey::new(whole.message.stream, whole.message.ssn);
         self.numbers.make().insert(number, whole.last);
         self.wait(whole);
     }
@@ -211,7 +211,7 @@ impl Order {
             message: whole.message,
             since: whole.since,
         };
-        self.waiting.make().insert(ByTsn(whole.last), waiting);
+        self.waiting.make().insert(TsnKey(whole.last), waiting);
     }
 
     /// Whether no ordered message waits for others and none is delivered in parts, so that nothing follows from one that is delivered.
@@ -292,7 +292,7 @@ impl Order {
     /// A message waits for the end of the one of its stream that is being delivered.
     fn wait_behind(&mut self, whole: Whole) {
         if let Some(open) = self.open.make().get_mut(&whole.message.stream) {
-            open.behind.insert(ByTsn(whole.last));
+            open.behind.insert(TsnKey(whole.last));
             self.wait(whole);
         }
     }
@@ -320,7 +320,7 @@ impl Order {
                         return taken;
                     };
                     self.numbers.change(|it| it.remove(number));
-                    let waiting = self.waiting.change(|it| it.remove(&ByTsn(last))).flatten();
+                    let waiting = self.waiting.change(|it| it.remove(&TsnKey(last))).flatten();
                     taken.extend(waiting.map(|it| it.whole(last)));
                 }
             }
@@ -328,13 +328,13 @@ impl Order {
     }
 
     /// The messages of a stream with such numbers that are not in the row, in their order.
-    fn apart(&self, stream: u16, from: Ssn, to: Ssn) -> Vec<(ByNumber, Tsn)> {
+    fn apart(&self, stream: u16, from: Ssn, to: Ssn) -> Vec<(SsnKey, Tsn)> {
         if self.numbers.is_empty() {
             return Vec::new();
         }
         // What a range ends at is found sooner by walking: nearly always it is empty.
         let span = |from: u16, to: u16| {
-            let [from, to] = [from, to].map(|it| ByNumber::new(stream, Ssn(it)));
+            let [from, to] = [from, to].map(|it| SsnKey::new(stream, Ssn(it)));
             let behind = self.numbers.from(from);
             behind.take_while(move |(at, _)| *at <= to)
         };
@@ -370,7 +370,7 @@ impl Order {
     /// The highest TSN of a message that waits.
     pub fn highest(&self) -> Option<Tsn> {
         let apart = self.waiting.last_key_value().map(|(last, _)| *last);
-        let in_row = self.row.highest().map(ByTsn);
+        let in_row = self.row.highest().map(TsnKey);
         apart.max(in_row).map(|last| last.0)
     }
 
@@ -383,7 +383,7 @@ impl Order {
         let (last, waiting) = self.waiting.change(BTreeMap::pop_last).flatten()?;
         let message = waiting.message;
         if !message.unordered {
-            let number = ByNumber::new(message.stream, message.ssn);
+            let number = SsnKey::new(message.stream, message.ssn);
             self.numbers.change(|it| it.remove(number));
         } else {
             let open = |it: &mut BTreeMap<u16, Open>| {
@@ -532,13 +532,13 @@ mod tests {
             order.insert(whole(1, 100 + at), |_| unreachable!("it waits"));
             order.insert(whole(3 + at, 7), |_| unreachable!("it waits"));
         }
-        super::super::steps::take();
+        super::super::work_counter::take();
         for at in 0..50 {
             assert!(order.skip(1, Ssn(at), |_| unreachable!("it waits")));
             assert!(order.skip(2, Ssn(at), |_| unreachable!("there is none")));
             order.reset(60_000, |_| unreachable!("there is none"));
         }
-        let steps = super::super::steps::take();
+        let steps = super::super::work_counter::take();
         assert!(steps < 150 * 40, "{steps}");
         assert_eq!(order.waiting_on(1), 5_000);
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::unread::Unread;
+use super::ready_queue::ReadyQueue;
 use super::window::ReceiveWindow;
 use super::{ReceivedPart, Receiver};
 
@@ -46,7 +46,7 @@ impl Receiver {
     /// it. So much is held only where a message was alone, or where the buffer is smaller now.
     #[cold]
     fn drop_last_unread(&mut self, next: &ReceiveWindow) {
-        let (mut kept, mut endless) = (Unread::default(), BTreeSet::new());
+        let (mut kept, mut endless) = (ReadyQueue::default(), BTreeSet::new());
         for readable in std::mem::take(&mut self.ready).drain(..).rev() {
             let ReceivedPart {
                 stream,

@@ -5,14 +5,14 @@ pub(super) const WORDS: usize = 64;
 
 /// 4,096 TSNs, a bit each.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct TsnBitmap {
     pub words: [u64; WORDS],
     /// Words with a bit set, and words with no bit clear.
     pub some: u64,
     pub full: u64,
 }
 
-impl Default for Page {
+impl Default for TsnBitmap {
     /// None has arrived.
     fn default() -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Default for Page {
     }
 }
 
-impl Page {
+impl TsnBitmap {
     pub fn set(&mut self, word: usize, bit: u32) {
         self.words[word] |= 1 << bit;
         self.some |= 1 << word;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::{Ssn, Tsn};
 
-use super::held::Held;
-use super::interleaved::delivery::told_of;
+use super::interleaved::receive::told_of;
 use super::message::{MessageBytes, ReceivedPart};
-use super::order::{Order, Whole};
+use super::ordering::{Order, Whole};
+use super::ready_queue::ReadyQueue;
 use super::reassembly::{Head, Reassembly};
-use super::unread::Unread;
+use super::stream_usage::PerStreamUsage;
 use super::window::ReceiveWindow;
 use super::{Abandoned, Receiver};
 use crate::profile::Counts;
@@ -22,7 +22,7 @@ const MOST_OPEN: usize = 64;
 
 /// A message or part that can be read.
 #[derive(Debug)]
-pub(super) struct Readable {
+pub(super) struct Deliverable {
     pub part: ReceivedPart,
     /// Bytes that it occupies of the receive window, as the profile counts them.
     pub bytes: u64,
@@ -54,9 +54,9 @@ pub(super) struct Delivery<'a> {
     pub counts: Counted,
     /// Events of the association so far.
     pub preceding: u32,
-    pub ready: &'a mut Unread,
+    pub ready: &'a mut ReadyQueue,
     pub window: &'a mut ReceiveWindow,
-    pub held: &'a mut Held,
+    pub held: &'a mut PerStreamUsage,
     pub statistics: &'a mut ReceiverCounters,
     pub trace: &'a mut Trace,
 }
@@ -99,7 +99,7 @@ impl Delivery<'_> {
             bytes = 0;
         }
         let is_whole = part.begins && part.ends;
-        let readable = Readable {
+        let readable = Deliverable {
             part,
             bytes,
             preceding: self.preceding,
@@ -113,8 +113,8 @@ impl Delivery<'_> {
     }
 
     #[inline(never)]
-    fn add_part(&mut self, readable: Readable) {
-        let Readable { part, .. } = &readable;
+    fn add_part(&mut self, readable: Deliverable) {
+        let Deliverable { part, .. } = &readable;
         // What is not read yet of the same message takes it in.
         if !part.begins
             && let Some(last) = self.ready.back_mut()
@@ -134,7 +134,7 @@ impl Delivery<'_> {
 
 /// Messages as long as the partial delivery point that wait for others of their stream.
 #[derive(Debug, Default)]
-pub(super) struct Long(Seldom<BTreeMap<(u16, Rank), Tsn>>);
+pub(super) struct PartialDelivery(Seldom<BTreeMap<(u16, Rank), Tsn>>);
 
 /// Which of a stream's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,7 +145,7 @@ enum Rank {
     Unordered(u32),
 }
 
-impl Long {
+impl PartialDelivery {
     fn key(head: &Head) -> (u16, Rank) {
         let rank = if head.unordered {
             Rank::Unordered(head.first.0)

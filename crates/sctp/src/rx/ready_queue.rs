@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 
-use super::delivery::Readable;
 use super::message::{MessageBytes, ReceivedPart};
+use super::partial_delivery::Deliverable;
 use crate::queue::Queue;
 use crate::work;
 
@@ -19,8 +19,8 @@ const SOME: usize = 4;
 
 /// The queue of what was not read. The last place is never empty: where there is a place there is something to read.
 #[derive(Debug, Default)]
-pub(super) struct Unread {
-    queue: Queue<Readable>,
+pub(super) struct ReadyQueue {
+    queue: Queue<Deliverable>,
     places: Option<Box<Places>>,
 }
 
@@ -44,7 +44,7 @@ impl Places {
     }
 }
 
-impl Readable {
+impl Deliverable {
     /// What is left where something was taken out.
     fn nothing() -> MessageBytes {
         MessageBytes::Many(Vec::new())
@@ -56,10 +56,10 @@ impl Readable {
     }
 }
 
-impl Unread {
+impl ReadyQueue {
     /// Takes the first.
     #[inline(always)]
-    pub fn take_first(&mut self) -> Option<Readable> {
+    pub fn take_first(&mut self) -> Option<Deliverable> {
         let first = self.queue.pop_front()?;
         if first.is_nothing() {
             return self.take_behind_nothing();
@@ -68,9 +68,9 @@ impl Unread {
     }
 
     #[cold]
-    fn take_behind_nothing(&mut self) -> Option<Readable> {
+    fn take_behind_nothing(&mut self) -> Option<Deliverable> {
         let mut first = None;
-        while first.as_ref().is_none_or(Readable::is_nothing) {
+        while first.as_ref().is_none_or(Deliverable::is_nothing) {
             if let Some(places) = &mut self.places {
                 places.empty = places.empty.saturating_sub(1);
             }
@@ -82,19 +82,19 @@ impl Unread {
 
     /// The first.
     #[inline]
-    pub fn first(&self) -> Option<&Readable> {
+    pub fn first(&self) -> Option<&Deliverable> {
         self.queue.iter().find(|it| !it.is_nothing())
     }
 
     /// The first of a stream.
-    pub fn first_on(&self, stream: u16) -> Option<&Readable> {
-        let of_stream = |it: &&Readable| it.part.stream == stream && !it.is_nothing();
+    pub fn first_on(&self, stream: u16) -> Option<&Deliverable> {
+        let of_stream = |it: &&Deliverable| it.part.stream == stream && !it.is_nothing();
         self.queue.iter().find(of_stream)
     }
 
     /// Takes the first of a stream; `delivered` messages were.
-    pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Readable> {
-        let of_stream = |it: &Readable| it.part.stream == stream && !it.is_nothing();
+    pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Deliverable> {
+        let of_stream = |it: &Deliverable| it.part.stream == stream && !it.is_nothing();
         let place = self.queue.iter().position(of_stream)?;
         if place == 0 {
             return self.take_first();
@@ -108,7 +108,7 @@ impl Unread {
     }
 
     /// A part goes behind, which is no whole message; `delivered` messages were, with the one that it ends.
-    pub fn push_part(&mut self, readable: Readable, delivered: u64) {
+    pub fn push_part(&mut self, readable: Deliverable, delivered: u64) {
         let ReceivedPart {
             stream,
             begins,
@@ -167,7 +167,12 @@ impl Unread {
 
     /// Takes out what was not read of the message of `stream` that is being delivered; `delivered` messages were. Gives it to `free`; whether the beginning was
     /// among it. [`Self::tidy`] must follow.
-    pub fn forget(&mut self, stream: u16, delivered: u64, mut free: impl FnMut(Readable)) -> bool {
+    pub fn forget(
+        &mut self,
+        stream: u16,
+        delivered: u64,
+        mut free: impl FnMut(Deliverable),
+    ) -> bool {
         let mut begins = false;
         let Some(places) = &mut self.places else {
             return begins;
@@ -198,13 +203,13 @@ impl Unread {
     }
 
     /// Leaves nothing in that place.
-    fn take_out(&mut self, place: usize) -> Option<Readable> {
+    fn take_out(&mut self, place: usize) -> Option<Deliverable> {
         let readable = self.queue.get_mut(place).filter(|it| !it.is_nothing())?;
         let part = &mut readable.part;
-        let left = Readable {
+        let left = Deliverable {
             part: ReceivedPart {
                 begins: std::mem::take(&mut part.begins),
-                payload: std::mem::replace(&mut part.payload, Readable::nothing()),
+                payload: std::mem::replace(&mut part.payload, Deliverable::nothing()),
                 ..*part
             },
             bytes: std::mem::take(&mut readable.bytes),
@@ -275,19 +280,19 @@ impl Unread {
     }
 }
 
-impl Deref for Unread {
-    type Target = Queue<Readable>;
+impl Deref for ReadyQueue {
+    type Target = Queue<Deliverable>;
 
     #[inline(always)]
-    fn deref(&self) -> &Queue<Readable> {
+    fn deref(&self) -> &Queue<Deliverable> {
         &self.queue
     }
 }
 
 /// For what leaves all that is there in its place.
-impl DerefMut for Unread {
+impl DerefMut for ReadyQueue {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Queue<Readable> {
+    fn deref_mut(&mut self) -> &mut Queue<Deliverable> {
         &mut self.queue
     }
 }

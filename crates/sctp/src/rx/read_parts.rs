@@ -1,8 +1,8 @@
 //! Reading parts: the next of all streams, or of one.
 
 use super::Receiver;
-use super::delivery::Readable;
 use super::message::ReceivedPart;
+use super::partial_delivery::Deliverable;
 
 impl Receiver {
     /// Whether [`Receiver::poll_part`] has none.
@@ -38,7 +38,7 @@ impl Receiver {
             self.relieve_reader();
         }
         let delivered = self.statistics.messages;
-        let Readable { part, bytes, .. } = self.ready.take_first_on(stream, delivered)?;
+        let Deliverable { part, bytes, .. } = self.ready.take_first_on(stream, delivered)?;
         self.is_taken(&part, bytes);
         Some(part)
     }

@@ -7,7 +7,7 @@ use anabranch_wire::extension::IData;
 use anabranch_wire::packet::Frame;
 use bytes::Bytes;
 
-use super::delivery::Readable;
+use super::partial_delivery::Deliverable;
 use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
 
@@ -222,7 +222,7 @@ impl Receiver {
         let spare = self.ready.capacity() - self.ready.len();
         if self
             .window
-            .is_pressed(spare * size_of::<Readable>() + self.order.spare())
+            .is_pressed(spare * size_of::<Deliverable>() + self.order.spare())
         {
             self.compact();
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::message::MessageBytes;
-use super::steps;
+use super::work_counter;
 
 /// One fragment, or any other number of them.
 #[expect(
@@ -13,12 +13,12 @@ use super::steps;
     reason = "so that a lone fragment costs little"
 )]
 #[derive(Debug)]
-pub(super) enum Parts {
+pub(super) enum FragmentList {
     One(Bytes),
     Many(Box<VecDeque<Bytes>>),
 }
 
-impl Parts {
+impl FragmentList {
     fn none() -> Self {
         Self::Many(Box::default())
     }
@@ -67,7 +67,7 @@ impl Parts {
     /// Puts `after` behind. The fewer move to the more, so that a fragment moves as often as the logarithm of how many
     /// there are, whatever is joined to what.
     pub fn join(&mut self, mut after: Self) {
-        steps::count(self.len().min(after.len()));
+        work_counter::count(self.len().min(after.len()));
         if self.len() < after.len() {
             while let Some(part) = self.pop_back() {
                 after.push_front(part);

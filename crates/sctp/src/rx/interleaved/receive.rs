@@ -5,11 +5,11 @@ use anabranch_wire::extension::{IData, IForwardTsn, SkippedMessage};
 use anabranch_wire::{Ssn, Tsn};
 
 use super::super::message::{ReceivedMessage, ReceivedPart};
-use super::super::order::Whole;
+use super::super::ordering::Whole;
 use super::super::tsn_tracker::Arrival;
 use super::super::{Abandoned, DataOutcome, Forwarded, Receiver};
-use super::gone::Gone;
-use super::message::Pieces;
+use super::abandoned::AbandonedMessages;
+use super::message::Fragments;
 use super::{GivenUp, Interleaved, Key, Name, Taken};
 use crate::path::PathId;
 
@@ -287,7 +287,7 @@ impl Receiver {
         }
         if let (None, Some(interleaved)) = (streams, self.interleaved.as_deref_mut()) {
             interleaved.next = crate::stream_table::StreamTable::default();
-            interleaved.gone = Gone::default();
+            interleaved.gone = AbandonedMessages::default();
         }
     }
 
@@ -394,7 +394,7 @@ fn number(mid: u32) -> Ssn {
     Ssn(mid as u16)
 }
 
-fn part_of((stream, unordered, mid): Key, pieces: &mut Pieces) -> ReceivedPart {
+fn part_of((stream, unordered, mid): Key, pieces: &mut Fragments) -> ReceivedPart {
     ReceivedPart {
         stream,
         ppid: pieces.ppid(),
@@ -407,7 +407,7 @@ fn part_of((stream, unordered, mid): Key, pieces: &mut Pieces) -> ReceivedPart {
     }
 }
 
-fn whole_of((stream, unordered, mid): Key, pieces: Pieces) -> ReceivedPart {
+fn whole_of((stream, unordered, mid): Key, pieces: Fragments) -> ReceivedPart {
     ReceivedPart::whole(ReceivedMessage {
         stream,
         ppid: pieces.ppid(),

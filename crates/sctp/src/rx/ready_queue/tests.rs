@@ -8,7 +8,7 @@ use crate::draws::draws;
 
 const STREAMS: u32 = 5;
 
-fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Readable {
+fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Deliverable {
     let part = ReceivedPart {
         stream,
         ppid: 0,
@@ -19,7 +19,7 @@ fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Readable {
         ends,
         payload: MessageBytes::One(Bytes::from(text)),
     };
-    Readable {
+    Deliverable {
         bytes: part.payload.len() as u64,
         preceding: 0,
         part,
@@ -28,7 +28,7 @@ fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Readable {
 }
 
 /// As they are read: stream, flags, bytes as the window counts them, and user data.
-fn told(it: Readable) -> (u16, bool, bool, u64, Bytes) {
+fn told(it: Deliverable) -> (u16, bool, bool, u64, Bytes) {
     let part = it.part;
     let data = part.payload.into_bytes();
     (part.stream, part.begins, part.ends, it.bytes, data)
@@ -36,10 +36,10 @@ fn told(it: Readable) -> (u16, bool, bool, u64, Bytes) {
 
 /// The plain way.
 #[derive(Default)]
-struct Walked(VecDeque<Readable>);
+struct Walked(VecDeque<Deliverable>);
 
 impl Walked {
-    fn forget(&mut self, stream: u16) -> (bool, Vec<Readable>) {
+    fn forget(&mut self, stream: u16) -> (bool, Vec<Deliverable>) {
         let (mut found, mut taken) = (false, Vec::new());
         for place in (0..self.0.len()).rev() {
             let part = &self.0[place].part;
@@ -60,7 +60,7 @@ impl Walked {
         (found, taken)
     }
 
-    fn take_on(&mut self, stream: u16) -> Option<Readable> {
+    fn take_on(&mut self, stream: u16) -> Option<Deliverable> {
         let place = self.0.iter().position(|it| it.part.stream == stream)?;
         self.0.remove(place)
     }
@@ -71,7 +71,7 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
     let (mut forgotten, mut most_empty) = (0, 0);
     for seed in 1..=400_u64 {
         let mut random = draws(seed);
-        let (mut unread, mut walked) = (Unread::default(), Walked::default());
+        let (mut unread, mut walked) = (ReadyQueue::default(), Walked::default());
         let mut delivered = u64::from(random(3));
         let mut open = [false; STREAMS as usize];
         let (reads, forgets) = (random(30), random(4));
@@ -121,7 +121,7 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
             }
             assert_eq!(unread.is_empty(), walked.0.is_empty(), "seed {seed}");
             assert_eq!(unread.len() - unread.empty(), walked.0.len());
-            assert!(!unread.back().is_some_and(Readable::is_nothing));
+            assert!(!unread.back().is_some_and(Deliverable::is_nothing));
             most_empty = most_empty.max(unread.empty());
         }
         let taken = std::iter::from_fn(|| unread.take_first());
@@ -136,7 +136,7 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
 /// Parts take in what follows them: that is a message more, and no place more.
 #[test]
 fn an_end_that_is_taken_in_moves_no_place() {
-    let mut unread = Unread::default();
+    let mut unread = ReadyQueue::default();
     unread.push_part(readable(1, true, false, "a".into()), 0);
     unread.push_part(readable(2, true, false, "b".into()), 0);
     // The end of the second came, and was taken in.
@@ -154,7 +154,7 @@ fn an_end_that_is_taken_in_moves_no_place() {
 /// What waits costs nothing, and what goes by itself.
 #[test]
 fn forgetting_costs_what_is_forgotten() {
-    let mut unread = Unread::default();
+    let mut unread = ReadyQueue::default();
     for at in 0..10_000 {
         unread.push_back(readable(3, true, true, format!("{at}")));
     }

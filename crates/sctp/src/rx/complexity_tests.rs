@@ -130,7 +130,7 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
         verification_tag: 3,
     };
     let mut out = BytesMut::new();
-    steps::take();
+    work_counter::take();
     for (at, data) in chunks.into_iter().enumerate() {
         if at % bundle == 0 {
             receiver.on_packet_begin(16 * bundle);
@@ -151,7 +151,7 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
         while receiver.poll_part().is_some() {}
     }
     assert!(receiver.is_empty(), "all that came is read");
-    steps::take() / count
+    work_counter::take() / count
 }
 
 #[test]
@@ -192,13 +192,13 @@ fn a_sack_costs_what_it_says() {
     (1..32_000).for_each(|at| {
         tracker.insert(Tsn(2 * at));
     });
-    steps::take();
+    work_counter::take();
     let named = tracker.blocks(360).count();
     assert_eq!((named, tracker.gap_count()), (360, 31_999));
-    assert_eq!(steps::take(), 0);
+    assert_eq!(work_counter::take(), 0);
     let named = tracker.blocks(2_000).count();
     assert_eq!(named, 2_000);
-    assert!(steps::take() <= 4 * (2_000 - 360));
+    assert!(work_counter::take() <= 4 * (2_000 - 360));
 }
 
 /// Room is made for holes again and again while many messages wait: each takes what it finds at the end.
@@ -215,11 +215,11 @@ fn dropping_the_highest_costs_the_same_however_many_wait() {
         .take_while(|&at| take(message(at, 0, at - 20_000 + 1)) == DataOutcome::NewData)
         .count();
     assert!(held > 30_000);
-    steps::take();
+    work_counter::take();
     for at in (1..20_000).rev() {
         assert_eq!(take(message(at, 1, at)), DataOutcome::NewData);
     }
-    let each = steps::take() / 20_000;
+    let each = work_counter::take() / 20_000;
     assert!(receiver.statistics().withdrawn > 10_000);
     assert!(each < MOST_STEPS, "{each} steps a chunk");
 }

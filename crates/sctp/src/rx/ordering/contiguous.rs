@@ -7,14 +7,14 @@ use anabranch_wire::{Ssn, Tsn};
 
 use super::Whole;
 use crate::queue::Queue;
-use crate::rx::steps;
+use crate::rx::work_counter;
 use crate::seldom::Seldom;
 
 /// The row. All numbers in it lie within half of their circle, since those that wait of a stream do; so do all TSNs.
 #[derive(Debug, Default)]
-pub(super) struct Row(Seldom<Queue<Whole>>);
+pub(super) struct Contiguous(Seldom<Queue<Whole>>);
 
-impl Row {
+impl Contiguous {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -50,7 +50,7 @@ impl Row {
             return false;
         }
         let at = self.0.partition_point(|whole| {
-            steps::count(1);
+            work_counter::count(1);
             ssn.gt(whole.message.ssn)
         });
         self.0.get(at).is_some_and(|it| it.message.ssn == ssn)
@@ -76,7 +76,7 @@ impl Row {
     /// Takes the first message.
     #[inline]
     pub fn take_first(&mut self) -> Option<Whole> {
-        steps::count(1);
+        work_counter::count(1);
         self.0.change(Queue::pop_sparing).flatten()
     }
 

@@ -8,10 +8,10 @@ use anabranch_wire::chunk::{Data, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Receiver;
-use super::delivery::Readable;
+use super::buffer_admission::Source;
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
-use super::order::Whole;
-use super::room::Source;
+use super::ordering::Whole;
+use super::partial_delivery::Deliverable;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::uncommon::UNCOMMON;
@@ -213,7 +213,7 @@ impl Receiver {
         if !data.unordered && !self.order.passes(data.stream_id, data.ssn) {
             return false;
         }
-        self.ready.push_back(Readable {
+        self.ready.push_back(Deliverable {
             part: ReceivedPart {
                 stream: data.stream_id,
                 tsn: data.tsn,

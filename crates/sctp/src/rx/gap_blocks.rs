@@ -6,8 +6,8 @@
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
-use super::steps;
 use super::tsn_tracker::Neighbours;
+use super::work_counter;
 
 /// Runs kept: as many as a SACK of 1,500 bytes names, and some more.
 const MOST: usize = 384;
@@ -32,11 +32,11 @@ impl Run {
 
 /// As many of the lowest runs as there are, [`MOST`] at most.
 #[derive(Debug, Default)]
-pub(super) struct Lowest {
+pub(super) struct LowestGapBlocks {
     runs: Vec<Run>,
 }
 
-impl Lowest {
+impl LowestGapBlocks {
     /// The lowest `count`, or all that are kept.
     #[inline]
     pub fn first(&self, count: usize) -> &[Run] {
@@ -66,14 +66,14 @@ impl Lowest {
     fn begun(&self, tsn: Tsn, cumulative: Tsn) -> usize {
         let offset = tsn.distance_from(cumulative);
         self.runs.partition_point(|run| {
-            steps::count(1);
+            work_counter::count(1);
             run.first.distance_from(cumulative) <= offset
         })
     }
 
     /// Counts what moves when a run comes or goes at `at`; a step moves 16 of them.
     fn moves(&self, at: usize) {
-        steps::count((self.runs.len() - at) / 16);
+        work_counter::count((self.runs.len() - at) / 16);
     }
 
     /// `tsn` is new, and the run that it belongs to now ends with `last`.

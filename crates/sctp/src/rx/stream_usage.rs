@@ -14,7 +14,7 @@ struct InStream {
 /// Bytes held by stream, as the receive window counts them. A change is recorded when the time is next known. Only where
 /// somebody wants to know: nothing is decided by it.
 #[derive(Debug, Default)]
-pub(super) struct Held(Option<Box<Counts>>);
+pub(super) struct PerStreamUsage(Option<Box<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -28,7 +28,7 @@ struct Counts {
     recorded: u64,
 }
 
-impl Held {
+impl PerStreamUsage {
     /// Counts from now on if `trace` wants it. What was held before is not known.
     #[inline]
     pub fn follow(&mut self, trace: &Trace) {

@@ -13,11 +13,11 @@ const FAR: u32 = 1 << 30;
 /// By stream, the number of the last unordered message that was given up. A sender ends or gives up a message before it begins another of
 /// the stream (RFC 8260 §2.2.2), so that what is no later is given up or complete.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct AbandonedMessages {
     last: BTreeMap<u16, u32>,
 }
 
-impl Gone {
+impl AbandonedMessages {
     /// The messages of `stream` up to number `mid` are given up.
     pub fn note(&mut self, stream: u16, mid: u32) {
         if self.has(stream, mid) {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn what_is_no_later_than_the_last_is_gone_across_the_wrap() {
-        let mut gone = Gone::default();
+        let mut gone = AbandonedMessages::default();
         assert!(!gone.has(3, 0));
         gone.note(3, u32::MAX);
         gone.note(3, 1);
@@ -68,7 +68,7 @@ mod tests {
     /// Without a message given up for 2^31 others, none of those is taken for one.
     #[test]
     fn a_last_that_is_far_behind_is_forgotten() {
-        let mut gone = Gone::default();
+        let mut gone = AbandonedMessages::default();
         gone.note(0, 7);
         for step in 0..16_u32 {
             assert!(
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn few_streams_are_remembered() {
-        let mut gone = Gone::default();
+        let mut gone = AbandonedMessages::default();
         (0..=u16::MAX).for_each(|stream| gone.note(stream, 0));
         assert_eq!(gone.last.len(), MOST);
     }

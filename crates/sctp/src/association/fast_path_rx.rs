@@ -14,7 +14,7 @@ use crate::rx::Next;
 use crate::state::{Known, Stage, State};
 
 /// How much of a packet was common.
-pub(crate) enum Common<'a> {
+pub(crate) enum FastPath<'a> {
     /// All of it: it has been taken.
     Whole,
     /// What comes before `frame`; `behind`: that is something.
@@ -29,14 +29,14 @@ impl Association {
     /// Takes the chunks of an admitted packet that came over `path`, `first`, which is DATA or a SACK, and then `rest`, as far as they are
     /// common ones.
     #[inline(always)]
-    pub(crate) fn take_common<'a>(
+    pub(crate) fn try_fast_path<'a>(
         &mut self,
         now: Nanos,
         path: Path,
         first: Frame<'a>,
         rest: Chunks<'a>,
         discards: &mut Discards,
-    ) -> Common<'a> {
+    ) -> FastPath<'a> {
         if self.is_common() {
             if first.kind == kind::DATA {
                 return self.take_common_data(now, path, first, rest, false, discards);
@@ -45,14 +45,14 @@ impl Association {
                 return self.take_behind_sack(now, path, rest, discards);
             }
         }
-        Common::Until {
+        FastPath::Until {
             frame: first,
             rest,
             behind: false,
         }
     }
 
-    /// Takes what comes behind a SACK, as [`Self::take_common`] does.
+    /// Takes what comes behind a SACK, as [`Self::try_fast_path`] does.
     #[inline(always)]
     fn take_behind_sack<'a>(
         &mut self,
@@ -60,7 +60,7 @@ impl Association {
         path: Path,
         mut rest: Chunks<'a>,
         discards: &mut Discards,
-    ) -> Common<'a> {
+    ) -> FastPath<'a> {
         match rest.next_frame() {
             None => {}
             Some(Ok(frame)) => {
@@ -68,7 +68,7 @@ impl Association {
                 if frame.kind == kind::DATA {
                     return self.take_common_data(now, path, frame, rest, true, discards);
                 }
-                return Common::Until {
+                return FastPath::Until {
                     frame,
                     rest,
                     behind: true,
@@ -78,7 +78,7 @@ impl Association {
         }
         // The SACK was that of the only path: data goes where it went.
         self.tell_readable();
-        Common::Whole
+        FastPath::Whole
     }
 
     /// Whether packets may be common ones: the association is up, and no extension has a say in DATA or SACKs.
@@ -108,7 +108,7 @@ impl Association {
         mut rest: Chunks<'a>,
         behind: bool,
         discards: &mut Discards,
-    ) -> Common<'a> {
+    ) -> FastPath<'a> {
         let only = self.paths.len() == 1;
         let from = if only {
             PathId(0)
@@ -116,7 +116,7 @@ impl Association {
             self.acknowledging_path(path)
         };
         let Some(rx) = &mut self.rx else {
-            return Common::Until {
+            return FastPath::Until {
                 frame: first,
                 rest,
                 behind,
@@ -129,7 +129,7 @@ impl Association {
             Next::Broken => discards.count(Discard::ChunkLength),
             Next::Other(frame) => {
                 self.data_taken = taken > 0;
-                return Common::Until {
+                return FastPath::Until {
                     frame,
                     rest,
                     behind: behind || taken > 0,
@@ -144,7 +144,7 @@ impl Association {
         if readable {
             self.tell_of_messages();
         }
-        Common::Whole
+        FastPath::Whole
     }
 
     /// Takes a SACK; whether it was a common one.

@@ -4,21 +4,21 @@ use std::cmp::Ordering;
 
 use anabranch_wire::{Ssn, Tsn};
 
-use super::steps;
+use super::work_counter;
 
 /// A TSN that other TSNs of the same moment are compared with: all that are held lie within half of the circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ByTsn(pub Tsn);
+pub(super) struct TsnKey(pub Tsn);
 
-impl Ord for ByTsn {
+impl Ord for TsnKey {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        steps::count(1);
+        work_counter::count(1);
         (self.0.distance_from(other.0) as i32).cmp(&0)
     }
 }
 
-impl PartialOrd for ByTsn {
+impl PartialOrd for TsnKey {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -27,9 +27,9 @@ impl PartialOrd for ByTsn {
 
 /// A stream and a number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ByNumber(u32);
+pub(super) struct SsnKey(u32);
 
-impl ByNumber {
+impl SsnKey {
     pub fn new(stream: u16, ssn: Ssn) -> Self {
         Self(u32::from(stream) << 16 | u32::from(ssn.0))
     }
@@ -45,15 +45,15 @@ impl ByNumber {
     }
 }
 
-impl Ord for ByNumber {
+impl Ord for SsnKey {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        steps::count(1);
+        work_counter::count(1);
         self.0.cmp(&other.0)
     }
 }
 
-impl PartialOrd for ByNumber {
+impl PartialOrd for SsnKey {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
