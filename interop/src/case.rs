@@ -11,7 +11,7 @@ use crate::extension::Extension;
 use crate::namespace::{self, Family};
 use crate::peer::{Peer, Setup, Stack, Transport};
 use crate::programs::Programs;
-use crate::relay::{Place, Relay};
+use crate::relay::{Relay, RelayAddresses};
 use crate::workload::Plan;
 
 /// Network between the peers.
@@ -358,7 +358,7 @@ impl Case {
         let [_, accepting, listen] = PORTS;
         let [near, far] = self.relay_addresses();
         let to = self.place(false);
-        let place = Place {
+        let place = RelayAddresses {
             carrier: match self.transport {
                 Transport::Raw => Carrier::Ip,
                 Transport::Encap | Transport::Plain => Carrier::Udp,

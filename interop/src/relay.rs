@@ -50,7 +50,7 @@ impl Loss for Losses {
 
 /// Addresses of a relay.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct RelayAddresses {
     /// UDP, or SCTP directly over IP.
     pub carrier: Carrier,
     /// Address to which the connecting peer sends.
@@ -69,7 +69,7 @@ impl Relay {
     /// # Errors
     ///
     /// The emulator cannot be started.
-    pub fn start(place: Place, seed: u64) -> Result<Self, String> {
+    pub fn start(place: RelayAddresses, seed: u64) -> Result<Self, String> {
         let config = Config::new(place.listen, place.to).with(|it| {
             it.carrier = place.carrier;
             it.from = Some(place.from);
@@ -94,7 +94,7 @@ impl Relay {
     }
 }
 
-fn path(seed: u64, place: Place) -> Result<Path, BuildError> {
+fn path(seed: u64, place: RelayAddresses) -> Result<Path, BuildError> {
     let direction = || {
         let losses = Losses {
             losses: Bernoulli::new(LOST)?,

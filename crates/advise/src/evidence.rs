@@ -208,7 +208,7 @@ pub enum Limit {
 
 /// One setting of the evidence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tried {
+pub struct TestedSetting {
     /// The setting.
     pub setting: Setting,
     /// Whether it is a deciding setting, which has more runs than others.
@@ -265,7 +265,7 @@ pub struct Advice {
     /// Goodput without limit, bit/s.
     pub unlimited: Summary,
     /// All settings of the evidence, by streams and then by buffer, without limit last.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TestedSetting>,
     /// Total number of runs of the evidence, and of simulated events.
     pub effort: (u64, u64),
     /// Index in `tried` of the recommended setting; `None` if the evidence confirms none.
@@ -290,7 +290,7 @@ impl Advice {
         evidence: &Evidence,
         results: &Results,
     ) -> Option<Setting> {
-        let tried: Vec<Tried> = deciding(question, evidence, results).collect();
+        let tried: Vec<TestedSetting> = deciding(question, evidence, results).collect();
         Some(tried[confirmed(&tried, evidence.chosen)?].setting)
     }
 
@@ -301,7 +301,7 @@ impl Advice {
         evidence: &Evidence,
         results: &Results,
     ) -> Advice {
-        let mut tried: Vec<Tried> = deciding(question, evidence, results).collect();
+        let mut tried: Vec<TestedSetting> = deciding(question, evidence, results).collect();
         for &streams in &evidence.streams {
             let experiment = spec::experiment_of(streams);
             let unlimited = Point::of(question, results, &experiment, spec::NO_LIMIT);
@@ -318,7 +318,7 @@ impl Advice {
                 tried.extend(point.judged(setting, false, &unlimited));
             }
         }
-        let without = |tried: &Tried| tried.setting.buffer.is_none();
+        let without = |tried: &TestedSetting| tried.setting.buffer.is_none();
         tried.sort_by_key(|tried| (tried.setting.streams, without(tried), tried.setting.buffer));
         let advised = confirmed(&tried, evidence.chosen);
         let reference = Point::of(question, results, DECISION, spec::NO_LIMIT);
@@ -348,15 +348,15 @@ impl Advice {
     }
 
     /// The recommended setting.
-    pub fn advised(&self) -> Option<&Tried> {
+    pub fn advised(&self) -> Option<&TestedSetting> {
         self.tried.get(self.advised?)
     }
 
     /// Half of the recommended buffer with the same streams, if it was run.
-    pub fn half(&self) -> Option<&Tried> {
+    pub fn half(&self) -> Option<&TestedSetting> {
         let advised = self.advised()?.setting;
         let half = advised.buffer? / 2;
-        let same = |tried: &&Tried| {
+        let same = |tried: &&TestedSetting| {
             tried.setting.streams == advised.streams && tried.setting.buffer == Some(half)
         };
         self.tried.iter().find(same)
@@ -377,7 +377,7 @@ const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 /// A spec is rejected, or a run fails.
 pub fn full_size(
     question: &Question,
-    tried: &Tried,
+    tried: &TestedSetting,
     executor: Executor<'_>,
 ) -> Result<Option<FullSize>, AdviseError> {
     if question.scale == 1 {
@@ -423,7 +423,7 @@ fn deciding<'a>(
     question: &'a Question,
     evidence: &'a Evidence,
     results: &'a Results,
-) -> impl Iterator<Item = Tried> {
+) -> impl Iterator<Item = TestedSetting> {
     let reference = Point::of(question, results, DECISION, spec::NO_LIMIT);
     evidence.deciding.iter().filter_map(move |&setting| {
         let x = spec::x_of_setting(setting);
@@ -434,7 +434,7 @@ fn deciding<'a>(
 /// The chosen setting if the evidence confirms it, and otherwise the next larger deciding setting
 /// that it confirms: first with more streams, then with a larger buffer. Smaller ones must not be
 /// considered, because among many insufficient settings one may appear sufficient by chance.
-fn confirmed(tried: &[Tried], chosen: Setting) -> Option<usize> {
+fn confirmed(tried: &[TestedSetting], chosen: Setting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
         tried.decides
@@ -510,7 +510,12 @@ impl<'a> Point<'a> {
         Summary::of(&self.bare(metric)).map_or(0.0, |summary| summary.mean)
     }
 
-    fn judged(&self, setting: Setting, decides: bool, reference: &Point<'_>) -> Option<Tried> {
+    fn judged(
+        &self,
+        setting: Setting,
+        decides: bool,
+        reference: &Point<'_>,
+    ) -> Option<TestedSetting> {
         let share = self.question.share;
         let goodput = Summary::of(&self.bare(GOODPUT))?;
         let margin = paired_difference(&self.numbered(1.0), &reference.numbered(share))?;
@@ -534,7 +539,7 @@ impl<'a> Point<'a> {
         } else {
             Limit::Congestion
         };
-        Some(Tried {
+        Some(TestedSetting {
             setting,
             decides,
             goodput,

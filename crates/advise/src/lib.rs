@@ -41,7 +41,7 @@ use anabranch_scenario::problem::SpecError;
 pub use evidence::Advice;
 pub use executor::{AdviceProgress, Executor, NoProgress};
 pub use invalid_question::InvalidQuestion;
-pub use outcome::{Found, Outcome, advise};
+pub use outcome::{Outcome, SenderAnswer, advise};
 pub use question::{Control, Question, Setting};
 pub use ranking::{Ranking, ranking};
 pub use satellites::Satellites;

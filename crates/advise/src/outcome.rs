@@ -34,7 +34,7 @@ const SPEC: &str = "spec.toml";
 
 /// Answer for one sender.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct SenderAnswer {
     /// The recommendation.
     pub advice: Advice,
     /// The runs on which it is based.
@@ -53,9 +53,9 @@ pub struct Outcome {
     /// Goodput of each candidate without limit.
     pub ranking: Ranking,
     /// Answer for the first candidate.
-    pub first: Found,
+    pub first: SenderAnswer,
     /// Answer for the best of the significantly better candidates, if there is one.
-    pub better: Option<Found>,
+    pub better: Option<SenderAnswer>,
     /// The whole result as text.
     pub words: String,
 }
@@ -78,7 +78,7 @@ pub fn advise(
     let ahead = senders * (EVENTS + warm_up::EVENTS);
     executor.progress.outlook(ahead, ranking.events);
     let asked = |place, directory: Option<&Path>| {
-        let asked = Asked {
+        let asked = CandidateQuestion {
             question: &question,
             ranking: &ranking,
             place,
@@ -144,7 +144,7 @@ fn unwritten(path: PathBuf, source: std::io::Error) -> AdviseError {
     Box::new(StoreError::Write { path, source }).into()
 }
 
-impl Found {
+impl SenderAnswer {
     /// Tables and figures of the evidence, preceded by the recommendation.
     ///
     /// # Errors
@@ -168,20 +168,20 @@ impl Found {
 }
 
 /// One of the candidates of a question.
-struct Asked<'a> {
+struct CandidateQuestion<'a> {
     question: &'a Question,
     ranking: &'a Ranking,
     place: usize,
 }
 
-impl Asked<'_> {
+impl CandidateQuestion<'_> {
     /// Recommendation for the candidate with the runs on which it is based. The directory is
     /// created only if there is something to write.
     fn answer(
         &self,
         directory: Option<&Path>,
         executor: Executor<'_>,
-    ) -> Result<Found, AdviseError> {
+    ) -> Result<SenderAnswer, AdviseError> {
         let control = &self.ranking.candidates[self.place].0;
         executor
             .progress
@@ -215,7 +215,7 @@ impl Asked<'_> {
         if let Some(advised) = advice.advised() {
             advice.full = full_size(&question, advised, executor)?;
         }
-        Ok(Found {
+        Ok(SenderAnswer {
             advice,
             results,
             directory: directory.map(Path::to_owned),
@@ -251,7 +251,7 @@ impl Runs<'_> {
             runner,
             progress,
         } = self.executor;
-        run::run(&plan, store, runner, jobs, &Passed(progress))
+        run::run(&plan, store, runner, jobs, &ForwardedProgress(progress))
             .map_err(|error| AdviseError::Evidence(Box::new(error), directory.to_owned()))
     }
 
@@ -286,9 +286,9 @@ fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
 }
 
 /// Forwards the progress of the ordinary engine.
-struct Passed<'a>(&'a dyn AdviceProgress);
+struct ForwardedProgress<'a>(&'a dyn AdviceProgress);
 
-impl Progress for Passed<'_> {
+impl Progress for ForwardedProgress<'_> {
     fn begin(&self, _: usize, _: usize, seconds: f64) {
         self.0.expect(seconds);
     }

@@ -5,7 +5,7 @@ use anabranch_report::{Introduction, table};
 use anabranch_settings::counted;
 
 use crate::discipline::DROP_TAIL;
-use crate::evidence::{Advice, Drift, Limit, Tried};
+use crate::evidence::{Advice, Drift, Limit, TestedSetting};
 use crate::question::{Control, Question};
 use crate::ranking::Ranking;
 use crate::recovery;
@@ -166,7 +166,7 @@ fn recommendation(advice: &Advice, better: bool) -> Introduction {
 /// Items of a recommendation: setting, goodput, limiting factor, measurement, and configuration.
 fn advised_items(
     advice: &Advice,
-    advised: &Tried,
+    advised: &TestedSetting,
     control: &Control,
 ) -> Vec<(String, Vec<String>)> {
     let setting = advised.setting;
@@ -287,7 +287,7 @@ fn size(advice: &Advice) -> Vec<String> {
 }
 
 /// Limiting factor of the recommended setting, with the numbers that show it.
-fn limit(tried: &Tried) -> Vec<String> {
+fn limit(tried: &TestedSetting) -> Vec<String> {
     let (cost, half) = (tried.cost.0 * 100.0, tried.cost.1 * 100.0);
     let decimals = if tried.utilization < 10.0 { 1 } else { 0 };
     let used = format!(

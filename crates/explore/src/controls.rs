@@ -66,7 +66,7 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
             true => Node::key_path("parameters", &entry.key),
             false => entry.key.clone(),
         };
-        let place = Place {
+        let place = ValueLocation {
             group: "parameters",
             key,
             label: readable(&entry.key),
@@ -78,7 +78,7 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
             continue;
         };
         if let NodeValue::Table(_) = node.value {
-            let place = Place {
+            let place = ValueLocation {
                 group: section,
                 key: (*section).to_owned(),
                 label: String::new(),
@@ -87,7 +87,7 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
         }
         for (index, item) in node.items().iter().enumerate() {
             let name = item.own_name().map_or(index.to_string(), str::to_owned);
-            let place = Place {
+            let place = ValueLocation {
                 group: &format!("{section} {name}"),
                 key: format!("{section}.{name}"),
                 label: String::new(),
@@ -100,7 +100,7 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
 }
 
 /// Location of a value.
-struct Place<'a> {
+struct ValueLocation<'a> {
     group: &'a str,
     key: String,
     label: String,
@@ -110,7 +110,7 @@ struct Place<'a> {
 /// if it is `wanted`.
 fn add(
     node: &Node,
-    place: &Place<'_>,
+    place: &ValueLocation<'_>,
     depth: usize,
     wanted: bool,
     choices: &Choices,
@@ -125,7 +125,7 @@ fn add(
                 "" => readable(&entry.key),
                 label => format!("{label}: {}", readable(&entry.key)),
             };
-            let below = Place {
+            let below = ValueLocation {
                 group: place.group,
                 key: Node::key_path(&place.key, &entry.key),
                 label,

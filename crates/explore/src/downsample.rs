@@ -11,7 +11,7 @@ const MAX_MARKS: usize = 3;
 
 /// Drawing style of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drawn {
+pub enum DrawStyle {
     /// A line between consecutive samples.
     Line,
     /// A mark for each sample.
@@ -21,7 +21,7 @@ pub enum Drawn {
 /// Samples of one line.
 #[derive(Debug)]
 pub struct Downsampler {
-    drawn: Drawn,
+    drawn: DrawStyle,
     from: f64,
     to: f64,
     /// Start of the open bucket.
@@ -34,7 +34,7 @@ pub struct Downsampler {
 
 impl Downsampler {
     /// Downsampler for samples from `from` to `to`, seconds.
-    pub fn new(drawn: Drawn, from: f64, to: f64) -> Self {
+    pub fn new(drawn: DrawStyle, from: f64, to: f64) -> Self {
         Self {
             drawn,
             from,
@@ -56,7 +56,7 @@ impl Downsampler {
             self.before = Some(value);
             return;
         }
-        if let Some(value) = self.before.take().filter(|_| self.drawn == Drawn::Line) {
+        if let Some(value) = self.before.take().filter(|_| self.drawn == DrawStyle::Line) {
             self.add(self.from, value);
         }
         self.add(time, value);
@@ -70,9 +70,9 @@ impl Downsampler {
         }
         self.open.push((time, value));
         match self.drawn {
-            Drawn::Marks => self.open.truncate(MAX_MARKS),
-            Drawn::Line if self.open.len() > 4 => self.keep_outline(),
-            Drawn::Line => {}
+            DrawStyle::Marks => self.open.truncate(MAX_MARKS),
+            DrawStyle::Line if self.open.len() > 4 => self.keep_outline(),
+            DrawStyle::Line => {}
         }
     }
 
@@ -93,7 +93,7 @@ impl Downsampler {
     pub fn take(&mut self, end: bool) -> Vec<(f64, f64)> {
         if end {
             // A line without samples in the window continues its previous value.
-            if let Some(value) = self.before.take().filter(|_| self.drawn == Drawn::Line) {
+            if let Some(value) = self.before.take().filter(|_| self.drawn == DrawStyle::Line) {
                 self.ready.push((self.from, value));
             }
             self.ready.append(&mut self.open);
@@ -106,7 +106,7 @@ impl Downsampler {
 mod tests {
     use super::*;
 
-    fn thinned(drawn: Drawn, window: (f64, f64), samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    fn thinned(drawn: DrawStyle, window: (f64, f64), samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut downsampler = Downsampler::new(drawn, window.0, window.1);
         let mut kept = Vec::new();
         for &(time, value) in samples {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn few_samples_stay_as_they_are() {
         let samples = [(0.0, 3.0), (1.0, 5.0), (399.0, 1.0)];
-        assert_eq!(thinned(Drawn::Line, (0.0, 400.0), &samples), samples);
+        assert_eq!(thinned(DrawStyle::Line, (0.0, 400.0), &samples), samples);
     }
 
     #[test]
@@ -133,29 +133,35 @@ mod tests {
         let samples: Vec<(f64, f64)> = (0..100_000)
             .map(|i| (f64::from(i) / 1e3, wave(i)))
             .collect();
-        let kept = thinned(Drawn::Line, (0.0, 100.0), &samples);
+        let kept = thinned(DrawStyle::Line, (0.0, 100.0), &samples);
         assert!(kept.len() <= 4 * 401, "{}", kept.len());
         assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(kept.iter().all(|at| samples.contains(at)));
         // A peak of one sample within a bucket must be preserved.
         let mut peaked = samples.clone();
         peaked[50_111].1 = 1e6;
-        assert!(thinned(Drawn::Line, (0.0, 100.0), &peaked).contains(&peaked[50_111]));
+        assert!(thinned(DrawStyle::Line, (0.0, 100.0), &peaked).contains(&peaked[50_111]));
     }
 
     #[test]
     fn of_a_window_a_line_begins_with_the_value_that_held() {
         let samples = [(1.0, 7.0), (5.0, 8.0), (20.0, 9.0)];
-        let line = thinned(Drawn::Line, (3.0, 10.0), &samples);
+        let line = thinned(DrawStyle::Line, (3.0, 10.0), &samples);
         assert_eq!(line, [(3.0, 7.0), (5.0, 8.0)]);
-        assert_eq!(thinned(Drawn::Line, (6.0, 10.0), &samples), [(6.0, 8.0)]);
-        assert_eq!(thinned(Drawn::Marks, (3.0, 10.0), &samples), [(5.0, 8.0)]);
+        assert_eq!(
+            thinned(DrawStyle::Line, (6.0, 10.0), &samples),
+            [(6.0, 8.0)]
+        );
+        assert_eq!(
+            thinned(DrawStyle::Marks, (3.0, 10.0), &samples),
+            [(5.0, 8.0)]
+        );
     }
 
     #[test]
     fn marks_are_bounded_too() {
         let samples: Vec<(f64, f64)> = (0..10_000).map(|i| (f64::from(i) / 1e3, 1.0)).collect();
-        let kept = thinned(Drawn::Marks, (0.0, 10.0), &samples);
+        let kept = thinned(DrawStyle::Marks, (0.0, 10.0), &samples);
         assert!(
             kept.len() <= MAX_MARKS * 401 && kept.len() > 400,
             "{}",

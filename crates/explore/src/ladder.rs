@@ -27,7 +27,7 @@ const MARGIN: f64 = 3.0;
 /// Request for a ladder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct LadderRequest {
     /// Which of the two panes requests it.
     pub pane: usize,
     /// The run.
@@ -70,7 +70,7 @@ struct Ack {
 }
 
 /// Executes the run and sends the packets.
-pub fn run(session: &Session, wanted: &Wanted, stream: &EventStream) {
+pub fn run(session: &Session, wanted: &LadderRequest, stream: &EventStream) {
     let mut plan = match planned(session, &wanted.choice) {
         Ok((_, plan)) => plan,
         Err(error) => return stream.refused(&error),
@@ -80,7 +80,7 @@ pub fn run(session: &Session, wanted: &Wanted, stream: &EventStream) {
     if let Err(error) = put_in(&mut plan, &to_follow(&wanted.flow, wanted.member)) {
         return stream.refused(&error);
     }
-    let mut kept = Kept {
+    let mut kept = WindowSamples {
         stream,
         from: window.0 - MARGIN,
         to: window.1 + MARGIN,
@@ -102,7 +102,7 @@ pub fn run(session: &Session, wanted: &Wanted, stream: &EventStream) {
 }
 
 /// Samples of part of a run. The run is stopped after that part.
-struct Kept<'a> {
+struct WindowSamples<'a> {
     stream: &'a EventStream,
     from: f64,
     to: f64,
@@ -113,7 +113,7 @@ struct Kept<'a> {
     over: bool,
 }
 
-impl Kept<'_> {
+impl WindowSamples<'_> {
     fn answer(self, flow: &str, window: (f64, f64)) -> Answer {
         let read = |probe: &str| {
             let key = self.keys.iter().position(|key| key.probe == probe);
@@ -163,7 +163,7 @@ impl Kept<'_> {
     }
 }
 
-impl Sink for Kept<'_> {
+impl Sink for WindowSamples<'_> {
     fn begin(&mut self, _: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
         self.keys = keys.to_vec();
         Ok(())

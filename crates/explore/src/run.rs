@@ -30,7 +30,7 @@ const MIN_SHOWN: f64 = 1e-3;
 /// Request for a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct RunRequest {
     /// Which of the two panes requests it.
     pub pane: usize,
     /// The run.
@@ -47,7 +47,7 @@ fn now() -> Instant {
 }
 
 /// Executes a run and streams it. Blocks the thread until it ends.
-pub fn run(session: &Session, wanted: &Wanted, stream: &EventStream) {
+pub fn run(session: &Session, wanted: &RunRequest, stream: &EventStream) {
     let begun = now();
     let (toml, mut plan) = match planned(session, &wanted.choice) {
         Ok(made) => made,

@@ -12,20 +12,20 @@ use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::unit::of_probe;
 use anabranch_scenario::{Link, Record, Spec};
 
-use crate::downsample::Drawn;
+use crate::downsample::DrawStyle;
 use crate::event_stream::EventStream;
 
 /// Probes of a flow and their drawing style.
-const OF_FLOWS: &[(&str, Drawn)] = &[
-    ("cwnd", Drawn::Line),
-    ("cumulative_ack", Drawn::Line),
-    ("goodput", Drawn::Line),
-    ("retransmitted", Drawn::Marks),
-    ("fast_retransmit", Drawn::Marks),
-    ("timeout", Drawn::Marks),
+const OF_FLOWS: &[(&str, DrawStyle)] = &[
+    ("cwnd", DrawStyle::Line),
+    ("cumulative_ack", DrawStyle::Line),
+    ("goodput", DrawStyle::Line),
+    ("retransmitted", DrawStyle::Marks),
+    ("fast_retransmit", DrawStyle::Marks),
+    ("timeout", DrawStyle::Marks),
 ];
 /// Probes of a link and their drawing style.
-const OF_LINKS: &[(&str, Drawn)] = &[("queue", Drawn::Line), ("drop", Drawn::Marks)];
+const OF_LINKS: &[(&str, DrawStyle)] = &[("queue", DrawStyle::Line), ("drop", DrawStyle::Marks)];
 
 /// Probes for the ladder view.
 pub const OF_LADDER: &[&str] = &[
@@ -46,13 +46,13 @@ const BINS: u64 = 100;
 const MIN_BIN: u64 = 1_000_000;
 
 /// Drawing style of a probe.
-pub fn drawn(probe: &str) -> Drawn {
+pub fn drawn(probe: &str) -> DrawStyle {
     let mut known = OF_FLOWS.iter().chain(OF_LINKS);
     let found = known.find(|(name, _)| *name == probe);
-    found.map_or(Drawn::Line, |(_, drawn)| *drawn)
+    found.map_or(DrawStyle::Line, |(_, drawn)| *drawn)
 }
 
-fn names(probes: &[(&str, Drawn)]) -> Vec<String> {
+fn names(probes: &[(&str, DrawStyle)]) -> Vec<String> {
     probes.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 

@@ -201,7 +201,7 @@ fn of_pane(slots: &[Slot; PANES], pane: usize) -> Result<&Slot, (StatusCode, Str
 struct About<'a> {
     name: &'a str,
     title: &'a str,
-    experiments: &'a [crate::session::Listed],
+    experiments: &'a [crate::session::ExperimentSummary],
 }
 
 /// Describes the explored spec.
@@ -231,13 +231,13 @@ async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
 
 /// Executes a run and streams it.
 async fn run(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
-    let slot: Slots<run::Wanted> = |shared, wanted| of_pane(&shared.runs, wanted.pane);
+    let slot: Slots<run::RunRequest> = |shared, wanted| of_pane(&shared.runs, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, run::run)
 }
 
 /// Packets of a flow in a time window.
 async fn ladder(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
-    let slot: Slots<ladder::Wanted> = |shared, wanted| of_pane(&shared.ladders, wanted.pane);
+    let slot: Slots<ladder::LadderRequest> = |shared, wanted| of_pane(&shared.ladders, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, ladder::run)
 }
 
@@ -256,7 +256,7 @@ async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response
 }
 
 /// All samples of the displayed probes of a run as CSV.
-fn samples_of(session: &Session, wanted: &run::Wanted, stream: &EventStream) {
+fn samples_of(session: &Session, wanted: &run::RunRequest, stream: &EventStream) {
     match run::planned(session, &wanted.choice) {
         Ok((_, mut plan)) => {
             let records = samples::to_draw(&plan.spec, plan.spec.world.duration.0);

@@ -71,7 +71,7 @@ pub struct Choice {
 
 /// An experiment in the list of the page.
 #[derive(Clone, Debug, Serialize)]
-pub struct Listed {
+pub struct ExperimentSummary {
     id: String,
     title: Option<String>,
     /// Description of each point; a single empty one if there is no sweep.
@@ -88,14 +88,14 @@ pub struct Session {
     /// Title of the spec.
     pub title: String,
     /// Experiments of the spec.
-    pub experiments: Vec<Listed>,
+    pub experiments: Vec<ExperimentSummary>,
     /// Allowed words of text values.
     pub choices: Choices,
 }
 
 /// One run as a separate spec.
 #[derive(Debug)]
-pub struct Single {
+pub struct SingleRun {
     /// Values of the spec.
     pub root: Node,
     /// The spec as TOML text.
@@ -118,7 +118,7 @@ impl Session {
         let titles = plan.spec.experiments.iter();
         let titles = titles.map(|experiment| experiment.title.clone());
         let experiments = plan.experiments.iter().zip(titles);
-        let experiments = experiments.map(|(planned, title)| Listed {
+        let experiments = experiments.map(|(planned, title)| ExperimentSummary {
             id: planned.id.clone(),
             title,
             points: planned
@@ -142,7 +142,7 @@ impl Session {
     ///
     /// # Errors
     /// A changed value does not exist in the spec, or the experiment or point does not exist.
-    pub fn single(&self, choice: &Choice) -> Result<Single, SpecError> {
+    pub fn single(&self, choice: &Choice) -> Result<SingleRun, SpecError> {
         let arguments: Vec<String> = choice.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
         let mut root = self.root.clone();
@@ -183,7 +183,7 @@ impl Session {
         let toml = Document::from(root.clone())
             .head(&self.head(choice))
             .to_toml();
-        Ok(Single { root, toml })
+        Ok(SingleRun { root, toml })
     }
 
     /// Header comment for the spec of a run.

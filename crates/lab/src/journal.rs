@@ -84,13 +84,13 @@ struct State {
     /// Range of the record of each run in `text`.
     records: BTreeMap<String, Range<usize>>,
     /// File that this process writes; `None` until its first run.
-    own: Option<Own>,
+    own: Option<OwnJournal>,
     damaged: Vec<Damage>,
 }
 
 /// The journal that this process writes.
 #[derive(Clone, Debug)]
-struct Own {
+struct OwnJournal {
     path: PathBuf,
     file: Arc<File>,
 }
@@ -110,7 +110,7 @@ pub struct Damage {
 
 /// Result of reading a journal.
 #[derive(Debug, Default)]
-struct Found {
+struct ReadResult {
     /// Number of valid runs.
     runs: usize,
     /// End of the last valid run.
@@ -220,7 +220,7 @@ impl Journal {
     }
 
     /// Locks the first journal that no other process writes, and removes its invalid data.
-    fn own(&self, state: &mut State) -> Result<Own, JournalError> {
+    fn own(&self, state: &mut State) -> Result<OwnJournal, JournalError> {
         for number in 1..=u32::MAX {
             let path = self.directory.join(format!("{number}.{EXTENSION}"));
             let failed = |source| JournalError::Write {
@@ -237,7 +237,7 @@ impl Journal {
             let found = state.read(&path, &bytes)?;
             repair(&mut file, &found).map_err(failed)?;
             let file = Arc::new(file);
-            return Ok(Own { path, file });
+            return Ok(OwnJournal { path, file });
         }
         Err(JournalError::Write {
             path: self.directory.clone(),
@@ -250,7 +250,7 @@ impl Journal {
     }
 }
 
-impl Own {
+impl OwnJournal {
     fn flush(&self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|source| self.failed(source))
     }
@@ -265,14 +265,14 @@ impl Own {
 
 impl State {
     /// Adds the valid runs of a journal.
-    fn read(&mut self, path: &Path, bytes: &[u8]) -> Result<Found, JournalError> {
+    fn read(&mut self, path: &Path, bytes: &[u8]) -> Result<ReadResult, JournalError> {
         if let Some(found) = other_form(bytes) {
             return Err(JournalError::Form {
                 path: path.to_owned(),
                 found,
             });
         }
-        let mut found = Found::default();
+        let mut found = ReadResult::default();
         if bytes.starts_with(HEAD.as_bytes()) {
             found.whole = HEAD.len();
         }
@@ -353,7 +353,7 @@ struct Line<'a> {
 
 /// The next valid line and its offset. Data between it and the previous line is recorded as
 /// damaged, except for empty lines.
-fn next<'a>(bytes: &'a [u8], found: &mut Found) -> Option<(usize, Line<'a>)> {
+fn next<'a>(bytes: &'a [u8], found: &mut ReadResult) -> Option<(usize, Line<'a>)> {
     let behind = &bytes[found.whole..];
     let empty = behind.iter().take_while(|byte| **byte == b'\n').count();
     found.whole += empty;
@@ -378,7 +378,7 @@ fn next<'a>(bytes: &'a [u8], found: &mut Found) -> Option<(usize, Line<'a>)> {
     None
 }
 
-impl Found {
+impl ReadResult {
     /// Records an invalid range and the number of runs lost in it.
     fn note(&mut self, damaged: Range<usize>, lost: usize) {
         if !damaged.is_empty() {
@@ -390,7 +390,7 @@ impl Found {
 
 /// Removes damaged data: the end is truncated, and earlier damage is replaced by empty lines. New
 /// runs are appended to the end.
-fn repair(file: &mut File, found: &Found) -> io::Result<()> {
+fn repair(file: &mut File, found: &ReadResult) -> io::Result<()> {
     file.set_len(found.whole as u64)?;
     for damaged in &found.damaged {
         if damaged.start >= found.whole {

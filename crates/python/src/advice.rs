@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::thread;
 
-use anabranch_advise::{Executor, Found, InvalidQuestion, Outcome, Question, Satellites, parse};
+use anabranch_advise::{
+    Executor, InvalidQuestion, Outcome, Question, Satellites, SenderAnswer, parse,
+};
 use anabranch_lab::reference::Loaded;
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::quantity::Probability;
@@ -76,12 +78,12 @@ fn interval(summary: &Summary) -> (f64, f64) {
 impl Advice {
     fn new(
         py: Python<'_>,
-        found: Found,
+        found: SenderAnswer,
         all: &Told,
         guard: Option<TempDir>,
         better: Option<Py<Advice>>,
     ) -> PyResult<Self> {
-        let Found {
+        let SenderAnswer {
             advice,
             results,
             directory,

@@ -23,7 +23,7 @@ pub use file::write_csv;
 
 /// A claim and its evaluation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
+pub struct EvaluatedClaim {
     /// Short name.
     pub id: String,
     /// Statement of the claim.
@@ -61,10 +61,10 @@ pub struct Finding {
     pub verdict: Verdict,
 }
 
-impl Claimed {
+impl EvaluatedClaim {
     /// Evaluates a claim with finished runs.
-    pub fn make(claim: &Claim, results: &Results) -> Claimed {
-        let court = Court { claim, results };
+    pub fn make(claim: &Claim, results: &Results) -> EvaluatedClaim {
+        let court = ClaimEvaluation { claim, results };
         let (samples, unit) = court.samples();
         let count = samples.len();
         let finding = |(point, samples): (Point, Samples)| court.finding(&point, &samples, count);
@@ -74,7 +74,7 @@ impl Claimed {
             claim.unit.as_deref(),
             findings.iter().map(|it| it.value),
         );
-        Claimed {
+        EvaluatedClaim {
             shown,
             divisor,
             id: claim.id.clone(),
@@ -136,7 +136,7 @@ impl Claimed {
     }
 }
 
-impl Claimed {
+impl EvaluatedClaim {
     /// Value and interval of a finding, formatted for display.
     pub fn number(&self, finding: &Finding) -> String {
         let shown = |value: f64, significant| digits(value / self.divisor, significant);
@@ -180,7 +180,7 @@ fn altogether(findings: &[Finding]) -> Verdict {
 type Runs = Vec<(u32, f64)>;
 
 /// Values of one side of the claim at a point.
-struct Selected<'a> {
+struct SelectedRuns<'a> {
     point: &'a Point,
     /// The point without the sweeps that have a single value.
     rest: Point,
@@ -204,12 +204,12 @@ impl Samples {
 }
 
 /// A claim and the results that it is evaluated with.
-struct Court<'a> {
+struct ClaimEvaluation<'a> {
     claim: &'a Claim,
     results: &'a Results,
 }
 
-impl<'a> Court<'a> {
+impl<'a> ClaimEvaluation<'a> {
     /// Samples at each point, and their unit.
     fn samples(&self) -> (Vec<(Point, Samples)>, String) {
         let along = self.claim.along.as_deref().unwrap_or_default();
@@ -290,7 +290,7 @@ impl<'a> Court<'a> {
         let (points, unit) = self.selected(of, &of.at_point);
         let spec = &self.results.spec;
         let experiment = experiment_behind(spec, self.experiment(of));
-        let value = |it: &Selected<'_>| {
+        let value = |it: &SelectedRuns<'_>| {
             Some((
                 it.rest.clone(),
                 bound.at(spec, experiment, it.point, &unit).ok()?,
@@ -385,7 +385,7 @@ impl<'a> Court<'a> {
         &self,
         side: &'a Side,
         fixed: &BTreeMap<String, Value>,
-    ) -> (Vec<Selected<'a>>, String) {
+    ) -> (Vec<SelectedRuns<'a>>, String) {
         let claim = self.claim;
         let experiment = self.experiment(side);
         let series = side.series.as_ref().or(claim.series.as_ref());
@@ -421,7 +421,7 @@ impl<'a> Court<'a> {
             let (runs, own) = in_unit(values(&records, series, metric), None);
             if !runs.is_empty() {
                 unit = own;
-                found.push(Selected { point, rest, runs });
+                found.push(SelectedRuns { point, rest, runs });
             }
         }
         (found, unit)
@@ -450,11 +450,11 @@ impl<'a> Court<'a> {
             .iter()
             .map(|sample| self.decide(sample, samples, points));
         // Weakest of the samples that must all hold; strongest if one suffices.
-        let order = |it: &Option<Decided>| {
+        let order = |it: &Option<SampleVerdict>| {
             let it = it.as_ref();
             it.map_or((0, f64::INFINITY), |it| (rank(it.verdict), it.value))
         };
-        let least = |a: &Option<Decided>, b: &Option<Decided>| {
+        let least = |a: &Option<SampleVerdict>, b: &Option<SampleVerdict>| {
             let ((a, x), (b, y)) = (order(a), order(b));
             a.cmp(&b).then(x.total_cmp(&y))
         };
@@ -482,7 +482,7 @@ impl<'a> Court<'a> {
 
     /// Evaluates one sample. Because many points are tested, the opposite is stated only with an
     /// error probability divided by their number.
-    fn decide(&self, sample: &[f64], samples: &Samples, points: usize) -> Option<Decided> {
+    fn decide(&self, sample: &[f64], samples: &Samples, points: usize) -> Option<SampleVerdict> {
         let summary = Summary::of(sample)?;
         if summary.replications < MIN_REPLICATIONS && !self.is_certain() {
             return None;
@@ -515,7 +515,7 @@ impl<'a> Court<'a> {
             (false, true) => Verdict::Differs,
             (false, false) => Verdict::Compatible,
         };
-        Some(Decided {
+        Some(SampleVerdict {
             value: summary.mean,
             interval: within(CONFIDENCE),
             verdict,
@@ -524,7 +524,7 @@ impl<'a> Court<'a> {
 }
 
 /// Result for one sample.
-struct Decided {
+struct SampleVerdict {
     value: f64,
     interval: Interval,
     verdict: Verdict,

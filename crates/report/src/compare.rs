@@ -88,7 +88,7 @@ pub struct Judgement {
 
 impl Judgement {
     /// No verdict because of an error in the file of printed values, with the reason.
-    pub fn astray(reason: String) -> Judgement {
+    pub fn mismatched(reason: String) -> Judgement {
         Judgement {
             remark: Some(reason.clone()),
             ..Judgement::none(reason)
@@ -126,14 +126,14 @@ pub enum Rule {
 /// verdict if it cannot be converted.
 pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> Judgement {
     match published.factor(unit) {
-        Some(factor) => Bench {
+        Some(factor) => PrintedValue {
             published,
             unit,
             factor,
         }
         .judge(runs, rule),
         None if runs.is_empty() => Judgement::none(NOT_MEASURED.to_owned()),
-        None => Judgement::astray(not_convertible(&published.unit, unit)),
+        None => Judgement::mismatched(not_convertible(&published.unit, unit)),
     }
 }
 
@@ -178,14 +178,14 @@ pub(crate) fn not_convertible(printed: &str, measured: &str) -> String {
 }
 
 /// A printed value and the unit in which it is compared with runs.
-struct Bench<'a> {
+struct PrintedValue<'a> {
     published: &'a Published,
     unit: &'a str,
     /// Size of the printed unit in `unit`.
     factor: f64,
 }
 
-impl Bench<'_> {
+impl PrintedValue<'_> {
     fn judge(&self, runs: &[f64], rule: Rule) -> Judgement {
         let Some(summary) = Summary::of(runs) else {
             return Judgement::none(NOT_MEASURED.to_owned());

@@ -5,7 +5,7 @@ use std::io;
 use anabranch_scenario::records::Results;
 use anabranch_scenario::records::SeriesError;
 
-use crate::claim::Claimed;
+use crate::claim::EvaluatedClaim;
 use crate::figure::{Figure, FigureError};
 use crate::reference::Reference;
 use crate::table::Table;
@@ -25,7 +25,7 @@ pub struct Outputs<'a> {
     /// The figures, in the order of the spec.
     pub figures: Vec<Figure>,
     /// The claims, in the order of the spec.
-    pub claims: Vec<Claimed>,
+    pub claims: Vec<EvaluatedClaim>,
     /// Rows of the reference that match no table or figure. Empty if only some outputs were
     /// requested.
     pub unmatched_rows: Vec<UnmatchedRows>,
@@ -85,7 +85,9 @@ impl<'a> Outputs<'a> {
             .iter()
             .map(|spec| Figure::make(spec, results, reference));
         let claims = results.spec.claims.iter();
-        let claims = claims.map(|claim| Claimed::make(claim, results)).collect();
+        let claims = claims
+            .map(|claim| EvaluatedClaim::make(claim, results))
+            .collect();
         let tables = tables.collect::<Result<Vec<_>, _>>()?;
         let unmatched_rows = match results.manifest.only.is_empty() {
             true => unmatched_rows(reference, &tables, &results.spec.figures),

@@ -5,7 +5,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::claim::Claimed;
+use crate::claim::EvaluatedClaim;
 use crate::compare::{Verdict, digits};
 use crate::figure::{Figure, FigureError, for_page};
 use crate::outputs::{Introduction, Outputs};
@@ -249,7 +249,7 @@ pub(super) fn probability(p: f64) -> String {
 }
 
 /// Conclusions of the paper, and their evaluation.
-fn claims(claims: &[Claimed]) -> Markup {
+fn claims(claims: &[EvaluatedClaim]) -> Markup {
     html! {
         @if !claims.is_empty() {
             h2 #claims { "What the paper concludes" }
@@ -274,7 +274,7 @@ fn claims(claims: &[Claimed]) -> Markup {
     }
 }
 
-fn findings(claim: &Claimed) -> Markup {
+fn findings(claim: &EvaluatedClaim) -> Markup {
     html! {
         div {
             table.findings {

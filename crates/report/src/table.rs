@@ -15,7 +15,7 @@ use crate::compare::{self, BaselineComparison, Judgement, Rule, digits};
 use crate::reference::{Published, Reference};
 use crate::statistics::{Rank, Summary, paired_differences};
 
-mod astray;
+mod mismatch;
 mod single_run;
 
 /// Columns of `tables/<id>.csv`. `band_low` and `band_high` limit the values that count as
@@ -494,7 +494,7 @@ impl<'a> Maker<'a> {
                 let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
                 let place = printed
                     .iter()
-                    .position(|printed| astray::is_at(printed, &x_name, &x));
+                    .position(|printed| mismatch::is_at(printed, &x_name, &x));
                 let published = place.map(|place| printed.remove(place)).cloned();
                 if values.is_empty() && published.is_none() {
                     continue;
@@ -520,9 +520,9 @@ impl<'a> Maker<'a> {
             let left = printed.into_iter();
             lines.extend(
                 left.filter(|printed| self.wants_printed(row, printed))
-                    .map(|printed| match astray::reason(printed, &axes) {
+                    .map(|printed| match mismatch::reason(printed, &axes) {
                         Some(reason) => Line {
-                            judgement: Some(Judgement::astray(reason)),
+                            judgement: Some(Judgement::mismatched(reason)),
                             ..not_measured(printed)
                         },
                         None => not_measured(printed),

@@ -5,7 +5,7 @@ use anabranch_scenario::unit::{divisor, of_probe};
 
 /// A display unit and its size in the unit of the probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shown<'a> {
+pub struct DisplayUnit<'a> {
     /// Name of the unit.
     pub name: &'a str,
     /// Recorded values are divided by this number.
@@ -13,14 +13,14 @@ pub struct Shown<'a> {
 }
 
 /// Display unit of a probe: the requested one, or its own. The default segment size is one byte.
-pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> Shown<'a> {
+pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> DisplayUnit<'a> {
     let own = of_probe(probe);
     let name = wanted.unwrap_or(own);
     let divisor = match (own, name) {
         ("bytes", "segments") => segment.map_or(1.0, |size| size.0.max(1) as f64),
         _ => divisor(own, name).unwrap_or(1.0),
     };
-    Shown { name, divisor }
+    DisplayUnit { name, divisor }
 }
 
 /// Display unit of a quantity in figures: the requested one, or Mbit/s for rates.
@@ -91,14 +91,14 @@ mod tests {
     fn bytes_become_segments_and_bits_megabits() {
         assert_eq!(
             shown("cwnd", Some("segments"), Some(Size(1448))),
-            Shown {
+            DisplayUnit {
                 name: "segments",
                 divisor: 1448.0
             }
         );
         assert_eq!(
             shown("cwnd", None, Some(Size(1448))),
-            Shown {
+            DisplayUnit {
                 name: "bytes",
                 divisor: 1.0
             }

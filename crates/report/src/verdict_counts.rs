@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
-use crate::claim::Claimed;
+use crate::claim::EvaluatedClaim;
 use crate::compare::{Verdict, digits};
 use crate::statistics::joint_probability;
 use crate::table::{Line, Table};
@@ -45,7 +45,7 @@ impl VerdictCounts {
     }
 
     /// Counts the verdicts of claims.
-    pub fn of_claims(claims: &[Claimed]) -> VerdictCounts {
+    pub fn of_claims(claims: &[EvaluatedClaim]) -> VerdictCounts {
         let mut verdict_counts = VerdictCounts::default();
         claims
             .iter()

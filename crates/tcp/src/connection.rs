@@ -267,28 +267,28 @@ impl Connection {
             return;
         }
         if self.state.is_synchronized() || self.state == State::SynReceived {
-            self.owe_reset();
+            self.schedule_reset();
         }
         self.fail(Failure::Aborted);
     }
 
     /// Whether an event can be [polled](Connection::poll_event) or the trace has samples.
-    pub fn has_news(&self) -> bool {
+    pub fn has_events(&self) -> bool {
         !self.events.is_empty() || !self.trace.is_empty()
     }
 
     /// Whether [`Transport::poll_transmit`] has nothing to send until the user writes, a segment
     /// arrives, or a timer expires: all written data is acknowledged, and no acknowledgement is
     /// due. This is a cheap check; `false` does not mean that there is something to send.
-    pub fn is_at_rest(&self) -> bool {
-        self.sender.is_at_rest()
+    pub fn is_idle(&self) -> bool {
+        self.sender.is_idle()
             && !self.receiver.acks().is_due()
             && !self.syn_owed
             && self.early_ack.is_none()
             && self.reset.is_none()
     }
 
-    /// Like [`Self::is_at_rest`], but exact and more expensive.
+    /// Like [`Self::is_idle`], but exact and more expensive.
     fn has_nothing(&self) -> bool {
         let sends = self.state.sends() && self.sender.plan().is_some();
         let acknowledges = self.receiver.acks().is_due() && self.state.is_synchronized();
@@ -424,7 +424,7 @@ impl Transport for Connection {
                 .sender
                 .handle_timeout(now, &mut self.stats, &mut self.trace)
         {
-            self.owe_reset();
+            self.schedule_reset();
             self.fail(Failure::TimedOut);
         }
     }

@@ -321,7 +321,7 @@ impl Sender {
     }
 
     /// Whether all written data is acknowledged and no probe is pending.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.flow.una == self.flow.queued_to && !self.probe_owed && self.persist_at.is_none()
     }
 

@@ -50,9 +50,9 @@ fn config(draw: &mut Draw) -> Config {
 }
 
 /// Result of a scenario: packets, counters, and the state of both ends after each step.
-type Told = (Vec<Vec<(Nanos, Bytes)>>, Vec<String>);
+type Outcome = (Vec<Vec<(Nanos, Bytes)>>, Vec<String>);
 
-fn play(seed: u64, probes: ProbeSet) -> Told {
+fn play(seed: u64, probes: ProbeSet) -> Outcome {
     let mut draw = Draw(seed);
     let mut world = World::watched(config(&mut draw), config(&mut draw), probes);
     let weather = [0; 4].map(|_| if draw.chance(50) { draw.below(8) } else { 0 });

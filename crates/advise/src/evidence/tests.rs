@@ -138,7 +138,7 @@ fn the_answer_depends_on_the_seed_and_not_on_the_number_of_threads() {
     assert_ne!(one.unlimited, other.unlimited, "other losses");
 }
 
-fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> Tried {
+fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> TestedSetting {
     let one = Summary {
         replications: 10,
         mean: 1.0,
@@ -149,7 +149,7 @@ fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> Tried {
         streams,
         buffer,
     };
-    Tried {
+    TestedSetting {
         setting,
         decides: true,
         goodput: one,
@@ -173,7 +173,7 @@ fn what_is_not_confirmed_gives_way_to_the_next_larger() {
     };
     let place = |answers: [Answer; 6]| {
         let settings = [(1, 10), (1, 20), (1, 30), (2, 10), (2, 20), (2, 30)];
-        let all: Vec<Tried> = settings
+        let all: Vec<TestedSetting> = settings
             .iter()
             .zip(answers)
             .map(|(&(s, b), answer)| tried(s, Some(b), answer))

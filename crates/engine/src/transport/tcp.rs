@@ -299,7 +299,7 @@ impl Caller for Source {
     #[inline]
     fn observe(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
         // After most packets there is nothing to tell.
-        if self.answered || connection.has_news() {
+        if self.answered || connection.has_events() {
             self.tell(now, connection, feed);
         }
         if let Some(resuming) = &mut self.resuming {
@@ -417,8 +417,8 @@ impl Sink {
         }
         let mut tally = self.tally.borrow_mut();
         let mut peer_closed = false;
-        let has_news = self.connection.has_news();
-        if has_news {
+        let has_events = self.connection.has_events();
+        if has_events {
             while let Some(event) = self.connection.poll_event() {
                 peer_closed |= event == Event::PeerClosed;
             }
@@ -448,7 +448,7 @@ impl Sink {
                 tally.message(now, Some(now.saturating_sub(offered)));
             }
         }
-        if has_news {
+        if has_events {
             for sample in self.connection.trace_mut().drain() {
                 tally.sample(sample);
             }
@@ -471,7 +471,7 @@ impl Agent for Sink {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        if self.connection.is_at_rest() {
+        if self.connection.is_idle() {
             return None;
         }
         self.connection.poll_transmit(now, out)

@@ -10,7 +10,7 @@ use anabranch_lab::papers::carried;
 use anabranch_lab::run::{Quiet, Simulator, run};
 use anabranch_lab::store::Store;
 use anabranch_report::Outputs;
-use anabranch_report::claim::Claimed;
+use anabranch_report::claim::EvaluatedClaim;
 use anabranch_report::compare::Verdict;
 use anabranch_report::table::Table;
 
@@ -26,7 +26,7 @@ fn judged(
     only: &[&str],
     set: impl IntoIterator<Item = &'static str>,
     replications: Option<u32>,
-) -> (Vec<Table>, Vec<Claimed>) {
+) -> (Vec<Table>, Vec<EvaluatedClaim>) {
     let name = paper;
     let paper = carried(name).expect("a paper of the program");
     // Settings of a control come last, and each must be set only once.

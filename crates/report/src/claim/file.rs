@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Claimed;
+use super::EvaluatedClaim;
 use crate::compare::digits;
 
 /// Columns of `claims.csv`, which has one line per finding. `value` is positive if the claim holds
@@ -27,7 +27,7 @@ const COLUMNS: [&str; 13] = [
 ///
 /// # Errors
 /// Any error of the writer.
-pub fn write_csv(claims: &[Claimed], out: impl io::Write) -> io::Result<()> {
+pub fn write_csv(claims: &[EvaluatedClaim], out: impl io::Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
     for claim in claims {

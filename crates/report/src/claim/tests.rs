@@ -68,8 +68,8 @@ fn claim(text: &str) -> Claim {
     anabranch_scenario::decode::decode(&tree, "").expect("a claim")
 }
 
-fn judged(text: &str, value: impl Fn(f64, i64) -> f64) -> Claimed {
-    Claimed::make(&claim(text), &results(value))
+fn judged(text: &str, value: impl Fn(f64, i64) -> f64) -> EvaluatedClaim {
+    EvaluatedClaim::make(&claim(text), &results(value))
 }
 
 const OF_THAN: &str = "of = { where = { streams = 4 } }\nthan = { where = { streams = 1 } }\n";
@@ -207,14 +207,17 @@ fn few_replications_decide_nothing_unless_one_is_all_that_is_asked_for() {
     let claim = claim(&format!("kind = \"greater\"\n{OF_THAN}"));
     let mut results = results(more([1.0; 3]));
     results.records.retain(|record| record.replication < 4);
-    let made = Claimed::make(&claim, &results);
+    let made = EvaluatedClaim::make(&claim, &results);
     assert_eq!(made.verdict, Verdict::NotAttempted);
     assert_eq!(made.findings[0].interval, None);
     results.records.retain(|record| record.replication < 1);
     results.spec.experiments[0].replications = 1;
-    assert_eq!(Claimed::make(&claim, &results).verdict, Verdict::Reproduced);
+    assert_eq!(
+        EvaluatedClaim::make(&claim, &results).verdict,
+        Verdict::Reproduced
+    );
     results.records.clear();
-    let none = Claimed::make(&claim, &results);
+    let none = EvaluatedClaim::make(&claim, &results);
     assert_eq!(
         (none.verdict, none.reason().as_str()),
         (Verdict::NotAttempted, "not measured in this run")

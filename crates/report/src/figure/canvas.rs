@@ -38,7 +38,7 @@ pub fn colour(index: usize) -> RGBColor {
 }
 
 /// Result of a drawing operation; the error is the message of the library.
-pub type Drawn = Result<(), String>;
+pub type DrawResult = Result<(), String>;
 
 /// Drawing area.
 pub type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -53,7 +53,7 @@ pub fn sheet(
     title: &str,
     width: u32,
     height: u32,
-    draw: impl FnOnce(&Sheet<'_>) -> Drawn,
+    draw: impl FnOnce(&Sheet<'_>) -> DrawResult,
 ) -> Result<String, String> {
     let mut text = String::new();
     {
@@ -128,7 +128,7 @@ pub fn style(size: i32, colour: RGBColor, side: Side) -> TextStyle<'static> {
 }
 
 /// Draws a text at a position in displayed pixels.
-pub fn write(sheet: &Sheet<'_>, text: &str, at: (i32, i32), style: &TextStyle<'_>) -> Drawn {
+pub fn write(sheet: &Sheet<'_>, text: &str, at: (i32, i32), style: &TextStyle<'_>) -> DrawResult {
     sheet
         .draw_text(text, style, (at.0 * SCALE, at.1 * SCALE))
         .map_err(failed)

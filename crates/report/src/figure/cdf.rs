@@ -4,7 +4,7 @@ use anabranch_scenario::output::{Curve, Scale, Style};
 use anabranch_scenario::records::SeriesError;
 
 use super::Maker;
-use super::curves::Drawn;
+use super::curves::LayerSet;
 use super::downsample::downsample;
 use super::plot::{Axis, Mark, Plot, PlotPoint};
 use crate::table::{alone, in_unit, values};
@@ -16,7 +16,7 @@ type Weighted = Vec<(f64, f64)>;
 impl Maker<'_> {
     /// Distributions of all curves, and a description of how they were made.
     pub(super) fn distribution(&self) -> Result<(Option<Plot>, String), SeriesError> {
-        let mut drawn = Drawn::default();
+        let mut drawn = LayerSet::default();
         for (index, curve) in self.spec.curves.iter().enumerate() {
             let found = match curve.probe {
                 Some(_) => self.samples_of(curve, &mut drawn)?,
@@ -56,7 +56,7 @@ impl Maker<'_> {
     }
 
     /// Values of a measure in all runs.
-    fn measured(&self, curve: &Curve, drawn: &mut Drawn) -> Weighted {
+    fn measured(&self, curve: &Curve, drawn: &mut LayerSet) -> Weighted {
         let series = curve.series.as_deref().unwrap_or("all");
         let metric = curve.metric.as_deref().unwrap_or_default();
         let mut all = Weighted::new();
@@ -73,7 +73,7 @@ impl Maker<'_> {
     }
 
     /// Samples of a probe in all recorded runs and members at a point.
-    fn samples_of(&self, curve: &Curve, drawn: &mut Drawn) -> Result<Weighted, SeriesError> {
+    fn samples_of(&self, curve: &Curve, drawn: &mut LayerSet) -> Result<Weighted, SeriesError> {
         let held = matches!(curve.style, Style::Step | Style::DashedStep);
         let mut all = Weighted::new();
         for series in self.series_of(curve)?.iter().flatten() {
@@ -95,7 +95,7 @@ impl Maker<'_> {
 
     /// Adds the printed points of a curve. Their x is a value, and their y the share of values up
     /// to it.
-    fn printed_shares(&self, curve: &Curve, index: usize, drawn: &mut Drawn) {
+    fn printed_shares(&self, curve: &Curve, index: usize, drawn: &mut LayerSet) {
         let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
             return;
         };

@@ -14,13 +14,13 @@ use crate::unit;
 
 /// Layers of curves before the axes are known.
 #[derive(Default)]
-pub(super) struct Drawn {
+pub(super) struct LayerSet {
     pub(super) layers: Vec<Layer>,
     pub(super) y_unit: String,
     pub(super) y_name: String,
 }
 
-impl Drawn {
+impl LayerSet {
     /// Adds a layer with a solid line, unless it has no points.
     pub(super) fn push(&mut self, label: String, curve: usize, mark: Mark, points: Vec<PlotPoint>) {
         if !points.is_empty() {
@@ -40,13 +40,13 @@ impl Drawn {
 }
 
 /// One curve over a sweep: the values of the runs at each x.
-struct Swept {
+struct SweptCurve {
     curve: usize,
     at: Vec<(f64, Vec<f64>)>,
 }
 
-impl Swept {
-    fn draw(&self, label: &str, mark: Mark, drawn: &mut Drawn) {
+impl SweptCurve {
+    fn draw(&self, label: &str, mark: Mark, drawn: &mut LayerSet) {
         // Bars would hide single runs.
         let shown = |runs: &[f64]| runs.len() > 1 && mark != Mark::Bars;
         let runs = self.at.iter().filter(|(_, runs)| shown(runs));
@@ -70,7 +70,7 @@ impl Swept {
 }
 
 /// Positions of the x values of a sweep along the axis.
-struct Along {
+struct AxisPositions {
     /// Position of each x: a number is its own position, a quantity its value in `unit`, and other
     /// texts are at 0, 1, 2, ...
     places: Vec<f64>,
@@ -79,7 +79,7 @@ struct Along {
     ordered: bool,
 }
 
-impl Along {
+impl AxisPositions {
     fn of(xs: &[String]) -> Self {
         let number = |x: &String| x.parse().ok().filter(|x: &f64| x.is_finite());
         let plain: Option<Vec<f64>> = xs.iter().map(number).collect();
@@ -151,8 +151,8 @@ impl Maker<'_> {
         let (x_name, xs) = self.places();
         let bars = self.spec.kind == FigureKind::Bars;
         let along = match bars {
-            true => Along::names(&xs),
-            false => Along::of(&xs),
+            true => AxisPositions::names(&xs),
+            false => AxisPositions::of(&xs),
         };
         let mark = match along.ordered {
             _ if bars => Mark::Bars,
@@ -163,7 +163,7 @@ impl Maker<'_> {
             let index = xs.iter().position(|other| same_x(other, x))?;
             along.places.get(index).copied()
         };
-        let mut drawn = Drawn::default();
+        let mut drawn = LayerSet::default();
         let count = self.spec.curves.len();
         for (index, curve) in self.spec.curves.iter().enumerate() {
             // The bars of one x are drawn next to each other.
@@ -205,8 +205,8 @@ impl Maker<'_> {
         index: usize,
         curve: &Curve,
         place_of: impl Fn(&str) -> Option<f64>,
-        drawn: &mut Drawn,
-    ) -> Swept {
+        drawn: &mut LayerSet,
+    ) -> SweptCurve {
         let series = curve.series.as_deref().unwrap_or("all");
         let metric = curve.metric.as_deref().unwrap_or_default();
         let mut at = Vec::new();
@@ -221,16 +221,16 @@ impl Maker<'_> {
             }
         }
         at.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Swept { curve: index, at }
+        SweptCurve { curve: index, at }
     }
 
     /// Printed points of a curve, with the prediction band of one more run behind them.
     fn printed(
         &self,
-        swept: &Swept,
+        swept: &SweptCurve,
         curve: &Curve,
         place_of: impl Fn(&str) -> Option<f64>,
-        drawn: &mut Drawn,
+        drawn: &mut LayerSet,
     ) {
         let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
             return;
@@ -303,7 +303,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    fn sweep_axis(&self, x_name: &str, xs: &[String], along: &Along) -> Axis {
+    fn sweep_axis(&self, x_name: &str, xs: &[String], along: &AxisPositions) -> Axis {
         let spec = &self.results.spec;
         let named = |id: &str| {
             spec.experiments
@@ -348,7 +348,7 @@ impl Maker<'_> {
     }
 
     /// A tick at each position, from the lower end to the upper.
-    fn sweep_ticks(&self, xs: &[String], along: &Along) -> Vec<(f64, String)> {
+    fn sweep_ticks(&self, xs: &[String], along: &AxisPositions) -> Vec<(f64, String)> {
         let tick = |(at, x): (&f64, &String)| {
             let text = match (self.spec.x_unit, along.unit, x.parse::<f64>()) {
                 (Some(XUnit::Percent), _, Ok(share)) => digits(share * 100.0, 6),

@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters_backend::{BackendCoord, DrawingErrorKind};
 
 use super::canvas::{
-    self, Drawn, GRID, INK, PAPER, SCALE, Sheet, Side, colour, failed, stroke, style,
+    self, DrawResult, GRID, INK, PAPER, SCALE, Sheet, Side, colour, failed, stroke, style,
 };
 use super::curves::bar_width;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
@@ -131,7 +131,7 @@ impl<'p> Legend<'p> {
         self.column() + usize::from(self.cut)
     }
 
-    fn draw(&self, sheet: &Sheet<'_>, top: i32) -> Drawn {
+    fn draw(&self, sheet: &Sheet<'_>, top: i32) -> DrawResult {
         let text = style(TEXT, INK, Side::After);
         let middle = |row: usize| top + LINE * row as i32 + LINE / 2;
         let mut place = 0;
@@ -161,7 +161,7 @@ impl<'p> Legend<'p> {
 }
 
 /// Draws the zigzag that marks a cut axis; positions in displayed pixels.
-fn broken(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
+fn broken(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> DrawResult {
     let scaled = |corners: &[(i32, i32)]| -> Vec<(i32, i32)> {
         let corners = corners.iter();
         corners
@@ -284,7 +284,7 @@ impl<C, DB: DrawingBackend> Drawable<DB> for Sign<C> {
 }
 
 /// Draws axes, mesh and layers.
-fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
+fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> DrawResult {
     let widest = plot.y.ticks.iter().map(|(_, text)| text.chars().count());
     let left = LEFT + (LETTER * widest.max().unwrap_or(1) as f64) as i32;
     let names = plot.x.has_names();
@@ -354,7 +354,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Draws a layer of a plot that has `bars` layers of bars.
-fn draw(chart: &mut Chart<'_, '_>, layer: &Layer, bars: usize) -> Drawn {
+fn draw(chart: &mut Chart<'_, '_>, layer: &Layer, bars: usize) -> DrawResult {
     let pen = pen(layer.mark, layer.curve);
     let spans = || {
         let points = layer.points.iter();
@@ -403,7 +403,7 @@ fn draw(chart: &mut Chart<'_, '_>, layer: &Layer, bars: usize) -> Drawn {
     }
 }
 
-fn line(chart: &mut Chart<'_, '_>, layer: &Layer, pen: ShapeStyle) -> Drawn {
+fn line(chart: &mut Chart<'_, '_>, layer: &Layer, pen: ShapeStyle) -> DrawResult {
     let corners = layer.corners();
     match DASHES[layer.dash % DASHES.len()] {
         None => done(chart.draw_series(LineSeries::new(corners, pen))),
@@ -413,7 +413,7 @@ fn line(chart: &mut Chart<'_, '_>, layer: &Layer, pen: ShapeStyle) -> Drawn {
     }
 }
 
-fn markers(chart: &mut Chart<'_, '_>, layer: &Layer) -> Drawn {
+fn markers(chart: &mut Chart<'_, '_>, layer: &Layer) -> DrawResult {
     let (mark, curve) = (layer.mark, layer.curve);
     let marker = |it: &PlotPoint| Sign {
         at: (it.x, it.y),
@@ -424,7 +424,7 @@ fn markers(chart: &mut Chart<'_, '_>, layer: &Layer) -> Drawn {
     done(chart.draw_series(layer.points.iter().map(marker)))
 }
 
-fn done<T, E: std::fmt::Display>(drawn: Result<T, E>) -> Drawn {
+fn done<T, E: std::fmt::Display>(drawn: Result<T, E>) -> DrawResult {
     drawn.map(drop).map_err(failed)
 }
 

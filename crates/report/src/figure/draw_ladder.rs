@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use plotters::style::FontStyle;
 
 use super::canvas::{
-    self, Drawn, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of,
+    self, DrawResult, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of,
 };
 use super::draw::{HEADLINE, wrapped};
 use super::ladder::{Ack, Fate, Ladder, Segment};
@@ -217,7 +217,7 @@ fn spread(heights: &[f64], row: f64) -> Vec<f64> {
         .collect()
 }
 
-fn legend(sheet: &Sheet<'_>) -> Drawn {
+fn legend(sheet: &Sheet<'_>) -> DrawResult {
     let entries = [
         ("segment", stroke(colour(0), 14)),
         ("segment sent again", stroke(colour(1), 20)),
@@ -252,7 +252,7 @@ fn place(pen: &mut (i32, i32), width: i32) -> (i32, i32) {
     at
 }
 
-fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
+fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> DrawResult {
     let (arm, pen) = (6 * SCALE, stroke(colour(1), 26));
     for (dx, dy) in [(arm, arm), (arm, -arm)] {
         sheet
@@ -295,7 +295,7 @@ impl Page<'_> {
         (f64::from(TOP) + height) * f64::from(SCALE)
     }
 
-    fn lifelines(&self, sheet: &Sheet<'_>) -> Drawn {
+    fn lifelines(&self, sheet: &Sheet<'_>) -> DrawResult {
         let bottom = TOP + self.height() + 8;
         for (x, name) in [(SENDER, "sender"), (RECEIVER, "receiver")] {
             let name = format!("{} {name}", self.ladder.flow);
@@ -322,7 +322,7 @@ impl Page<'_> {
         from: (i32, f64),
         to: (i32, f64),
         pen: (RGBColor, u32),
-    ) -> Drawn {
+    ) -> DrawResult {
         let (top, bottom) = (
             f64::from(TOP * SCALE),
             f64::from((TOP + self.height()) * SCALE),
@@ -362,7 +362,7 @@ impl Page<'_> {
             .map_err(failed)
     }
 
-    fn segment(&self, sheet: &Sheet<'_>, segment: &Segment) -> Drawn {
+    fn segment(&self, sheet: &Sheet<'_>, segment: &Segment) -> DrawResult {
         let pen = if segment.again {
             (colour(1), 20)
         } else {
@@ -402,7 +402,7 @@ impl Page<'_> {
         self.ladder.segments.iter().find_map(way).unwrap_or(0.1)
     }
 
-    fn ack(&self, sheet: &Sheet<'_>, ack: &Ack) -> Drawn {
+    fn ack(&self, sheet: &Sheet<'_>, ack: &Ack) -> DrawResult {
         let colour = if ack.duplicate { colour(4) } else { colour(2) };
         self.arrow(
             sheet,
@@ -414,7 +414,7 @@ impl Page<'_> {
 
     /// Draws notes next to a lifeline, to its left (`direction` -1) or right (1), with the time
     /// next to the lifeline.
-    fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> Drawn {
+    fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> DrawResult {
         let row = f64::from(ROW * SCALE);
         // The lines of a note follow one another, centred at the time of the note.
         let wanted = notes.iter().flat_map(|note| {

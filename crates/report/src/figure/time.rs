@@ -5,7 +5,7 @@ use anabranch_scenario::records::{Series, SeriesError, SeriesSample};
 use anabranch_scenario::value::Point;
 
 use super::Maker;
-use super::curves::Drawn;
+use super::curves::LayerSet;
 use super::downsample::downsample;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use crate::statistics::quantile;
@@ -24,7 +24,7 @@ const OUTSIDE: f64 = 0.1;
 impl Maker<'_> {
     /// Curves of probes over time, and a description of how they were made.
     pub(super) fn time(&self) -> Result<(Option<Plot>, String), SeriesError> {
-        let mut drawn = Drawn::default();
+        let mut drawn = LayerSet::default();
         let mut most = 0;
         for (index, curve) in self.spec.curves.iter().enumerate() {
             let runs = match curve.given.is_empty() {
@@ -99,7 +99,7 @@ impl Maker<'_> {
     }
 
     /// Draws the curve of each run, member by member.
-    fn time_curve(&self, curve: &Curve, index: usize, runs: &[Vec<Series>], drawn: &mut Drawn) {
+    fn time_curve(&self, curve: &Curve, index: usize, runs: &[Vec<Series>], drawn: &mut LayerSet) {
         let Some(first) = runs.iter().flatten().next() else {
             return;
         };
@@ -167,8 +167,8 @@ impl Maker<'_> {
         &self,
         curve: &Curve,
         index: usize,
-        shown: unit::Shown<'_>,
-        drawn: &mut Drawn,
+        shown: unit::DisplayUnit<'_>,
+        drawn: &mut LayerSet,
     ) {
         let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
             return;

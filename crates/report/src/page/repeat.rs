@@ -6,7 +6,7 @@ use crate::outputs::Outputs;
 
 /// Requested number of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedReplications {
     /// As in the spec.
     All,
     /// A few, for a quick look.
@@ -15,7 +15,7 @@ enum Asked {
     Count(u32),
 }
 
-fn asked(outputs: &Outputs<'_>) -> Asked {
+fn asked(outputs: &Outputs<'_>) -> RequestedReplications {
     let (manifest, spec) = (&outputs.results.manifest, &outputs.results.spec);
     let made = manifest.replications.iter().filter_map(|(id, made)| {
         let experiment = spec.experiments.iter().find(|it| it.id == *id)?;
@@ -25,10 +25,10 @@ fn asked(outputs: &Outputs<'_>) -> Asked {
     let all = |(it, made): &(&Experiment, u32)| it.replications == *made;
     let quick = |(it, made): &(&Experiment, u32)| it.first_look() == *made;
     match made.first() {
-        _ if made.iter().all(all) => Asked::All,
-        _ if made.iter().all(quick) => Asked::Quick,
-        Some((_, count)) => Asked::Count(*count),
-        None => Asked::All,
+        _ if made.iter().all(all) => RequestedReplications::All,
+        _ if made.iter().all(quick) => RequestedReplications::Quick,
+        Some((_, count)) => RequestedReplications::Count(*count),
+        None => RequestedReplications::All,
     }
 }
 
@@ -59,9 +59,9 @@ pub(super) fn command(outputs: &Outputs<'_>) -> String {
         option("record-all".to_owned());
     }
     match asked(outputs) {
-        Asked::All => {}
-        Asked::Quick => option("quick".to_owned()),
-        Asked::Count(count) => option(format!("replications {count}")),
+        RequestedReplications::All => {}
+        RequestedReplications::Quick => option("quick".to_owned()),
+        RequestedReplications::Count(count) => option(format!("replications {count}")),
     }
     for id in &manifest.live {
         option(format!("live {}", quoted(id)));
@@ -95,9 +95,9 @@ fn call(outputs: &Outputs<'_>) -> String {
         argument("record_all=True".to_owned());
     }
     match asked(outputs) {
-        Asked::All => {}
-        Asked::Quick => argument("quick=True".to_owned()),
-        Asked::Count(count) => argument(format!("replications={count}")),
+        RequestedReplications::All => {}
+        RequestedReplications::Quick => argument("quick=True".to_owned()),
+        RequestedReplications::Count(count) => argument(format!("replications={count}")),
     }
     let kinds: Vec<String> = manifest.added.iter().map(|it| format!("`{it}`")).collect();
     let kinds = kinds.join(", ");

@@ -80,7 +80,7 @@ fn value_at(series: &Series, at: f64) -> Option<f64> {
 
 /// Names of the lines of a step.
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct StepNames<'a> {
     series: &'a str,
     metric: &'a str,
     unit: &'a str,
@@ -125,7 +125,7 @@ impl Maker<'_> {
                     value: step.value / shown.divisor,
                     ..*step
                 });
-                let named = Named {
+                let named = StepNames {
                     series: name,
                     metric,
                     unit: shown.name,
@@ -163,7 +163,7 @@ impl Maker<'_> {
     fn step_lines(
         &self,
         row: &Row,
-        named: Named<'_>,
+        named: StepNames<'_>,
         index: usize,
         step: Option<Step>,
         printed: Option<&Published>,

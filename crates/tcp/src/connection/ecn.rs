@@ -12,7 +12,7 @@ pub(super) struct Agreement {
     /// This end sent an ECN-setup SYN or SYN-ACK.
     offered: bool,
     /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN.
-    heard: bool,
+    peer_offered: bool,
     /// A SYN or SYN-ACK without ECN was sent later. Data of this end must not be ECN-capable
     /// (§6.1.1).
     withdrawn: bool,
@@ -34,7 +34,7 @@ impl Agreement {
 
     /// Flags of a SYN-ACK, which accepts ECN if the SYN requested it.
     pub fn syn_ack_flags(&mut self) -> Flags {
-        if self.heard && !self.withdrawn {
+        if self.peer_offered && !self.withdrawn {
             self.offered = true;
             return Flags::ECE;
         }
@@ -44,10 +44,10 @@ impl Agreement {
 
     /// Processes the SYN or SYN-ACK of the peer. A SYN-ACK with both flags set is a reflected SYN
     /// and does not accept ECN (§6.1.1).
-    pub fn hear(&mut self, flags: Flags, wanted: bool) {
+    pub fn on_syn_flags(&mut self, flags: Flags, wanted: bool) {
         let asks = flags.contains(SETUP);
         let agrees = flags.contains(Flags::ECE) && !flags.contains(Flags::CWR);
-        self.heard = wanted
+        self.peer_offered = wanted
             && if flags.contains(Flags::ACK) {
                 agrees
             } else {
@@ -63,7 +63,7 @@ impl Agreement {
 
     /// Whether the data of this end may be ECN-capable.
     pub fn is_capable(&self) -> bool {
-        self.offered && self.heard && !self.withdrawn
+        self.offered && self.peer_offered && !self.withdrawn
     }
 
     /// Processes data in an acceptable segment with `flags`, received in a packet with `ecn`.
@@ -72,7 +72,7 @@ impl Agreement {
         if flags.contains(Flags::CWR) {
             self.echoing = false;
         }
-        if ecn == Ecn::Ce && self.offered && self.heard {
+        if ecn == Ecn::Ce && self.offered && self.peer_offered {
             self.echoing = true;
         }
     }
@@ -80,11 +80,11 @@ impl Agreement {
     /// Whether this packet changes the echo, so that earlier data must be acknowledged first. For
     /// controllers that need an echo of each mark regardless of CWR (RFC 8257 §3.2).
     pub fn changes_echo(&self, ecn: Ecn) -> bool {
-        self.offered && self.heard && self.echoing != (ecn == Ecn::Ce)
+        self.offered && self.peer_offered && self.echoing != (ecn == Ecn::Ce)
     }
 
     /// Toggles the echo, see [`Self::changes_echo`].
-    pub fn turn_echo(&mut self) {
+    pub fn toggle_echo(&mut self) {
         self.echoing = !self.echoing;
     }
 

@@ -70,7 +70,7 @@ impl Connection {
                 .unwrap_or(DEFAULT_MSS)
                 .clamp(1, self.config.mss.max(1)),
         };
-        self.ecn.hear(header.flags, profile.ecn);
+        self.ecn.on_syn_flags(header.flags, profile.ecn);
         self.peer_isn = header.sequence_number.0;
         self.recent_timestamp = options.timestamps.map(|timestamps| timestamps.value);
         self.receiver.synchronize();

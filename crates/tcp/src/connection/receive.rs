@@ -138,7 +138,7 @@ impl Connection {
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
             // Its ECN flags are processed because a peer that received no answer retries without
             // ECN.
-            self.ecn.hear(flags, self.config.profile.ecn);
+            self.ecn.on_syn_flags(flags, self.config.profile.ecn);
             // A retransmitted SYN. The timer retransmits the answer. If it has an acknowledgement,
             // this is a simultaneous open.
             if let (Some(path), true) = (self.path, flags.contains(Flags::ACK)) {
@@ -327,7 +327,7 @@ impl Connection {
             self.ecn.receive_data(segment.header.flags, ecn);
         } else if self.ecn.changes_echo(ecn) {
             self.acknowledge_before_echo_changes(now);
-            self.ecn.turn_echo();
+            self.ecn.toggle_echo();
         }
         if !self.state.receives() {
             self.receiver.acks_mut().demand();
@@ -338,7 +338,7 @@ impl Connection {
         }
         if self.receiver.acks().adapts() {
             let (srtt, rto) = (self.sender.rto.srtt(), self.sender.rto.rto());
-            self.receiver.acks_mut().hear_times(srtt, rto);
+            self.receiver.acks_mut().update_times(srtt, rto);
         }
         let (stats, trace) = (&mut self.stats, &mut self.trace);
         let arrival = self

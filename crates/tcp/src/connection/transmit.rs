@@ -26,7 +26,7 @@ impl Connection {
         }
         let mut held = false;
         // An end that only receives is always idle here.
-        if self.state.sends() && !self.sender.is_at_rest() {
+        if self.state.sends() && !self.sender.is_idle() {
             self.sender.wake(now, &mut self.trace);
             match self.sender.plan() {
                 Some(plan) if self.sender.may_go(now) => {
@@ -208,7 +208,7 @@ impl Connection {
     }
 
     /// Schedules a RST for the peer of this connection (RFC 9293 §3.10.5).
-    pub(super) fn owe_reset(&mut self) {
+    pub(super) fn schedule_reset(&mut self) {
         if let Some(path) = self.path {
             let mut header = self.bare_header(self.sender.flow.max, Flags::RST | Flags::ACK);
             header.acknowledgment_number = self.acknowledgment_number();

@@ -58,15 +58,15 @@ impl Acknowledger {
         self.full = full;
     }
 
-    /// Whether [measured times](Self::hear_times) are used.
+    /// Whether [measured times](Self::update_times) are used.
     pub fn adapts(&self) -> bool {
         self.adaptive.is_some()
     }
 
     /// Updates the times measured by the sender of this end.
-    pub fn hear_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
+    pub fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
-            adaptive.hear_times(srtt, rto);
+            adaptive.update_times(srtt, rto);
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
     /// of 300 ms.
     fn linux() -> Acknowledger {
         let mut acks = Acknowledger::new(&Profile::linux(), 1000);
-        acks.hear_times(Some(100 * MS), 300 * MS);
+        acks.update_times(Some(100 * MS), 300 * MS);
         acks
     }
 
@@ -307,7 +307,7 @@ mod tests {
         // 170, limited by the RTT. A gap of 120 ms: 85 + 120 = 205.
         assert!(!comes(&mut acks, 310, 400));
         assert_eq!(acks.deadline(), Some(410 * MS));
-        acks.hear_times(Some(250 * MS), 900 * MS);
+        acks.update_times(Some(250 * MS), 900 * MS);
         assert_eq!(fires(&mut acks), 410);
         assert!(!comes(&mut acks, 510, 400));
         assert_eq!(acks.deadline(), Some(710 * MS), "200 ms at most");

@@ -133,7 +133,7 @@ impl World {
         let mut polls = 0;
         loop {
             let it = &mut self.ends[end];
-            let (at_rest, due) = (it.is_at_rest(), it.poll_timeout());
+            let (at_rest, due) = (it.is_idle(), it.poll_timeout());
             let Some(transmit) = it.poll_transmit(self.now, &mut self.out) else {
                 assert!(!at_rest || it.poll_timeout() == due, "a timer has moved");
                 break;

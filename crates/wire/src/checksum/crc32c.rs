@@ -78,8 +78,8 @@ mod x86 {
     const TIMES_BYTES: [u32; 256] = powers(8);
     const TIMES_PAGES: [u32; 257] = powers(8 * 256);
 
-    /// Entry `n` is the factor by which [`multiply`] shifts a remainder by `n` times `bits` bits:
-    /// x^(n * bits - 33).
+    /// Entry `n` is the factor by which [`product`] and [`reduced`] shift a remainder by `n` times
+    /// `bits` bits: x^(n * bits - 33).
     const fn powers<const N: usize>(bits: usize) -> [u32; N] {
         let mut powers = [0; N];
         // x^-33, one step before x^-32 = x^0 / x^32; found by stepping backwards.

@@ -53,7 +53,7 @@ impl Adaptive {
         }
     }
 
-    pub fn hear_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
+    pub fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         (self.srtt, self.rto) = (srtt, rto);
     }
 
