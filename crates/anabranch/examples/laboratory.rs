@@ -28,6 +28,7 @@ static PATIENT: Algorithm = Algorithm {
     about: "the protocol's own, which answers every third loss",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(Patient { base, losses: 0 }),
 };
 

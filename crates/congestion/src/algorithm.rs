@@ -46,6 +46,26 @@ pub enum Needs {
     SeveralPaths,
 }
 
+/// A property of an algorithm on which settings of the protocols depend: with it, some of them have no effect, or others one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Property {
+    /// It computes a rate for the pacer ([`CongestionControl::pacing_rate`]). A factor of cwnd / SRTT has no effect.
+    PacesItself,
+    /// It needs rate samples ([`CongestionControl::wants_rate_samples`]), for which losses are found by time (RACK).
+    NeedsRateSamples,
+    /// It computes the window from a model of the path: no rule of the protocol for cwnd or ssthresh has an effect.
+    OwnWindow,
+    /// Its rule ends slow start.
+    OwnSlowStartExit,
+    /// Its rule grows the window in congestion avoidance, without the byte counter of the protocol.
+    OwnIncrease,
+    /// Its rule for a loss includes the least window.
+    OwnFloor,
+    /// Its rule decides about a window that the sender does not use.
+    OwnUnusedWindow,
+}
+
 /// Name in specs, one line of what it is, and how to make it.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
@@ -57,8 +77,17 @@ pub struct Algorithm {
     pub only: Option<Protocol>,
     /// What it needs of the association.
     pub needs: Needs,
+    /// Its properties, as far as settings of the protocols depend on them.
+    pub properties: &'static [Property],
     /// Makes a controller.
     pub make: Factory,
+}
+
+impl Algorithm {
+    /// Whether it has the property.
+    pub fn has(&self, property: Property) -> bool {
+        self.properties.contains(&property)
+    }
 }
 
 impl fmt::Debug for Algorithm {

@@ -3,6 +3,7 @@
 use anabranch_transport::Nanos;
 
 use crate::careful_resume::CarefulResume;
+use crate::rsctp::Verdict;
 use crate::{
     AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause, LostPacket, Pool,
 };
@@ -38,6 +39,10 @@ impl CongestionControl for Base {
 
     fn counts_marks(&self) -> bool {
         (**self).counts_marks()
+    }
+
+    fn loss_verdict(&self) -> Option<Option<Verdict>> {
+        (**self).loss_verdict()
     }
 
     fn wants_rate_samples(&self) -> bool {

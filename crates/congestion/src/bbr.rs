@@ -13,7 +13,7 @@ mod phases;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
@@ -25,6 +25,11 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "BBRv3: cwnd and pace by a model of bandwidth and least round-trip time (draft-ietf-ccwg-bbr-06)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[
+        Property::PacesItself,
+        Property::NeedsRateSamples,
+        Property::OwnWindow,
+    ],
     make: &|base, _| Box::new(Bbr::new(base)),
 };
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -20,6 +20,11 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "BBRv1: cwnd and pace by the largest delivery rate and the least round-trip time, whatever is lost (draft-cardwell-iccrg-bbr-congestion-control-00)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[
+        Property::PacesItself,
+        Property::NeedsRateSamples,
+        Property::OwnWindow,
+    ],
     make: &|base, numbers| Box::new(Bbr1::new(base, numbers.get())),
 };
 

@@ -8,7 +8,7 @@ use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::Nanos;
 use thiserror::Error;
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -18,6 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd grows by alpha/cwnd^k per round trip and falls by beta cwnd^l at a loss (Bansal and Balakrishnan 2001)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[Property::OwnFloor],
     make: &|base, numbers| Box::new(Binomial::new(base, numbers.get())),
 };
 

@@ -13,6 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "with `cmt`: windows grow by their share of all ssthresh, and a loss takes half of all windows (CMT/RP, Dreibholz et al. 2010)",
     only: Some(Protocol::Sctp),
     needs: Needs::SeveralPaths,
+    properties: &[],
     make: &|base, _| Box::new(CmtRp::new(base)),
 };
 

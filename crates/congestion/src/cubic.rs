@@ -6,7 +6,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::hystart::HyStart;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -16,6 +16,11 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd is a cubic function of the time since the last loss; HyStart++ ends slow start (RFC 9438, RFC 9406)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[
+        Property::OwnSlowStartExit,
+        Property::OwnIncrease,
+        Property::OwnFloor,
+    ],
     make: &|base, numbers| Box::new(Cubic::new(base, numbers.get())),
 };
 

@@ -15,6 +15,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "a mark costs half of the marked share of the window; both ends, with `ecn` (RFC 8257)",
     only: Some(Protocol::Tcp),
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(Dctcp::new(base)),
 };
 

@@ -17,6 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd grows as over a round trip of 25 ms, however long it is (Caini and Firrincieli 2004)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(Hybla::new(base)),
 };
 

@@ -8,7 +8,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::credit::Credit;
 use crate::rounds::{RoundDelays, Seen};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
@@ -19,6 +19,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd grows by 10 to 0.3 segments and falls by 1/8 to 1/2, as delay grows (Liu, Basar and Srikant 2006)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[Property::OwnFloor],
     make: &|base, _| Box::new(Illinois::new(base)),
 };
 

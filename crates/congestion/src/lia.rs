@@ -13,6 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "with `cmt`: all paths together grow no faster than one flow on the best of them (linked increases, RFC 6356)",
     only: Some(Protocol::Sctp),
     needs: Needs::SeveralPaths,
+    properties: &[],
     make: &|base, _| Box::new(Lia::new(base)),
 };
 

@@ -98,6 +98,10 @@ macro_rules! rest_of_inner {
             self.inner.counts_marks()
         }
 
+        fn loss_verdict(&self) -> Option<Option<$crate::rsctp::Verdict>> {
+            self.inner.loss_verdict()
+        }
+
         fn limits_itself(&self) -> bool {
             self.inner.limits_itself()
         }
@@ -163,12 +167,13 @@ pub mod veno;
 pub mod westwood;
 pub mod westwood_rate;
 
-use std::any::Any;
 use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
 
-pub use algorithm::{Algorithm, Base, Factory, Needs, Numbers, Protocol};
+use rsctp::Verdict;
+
+pub use algorithm::{Algorithm, Base, Factory, Needs, Numbers, Property, Protocol};
 pub use careful_resume::CarefulResume;
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
@@ -269,10 +274,7 @@ pub trait Adjustable: CongestionControl {
 }
 
 /// A congestion control algorithm for one path.
-///
-/// An algorithm that needs more than this of its sender is known to it by its type, for which a sender may look
-/// (`Any`): nothing here is one algorithm's alone.
-pub trait CongestionControl: Any + Debug + Send {
+pub trait CongestionControl: Debug + Send {
     /// `bytes` were sent; `flightsize` counts them already.
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         let _ = (now, bytes, flightsize);
@@ -358,6 +360,11 @@ pub trait CongestionControl: Any + Debug + Send {
 
     /// The same, to [supply it](CarefulResume::resume) with saved parameters.
     fn careful_resume_mut(&mut self) -> Option<&mut CarefulResume> {
+        None
+    }
+
+    /// What it attributes a loss to that happens now, if it distinguishes causes of losses; `Some(None)`: it cannot tell yet.
+    fn loss_verdict(&self) -> Option<Option<Verdict>> {
         None
     }
 

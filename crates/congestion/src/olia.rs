@@ -15,6 +15,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "with `cmt`: all paths together grow as one flow, the best paths at the cost of the largest windows (opportunistic linked increases, Khalili et al. 2013)",
     only: Some(Protocol::Sctp),
     needs: Needs::SeveralPaths,
+    properties: &[],
     make: &|base, _| Box::new(Olia::new(base)),
 };
 

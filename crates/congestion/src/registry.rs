@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use anabranch_settings::{Choice, Datum, Kind, Value};
 
-use crate::algorithm::{Algorithm, Protocol};
+use crate::algorithm::{Algorithm, Property, Protocol};
 use crate::{
     bbr, bbr1, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, olia, rsctp, sctp_newreno,
     tcp_newreno, vegas, veno, westwood,
@@ -87,6 +87,47 @@ pub fn all(protocol: Protocol) -> Vec<&'static Algorithm> {
 /// The algorithm of that name for a protocol.
 pub fn by_name(protocol: Protocol, name: &str) -> Option<&'static Algorithm> {
     all(protocol).into_iter().find(|known| known.name == name)
+}
+
+/// The names of the algorithms of any protocol that have one of these properties, those with the first property first.
+fn with_any(properties: &[Property]) -> Vec<&'static str> {
+    let algorithms = || [Protocol::Sctp, Protocol::Tcp].into_iter().flat_map(all);
+    let mut names: Vec<&str> = Vec::new();
+    for property in properties {
+        for algorithm in algorithms().filter(|it| it.has(*property)) {
+            if !names.contains(&algorithm.name) {
+                names.push(algorithm.name);
+            }
+        }
+    }
+    names
+}
+
+/// Declares the lists of algorithms that settings name as what they need, or have no effect with.
+macro_rules! lists {
+    ($($(#[$doc:meta])+ $name:ident: $($property:ident)|+;)+) => {$(
+        $(#[$doc])+
+        pub fn $name() -> Vec<&'static str> {
+            with_any(&[$(Property::$property),+])
+        }
+    )+};
+}
+
+lists! {
+    /// Algorithms that compute a rate for the pacer.
+    paces_itself: PacesItself;
+    /// Algorithms that need rate samples.
+    needs_rate_samples: NeedsRateSamples;
+    /// Algorithms to whose window no rule of the protocol applies.
+    own_window: OwnWindow;
+    /// Algorithms that end slow start by their own rule.
+    own_slow_start_exit: OwnSlowStartExit | OwnWindow;
+    /// Algorithms that do not count bytes for the increase in congestion avoidance.
+    own_increase: OwnIncrease | OwnWindow;
+    /// Algorithms whose rule for a loss includes the least window.
+    own_floor: OwnFloor | OwnWindow;
+    /// Algorithms that decide themselves about a window that is not used.
+    own_unused_window: OwnWindow | OwnUnusedWindow;
 }
 
 fn choices(protocol: Protocol) -> Vec<Choice> {
@@ -173,6 +214,39 @@ mod tests {
         }
     }
 
+    /// The properties say what the controllers do.
+    #[test]
+    fn properties_are_those_of_the_controllers() {
+        for algorithm in KINDS {
+            let base: Base = match algorithm.only {
+                Some(Protocol::Tcp) => Box::new(TcpNewReno::new(CONFIG)),
+                _ => Box::new(SctpNewReno::new(SctpParameters::default())),
+            };
+            let mut control = (algorithm.make)(base, &Tuning::default());
+            let samples = control.wants_rate_samples();
+            assert_eq!(
+                samples,
+                algorithm.has(Property::NeedsRateSamples),
+                "{algorithm:?}"
+            );
+            let mut state = 7_u64;
+            let mut draw = |below: u64| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 33) % below
+            };
+            for step in 1..100 {
+                happen(&mut *control, step * SECOND / 10, &mut draw);
+            }
+            let paces = control.pacing_rate().is_some();
+            assert_eq!(paces, algorithm.has(Property::PacesItself), "{algorithm:?}");
+        }
+        assert_eq!(paces_itself(), ["bbr", "bbr1"]);
+        let floors = ["cubic", "illinois", "binomial", "bbr", "bbr1"];
+        assert_eq!(own_floor(), floors);
+    }
+
     /// One of many things that happen to a flow, with small flights, and none at all, among them.
     fn happen(control: &mut dyn CongestionControl, now: Nanos, draw: &mut impl FnMut(u64) -> u64) {
         let flight = [0, 1, draw(3_000), draw(100_000)][draw(4) as usize];
@@ -254,6 +328,7 @@ mod tests {
             about: "the protocol's, under another name",
             only: None,
             needs: Needs::Nothing,
+            properties: &[],
             make: &|base, _| base,
         };
         add(&OWN);

@@ -9,7 +9,7 @@ pub mod receiver_estimate;
 use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
-use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::algorithm::{Algorithm, Needs, Property, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
 
 /// How specs name it.
@@ -19,6 +19,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
             reduces cwnd by beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
     only: Some(Protocol::Sctp),
     needs: Needs::Reports,
+    properties: &[Property::OwnUnusedWindow],
     make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };
 
@@ -202,6 +203,10 @@ impl<Base: Adjustable> Rsctp<Base> {
 }
 
 impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
+    fn loss_verdict(&self) -> Option<Option<Verdict>> {
+        Some(self.judge())
+    }
+
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }

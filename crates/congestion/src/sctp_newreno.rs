@@ -13,6 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
     only: Some(Protocol::Sctp),
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| base,
 };
 

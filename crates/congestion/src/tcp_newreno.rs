@@ -17,6 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "slow start, congestion avoidance and halving (RFC 5681)",
     only: Some(Protocol::Tcp),
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| base,
 };
 

@@ -7,7 +7,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rounds::{RoundDelays, Seen};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
@@ -17,6 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd keeps 2 to 4 segments in queues, by the round-trip time (Brakmo and Peterson 1995)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[Property::OwnIncrease],
     make: &|base, _| Box::new(Vegas::new(base)),
 };
 

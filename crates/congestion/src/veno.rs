@@ -17,6 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "a loss with short queues costs a fifth of cwnd, not half (Fu and Liew 2003)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(Veno::new(base)),
 };
 

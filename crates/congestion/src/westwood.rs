@@ -14,6 +14,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd grows as by default; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, numbers| Box::new(Westwood::new(base, numbers.get())),
 };
 

@@ -47,6 +47,7 @@ static ALGORITHM: Algorithm = Algorithm {
     about: "the protocol's own, at a pace, and keeps what it hears",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(Listening { base }),
 };
 

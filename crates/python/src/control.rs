@@ -356,6 +356,7 @@ pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: Strin
         about,
         only,
         needs: Needs::Nothing,
+        properties: &[],
         make,
     })));
     Ok(())

@@ -1,6 +1,6 @@
 //! Workloads written in Python.
 
-use anabranch_settings::{Datum, Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Datum, Entry, Kind, Refusal, Setting, Variant};
 use anabranch_sim::workload::{Context, Facts, Made, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -212,13 +212,8 @@ fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
     } else {
         text
     };
-    Ok(Setting {
-        name: Box::leak(name.into_boxed_str()),
-        about: "",
-        clause: "",
-        kind,
-        fallback: Fallback::Is(Box::leak(text.into_boxed_str())),
-    })
+    let name = Box::leak(name.into_boxed_str());
+    Ok(Setting::new(name, "", kind).or(Box::leak(text.into_boxed_str())))
 }
 
 /// add_workload(name, about, cls, parameters, code): adds a workload; `cls(seed=, packet=, **parameters)` makes one. Parameters are

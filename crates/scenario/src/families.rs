@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_settings::{Choice, Datum, Fallback, Kind, Setting};
+use anabranch_settings::{Choice, Datum, Kind, Setting};
 
 use serde_json::{Map, Value};
 
@@ -25,13 +25,12 @@ impl Family for LossModel {
     const WHAT: &'static str = "a loss model";
     const TAG: &'static str = "model";
     const EXPECTED: &'static str = "a table with the key `model`, such as { model = \"bernoulli\", probability = 0.01 }, or a name in quotes";
-    const SHARED: &'static [Setting] = &[Setting {
-        name: PLACE,
-        about: " Where packets are lost: before they enter the queue, or after they left it, on the wire.",
-        clause: "",
-        kind: Kind::Choice(&[Choice::new("before-queue"), Choice::new(AFTER_QUEUE)]),
-        fallback: Fallback::Is("before-queue"),
-    }];
+    const SHARED: &'static [Setting] = &[Setting::new(
+        PLACE,
+        " Where packets are lost: before they enter the queue, or after they left it, on the wire.",
+        Kind::Choice(&[Choice::new("before-queue"), Choice::new(AFTER_QUEUE)]),
+    )
+    .or("before-queue")];
 }
 
 /// Where a loss strikes.
@@ -72,13 +71,13 @@ impl Family for PropagationModel {
     const WHAT: &'static str = "a propagation";
     const EXPECTED: &'static str =
         "a time with its unit, such as \"250 ms\", or a table: { kind = ... } or { steps = [...] }";
-    const SHARED: &'static [Setting] = &[Setting {
-        name: OVERTAKING,
-        about: " A packet with a shorter delay may arrive before one that was sent earlier. Off: it arrives together with it.",
-        clause: "",
-        kind: Kind::Flag,
-        fallback: Fallback::Is("false"),
-    }];
+    const SHARED: &'static [Setting] = &[Setting::new(
+        OVERTAKING,
+        " A packet with a shorter delay may arrive before one that was sent earlier. Off: it \
+     arrives together with it.",
+        Kind::Flag,
+    )
+    .or("false")];
 
     fn short_forms() -> Vec<Value> {
         const TIME: Kind = Kind::Duration {

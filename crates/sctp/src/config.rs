@@ -7,6 +7,7 @@ mod zero_checksum;
 use std::net::IpAddr;
 
 use anabranch_congestion::careful_resume::ResumeParameters;
+use anabranch_congestion::registry::{own_unused_window, own_window, paces_itself};
 use anabranch_congestion::sctp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::RateParameters;
@@ -44,14 +45,14 @@ settings! {
         /// packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
-            not with congestion = "bbr" | "bbr1";
+            not with congestion in paces_itself;
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
         /// distance. RFC 9002 allows an initial window.
-        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr" | "bbr1";
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
         /// Rate-limited increase: a window that the sender does not use grows to twice the largest flight in slow start, and to a segment
         /// more than it in congestion avoidance. Replaces `growth_needs_full_cwnd`. Off: a window that is not used does not grow.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase §4",
-            not with congestion = "bbr" | "bbr1" | "rsctp";
+            not with congestion in own_unused_window;
         /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
         /// quarter of the least round-trip time has passed. Lost retransmissions are found as well. Off: losses are found by
         /// missing reports, and a lost retransmission by a timeout.
@@ -181,7 +182,7 @@ settings! {
         /// With `cmt`: where `growth_needs_cumulative_advance`, cwnd grows by what is acknowledged in order on its own path (CUC). Off:
         /// only when the cumulative TSN advances, which waits for the slowest path.
         cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt,
-            not with growth_needs_cumulative_advance = false or congestion = "bbr" | "bbr1";
+            not with growth_needs_cumulative_advance = false or congestion in own_window;
         /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many packets they acknowledge, and the sender
         /// counts as many missing reports (DAC). Both ends must have it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;

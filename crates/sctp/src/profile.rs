@@ -7,6 +7,7 @@ mod rsctp;
 mod values;
 
 pub use anabranch_congestion::binomial::Exponent;
+use anabranch_congestion::registry::{own_increase, own_slow_start_exit, own_window};
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
@@ -102,22 +103,22 @@ with_rsctp! {
     /// Initial cwnd.
     initial_window: InitialCwnd, "RFC 9260 §7.2.1";
     /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive window.
-    initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion = "bbr" | "bbr1";
+    initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later: 4.
-    ssthresh_floor: u64, "RFC 9260 §7.2.3", not with congestion = "bbr" | "bbr1";
+    ssthresh_floor: u64, "RFC 9260 §7.2.3", not with congestion in own_window;
     /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
-    slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1", not with congestion = "cubic" | "bbr" | "bbr1";
+    slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1", not with congestion in own_slow_start_exit;
     /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260: L should be 1 and may be larger.
     /// RFC 3465 allows TCP 2. With delayed SACKs cwnd grows by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC
     /// 3465 §2.3). A larger L sends larger bursts; `pacing` spreads them.
-    slow_start_limit: u32, "RFC 9260 §7.2.1", not with congestion = "bbr" | "bbr1";
+    slow_start_limit: u32, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
-    growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion = "bbr" | "bbr1" or rate_limited_increase;
+    growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion in own_window or rate_limited_increase;
     /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off: whenever the
     /// association is not in fast recovery (RFC 9260).
-    growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion = "bbr" | "bbr1";
+    growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd, or `discard`.
-    unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion = "cubic" | "vegas" | "bbr" | "bbr1";
+    unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion in own_increase;
     /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the papers). `mtu`: the path
     /// MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
@@ -131,12 +132,12 @@ with_rsctp! {
     /// they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
     /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to `ssthresh_floor`.
-    repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3", not with congestion = "bbr" | "bbr1";
+    repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3", not with congestion in own_window;
     /// How cwnd of an idle path decays, once per RTO. `drained`: from when nothing is outstanding. `since_last_send`: from
     /// the last transmission, outstanding or not, down to two units (ns-2.35). `off`: not at all.
-    idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion = "bbr" | "bbr1";
+    idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
-    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay = "drained", not with congestion = "bbr" | "bbr1";
+    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay = "drained", not with congestion in own_window;
     /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
     /// that arrives late over another path has the same effect; the TSN that is reported again then clears errors. Off: it is in flight
     /// again when T3-rtx expires, and a second report clears none.

@@ -57,8 +57,8 @@ pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<
 #[macro_export]
 macro_rules! switches {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal
-        $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?
-        $(, not with $($rival:ident $(= $($rival_word:literal)|+)?)or+)?;)+) => {
+        $(, needs $($partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)or+)?
+        $(, not with $($rival:ident $(= $($rival_word:literal)|+)? $(in $rival_those:ident)?)or+)?;)+) => {
         /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
@@ -66,8 +66,8 @@ macro_rules! switches {
             /// Name of the profile this one started from.
             pub name: &'static str,
             $($(#[doc = $doc])+
-                $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])?
-                $(#[doc = $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+)])?
+                $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)? $(in $those)?)or+)])?
+                $(#[doc = $crate::settings!(@rivals $($rival $(= $($rival_word)|+)? $(in $rival_those)?)or+)])?
                 pub $name: $type,)+
         }
 
@@ -75,27 +75,15 @@ macro_rules! switches {
             /// Every switch with its clause, its text and what it may be set to.
             pub const SWITCHES: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $name $(as $key)?),
-                about: concat!(
-                    $($doc, "\n"),+
-                    $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?
-                    $(, $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+))?
-                ),
+                about: concat!($($doc, "\n"),+),
                 clause: $clause,
                 kind: $crate::settings!(@kind $type $(=> $kind)?),
                 fallback: $crate::Fallback::Owner,
+                partners: $crate::Partners {
+                    needs: &[$($($crate::settings!(@partner $partner $(= $($word)|+)? $(in $those)?)),+)?],
+                    rivals: &[$($($crate::settings!(@partner $rival $(= $($rival_word)|+)? $(in $rival_those)?)),+)?],
+                },
             }),+];
-
-            /// Every switch, and those of which it needs one to have an effect; none: it needs none.
-            pub const PARTNERS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
-                $crate::settings!(@key $name $(as $key)?),
-                &[$($($crate::settings!(@partner $partner $(= $($word)|+)?)),+)?],
-            )),+];
-
-            /// Every switch, and those beside which it has no effect.
-            pub const RIVALS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
-                $crate::settings!(@key $name $(as $key)?),
-                &[$($($crate::settings!(@partner $rival $(= $($rival_word)|+)?)),+)?],
-            )),+];
         }
 
         $crate::settings!(@access Profile, SWITCHES, $($name $(as $key)? = $crate::settings!(@kind $type $(=> $kind)?);)+);
@@ -135,16 +123,16 @@ macro_rules! spelled {
 /// `beside`, as `field: type = default;`.
 ///
 /// A setting that has an effect only with another says so behind the clause: `needs rack`, or with one of several, and with some
-/// words of one alone: `needs pacing or congestion = "bbr" | "own"`; a flag's word is `true` or `false`, a count's is a number. One that
-/// has no effect beside another says `not with cmt`, in the same way, and behind what it needs. Its text and the check of a configuration ([`profiled!`](crate::profiled)) are made from that.
+/// words of one alone: `needs pacing or congestion = "cubic" | "own"`; a flag's word is `true` or `false`, a count's is a number. `congestion in paces_itself`
+/// means the words that the function `paces_itself` lists. One that has no effect beside another says `not with cmt`, in the same way, and behind what it needs. Its text and the check of a configuration ([`profiled!`](crate::profiled)) are made from that.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[$meta:meta])*
         pub struct $owner:ident {
             $($(#[doc = $doc:literal])+ $field:ident $(as $key:ident)? : $type:ty = $default:expr, $kind:expr, $clause:literal
-                $(, needs $($partner:ident $(= $($word:literal)|+)?)or+)?
-                $(, not with $($rival:ident $(= $($rival_word:literal)|+)?)or+)?;)+
+                $(, needs $($partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)or+)?
+                $(, not with $($rival:ident $(= $($rival_word:literal)|+)? $(in $rival_those:ident)?)or+)?;)+
         }
         beside {
             $($(#[doc = $beside_doc:literal])+ $beside:ident : $beside_type:ty = $beside_default:expr;)*
@@ -155,8 +143,8 @@ macro_rules! settings {
         pub struct $owner {
             $($(#[doc = $beside_doc])+ pub $beside: $beside_type,)*
             $($(#[doc = $doc])+
-                $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)?)or+)])?
-                $(#[doc = $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+)])?
+                $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)? $(in $those)?)or+)])?
+                $(#[doc = $crate::settings!(@rivals $($rival $(= $($rival_word)|+)? $(in $rival_those)?)or+)])?
                 pub $field: $type,)+
         }
 
@@ -173,27 +161,15 @@ macro_rules! settings {
             /// Every setting with its text, its kind, its range and its clause.
             pub const SETTINGS: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $field $(as $key)?),
-                about: concat!(
-                    $($doc, "\n"),+
-                    $(, $crate::settings!(@needs $($partner $(= $($word)|+)?)or+))?
-                    $(, $crate::settings!(@rivals $($rival $(= $($rival_word)|+)?)or+))?
-                ),
+                about: concat!($($doc, "\n"),+),
                 clause: $clause,
                 kind: $kind,
                 fallback: $crate::Fallback::Owner,
+                partners: $crate::Partners {
+                    needs: &[$($($crate::settings!(@partner $partner $(= $($word)|+)? $(in $those)?)),+)?],
+                    rivals: &[$($($crate::settings!(@partner $rival $(= $($rival_word)|+)? $(in $rival_those)?)),+)?],
+                },
             }),+];
-
-            /// Every setting, and those of which it needs one to have an effect; none: it needs none.
-            pub const PARTNERS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
-                $crate::settings!(@key $field $(as $key)?),
-                &[$($($crate::settings!(@partner $partner $(= $($word)|+)?)),+)?],
-            )),+];
-
-            /// Every setting, and those beside which it has no effect.
-            pub const RIVALS: &'static [(&'static str, &'static [$crate::Partner])] = &[$((
-                $crate::settings!(@key $field $(as $key)?),
-                &[$($($crate::settings!(@partner $rival $(= $($rival_word)|+)?)),+)?],
-            )),+];
         }
 
         $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)? = $kind;)+);
@@ -279,24 +255,35 @@ macro_rules! settings {
         }
     };
     // What a setting needs: as the end of its text, and as a partner.
-    (@needs $first:ident $(= $($first_word:literal)|+)? $(or $partner:ident $(= $($word:literal)|+)?)*) => {
+    (@needs $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
+        $(or $partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
-            " A value other than the default needs ", $crate::settings!(@need $first $(= $($first_word)|+)?),
-            $(" or ", $crate::settings!(@need $partner $(= $($word)|+)?),)* ".\n"
+            " A value other than the default needs ", $crate::settings!(@need $first $(= $($first_word)|+)? $(in $first_those)?),
+            $(" or ", $crate::settings!(@need $partner $(= $($word)|+)? $(in $those)?),)* ".\n"
         )
     };
     // What it has no effect with: as the end of its text.
-    (@rivals $first:ident $(= $($first_word:literal)|+)? $(or $rival:ident $(= $($word:literal)|+)?)*) => {
+    (@rivals $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
+        $(or $rival:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
-            " It has no effect with ", $crate::settings!(@need $first $(= $($first_word)|+)?),
-            $(" or ", $crate::settings!(@need $rival $(= $($word)|+)?),)* ".\n"
+            " It has no effect with ", $crate::settings!(@need $first $(= $($first_word)|+)? $(in $first_those)?),
+            $(" or ", $crate::settings!(@need $rival $(= $($word)|+)? $(in $those)?),)* ".\n"
         )
     };
     (@need $partner:ident $(= $first:literal $(| $word:literal)*)?) => {
         concat!("`", stringify!($partner), $(" = ", stringify!($first), $("` or `", stringify!($word),)*)? "`")
     };
+    (@need $partner:ident in $those:ident) => {
+        concat!("`", stringify!($partner), "` in `", stringify!($those), "`")
+    };
+    (@partner $partner:ident in $those:ident) => {
+        $crate::Partner { setting: stringify!($partner), words: $crate::Words::Those($those) }
+    };
     (@partner $partner:ident $(= $($word:literal)|+)?) => {
-        $crate::Partner { setting: stringify!($partner), words: &[$($(concat!($word)),+)?] }
+        $crate::Partner {
+            setting: stringify!($partner),
+            words: $crate::Words::Listed(&[$($(concat!($word)),+)?]),
+        }
     };
     (@kind $type:ty) => { <$type as $crate::Value>::KIND };
     (@kind $type:ty => $kind:expr) => { $kind };
@@ -351,22 +338,8 @@ macro_rules! profiled {
                 };
                 let [own, default] =
                     [self, &fresh].map(|config| move |name: &str| of(config, name));
-                let partners = Self::PARTNERS.iter().chain($profile::PARTNERS);
-                let rivals = Self::RIVALS.iter().chain($profile::RIVALS);
-                let mut all = partners.zip(rivals);
-                all.try_for_each(|((name, partners), (_, rivals))| {
-                    if partners.is_empty() && rivals.is_empty() {
-                        return Ok(());
-                    }
-                    let setting = $crate::look_up(Self::SETTINGS, name);
-                    let setting = setting.or_else(|| $crate::look_up($profile::SWITCHES, name));
-                    match setting {
-                        Some(setting) => {
-                            $crate::check_partners(setting, [partners, rivals], &own, &default)
-                        }
-                        None => Ok(()),
-                    }
-                })
+                let mut all = Self::SETTINGS.iter().chain($profile::SWITCHES);
+                all.try_for_each(|setting| $crate::check_partners(setting, &own, &default))
             }
 
             /// What a setting or a switch is where it is left out, under the profile of that name.

@@ -3,7 +3,7 @@
 use crate::datum::Datum;
 use crate::effect::Effect;
 use crate::registry::{Parameters, Refusal};
-use crate::setting::{Fallback, Kind, Setting};
+use crate::setting::{Kind, Setting};
 
 /// A value that is read from the parameters of a kind: a whole structure of them, or a field that several of them make.
 pub trait FromParameters: Sized {
@@ -80,13 +80,7 @@ pub const fn total(lists: &[&[Setting]]) -> usize {
 /// Several lists of settings as one.
 #[doc(hidden)]
 pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
-    const NONE: Setting = Setting {
-        name: "",
-        about: "",
-        clause: "",
-        kind: Kind::Flag,
-        fallback: Fallback::Nothing,
-    };
+    const NONE: Setting = Setting::new("", "", Kind::Flag).optional();
     let mut all = [NONE; N];
     let (mut list, mut item, mut at) = (0, 0, 0);
     while list < lists.len() {
@@ -246,13 +240,9 @@ macro_rules! kind {
         &[$crate::Setting { name: stringify!($field), about: concat!($($doc, "\n"),+), ..$shared }]
     };
     (@settings $field:ident {} [$($doc:literal)+] [$($fallback:tt)?] $kind:expr $(, $clause:literal)?) => {
-        &[$crate::Setting {
-            name: stringify!($field),
-            about: concat!($($doc, "\n"),+),
-            clause: concat!($($clause)?),
-            kind: $kind,
-            fallback: $crate::kind!(@fallback $($fallback)?),
-        }]
+        &[$crate::Setting::new(stringify!($field), concat!($($doc, "\n"),+), $kind)
+            .clause(concat!($($clause)?))
+            .fallback($crate::kind!(@fallback $($fallback)?))]
     };
     (@fallback) => { $crate::Fallback::Required };
     (@fallback none) => { $crate::Fallback::Nothing };

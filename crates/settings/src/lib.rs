@@ -38,9 +38,9 @@ pub use kinds::{build_kind, effect, joined, read_table, total};
 pub use manual::Section;
 pub use nearest::nearest;
 pub use part::Part;
-pub use partner::{Partner, check_partners, without_effect};
+pub use partner::{check_partners, without_effect};
 pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
-pub use setting::{Choice, Fallback, Kind, OFF, Setting, Variant};
+pub use setting::{Choice, Fallback, Kind, OFF, Partner, Partners, Setting, Variant, Words};
 pub use value::{Amount, Factor, Fraction, Limit, Named, Pause, Span, Value};
 
 #[cfg(test)]

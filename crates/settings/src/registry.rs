@@ -447,13 +447,8 @@ mod tests {
         assert_eq!(effects(5, &[0.25]), [real(None), shared]);
     }
 
-    const SHARED: Setting = Setting {
-        name: "shared",
-        about: " Shared.",
-        clause: "",
-        kind: Kind::List(&Kind::count(0, 9)),
-        fallback: Fallback::Nothing,
-    };
+    const SHARED: Setting =
+        Setting::new("shared", " Shared.", Kind::List(&Kind::count(0, 9))).optional();
 
     kind! {
         /// Fields of all forms.

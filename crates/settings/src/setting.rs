@@ -1,12 +1,14 @@
 //! A setting's declaration.
 
 pub mod kind;
+mod partners;
 
 use crate::datum::Datum;
 use crate::error::{Misfit, SettingError};
 use crate::nearest;
 
 pub use kind::{Choice, Kind, OFF};
+pub use partners::{Partner, Partners, Words};
 
 /// What a setting is where it is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +36,52 @@ pub struct Setting {
     pub kind: Kind,
     /// What it is where it is left out.
     pub fallback: Fallback,
+    /// The settings on which its effect depends.
+    pub partners: Partners,
 }
 
 impl Setting {
+    /// A setting that must be given: its name, its text and its type.
+    pub const fn new(name: &'static str, about: &'static str, kind: Kind) -> Self {
+        Self {
+            name,
+            about,
+            clause: "",
+            kind,
+            fallback: Fallback::Required,
+            partners: Partners::NONE,
+        }
+    }
+
+    /// The same, from that clause.
+    #[must_use]
+    pub const fn clause(mut self, clause: &'static str) -> Self {
+        self.clause = clause;
+        self
+    }
+
+    /// The same, with that default.
+    #[must_use]
+    pub const fn or(self, default: &'static str) -> Self {
+        self.fallback(Fallback::Is(default))
+    }
+
+    /// The same, without a default; it may be left out.
+    #[must_use]
+    pub const fn optional(self) -> Self {
+        self.fallback(Fallback::Nothing)
+    }
+
+    /// The same, where it is left out as `fallback` says.
+    #[must_use]
+    pub const fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
     /// What it does and why, on one line.
     pub fn text(&self) -> String {
-        plain(self.about)
+        plain(self.about) + &self.partners.text()
     }
 
     /// The first sentence of it: what it does.

@@ -213,18 +213,16 @@ mod json {
         Variant {
             name: "cloth",
             about: " Of cloth.",
-            parameters: &[Setting {
-                name: "thickness",
-                about: " How thick.",
-                clause: "",
-                kind: Kind::Number {
+            parameters: &[Setting::new(
+                "thickness",
+                " How thick.",
+                Kind::Number {
                     least: 0.0,
                     most: 1.0,
                     above: true,
                     step: 0.0,
                 },
-                fallback: Fallback::Required,
-            }],
+            )],
         },
     ];
     const SHADE: Kind = Kind::Variant(|| SHADES.to_vec());
@@ -312,9 +310,8 @@ fn a_value_without_a_known_unit_is_told_the_units() {
 
 #[test]
 fn a_setting_that_says_no_need_has_no_partner() {
-    let rivals = Lamp::RIVALS.iter().chain(Profile::RIVALS);
-    let mut all = Lamp::PARTNERS.iter().chain(Profile::PARTNERS).chain(rivals);
-    assert!(all.all(|(_, partners)| partners.is_empty()));
+    let mut all = Lamp::SETTINGS.iter().chain(Profile::SWITCHES);
+    assert!(all.all(|it| it.partners.needs.is_empty() && it.partners.rivals.is_empty()));
 }
 
 /// A fan: it can be quiet where it turns slowly, and its lamp works only where it turns.
@@ -353,9 +350,7 @@ mod fan {
                 })
             };
             let off = |_: &str| Some(Datum::Flag(false));
-            let (partners, rivals) = (Profile::PARTNERS[index].1, Profile::RIVALS[index].1);
-            let checked =
-                check_partners(&Profile::SWITCHES[index], [partners, rivals], &value, &off);
+            let checked = check_partners(&Profile::SWITCHES[index], &value, &off);
             checked.map_err(|error| error.to_string())
         };
         assert_eq!(check(0, 2, true, true), Ok(()));

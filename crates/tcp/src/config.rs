@@ -1,6 +1,7 @@
 //! Configuration of a connection.
 
 use anabranch_congestion::careful_resume::ResumeParameters;
+use anabranch_congestion::registry::{needs_rate_samples, own_window, paces_itself};
 use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, registry};
@@ -31,14 +32,14 @@ settings! {
         /// soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
-            not with congestion = "bbr" | "bbr1";
+            not with congestion in paces_itself;
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
         /// after a pause. 0: none, packets keep their distance. RFC 9002 allows an initial window.
-        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion = "bbr" | "bbr1";
+        pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
         /// Rate-limited increase: a window that the sender does not use grows to twice the largest
         /// flight in slow start, and to a segment more than it in congestion avoidance. Off: it
         /// grows with each acknowledgement, as RFC 5681 leaves open.
-        rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase", not with congestion = "bbr" | "bbr1";
+        rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase", not with congestion in own_window;
         /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a
         /// reordering window of a quarter of the least round-trip time has passed. Lost
         /// retransmissions are found as well. Replaces `recovery` if the peer permits SACK. Always
@@ -50,7 +51,7 @@ settings! {
         /// Proportional rate reduction: fast recovery sends for each delivered byte the share that
         /// the reduced window is of the flight at its start. Off: it sends when the flight has
         /// fallen below the reduced window.
-        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion = "bbr" | "bbr1",
+        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion in needs_rate_samples,
             not with sack = false;
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is
         /// 20 B less, so that packets have the same size.
@@ -286,11 +287,11 @@ mod tests {
             let profile = Profile::by_name(name).expect("its own name");
             assert_eq!(Config::new(profile).check_partners(), Ok(()), "{name}");
         }
-        let rivals = Config::RIVALS.iter().chain(Profile::RIVALS);
-        let partners = Config::PARTNERS.iter().chain(Profile::PARTNERS);
-        for (_, partners) in partners.chain(rivals) {
-            let known = |name| Config::all_settings().iter().any(|it| it.name == name);
-            assert!(partners.iter().all(|it| known(it.setting)), "{partners:?}");
+        let all = Config::all_settings();
+        for partners in all.iter().map(|it| it.partners) {
+            let known = |name| all.iter().any(|it| it.name == name);
+            let mut named = partners.needs.iter().chain(partners.rivals);
+            assert!(named.all(|it| known(it.setting)), "{partners:?}");
         }
     }
 

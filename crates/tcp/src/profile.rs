@@ -3,6 +3,7 @@
 
 mod values;
 
+use anabranch_congestion::registry::{needs_rate_samples, own_floor, own_window};
 pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
 pub use anabranch_settings::{Amount, Limit, Pause, Setting, SettingError, Span};
 pub use values::{DelayedAckRules, InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
@@ -19,7 +20,7 @@ const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 switches! {
     /// Loss recovery. `rfc6675`: with SACK. `sack1`: the pipe algorithm of 1996, as ns-2's Sack1.
     /// `newreno`: RFC 6582; the other two use it, too, if the peer does not permit SACK.
-    recovery: RecoveryKind, "RFC 6675, RFC 6582", not with rack or congestion = "bbr" | "bbr1" or sack = false;
+    recovery: RecoveryKind, "RFC 6675, RFC 6582", not with rack or congestion in needs_rate_samples or sack = false;
     /// Negotiate selective acknowledgements.
     sack: bool, "RFC 2018 §2";
     /// Negotiate window scaling, for windows above 65535 bytes. Off in `sack1`: ns-2 counts windows
@@ -46,34 +47,34 @@ switches! {
     /// restores its window. Linux does so.
     dsack: bool, "RFC 2883, RFC 3708", needs sack;
     /// Number of duplicate acknowledgements that indicate a loss.
-    duplicate_threshold: u32, "RFC 5681 §3.2", not with rack or congestion = "bbr" | "bbr1";
+    duplicate_threshold: u32, "RFC 5681 §3.2", not with rack or congestion in needs_rate_samples;
     /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is
     /// reached. ns-2 of the papers did not.
-    limited_transmit: bool, "RFC 3042", not with rack or congestion = "bbr" | "bbr1" or duplicate_threshold = 1;
+    limited_transmit: bool, "RFC 3042", not with rack or congestion in needs_rate_samples or duplicate_threshold = 1;
     /// Initial cwnd.
     initial_window: InitialWindow, "RFC 5681 §3.1";
     /// Initial ssthresh. RFC 5681: arbitrarily high. ns-2: the receiver's window.
-    initial_ssthresh: InitialSsthresh, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    initial_ssthresh: InitialSsthresh, "RFC 5681 §3.1", not with congestion in own_window;
     /// A lost SYN sets ssthresh to two segments (ns-2). Off: it only reduces the initial window to
     /// one segment.
-    lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// What increases cwnd: each acknowledgement (`per_ack`), or the bytes that it acknowledges
     /// (`per_byte`).
-    growth: Growth, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    growth: Growth, "RFC 5681 §3.1", not with congestion in own_window;
     /// Increase cwnd only if the flight filled it before the acknowledgement.
-    growth_needs_full_cwnd: bool, "RFC 7661 §4.1", not with congestion = "bbr" | "bbr1" or rate_limited_increase;
+    growth_needs_full_cwnd: bool, "RFC 7661 §4.1", not with congestion in own_window or rate_limited_increase;
     /// What a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of cwnd and the
     /// peer's window (BSD, ns-2).
-    halving: HalvingBasis, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    halving: HalvingBasis, "RFC 5681 §3.1", not with congestion in own_window;
     /// Halve in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
-    integer_halving: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    integer_halving: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// After a fast retransmit, cwnd is at least two segments. ns-2 limits ssthresh only.
-    cwnd_floor: bool, "RFC 5681 §3.2", not with congestion = "cubic" | "illinois" | "binomial" | "bbr" | "bbr1";
+    cwnd_floor: bool, "RFC 5681 §3.2", not with congestion in own_floor;
     /// Use only whole segments of cwnd, as where windows are counted in segments.
-    whole_segments: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    whole_segments: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// cwnd after an idle time longer than the RTO: unchanged (`off`), `one` segment, or the
     /// `initial` window.
-    restart_window: RestartWindow, "RFC 5681 §4.1", not with congestion = "bbr" | "bbr1";
+    restart_window: RestartWindow, "RFC 5681 §4.1", not with congestion in own_window;
     /// Delay a small segment while data is unacknowledged.
     nagle: bool, "RFC 9293 §3.7.4";
     /// Acknowledge every second full segment, or a single one after `delayed_ack_timeout`. Off:
@@ -107,7 +108,7 @@ switches! {
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
     /// A second timeout of the same segment does not change ssthresh. Off: it is halved again, down
     /// to its floor (ns-2).
-    repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1", not with congestion = "bbr" | "bbr1";
+    repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// Number of consecutive timeouts after which the connection fails. 0: never (ns-2).
     retransmission_limit: Limit, "RFC 9293 §3.8.3";
     /// Number of timeouts of a SYN after which the connection fails. 0: never (ns-2).

@@ -14,6 +14,7 @@ static SHORT_QUEUE: Algorithm = Algorithm {
     about: "halves only where the round-trip time tells of a queue",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(ShortQueue { base, seen: None }),
 };
 

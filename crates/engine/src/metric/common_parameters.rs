@@ -1,63 +1,52 @@
 //! The parameters that metrics share.
 
-use anabranch_settings::{
-    Fallback, FromParameters, Kind, Parameters, Refusal, Setting, Value, spelled,
-};
+use anabranch_settings::{FromParameters, Kind, Parameters, Refusal, Setting, Value, spelled};
 use anabranch_transport::{Nanos, Probe};
 
 /// A time.
-pub const TIME: Kind = Kind::Duration {
-    least: 0,
-    most: Nanos::MAX,
-};
+pub const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
 /// The flow that a metric is taken of.
-pub const FLOW: Setting = Setting {
-    name: "flow",
-    about: " The flow; `flow[1]` is one member of it.",
-    clause: "",
-    kind: Kind::Name("flow"),
-    fallback: Fallback::Required,
-};
+pub const FLOW: Setting = Setting::new(
+    "flow",
+    " The flow; `flow[1]` is one member of it.",
+    Kind::Name("flow"),
+);
 
 /// The link that a metric is taken of.
-pub const LINK: Setting = Setting {
-    name: "link",
-    about: " The link; `link[1]` is one member of it.",
-    clause: "",
-    kind: Kind::Name("link"),
-    fallback: Fallback::Required,
-};
+pub const LINK: Setting = Setting::new(
+    "link",
+    " The link; `link[1]` is one member of it.",
+    Kind::Name("link"),
+);
 
 /// The part of the run that counts.
-pub const WINDOW: Setting = Setting {
-    name: "window",
-    about: " The part of the run to measure: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
-    clause: "",
-    kind: PAIR,
-    fallback: Fallback::Nothing,
-};
+pub const WINDOW: Setting = Setting::new(
+    "window",
+    " The part of the run to measure: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
+    PAIR,
+)
+.optional();
 
 /// Several parts of the run, each with a value of its own.
-pub const WINDOWS: Setting = Setting {
-    name: "windows",
-    about: " Instead of `window`: several named parts of the run. Each gives a measure whose name ends in the part's name: `{ \
-            early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
-    clause: "",
-    kind: Kind::Named(&PAIR),
-    fallback: Fallback::Nothing,
-};
+pub const WINDOWS: Setting = Setting::new(
+    "windows",
+    " Instead of `window`: several named parts of the run. Each gives a measure whose name \
+     ends in the part's name: `{ early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
+    Kind::Named(&PAIR),
+)
+.optional();
 
 const PAIR: Kind = Kind::Tuple(&[TIME, TIME]);
 
 /// From when a window counts.
-pub const CLOCK: Setting = Setting {
-    name: "clock",
-    about: " Where the times of windows start: at the beginning of the `run`, or at the start of each member of the `flow`.",
-    clause: "",
-    kind: Clock::KIND,
-    fallback: Fallback::Is("run"),
-};
+pub const CLOCK: Setting = Setting::new(
+    "clock",
+    " Where the times of windows start: at the beginning of the `run`, or at the start of each \
+     member of the `flow`.",
+    Clock::KIND,
+)
+.or("run");
 
 /// From when a measure's window counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,16 +60,12 @@ pub enum Clock {
 spelled!(Clock: Clock::Run = "run", Clock::Flow = "flow");
 
 /// Only samples of one path or stream.
-pub const INDEX: Setting = Setting {
-    name: "index",
-    about: " Only samples with this index (of a path or stream). All if left out.",
-    clause: "",
-    kind: Kind::Count {
-        least: 0,
-        most: u16::MAX as u64,
-    },
-    fallback: Fallback::Nothing,
-};
+pub const INDEX: Setting = Setting::new(
+    "index",
+    " Only samples with this index (of a path or stream). All if left out.",
+    Kind::count(0, u16::MAX as u64),
+)
+.optional();
 
 /// Only what went over one path.
 pub const PATH: Setting = Setting {
@@ -90,13 +75,11 @@ pub const PATH: Setting = Setting {
 };
 
 /// The name of a measure.
-pub const NAME: Setting = Setting {
-    name: "name",
-    about: " The measure's name in results: letters, digits and `_`.",
-    clause: "",
-    kind: Kind::Text("letters, digits and `_`"),
-    fallback: Fallback::Required,
-};
+pub const NAME: Setting = Setting::new(
+    "name",
+    " The measure's name in results: letters, digits and `_`.",
+    Kind::Text("letters, digits and `_`"),
+);
 
 /// The name of a measure, as [`NAME`] gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,21 +134,15 @@ spelled!(Counting: Counting::UniquePayload = "unique-payload", Counting::UniqueS
     Counting::Wire = "wire");
 
 /// What counts as carried.
-pub const COUNTING: Setting = Setting {
-    name: "counting",
-    about: " What to count. `unique-payload`: payload that reached the applications, once (the papers' sum of throughputs). \
-            `unique-segments`: the same, plus the header of each segment: 16 bytes per SCTP chunk, none for TCP. `wire`: every \
-            byte on the wire, including headers and retransmissions.",
-    clause: "",
-    kind: Counting::KIND,
-    fallback: Fallback::Is("unique-payload"),
-};
+pub const COUNTING: Setting = Setting::new(
+    "counting",
+    " What to count. `unique-payload`: payload that reached the applications, once (the \
+     papers' sum of throughputs). `unique-segments`: the same, plus the header of each \
+     segment: 16 bytes per SCTP chunk, none for TCP. `wire`: every byte on the wire, \
+     including headers and retransmissions.",
+    Counting::KIND,
+)
+.or("unique-payload");
 
 /// A probe of a flow.
-pub const PROBE: Setting = Setting {
-    name: "probe",
-    about: " The probe, such as `peer_rwnd`.",
-    clause: "",
-    kind: Probe::KIND,
-    fallback: Fallback::Required,
-};
+pub const PROBE: Setting = Setting::new("probe", " The probe, such as `peer_rwnd`.", Probe::KIND);

@@ -3,7 +3,7 @@
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{
-    Choice, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Setting, Value, kind,
+    Choice, Entry, FromParameters, Kind, Parameters, Refusal, Setting, Value, kind,
 };
 use anabranch_transport::{Nanos, Probe, Sample};
 
@@ -15,16 +15,15 @@ use crate::agent::observer::Observer;
 use crate::agent::taking::Weighting;
 
 /// What is taken of a distribution.
-pub const TAKE: Setting = Setting {
-    name: "take",
-    about: " What to compute from the samples of all members, one word or a list: `mean`, `least`, `most`, their number \
-            (`count`), percentiles (`p50` to `p99.9`). The name of each measure ends in the word. `cdf`: every fifth \
-            percentile from `p0` to `p100`. A percentile is one of the samples: the smallest that at least this share does not \
-            exceed.",
-    clause: "",
-    kind: Kind::List(&Kind::Choice(WORDS)),
-    fallback: Fallback::Is("mean, p50, p95, p99"),
-};
+pub const TAKE: Setting = Setting::new(
+    "take",
+    " What to compute from the samples of all members, one word or a list: `mean`, `least`, \
+     `most`, their number (`count`), percentiles (`p50` to `p99.9`). The name of each measure \
+     ends in the word. `cdf`: every fifth percentile from `p0` to `p100`. A percentile is one \
+     of the samples: the smallest that at least this share does not exceed.",
+    Kind::List(&Kind::Choice(WORDS)),
+)
+.or("mean, p50, p95, p99");
 
 macro_rules! words {
     ($($word:literal)+) => { &[$(Choice { name: $word, about: "" }),+] };

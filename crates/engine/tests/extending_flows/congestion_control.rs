@@ -12,6 +12,7 @@ static CAPPED: Algorithm = Algorithm {
     about: "the protocol's own, with at most four segments in flight",
     only: None,
     needs: Needs::Nothing,
+    properties: &[],
     make: &|base, _| Box::new(Capped { base }),
 };
 

@@ -2,6 +2,7 @@
 
 mod congestion_control;
 mod metric;
+mod paced_congestion_control;
 mod probe;
 mod transport;
 mod workload;
@@ -30,6 +31,7 @@ fn the_pages_hold_what_is_compiled() {
         "workload",
         "metric",
         "congestion_control",
+        "paced_congestion_control",
         "transport",
         "probe",
     ] {

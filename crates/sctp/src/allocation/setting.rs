@@ -51,16 +51,16 @@ impl Value for RoundTrip {
 
 /// How many streams; what holds where it is left out.
 const fn streams(about: &'static str, fallback: Fallback) -> Setting {
-    Setting {
-        name: "streams",
+    Setting::new(
+        "streams",
         about,
-        clause: "tsunoda2007 §II-B",
-        kind: Kind::Count {
+        Kind::Count {
             least: 1,
             most: 65_535,
         },
-        fallback,
-    }
+    )
+    .clause("tsunoda2007 §II-B")
+    .fallback(fallback)
 }
 
 const ABOVE_ZERO: Kind = Kind::Number {
@@ -70,48 +70,52 @@ const ABOVE_ZERO: Kind = Kind::Number {
     step: 0.0,
 };
 
-const WEIGHT_SINGLE: Setting = Setting {
-    name: "weight_single",
-    about: "Weight of the rate estimate while one stream is in use.",
-    clause: "tsunoda2007 Fig. 3",
-    kind: ABOVE_ZERO,
-    fallback: Fallback::Is("1.4"),
-};
-const WEIGHT_MULTIPLE: Setting = Setting {
-    name: "weight_multiple",
-    about: "Weight of the rate estimate while several streams are in use. It is larger, so that the number of streams does not oscillate.",
-    clause: "tsunoda2007 Fig. 3",
-    kind: ABOVE_ZERO,
-    fallback: Fallback::Is("1.6"),
-};
-const ROUND_TRIP: Setting = Setting {
-    name: "round_trip",
-    about: "The round-trip time that is multiplied with the rate estimate. The paper names none; the work that it cites uses the smallest.",
-    clause: "tsunoda2007 §II-B",
-    kind: RoundTrip::KIND,
-    fallback: Fallback::Is("least"),
-};
-const LOSS_EVENTS: Setting = Setting {
-    name: "loss_events",
-    about: "What counts as one loss. `per-sack`: each SACK that brings chunks to the threshold of missing reports; \
-            `per-chunk`: each such chunk; `per-cut`: each reduction of a congestion window.",
-    clause: "tsunoda2007 §II-B",
-    kind: LossEvents::KIND,
-    fallback: Fallback::Is("per-sack"),
-};
-const QUIET: Setting = Setting {
-    name: "quiet",
-    about: "After this time without a retransmission, one stream is used again; checked at this interval. Off, or 0 s: never.",
-    clause: "tsunoda2007 §II-B",
-    kind: Kind::Either(
+const WEIGHT_SINGLE: Setting = Setting::new(
+    "weight_single",
+    "Weight of the rate estimate while one stream is in use.",
+    ABOVE_ZERO,
+)
+.clause("tsunoda2007 Fig. 3")
+.or("1.4");
+const WEIGHT_MULTIPLE: Setting = Setting::new(
+    "weight_multiple",
+    "Weight of the rate estimate while several streams are in use. It is larger, so that the \
+     number of streams does not oscillate.",
+    ABOVE_ZERO,
+)
+.clause("tsunoda2007 Fig. 3")
+.or("1.6");
+const ROUND_TRIP: Setting = Setting::new(
+    "round_trip",
+    "The round-trip time that is multiplied with the rate estimate. The paper names none; the \
+     work that it cites uses the smallest.",
+    RoundTrip::KIND,
+)
+.clause("tsunoda2007 §II-B")
+.or("least");
+const LOSS_EVENTS: Setting = Setting::new(
+    "loss_events",
+    "What counts as one loss. `per-sack`: each SACK that brings chunks to the threshold of \
+     missing reports; `per-chunk`: each such chunk; `per-cut`: each reduction of a congestion \
+     window.",
+    LossEvents::KIND,
+)
+.clause("tsunoda2007 §II-B")
+.or("per-sack");
+const QUIET: Setting = Setting::new(
+    "quiet",
+    "After this time without a retransmission, one stream is used again; checked at this \
+     interval. Off, or 0 s: never.",
+    Kind::Either(
         OFF,
         &Kind::Duration {
             least: 0,
             most: MAX_TIME,
         },
     ),
-    fallback: Fallback::Is("5 s"),
-};
+)
+.clause("tsunoda2007 §II-B")
+.or("5 s");
 
 const FIXED: &[Setting] = &[streams("Number of streams in use.", Fallback::Required)];
 const ADAPTIVE: &[Setting] = &[

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use anabranch_congestion::{Needs, registry};
+use anabranch_congestion::{Needs, Property, registry};
 use anabranch_settings::units::show_time;
 use anabranch_settings::{SettingError, Value, look_up, without_effect};
 use anabranch_transport::Nanos;
@@ -138,7 +138,7 @@ impl Config {
     /// Without a pace chunks never wait where they wait if there is one, and with one they always do.
     fn check_recovery_waits(&self) -> Result<(), SettingError> {
         let own = registry::KINDS.iter().any(|it| **it == *self.congestion);
-        let computes_rate = self.congestion.name == "bbr" || !own;
+        let computes_rate = self.congestion.has(Property::PacesItself) || !own;
         let why = match self.profile.fast_retransmit_in_recovery_waits {
             RecoveryWaits::Always if self.pacing.is_some() => "with `pacing`",
             RecoveryWaits::Never if self.pacing.is_none() && !computes_rate => {
@@ -519,13 +519,11 @@ mod tests {
             Ok(())
         );
         let all = Config::all_settings();
-        let partners = Config::PARTNERS.iter().chain(Profile::PARTNERS);
-        let rivals = Config::RIVALS.iter().chain(Profile::RIVALS);
-        for (_, partners) in partners.chain(rivals) {
-            for partner in *partners {
+        for partners in all.iter().map(|it| it.partners) {
+            for partner in partners.needs.iter().chain(partners.rivals) {
                 let known = all.iter().find(|it| it.name == partner.setting);
                 let known = known.unwrap_or_else(|| panic!("{} is no setting", partner.setting));
-                for word in partner.words {
+                for word in partner.words() {
                     assert!(known.parse(word).is_ok(), "{} = {word}", known.name);
                 }
             }

@@ -1,11 +1,9 @@
 //! RSCTP's active switch: the primary path changes because it loses too much, before it fails (ho2008 §3.3, §3.5).
 
-use std::any::Any;
-
+use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::rsctp::Verdict;
 use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
-use anabranch_congestion::rsctp::{Rsctp, Verdict};
-use anabranch_congestion::{Base, Feedback};
 use anabranch_transport::{Nanos, Probe, Trace};
 
 use super::{PathEntry, PathId, PathState, Paths};
@@ -69,9 +67,8 @@ impl PathEntry {
     /// Records what a loss here is put down to, before the window is cut: by the congestion control if it judges, and
     /// otherwise as the rules for the primary path judge.
     pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
-        let control: &dyn Any = &*self.cc;
-        let verdict = match control.downcast_ref::<Rsctp<Base>>() {
-            Some(rsctp) => rsctp.judge(),
+        let verdict = match self.cc.loss_verdict() {
+            Some(verdict) => verdict,
             None if speaks => self.verdict(),
             None => return,
         };

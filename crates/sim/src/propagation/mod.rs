@@ -5,7 +5,7 @@ mod jitter;
 mod satellites;
 mod time_varying;
 
-use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting, idle_if};
+use anabranch_settings::{Entry, Kind, Registry, Setting, idle_if};
 use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
@@ -33,13 +33,11 @@ pub fn kinds() -> Registry<Box<dyn Propagation>> {
 const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
 /// The parameter that propagations share.
-const DELAY: Setting = Setting {
-    name: "delay",
-    about: " Time from the last bit sent to the last bit received. If it changes over time: the value when the last bit is sent.",
-    clause: "",
-    kind: Kind::OverTime(&TIME),
-    fallback: Fallback::Required,
-};
+const DELAY: Setting = Setting::new(
+    "delay",
+    " Time from the last bit sent to the last bit received. If it changes over time: the value when the last bit is sent.",
+    Kind::OverTime(&TIME),
+);
 
 /// Why `overtaking` has no effect, if it has none.
 fn no_overtaking(is_same: bool) -> Option<String> {

@@ -13,7 +13,7 @@ mod step;
 mod testing;
 mod token_bucket;
 
-use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value};
+use anabranch_settings::{Datum, Entry, Kind, Registry, Setting, Value};
 
 pub use codel::{CoDel, CoDelConfig};
 pub use discipline::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
@@ -75,13 +75,12 @@ impl Value for Limit {
 }
 
 /// The parameter that disciplines share.
-const LIMIT: Setting = Setting {
-    name: "limit",
-    about: " Capacity in packets or bytes, including the packet in transmission. Unlimited if left out.",
-    clause: "",
-    kind: Limit::KIND,
-    fallback: Fallback::Nothing,
-};
+const LIMIT: Setting = Setting::new(
+    "limit",
+    " Capacity in packets or bytes, including the packet in transmission. Unlimited if left out.",
+    Limit::KIND,
+)
+.optional();
 
 /// A time above 0.
 const TIME: Kind = Kind::duration(1, 3_600_000_000_000);

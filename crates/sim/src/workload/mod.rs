@@ -11,7 +11,7 @@ pub mod size;
 mod trace;
 mod transfers;
 
-use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting};
+use anabranch_settings::{Entry, Kind, Registry, Setting};
 use anabranch_transport::Nanos;
 
 pub use bulk::Bulk;
@@ -98,21 +98,13 @@ impl Default for Context {
 }
 
 /// The parameters that workloads share.
-const MESSAGE: Setting = Setting {
-    name: "message",
-    about: " Size of a message.",
-    clause: "",
-    kind: SIZE,
-    fallback: Fallback::Required,
-};
+const MESSAGE: Setting = Setting::new("message", " Size of a message.", SIZE);
 const SIZE: Kind = Kind::bytes(1, 1 << 40);
-const RATE: Setting = Setting {
-    name: "rate",
-    about: " Rate of user data while the flow sends.",
-    clause: "",
-    kind: Kind::rate(1, 1_000_000_000_000),
-    fallback: Fallback::Required,
-};
+const RATE: Setting = Setting::new(
+    "rate",
+    " Rate of user data while the flow sends.",
+    Kind::rate(1, 1_000_000_000_000),
+);
 const COUNT: Kind = Kind::count(1, u64::MAX);
 /// A time above 0, and one that may be 0.
 const INTERVAL: Kind = Kind::duration(1, Nanos::MAX);

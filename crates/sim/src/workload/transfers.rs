@@ -1,6 +1,6 @@
 //! Transfers that arrive one after the other, whatever became of those before.
 
-use anabranch_settings::{Entry, Fallback, Part, Setting, Value, kind, spelled};
+use anabranch_settings::{Entry, Part, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
@@ -46,13 +46,13 @@ kind! {
 }
 
 /// The largest message that carries part of a transfer.
-pub(super) const MOST_MESSAGE: Setting = Setting {
-    name: "message",
-    about: " Over SCTP: largest message that carries part of a transfer. One that fills a packet if left out.",
-    clause: "",
-    kind: SIZE,
-    fallback: Fallback::Nothing,
-};
+pub(super) const MOST_MESSAGE: Setting = Setting::new(
+    "message",
+    " Over SCTP: largest message that carries part of a transfer. One that fills a packet if \
+     left out.",
+    SIZE,
+)
+.optional();
 
 /// When transfers arrive, and how many.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,130 @@
+//! A congestion control of one's own that paces itself: it sends a little faster than the path has delivered.
+
+use anabranch_congestion::{
+    AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Property, registry,
+};
+use anabranch_engine::kinds::Standard;
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_transport::{Nanos, time};
+
+/// How specs name it. Its properties say which settings of SCTP and TCP have no effect with it.
+static STEADY: Algorithm = Algorithm {
+    name: "steady",
+    about: "a pace a quarter above the largest delivery rate, and a window of two round trips of it",
+    only: None,
+    needs: Needs::Nothing,
+    properties: &[
+        Property::PacesItself,
+        Property::NeedsRateSamples,
+        Property::OwnWindow,
+    ],
+    make: &|base, _| Box::new(Steady::new(base)),
+};
+
+/// The pace over the delivery rate. Above 1, or a path that can carry more is not found.
+const PACING_GAIN: f64 = 1.25;
+/// What a loss leaves of the estimate.
+const AFTER_LOSS: f64 = 0.7;
+
+#[derive(Debug)]
+struct Steady {
+    base: Base,
+    /// The largest delivery rate since the last loss, bytes per second; 0 before the first sample.
+    rate: f64,
+    least_rtt: Nanos,
+}
+
+impl Steady {
+    fn new(base: Base) -> Self {
+        Self {
+            base,
+            rate: 0.0,
+            least_rtt: Nanos::MAX,
+        }
+    }
+}
+
+impl CongestionControl for Steady {
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.least_rtt = self.least_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
+        // A sample without an interval is 0, and one of a sender without data says less than the path can carry.
+        if let Some(sample) = ack.rate {
+            self.rate = self.rate.max(sample.rate);
+        }
+    }
+
+    fn on_loss(&mut self, _: Nanos, _: LossCause, _: u64) {
+        self.rate *= AFTER_LOSS;
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.base.on_mtu(segment);
+    }
+
+    /// The sender then keeps what a sample needs with each packet.
+    fn wants_rate_samples(&self) -> bool {
+        true
+    }
+
+    /// Bytes per second; `None`: packets leave as soon as the window permits. Never 0, or nothing would be sent again.
+    fn pacing_rate(&self) -> Option<f64> {
+        (self.rate > 0.0).then_some(PACING_GAIN * self.rate)
+    }
+
+    fn cwnd(&self) -> u64 {
+        if self.rate == 0.0 || self.least_rtt == Nanos::MAX {
+            return self.base.cwnd();
+        }
+        let window = 2.0 * self.rate * time::seconds(self.least_rtt);
+        (window as u64).max(4 * self.base.unit())
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.base.ssthresh()
+    }
+
+    fn name(&self) -> &'static str {
+        STEADY.name
+    }
+}
+
+const SPEC: &str = r#"
+anabranch = 1
+name = "steady"
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "wire", between = ["a", "b"], rate = "10 Mbit/s", delay = "20 ms" }]
+measure = [{ metric = "goodput", flow = "f", window = ["5 s", "25 s"] }]
+
+[world]
+duration = "25 s"
+
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+workload = { kind = "bulk" }
+transport = { protocol = "tcp", congestion = "steady" }
+"#;
+
+#[test]
+fn it_fills_a_path_with_either_protocol() {
+    registry::add(&STEADY);
+    for protocol in ["tcp", "sctp"] {
+        let spec = SPEC.replace("\"tcp\"", &format!("{protocol:?}"));
+        let goodput = super::value(&Standard::default(), &spec);
+        assert!((9.4e6..9.8e6).contains(&goodput), "{protocol}: {goodput}");
+    }
+}
+
+#[test]
+fn a_pace_of_the_protocol_has_no_effect_with_it() {
+    registry::add(&STEADY);
+    let spec = SPEC.replace("\"steady\" }", "\"steady\", pacing = 1.25 }");
+    let request = Request::default().with(|it| it.text = spec);
+    let error = Plan::with(request, &Standard::default()).expect_err("it has no effect");
+    let error = error.to_string();
+    assert!(
+        error.contains("it has no effect with `congestion = "),
+        "{error}"
+    );
+}
