@@ -93,8 +93,32 @@ impl<'a> Checker<'a> {
         let entries = self.node(parent).0.entries();
         let entry = entries.iter().find(|entry| entry.key == key);
         let place = entry.map_or(place, |entry| entry.key_place.clone());
-        let problem = Problem::new(place, found, format!("unknown key `{key}`"));
+        let problem = Problem::unknown_key(place, found, key);
         self.problems.push(problem.allowed(key, known));
+    }
+
+    /// Notes that the table at a path has no key `key`, unless that stands there already; `what` says more of the key.
+    pub fn missing_key(&mut self, path: &str, key: &str, what: &str) {
+        let (place, path) = self.locate(path);
+        let problem = Problem::missing_key(place, path, key, what);
+        if !self.problems.contains(&problem) && self.is_kept() {
+            self.problems.push(problem);
+        }
+    }
+
+    /// The same of a key that says which of several things a table is, with what it may name.
+    pub fn missing_tag<'n>(
+        &mut self,
+        path: &str,
+        key: &str,
+        what: &str,
+        allowed: impl IntoIterator<Item = &'n str>,
+    ) {
+        if self.is_kept() {
+            let (place, path) = self.locate(path);
+            let problem = Problem::missing_key(place, path, key, what);
+            self.problems.push(problem.allowed("", allowed));
+        }
     }
 
     /// Notes that a value does not fit.

@@ -16,7 +16,7 @@ use serde::de::{
 use self::words::{array_length, plainly, sections};
 use crate::limits::MAX_PROBLEMS;
 use crate::place::Place;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::tree::{Entry, Node, NodeValue};
 
 /// Decodes a tree, or says all that is wrong with it. `path` is the tree's own path, for the errors.
@@ -114,6 +114,7 @@ struct Fault {
     found: Option<String>,
     allowed: Vec<String>,
     missing: Option<&'static str>,
+    fault: problem::Fault,
     /// Where it happened; the innermost node fills this in.
     node: Option<usize>,
     place: Option<Place>,
@@ -123,7 +124,10 @@ struct Fault {
 
 impl Fault {
     fn into_problem(self, place: Place, path: &str) -> Problem {
-        let problem = Problem::new(place, path, self.message);
+        let problem = Problem {
+            fault: self.fault,
+            ..Problem::new(place, path, self.message)
+        };
         match self.found {
             Some(found) => problem.allowed(&found, self.allowed.iter().map(String::as_str)),
             None => problem,
@@ -181,6 +185,7 @@ impl de::Error for Fault {
             message,
             found: Some(field.to_owned()),
             allowed: list(expected),
+            fault: problem::Fault::UnknownKey,
             ..Fault::default()
         }
     }
@@ -190,6 +195,9 @@ impl de::Error for Fault {
         Fault {
             message: format!("the key `{field}` is missing{hint}"),
             missing: Some(field),
+            fault: problem::Fault::MissingKey {
+                key: field.to_owned(),
+            },
             ..Fault::default()
         }
     }
@@ -367,6 +375,9 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                     );
                     return Err(Fault {
                         message,
+                        fault: problem::Fault::MissingKey {
+                            key: tag.to_owned(),
+                        },
                         ..Fault::default()
                     }
                     .at(self.node, &self.path, self.context));
@@ -495,11 +506,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
                     continue;
                 }
                 let known = fields.iter().copied().chain(self.skip);
-                let problem = Problem::new(
-                    entry.key_place.clone(),
-                    path,
-                    format!("unknown key `{}`", entry.key),
-                );
+                let problem = Problem::unknown_key(entry.key_place.clone(), path, &entry.key);
                 context.note(problem.allowed(&entry.key, known));
                 continue;
             }

@@ -17,11 +17,28 @@ const MOST_ALLOWED: usize = 500;
 /// Characters of a message that are shown: it may quote what was found, of any length.
 const MOST_SHOWN: usize = 1_000;
 
+/// What is wrong with a key, as far as it tells what else is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// Anything else.
+    #[default]
+    Other,
+    /// No table of this form has the key.
+    UnknownKey,
+    /// The table at the path has no value for a key that must be given.
+    MissingKey {
+        /// The key.
+        key: String,
+    },
+}
+
 /// One fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// Where.
     pub place: Place,
+    /// What kind of fault it is.
+    pub fault: Fault,
     /// The key's path, such as `link.satellite.rate`; empty for a fault of syntax.
     pub key: String,
     /// What was found, and what is wrong with it.
@@ -37,11 +54,38 @@ impl Problem {
     pub fn new(place: Place, key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             place,
+            fault: Fault::Other,
             key: key.into(),
             message: message.into(),
             allowed: Vec::new(),
             nearest: None,
         }
+    }
+
+    /// A key that no table of this form has.
+    pub fn unknown_key(place: Place, path: impl Into<String>, key: &str) -> Self {
+        Self {
+            fault: Fault::UnknownKey,
+            ..Self::new(place, path, format!("unknown key `{key}`"))
+        }
+    }
+
+    /// A table at `path` without a key that must be given; `what` says more of the key.
+    pub fn missing_key(place: Place, path: impl Into<String>, key: &str, what: &str) -> Self {
+        Self {
+            fault: Fault::MissingKey {
+                key: key.to_owned(),
+            },
+            ..Self::new(place, path, format!("the key `{key}` is missing{what}"))
+        }
+    }
+
+    /// The table and the key that is meant by a key that is not known: that it is missing need not be said besides.
+    fn meant(&self) -> Option<(String, String)> {
+        let meant = self.nearest.clone();
+        let meant = meant.filter(|_| self.fault == Fault::UnknownKey)?;
+        let parent = self.key.rsplit_once('.').map_or("", |(parent, _)| parent);
+        Some((parent.to_owned(), meant))
     }
 
     /// Adds what is allowed, and which of it is nearest to what was found.
@@ -86,16 +130,12 @@ impl SpecError {
         });
         // Their reader stops behind the limit, and some of them are not shown.
         let cut = problems.len() > MAX_PROBLEMS;
-        let misspelt: Vec<(String, String)> = problems.iter().filter_map(misspelt).collect();
+        let meant: Vec<(String, String)> = problems.iter().filter_map(Problem::meant).collect();
         let mut distinct: Vec<Problem> = Vec::new();
         for problem in problems {
-            let is_there = |(parent, key): &(String, String)| {
-                *parent == problem.key
-                    && problem
-                        .message
-                        .starts_with(&format!("the key `{key}` is missing"))
-            };
-            if misspelt.iter().any(is_there) {
+            if let Fault::MissingKey { key } = &problem.fault
+                && meant.contains(&(problem.key.clone(), key.clone()))
+            {
                 continue;
             }
             if !distinct
@@ -177,17 +217,6 @@ impl SpecError {
         }
         Renderer::plain().term_width(WIDTH).render(&[group])
     }
-}
-
-/// The table and the key that is meant, of a key that is not known: that it is missing need not be said besides.
-fn misspelt(problem: &Problem) -> Option<(String, String)> {
-    let is_unknown = problem.message.starts_with("unknown key ");
-    let meant = problem.nearest.clone().filter(|_| is_unknown)?;
-    let parent = problem
-        .key
-        .rsplit_once('.')
-        .map_or("", |(parent, _)| parent);
-    Some((parent.to_owned(), meant))
 }
 
 /// The columns of a terminal.

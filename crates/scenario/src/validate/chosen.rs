@@ -19,8 +19,7 @@ pub(super) fn check<F: Family>(
     let Some(variant) = variants.iter().find(|known| known.name == chosen.kind) else {
         let names = variants.iter().map(|known| known.name);
         if chosen.kind.is_empty() {
-            let message = format!("the key `{}` is missing; it names {}", F::TAG, F::WHAT);
-            return c.not_among(path, &message, "", names);
+            return c.missing_tag(path, F::TAG, &format!("; it names {}", F::WHAT), names);
         }
         let message = format!("found {:?}, which is unknown", chosen.kind);
         let path = format!("{path}.{}", F::TAG);
@@ -45,7 +44,7 @@ pub(super) fn check<F: Family>(
     for setting in variant.parameters {
         if setting.fallback == Fallback::Required && !chosen.parameters.contains_key(setting.name) {
             let (name, takes) = (setting.name, setting.kind.allowed());
-            c.problem_once(path, format!("the key `{name}` is missing; it is {takes}"));
+            c.missing_key(path, name, &format!("; it is {takes}"));
             complete = false;
         }
     }

@@ -55,8 +55,8 @@ pub(super) fn check_link(
             .zip(there)
             .filter(|it| !it.1)
         {
-            let message = format!("the key `{side}` is missing; each direction has a {key}");
-            c.problem(&format!("{path}.{key}"), message);
+            let what = format!("; each direction has a {key}");
+            c.missing_key(&format!("{path}.{key}"), side, &what);
         }
     }
     check_each(c, spec, vocabulary, &link.delay, &format!("{path}.delay"));

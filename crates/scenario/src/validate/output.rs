@@ -265,10 +265,7 @@ pub(super) fn check_measure(
     path: &str,
 ) -> Option<String> {
     let Some(metric) = metric else {
-        c.problem(
-            path,
-            "the key `metric` is missing; it names the measure to show",
-        );
+        c.missing_key(path, "metric", "; it names the measure to show");
         return None;
     };
     let source = source?;
@@ -316,10 +313,7 @@ fn check_recorded(
         }
     };
     let Some(probe) = probe else {
-        return c.problem(
-            path,
-            "the key `probe` is missing; it names what was recorded",
-        );
+        return c.missing_key(path, "probe", "; it names what was recorded");
     };
     let experiment = match source {
         Some(Source::Run(experiment)) => experiment,
