@@ -18,6 +18,7 @@ mod number;
 mod path;
 mod progress;
 mod replaced;
+mod settings;
 mod shell;
 mod skies;
 mod slurm;
@@ -91,6 +92,6 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Schema => work::schema(),
         Command::Completions { shell } => help::completions(shell),
         Command::Man(arguments) => help::man(&arguments),
-        Command::Settings { transport } => work::settings(transport.as_deref()),
+        Command::Settings { transport } => settings::settings(transport.as_deref()),
     }
 }

@@ -385,3 +385,25 @@ fn the_page_of_commands_is_up_to_date() {
          `BOOK=write cargo test -p anabranch-cli --test book` writes it"
     );
 }
+
+/// Each block of the page is a part of a source file of the command, and the last is a whole one.
+#[test]
+fn the_page_of_subcommands_has_the_code() {
+    let page = fs::read_to_string(docs().join("extending/subcommand.md")).expect("the page");
+    let source = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
+        fs::read_to_string(path).expect("a source file")
+    };
+    let blocks: Vec<&str> = page.split("```rust").skip(1).collect();
+    let code = blocks.iter().map(|block| {
+        let (_, code) = block.split_once('\n').expect("a line");
+        code.split("```").next().expect("a block")
+    });
+    let code: Vec<&str> = code.collect();
+    let [arguments, line, work] = code[..] else {
+        panic!("found {} blocks of code", code.len());
+    };
+    assert!(source("arguments.rs").contains(arguments), "{arguments}");
+    assert!(source("main.rs").contains(line), "{line}");
+    assert_eq!(source("settings.rs"), work);
+}
