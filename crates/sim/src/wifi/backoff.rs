@@ -1,4 +1,4 @@
-//! A station's backoff: a number of idle slots still to pass, and the window from which the next is drawn.
+//! Backoff of a station: number of idle slots left, and the contention window of the next draw.
 
 use anabranch_transport::Nanos;
 use rand_core::RngCore;
@@ -9,8 +9,8 @@ use super::parameters::{BackoffRange, Parameters};
 
 /// Contention window and backoff counter (IEEE 802.11-1999 §9.2.4, §9.2.5.2).
 ///
-/// Nothing happens slot by slot: while the medium is idle only the moment is kept at which counting began, and the slots
-/// that have passed are worked out when a carrier interrupts them.
+/// Slots are not simulated one by one: the start of counting is recorded while the medium is idle,
+/// and the elapsed slots are computed when a carrier interrupts the count.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     window: u32,
@@ -20,14 +20,14 @@ pub(super) struct Backoff {
     rng: Pcg32,
 }
 
-/// What a carrier found.
+/// Effect of a carrier on the backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupted {
-    /// Too late: the last slot ends before the carrier can be noticed, and the station transmits.
+    /// The last slot ends before the station can detect the carrier, so that it transmits.
     TooLate,
-    /// The count stands still.
+    /// The count is frozen.
     Frozen,
-    /// Nothing was being counted.
+    /// No slots were being counted.
     Idle,
 }
 
@@ -42,7 +42,7 @@ impl Backoff {
         }
     }
 
-    /// Whether a drawn backoff is not over at `now`.
+    /// Whether a drawn backoff has not expired at `now`.
     pub(super) fn in_progress(&self, now: Nanos, parameters: &Parameters) -> bool {
         self.drawn
             && self
@@ -55,12 +55,12 @@ impl Backoff {
         self.drawn
     }
 
-    /// Whether slots count, from some moment on.
+    /// Whether slots are being counted, or will be from a known time.
     pub(super) fn is_counting(&self) -> bool {
         self.counting_from.is_some()
     }
 
-    /// Draws a new backoff; counting begins with [`count_from`](Self::count_from).
+    /// Draws a new backoff; counting starts with [`count_from`](Self::count_from).
     pub(super) fn draw(&mut self, parameters: &Parameters) {
         let choices = match parameters.backoff_range {
             BackoffRange::ThroughWindow => self.window + 1,
@@ -71,24 +71,26 @@ impl Backoff {
         self.counting_from = None;
     }
 
-    /// No backoff: nothing drawn, nothing to count.
+    /// Discards the backoff.
     pub(super) fn clear(&mut self) {
         self.slots = 0;
         self.drawn = false;
         self.counting_from = None;
     }
 
-    /// Forgets when counting began, so that it can begin anew.
+    /// Stops counting, so that it can be started again.
     pub(super) fn stop(&mut self) {
         self.counting_from = None;
     }
 
-    /// The medium is idle, and slots count from `from` on, if they did not already. Returns when the last has passed.
+    /// The medium is idle: slots are counted from `from` on, unless counting has already started.
+    /// Returns the end of the last slot.
     pub(super) fn count_from(&mut self, from: Nanos, parameters: &Parameters) -> Nanos {
         *self.counting_from.get_or_insert(from) + self.span(parameters)
     }
 
-    /// A carrier begins at `now`, at a station that wants (`pending`) or does not want to transmit.
+    /// A carrier begins at `now`, at a station that has (`pending`) or does not have a frame to
+    /// transmit.
     pub(super) fn interrupt(
         &mut self,
         now: Nanos,
@@ -112,12 +114,12 @@ impl Backoff {
         Interrupted::Frozen
     }
 
-    /// An attempt failed: the window doubles, up to its largest.
+    /// An attempt failed: doubles the window, up to `cw_max`.
     pub(super) fn widen(&mut self, parameters: &Parameters) {
         self.window = (self.window * 2 + 1).min(parameters.cw_max);
     }
 
-    /// A packet is done with, delivered or given up: the window is the first again.
+    /// A packet was delivered or dropped: resets the window to `cw_min`.
     pub(super) fn reset(&mut self, parameters: &Parameters) {
         self.window = parameters.cw_min;
     }
@@ -127,8 +129,9 @@ impl Backoff {
     }
 }
 
-/// The stream of `station`'s backoffs. State and increment are both scattered: generators that differ in a small increment
-/// alone are shifted copies of one sequence, and stations would draw alike.
+/// Random stream of the backoffs of `station`. State and increment are both scattered, because
+/// generators whose increments differ by little are shifted copies of one sequence, and stations
+/// would draw the same values.
 pub(super) fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
     // SplitMix64.
     let scatter = |value: u64| {
@@ -141,9 +144,9 @@ pub(super) fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
     Pcg32::new(state, scatter(state))
 }
 
-/// A whole number from 0 up to and without `bound`, uniformly; `bound` is not 0.
+/// Uniform integer from 0 to `bound - 1`; `bound` must not be 0.
 fn below(rng: &mut Pcg32, bound: u32) -> u32 {
-    // Lemire's multiplication; the few low products that would favour some results are drawn again.
+    // Lemire's multiplication; the few low products that would favour some results are rejected.
     let unfair = bound.wrapping_neg() % bound;
     loop {
         let product = u64::from(rng.next_u32()) * u64::from(bound);

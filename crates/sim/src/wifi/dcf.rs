@@ -1,7 +1,8 @@
-//! The distributed coordination function: one station's state machine (IEEE 802.11-1999 §9.2).
+//! Distributed coordination function: the state machine of one station (IEEE 802.11-1999 §9.2).
 //!
-//! It is told what its receiver hears and when its deadline has come, and answers with frames to send. It knows no other
-//! station and no packet; the [`Medium`](super::Medium) carries between them.
+//! The medium passes it the events of its receiver and the expiry of its deadline, and it returns
+//! frames to transmit. It knows no other stations and no packets; the [`Medium`](super::Medium)
+//! transports them.
 
 mod exchange;
 
@@ -19,27 +20,28 @@ pub(super) use exchange::Exchange;
 /// "No deadline."
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
-/// The rules of the medium, and what follows from them.
+/// Parameters of the medium, and the times derived from them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) parameters: Parameters,
     pub(super) timing: Timing,
 }
 
-/// What a station is about.
+/// State of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
-    /// It waits for its turn, if it has a packet, and listens.
+    /// Contending for the medium if it has a packet, and listening.
     Contending,
-    /// It sends this frame SIFS after the one that called for it, whatever the medium does (§9.2.8).
+    /// Transmits this response SIFS after the frame that requested it, regardless of the medium
+    /// (§9.2.8).
     Responding(Frame),
-    /// It sends, or has sent, an RTS or a data frame, and waits for the CTS or the ACK.
+    /// Transmits or has transmitted an RTS or a data frame, and waits for the CTS or the ACK.
     Awaiting(FrameKind),
-    /// It would have given up waiting, but a frame is being received, which may be the one.
+    /// The timeout has expired, but a frame is being received that may be the response.
     AwaitingEnd(FrameKind),
 }
 
-/// The packet on its way, as the state machine knows it.
+/// Packet being transmitted, as the state machine knows it.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     to: StationId,
@@ -49,36 +51,36 @@ struct Outgoing {
     retry: bool,
 }
 
-/// How the packet on its way ended.
+/// Outcome of the packet being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finished {
-    /// Its ACK came.
+    /// Its ACK arrived.
     Confirmed,
     /// The retry limit was reached.
     GivenUp(DropReason),
 }
 
-/// What came of a deadline.
+/// Outcome of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expired {
     /// The station transmits.
     Transmit(Frame),
-    /// An attempt failed; with `Some` it was the last.
+    /// An attempt failed; `Some` if it was the last.
     Failed(Option<Finished>),
     /// Nothing yet.
     Waiting,
 }
 
-/// What came of a frame that was decoded.
+/// Outcome of a decoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Decoded {
-    /// It carries a packet that this station has not had.
+    /// It carries a packet that this station has not received before.
     pub(super) fresh: bool,
-    /// It ended the station's own packet's way.
+    /// It completed the packet that this station is transmitting.
     pub(super) finished: Option<Finished>,
 }
 
-/// One station's medium access control.
+/// Medium access control of one station.
 #[derive(Clone, Debug)]
 pub(super) struct Dcf {
     me: StationId,
@@ -88,14 +90,15 @@ pub(super) struct Dcf {
     short_retries: u32,
     long_retries: u32,
     next_sequence: u16,
-    /// The last sequence number from each station.
+    /// Last sequence number received from each station.
     last_heard: Vec<Option<u16>>,
     carrier: bool,
     idle_since: Nanos,
     /// DIFS, or EIFS after an error, from `idle_since`.
     gap: Nanos,
     nav_until: Nanos,
-    /// No slot counts before this: DIFS after this station's own transmissions and timeouts.
+    /// No slot is counted before this time: DIFS after this station's own transmissions and
+    /// timeouts.
     hold_until: Nanos,
     transmitting_until: Nanos,
     deadline: Nanos,
@@ -124,17 +127,18 @@ impl Dcf {
         }
     }
 
-    /// When [`expire`](Self::expire) is due.
+    /// Time at which [`expire`](Self::expire) is due.
     pub(super) fn deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// The sequence number of the packet on its way.
+    /// Sequence number of the packet being transmitted.
     pub(super) fn sequence_on_its_way(&self) -> Option<u16> {
         self.head.map(|head| head.sequence)
     }
 
-    /// The next packet, of `bytes`, for `to`; only when none is on its way. [`arm`](Self::arm) must follow.
+    /// Sets the next packet, of `bytes`, for `to`. There must be none being transmitted, and
+    /// [`arm`](Self::arm) must follow.
     pub(super) fn offer(&mut self, now: Nanos, to: StationId, bytes: u32, rules: &Rules) {
         let Rules { parameters, timing } = rules;
         self.head = Some(Outgoing {
@@ -161,7 +165,8 @@ impl Dcf {
         }
     }
 
-    /// Works out the deadline anew; due after all but [`carrier_begins`](Self::carrier_begins).
+    /// Recomputes the deadline. It must be called after all methods but
+    /// [`carrier_begins`](Self::carrier_begins).
     pub(super) fn arm(&mut self, now: Nanos, rules: &Rules) {
         if self.activity != Activity::Contending {
             return;
@@ -180,7 +185,7 @@ impl Dcf {
         }
     }
 
-    /// The first signal reaches the antenna of a station that heard none.
+    /// The first signal reaches the antenna of a station that detected none.
     pub(super) fn carrier_begins(&mut self, now: Nanos, rules: &Rules) {
         self.carrier = true;
         self.gap = rules.timing.difs;
@@ -192,19 +197,21 @@ impl Dcf {
             return;
         }
         if pending && !self.backoff.is_drawn() {
-            // It would have gone without a backoff after DIFS, but the medium did not stay idle that long (§9.2.5.1).
+            // The station would have transmitted without a backoff after DIFS, but the medium did
+            // not stay idle that long (§9.2.5.1).
             self.backoff.draw(&rules.parameters);
         }
         self.deadline = NEVER;
     }
 
-    /// The last signal leaves the antenna. What it was must be told before, and [`arm`](Self::arm) called after.
+    /// The last signal leaves the antenna. Its result must be reported before, and
+    /// [`arm`](Self::arm) called afterwards.
     pub(super) fn carrier_ends(&mut self, now: Nanos) {
         self.carrier = false;
         self.idle_since = now;
     }
 
-    /// The deadline has come. `following`: the receiver is in the middle of a frame.
+    /// The deadline has expired. `following`: the receiver is receiving a frame.
     pub(super) fn expire(&mut self, now: Nanos, following: bool, rules: &Rules) -> Expired {
         match self.activity {
             Activity::Contending => match self.head {
@@ -229,9 +236,9 @@ impl Dcf {
         }
     }
 
-    /// A frame was decoded that ends at `now`.
+    /// A frame that ends at `now` was decoded.
     pub(super) fn decoded(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> Decoded {
-        self.gap = rules.timing.difs; // an error before it is forgiven (§9.2.3.4)
+        self.gap = rules.timing.difs; // an earlier error no longer counts (§9.2.3.4)
         let mine = frame.to == self.me;
         if !mine {
             self.nav_until = self.nav_until.max(now + frame.duration);
@@ -242,7 +249,8 @@ impl Dcf {
                 outcome.finished = self.answered(now, kind, rules);
                 return outcome;
             }
-            // Whatever else is received in place of the response means that there is none (§9.2.8).
+            // Any other frame that is received instead of the response means that there is no
+            // response (§9.2.8).
             outcome.finished = self.fail(now, rules);
         }
         if mine && self.activity == Activity::Contending {
@@ -251,7 +259,7 @@ impl Dcf {
         outcome
     }
 
-    /// A frame was heard that ends at `now` and could not be decoded.
+    /// A frame that ends at `now` was detected and could not be decoded.
     pub(super) fn spoiled(&mut self, now: Nanos, rules: &Rules) {
         self.stats.spoiled += 1;
         match rules.parameters.after_error {
@@ -262,7 +270,8 @@ impl Dcf {
         }
     }
 
-    /// The receiver has nothing more to follow: if a response was still hoped for, it is not coming.
+    /// The receiver is no longer receiving a frame: a response that was still possible will not
+    /// arrive.
     pub(super) fn nothing_followed(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
         match self.activity {
             Activity::AwaitingEnd(_) => self.fail(now, rules),
@@ -270,7 +279,7 @@ impl Dcf {
         }
     }
 
-    /// Opens an exchange for the packet on its way.
+    /// Starts a frame exchange for the packet.
     fn open(&mut self, now: Nanos, head: Outgoing, rules: &Rules) -> Frame {
         let Timing { rts, cts, ack, .. } = rules.timing;
         let sifs = rules.parameters.sifs;
@@ -305,7 +314,7 @@ impl Dcf {
         }
     }
 
-    /// Enters the state of a station whose `frame` begins now.
+    /// Enters the state of a station whose transmission of `frame` starts now.
     fn transmit(&mut self, now: Nanos, frame: &Frame, rules: &Rules) {
         let Timing {
             difs,
@@ -335,7 +344,7 @@ impl Dcf {
         }
     }
 
-    /// The awaited response came.
+    /// The awaited response arrived.
     fn answered(&mut self, now: Nanos, kind: FrameKind, rules: &Rules) -> Option<Finished> {
         if kind == FrameKind::Cts {
             self.short_retries = 0;
@@ -348,7 +357,7 @@ impl Dcf {
         self.finish(now, Finished::Confirmed, rules)
     }
 
-    /// The awaited response did not come (§9.2.5.3).
+    /// The awaited response did not arrive (§9.2.5.3).
     fn fail(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
         let parameters = &rules.parameters;
         let rts_failed = matches!(
@@ -386,7 +395,7 @@ impl Dcf {
         None
     }
 
-    /// The packet on its way is done with; a backoff follows, whether or not another packet does (§9.2.5.2).
+    /// The packet is finished; a backoff follows whether or not there is another packet (§9.2.5.2).
     fn finish(&mut self, now: Nanos, finished: Finished, rules: &Rules) -> Option<Finished> {
         self.activity = Activity::Contending;
         self.head = None;
@@ -402,7 +411,8 @@ impl Dcf {
         self.hold_until = self.hold_until.max(now + rules.timing.difs);
     }
 
-    /// A frame for this station, which is free to answer. Returns whether it brings a packet not had before.
+    /// A frame is addressed to this station, which is free to respond. Returns whether it carries a
+    /// packet not received before.
     fn addressed(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> bool {
         let Timing { cts, ack, .. } = rules.timing;
         let answer = |kind, air_time, duration| Frame {
@@ -419,7 +429,8 @@ impl Dcf {
                 self.respond(now, answer(FrameKind::Ack, ack, 0), rules);
                 self.is_fresh(frame)
             }
-            // §9.2.5.7: no CTS while the NAV says that somebody else has the medium.
+            // §9.2.5.7: no CTS should be sent while the NAV reserves the medium for another
+            // station.
             FrameKind::Rts if self.nav_until <= now => {
                 let rest = frame.duration.saturating_sub(rules.parameters.sifs + cts);
                 self.respond(
@@ -438,7 +449,7 @@ impl Dcf {
         self.deadline = now + rules.parameters.sifs;
     }
 
-    /// Whether a data frame is not a repetition of the one before from its sender (§9.2.9).
+    /// Whether a data frame is not a repetition of the previous one of its sender (§9.2.9).
     fn is_fresh(&mut self, frame: &Frame) -> bool {
         let index = frame.from.index();
         if self.last_heard.len() <= index {

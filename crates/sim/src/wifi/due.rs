@@ -1,5 +1,5 @@
-//! What is due on a medium: stations' deadlines, and signals that begin and end at antennas. The earliest of each is kept, since
-//! every event asks for it and few change it.
+//! Pending events of a medium: the deadlines of stations, and the edges of signals at antennas. The
+//! earliest of each is cached, because every event reads it and few change it.
 
 use anabranch_transport::Nanos;
 
@@ -7,7 +7,8 @@ use super::dcf::NEVER;
 use super::frame::Frame;
 use super::phy::TransmissionId;
 
-/// A frame on the air: it begins at one listener after the other, and ends so.
+/// A frame on the air. Its signal begins at one listener after the other, and ends in the same
+/// order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmission {
     pub id: TransmissionId,
@@ -15,15 +16,15 @@ pub(super) struct Transmission {
     pub start: Nanos,
     pub begun: usize,
     pub ended: usize,
-    /// When it next begins or ends somewhere.
+    /// Time of its next edge at a listener.
     pub next: Nanos,
 }
 
-/// Each station's deadline.
+/// Deadlines of the stations.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     of: Vec<Nanos>,
-    /// The earliest and its station, the first of those that share it.
+    /// Earliest deadline and its station; the first of several with the same deadline.
     pub earliest: (Nanos, usize),
 }
 
@@ -37,12 +38,12 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// One more station, which waits for nothing.
+    /// Adds a station without a deadline.
     pub fn add(&mut self) {
         self.of.push(NEVER);
     }
 
-    /// Sets a station's deadline.
+    /// Sets the deadline of a station.
     #[inline]
     pub fn set(&mut self, station: usize, deadline: Nanos) {
         let of = &mut self.of[station];
@@ -58,24 +59,24 @@ impl Deadlines {
         }
     }
 
-    /// Sets a station's deadline; [`look`](Self::look) must follow.
+    /// Sets the deadline of a station; [`look`](Self::look) must follow.
     #[inline]
     pub fn put(&mut self, station: usize, deadline: Nanos) {
         self.of[station] = deadline;
     }
 
-    /// Finds the earliest anew.
+    /// Recomputes the earliest deadline.
     #[inline]
     pub fn look(&mut self) {
         self.earliest = earliest(self.of.iter().copied());
     }
 }
 
-/// What is on the air, in order of its start.
+/// Transmissions on the air, in order of their start.
 #[derive(Debug)]
 pub(super) struct Air {
     pub transmissions: Vec<Transmission>,
-    /// The earliest beginning or end of a signal somewhere, and its transmission's place; the older of two at once.
+    /// Earliest edge and the index of its transmission; the older of two at the same time.
     pub earliest: (Nanos, usize),
 }
 
@@ -89,14 +90,14 @@ impl Default for Air {
 }
 
 impl Air {
-    /// A transmission that begins somewhere.
+    /// Adds a transmission.
     pub fn begin(&mut self, transmission: Transmission) {
         let new = (transmission.next, self.transmissions.len());
         self.earliest = self.earliest.min(new);
         self.transmissions.push(transmission);
     }
 
-    /// A transmission begins or ends again at `next`, or is over.
+    /// The next edge of a transmission is at `next`; `None` removes it.
     #[inline]
     pub fn go_on(&mut self, index: usize, next: Option<Nanos>) {
         match next {
@@ -107,7 +108,7 @@ impl Air {
     }
 }
 
-/// The first of the earliest times, and its place; [`NEVER`] where there is none.
+/// First of the earliest times and its index; [`NEVER`] if there are none.
 #[inline]
 fn earliest(times: impl Iterator<Item = Nanos>) -> (Nanos, usize) {
     let mut earliest = (NEVER, 0);

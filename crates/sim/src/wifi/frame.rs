@@ -1,8 +1,8 @@
-//! What travels through the air.
+//! Frames on the air.
 
 use anabranch_transport::Nanos;
 
-/// A station of a medium, in the order of their making.
+/// Number of a station of a medium, in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u16);
 
@@ -12,38 +12,39 @@ impl StationId {
     }
 }
 
-/// A station's MAC address, for captures and reports; the medium itself knows stations by [`StationId`].
+/// MAC address of a station, for captures and reports; the medium itself identifies stations by
+/// [`StationId`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 
-/// Kinds of frames.
+/// Frame types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// Request to send.
     Rts,
     /// Clear to send.
     Cts,
-    /// A packet.
+    /// Data frame, with a packet.
     Data,
     /// Acknowledgement.
     Ack,
 }
 
-/// A frame, but for the packet in it, which stays with the sender until somebody has received it.
+/// A frame without its packet, which remains with the sender until a station has received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is.
+    /// Frame type.
     pub kind: FrameKind,
-    /// Who sends it.
+    /// Sender.
     pub from: StationId,
-    /// Whom it is for.
+    /// Receiver.
     pub to: StationId,
-    /// How long it lasts on the air.
+    /// Air time.
     pub air_time: Nanos,
-    /// The Duration field: how long the exchange goes on after this frame (IEEE 802.11-1999 §7.1.3.2).
+    /// Duration field: remaining time of the exchange after this frame (IEEE 802.11-1999 §7.1.3.2).
     pub duration: Nanos,
-    /// Sequence number of a data frame, 0 to 4095; 0 in others.
+    /// Sequence number of a data frame, 0 to 4095; 0 in other frames.
     pub sequence: u16,
-    /// A data frame that was sent before, with the same sequence number.
+    /// A data frame that was sent before with the same sequence number.
     pub retry: bool,
 }

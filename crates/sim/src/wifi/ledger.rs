@@ -1,15 +1,15 @@
-//! What became of every packet, and what every station did.
+//! Accounting of packets and of the frames of each station.
 
 use super::frame::{Frame, FrameKind};
 use super::phy::Arrival;
 
-/// Why a packet was not delivered.
+/// Reason for which a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// The station's interface queue held its limit.
+    /// The interface queue of the station was full.
     QueueFull,
-    /// The packet is longer than a frame may carry.
+    /// The packet exceeds the maximum length of a frame.
     TooLong,
     /// The RTS, or the data frame sent without one, was not answered `short_retry_limit` times.
     ShortRetryLimit,
@@ -18,7 +18,7 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// All of them, in the order of [`Ledger::dropped`].
+    /// All reasons, in the order of [`Ledger::dropped`].
     pub const ALL: [DropReason; 4] = [
         DropReason::QueueFull,
         DropReason::TooLong,
@@ -27,10 +27,10 @@ impl DropReason {
     ];
 }
 
-/// Packets of a whole medium. They are conserved: `offered = delivered + dropped + waiting`.
+/// Packet counts of a medium. Packets are conserved: `offered = delivered + dropped + waiting`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Packets that were handed to the medium.
+    /// Packets passed to the medium.
     pub offered: u64,
     /// Packets that their receiver has, each counted once.
     pub delivered: u64,
@@ -38,7 +38,8 @@ pub struct Ledger {
     pub dropped: [u64; DropReason::ALL.len()],
     /// Packets in a queue or on the air.
     pub waiting: u64,
-    /// Packets that the sender gave up though they had been delivered, every ACK being lost; among `delivered`.
+    /// Packets that the sender dropped although they had been delivered, because every ACK was
+    /// lost; included in `delivered`.
     pub delivered_unconfirmed: u64,
 }
 
@@ -48,42 +49,42 @@ impl Ledger {
         self.dropped[reason as usize]
     }
 
-    /// Whether no packet has been lost or made up.
+    /// Whether packets are conserved.
     pub fn is_balanced(&self) -> bool {
         self.offered == self.delivered + self.dropped.iter().sum::<u64>() + self.waiting
     }
 }
 
-/// What one station has sent and heard, in frames.
+/// Frames sent and received by one station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
     /// RTS sent.
     pub rts_sent: u64,
     /// CTS sent.
     pub cts_sent: u64,
-    /// Data frames sent, retries included.
+    /// Data frames sent, including retries.
     pub data_sent: u64,
     /// Data frames sent again.
     pub retries: u64,
     /// ACKs sent.
     pub acks_sent: u64,
-    /// Packets whose ACK came.
+    /// Packets whose ACK arrived.
     pub confirmed: u64,
-    /// RTS that no CTS answered.
+    /// RTS without a CTS.
     pub cts_missing: u64,
-    /// Data frames that no ACK answered.
+    /// Data frames without an ACK.
     pub ack_missing: u64,
-    /// Data frames received again, acknowledged and dropped.
+    /// Data frames received again, acknowledged and discarded.
     pub duplicates: u64,
-    /// Frames heard and not decoded.
+    /// Frames detected and not decoded.
     pub spoiled: u64,
-    /// Signals that fell upon another frame and destroyed it, or could not be told from it.
+    /// Signals that overlapped and destroyed another frame, or could not be separated from it.
     pub collisions: u64,
-    /// Signals that a frame survived, being so much stronger.
+    /// Signals that a much stronger frame survived (capture).
     pub captures: u64,
     /// Signals too weak to decode.
     pub weak: u64,
-    /// Signals that came while this station transmitted.
+    /// Signals that arrived while this station transmitted.
     pub while_transmitting: u64,
 }
 

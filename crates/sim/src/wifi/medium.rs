@@ -1,4 +1,4 @@
-//! The shared medium: stations, what is on the air between them, and what becomes of their packets.
+//! The shared medium: stations, transmissions on the air, and the outcomes of packets.
 
 mod ahead;
 mod clear;
@@ -22,54 +22,56 @@ use super::propagation::{Position, propagation_delay};
 /// A packet that has reached its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// When its last bit arrived.
+    /// Arrival time of its last bit.
     pub at: Nanos,
-    /// Its sender.
+    /// Sender.
     pub from: StationId,
-    /// Its receiver.
+    /// Receiver.
     pub to: StationId,
-    /// Its length in bytes, without the frame around it.
+    /// Length in bytes, without frame headers.
     pub bytes: u32,
-    /// The packet.
+    /// Packet.
     pub payload: P,
 }
 
-/// A packet that was not delivered, and will not be.
+/// A packet that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped<P> {
-    /// When.
+    /// Time of the drop.
     pub at: Nanos,
-    /// Its sender, which dropped it.
+    /// Sender, which dropped it.
     pub from: StationId,
-    /// Whom it was for.
+    /// Intended receiver.
     pub to: StationId,
-    /// Its length in bytes, without the frame around it.
+    /// Length in bytes, without frame headers.
     pub bytes: u32,
-    /// Why.
+    /// Reason.
     pub reason: DropReason,
-    /// The packet.
+    /// Packet.
     pub payload: P,
 }
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<P> {
     /// It arrived.
     Delivered(Delivery<P>),
-    /// It was given up on its way. (What [`Medium::enqueue`] refuses, it hands back at once.)
+    /// It was dropped after it had been queued. ([`Medium::enqueue`] returns the packets that it
+    /// refuses.)
     Dropped(Dropped<P>),
 }
 
-/// A frame that was put on the air, for traces and captures.
+/// A transmitted frame, for traces and captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// When its first bit left the antenna.
+    /// Time at which its first bit left the antenna.
     pub at: Nanos,
-    /// The frame.
+    /// Frame.
     pub frame: Frame,
 }
 
-/// A packet in a station's queue. The payload leaves at its delivery; the rest goes on until the sender knows.
+/// A packet in the queue of a station. The payload is removed at delivery; the rest remains until
+/// the sender receives the ACK.
 #[derive(Debug)]
 struct Queued<P> {
     to: StationId,
@@ -77,7 +79,7 @@ struct Queued<P> {
     payload: Option<P>,
 }
 
-/// Somebody who notices a station's transmissions.
+/// A station that can detect the transmissions of another.
 #[derive(Clone, Copy, Debug)]
 struct Listener {
     station: StationId,
@@ -96,10 +98,11 @@ struct Station<P> {
     listeners: Vec<Listener>,
 }
 
-/// An 802.11 medium, shared by stations that do not move; generic over what a packet is.
+/// An 802.11 medium, shared by stations that do not move; generic over the packet type.
 ///
-/// It is driven like all here: [`advance`](Self::advance) to a time not after [`next_event`](Self::next_event),
-/// [`enqueue`](Self::enqueue) what the stations are to send, and drain [`poll_outcome`](Self::poll_outcome).
+/// The driver calls [`advance`](Self::advance) with a time not after
+/// [`next_event`](Self::next_event), passes packets to [`enqueue`](Self::enqueue), and drains
+/// [`poll_outcome`](Self::poll_outcome).
 #[derive(Debug)]
 pub struct Medium<P> {
     rules: Rules,
@@ -109,31 +112,33 @@ pub struct Medium<P> {
     air: Air,
     next_transmission: TransmissionId,
     now: Nanos,
-    /// Instants at which something happened.
+    /// Number of instants with at least one event.
     instants: u64,
     events: u64,
     ledger: Ledger,
     outcomes: VecDeque<Outcome<P>>,
     sightings: Option<Vec<Sighting>>,
-    /// How the stations reach one another, where all hear all; known when the first packet comes.
+    /// Propagation between all stations, if all hear each other; computed when the first packet
+    /// arrives.
     mesh: Option<Mesh>,
-    /// Stations that have a packet.
+    /// Number of stations that have a packet.
     backlogged: usize,
-    /// A frame that has begun everywhere, and is not on the air: nothing else is.
+    /// A frame that has begun at all stations and was taken off the air, because it is the only
+    /// one.
     held: Option<Held>,
-    /// A frame may be held now.
+    /// A frame may currently be held.
     holding: bool,
-    /// The exchange that the earliest deadline opens, if that is known and certain.
+    /// The exchange that the earliest deadline will start, if it is known and certain.
     foreseen: Option<Exchange>,
 }
 
 impl<P> Medium<P> {
-    /// A medium without stations. `seed` is one draw of the medium's own random stream; each station's backoffs come
-    /// from a stream of their own that follows from it and the station's number, so that one more station leaves the
-    /// others' draws as they were.
+    /// Creates a medium without stations. `seed` is a draw from the medium's random stream. The
+    /// backoffs of each station have a stream derived from it and from the number of the station,
+    /// so that another station does not change the draws of the others.
     ///
     /// # Errors
-    /// [`ParameterError`] if `parameters` contradict themselves.
+    /// [`ParameterError`] if `parameters` are inconsistent.
     pub fn new(parameters: Parameters, seed: u64) -> Result<Self, ParameterError> {
         parameters.validate()?;
         Ok(Self {
@@ -163,8 +168,8 @@ impl<P> Medium<P> {
     /// Adds a station.
     ///
     /// # Errors
-    /// [`ParameterError::Position`] if the position is not finite, [`ParameterError::Stations`] if there are 65535,
-    /// [`ParameterError::Late`] after the first packet.
+    /// [`ParameterError::Position`] if the position is not finite, [`ParameterError::Stations`] if
+    /// there are 65535, [`ParameterError::Late`] after the first packet.
     pub fn add_station(
         &mut self,
         position: Position,
@@ -215,13 +220,14 @@ impl<P> Medium<P> {
         Ok(id)
     }
 
-    /// Hands `station` a packet of `bytes` for `to`, first advancing to `now`.
+    /// Advances to `now`, and queues a packet of `bytes` for `to` at `station`.
     ///
     /// # Errors
-    /// The packet back, if the queue is full or the packet too long. It is in the ledger, and not among the outcomes.
+    /// Returns the packet if the queue is full or the packet is too long. It is counted in the
+    /// ledger, and it is not an outcome.
     ///
     /// # Panics
-    /// If either is no station of this medium, or both are one.
+    /// If one of the two is not a station of this medium, or if they are equal.
     pub fn enqueue(
         &mut self,
         now: Nanos,
@@ -274,7 +280,7 @@ impl<P> Medium<P> {
         Ok(())
     }
 
-    /// When something next happens on the medium, if nothing is enqueued before.
+    /// Time of the next event, if nothing is enqueued before.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         debug_assert!(
@@ -285,7 +291,8 @@ impl<P> Medium<P> {
         (at != NEVER).then_some(at)
     }
 
-    /// Lets everything happen up to and at `now`; what came of it waits in [`poll_outcome`](Self::poll_outcome).
+    /// Processes all events up to and including `now`; outcomes can then be read by
+    /// [`poll_outcome`](Self::poll_outcome).
     pub fn advance(&mut self, now: Nanos) {
         self.let_go();
         self.run_until(now);
@@ -298,8 +305,10 @@ impl<P> Medium<P> {
         self.now = self.now.max(now);
     }
 
-    /// The same where nothing else happens to the medium after `now` and before `end`: a frame that begins may have passed its
-    /// listeners already, if it has before `end`. An outcome is then told later than it came, but by less than the link layer's delay.
+    /// Like [`advance`](Self::advance), if no packet is enqueued after `now` and before `end`. A
+    /// frame that begins may then already have been processed at all its listeners if this happens
+    /// before `end`. Outcomes may therefore be reported late, but by less than the delay of the
+    /// link layer.
     pub fn advance_ahead(&mut self, now: Nanos, end: Nanos) {
         self.now = self.now.max(now);
         while self.earliest() <= now && self.earliest() != NEVER {
@@ -307,7 +316,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// In the same way, lets one instant after the other happen that is before `end`, until an outcome is there.
+    /// Like [`advance_ahead`](Self::advance_ahead), processes one instant after the other before
+    /// `end`, until there is an outcome.
     pub fn advance_quietly(&mut self, end: Nanos) {
         loop {
             let next = self.earliest();
@@ -318,26 +328,28 @@ impl<P> Medium<P> {
         }
     }
 
-    /// The last instant that has been reached, and how many were that had something to happen.
+    /// Last instant that was processed, and number of instants with events.
     pub fn reached(&self) -> (Nanos, u64) {
         (self.now, self.instants)
     }
 
-    /// When something next happens; [`NEVER`] if nothing does.
+    /// Time of the next event; [`NEVER`] if there is none.
     #[inline(always)]
     fn earliest(&self) -> Nanos {
         self.deadlines.earliest.0.min(self.air.earliest.0)
     }
 
-    /// Lets the next thing happen, and what follows from it before `limit` without a choice; there must be one.
-    #[inline(always)] // Once for each of the two that go from one to the next.
+    /// Processes the next event, which must exist, and the events before `limit` that follow from
+    /// it deterministically.
+    #[inline(always)] // Inlined at both call sites, which process one event after the other.
     fn pass_next(&mut self, limit: Nanos) {
         if self.held.is_some() {
             return self.let_go();
         }
         let (deadline, station) = self.deadlines.earliest;
         let (edge, index) = self.air.earliest;
-        // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
+        // The edge of a signal precedes a deadline at the same time: an ACK that arrives at the
+        // timeout is in time.
         if edge <= deadline {
             self.foreseen = None;
             self.reach(edge);
@@ -349,7 +361,7 @@ impl<P> Medium<P> {
         self.events += 1;
     }
 
-    /// Something happens at `now`.
+    /// Records that an event occurs at `now`.
     #[inline]
     fn reach(&mut self, now: Nanos) {
         if now > self.now {
@@ -358,65 +370,65 @@ impl<P> Medium<P> {
         }
     }
 
-    /// The next packet that was delivered or given up, in the order of time.
+    /// Next packet that was delivered or dropped, in the order of time.
     pub fn poll_outcome(&mut self) -> Option<Outcome<P>> {
         self.outcomes.pop_front()
     }
 
-    /// Whether [`poll_outcome`](Self::poll_outcome) has something to give.
+    /// Whether [`poll_outcome`](Self::poll_outcome) returns an outcome.
     pub fn has_outcome(&self) -> bool {
         !self.outcomes.is_empty()
     }
 
-    /// Records every frame from now on, or no more.
+    /// Starts or stops the recording of all frames.
     pub fn observe(&mut self, on: bool) {
         self.sightings = on.then(Vec::new);
     }
 
-    /// The frames recorded since the last call.
+    /// Frames recorded since the last call.
     pub fn drain_sightings(&mut self) -> impl Iterator<Item = Sighting> + '_ {
         self.sightings
             .iter_mut()
             .flat_map(|sightings| sightings.drain(..))
     }
 
-    /// The account of all packets.
+    /// Accounting of all packets.
     pub fn ledger(&self) -> Ledger {
         self.ledger
     }
 
-    /// What `station` has done and heard.
+    /// Frames sent and received by `station`.
     pub fn stats(&self, station: StationId) -> StationStats {
         self.stations[station.index()].dcf.stats
     }
 
-    /// Packets at `station`, that on its way included.
+    /// Number of packets at `station`, including the one being transmitted.
     pub fn queue_length(&self, station: StationId) -> usize {
         self.stations[station.index()].queue.len()
     }
 
-    /// The address and the position of `station`.
+    /// Address and position of `station`.
     pub fn station(&self, station: StationId) -> (MacAddress, Position) {
         let station = &self.stations[station.index()];
         (station.address, station.position)
     }
 
-    /// Signals' edges and deadlines handled so far.
+    /// Number of signal edges and deadlines processed so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// The parameters it was made of.
+    /// Parameters of the medium.
     pub fn parameters(&self) -> &Parameters {
         &self.rules.parameters
     }
 
-    /// The spans that follow from them.
+    /// Times derived from the parameters.
     pub fn timing(&self) -> &Timing {
         &self.rules.timing
     }
 
-    /// Works out `station`'s deadline and keeps it where the earliest is looked for.
+    /// Recomputes the deadline of `station` and updates the earliest one.
     #[inline]
     fn rearm(&mut self, station: StationId, now: Nanos) {
         let dcf = &mut self.stations[station.index()].dcf;
@@ -424,7 +436,7 @@ impl<P> Medium<P> {
         self.deadlines.set(station.index(), dcf.deadline());
     }
 
-    /// `station`'s deadline has come.
+    /// The deadline of `station` has expired.
     fn expire(&mut self, now: Nanos, station: StationId, limit: Nanos) {
         if self.pass_exchange(now, station, limit) {
             return;
@@ -450,14 +462,15 @@ impl<P> Medium<P> {
         }
     }
 
-    /// The next beginning or end of a transmission, at its next listener.
+    /// Processes the next edge of a transmission, at its next listener.
     fn pass_edge(&mut self, now: Nanos, index: usize) {
         let transmission = &mut self.air.transmissions[index];
         let Transmission { id, frame, .. } = *transmission;
         let (start, end) = (transmission.start, transmission.start + frame.air_time);
         let listeners = &self.stations[frame.from.index()].listeners[..];
         let begins = |begun: usize| listeners.get(begun).map(|it| start + it.delay);
-        // A span shorter than the difference of two delays begins here before it has ended there, or not.
+        // A frame that is shorter than the difference of two delays may begin here before it has
+        // ended at another listener.
         let beginning = begins(transmission.begun) == Some(now);
         let listener = if beginning {
             transmission.begun += 1;
@@ -499,7 +512,8 @@ impl<P> Medium<P> {
         self.heard(now, station, (ending, following), frame);
     }
 
-    /// A frame has ended so at `station`, whose receiver is `following` another.
+    /// A frame has ended at `station` with this result; `following`: the receiver is following
+    /// another frame.
     fn heard(
         &mut self,
         now: Nanos,
@@ -554,7 +568,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Takes a finished packet out of `station`'s queue, offers the next, and sets the deadline.
+    /// Removes a finished packet from the queue of `station`, offers the next one, and sets the
+    /// deadline.
     fn settle(&mut self, now: Nanos, station: StationId, finished: Option<Finished>) {
         if let Some(finished) = finished {
             let sender = &mut self.stations[station.index()];

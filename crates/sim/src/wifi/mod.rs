@@ -1,19 +1,22 @@
-//! An 802.11 medium: stations that hear one another, or do not, and take turns by DCF.
+//! An 802.11 medium: stations that may or may not hear each other and share the medium by DCF.
 //!
-//! Self-contained: it knows time, geometry and packets' lengths, and nothing of the world around it. The pieces, from the
-//! antenna upwards:
+//! It depends on time, geometry and packet lengths only, and not on the surrounding world. Its
+//! modules, from the antenna upwards:
 //!
-//! - [`propagation`]: what power arrives where, and when;
-//! - [`phy`]: air times, and a receiver that follows one signal, loses it to others, or captures it;
-//! - `backoff` and `dcf`: a station's turn, its retries, its NAV;
-//! - [`medium`]: carries signals from station to station, and packets to whom they are for;
+//! - [`propagation`]: received power and delay;
+//! - [`phy`]: air times, and a receiver that follows one signal, loses it to others, or captures
+//!   it;
+//! - `backoff` and `dcf`: channel access, retries and NAV of a station;
+//! - [`medium`]: transports signals between stations, and packets to their receivers;
 //! - [`parameters`]: all numbers, as data, in two named sets;
-//! - [`ledger`]: what became of every packet.
+//! - [`ledger`]: accounting of packets and frames.
 //!
-//! A collision, a hidden station and a capture are not modelled anywhere: they follow from who hears whom, and when.
+//! Collisions, hidden stations and captures are not modelled separately, because they result from
+//! the times at which stations hear each other.
 //!
-//! Not here, because nothing that is reproduced needs it: broadcast, fragmentation, management frames, power save,
-//! rate adaptation, stations that move, a radio's bit errors (a frame strong enough to decode is decoded).
+//! Broadcast, fragmentation, management frames, power save, rate adaptation, mobility and bit
+//! errors are not implemented, because no reproduced result needs them. A frame that is strong
+//! enough to decode is always decoded.
 
 mod backoff;
 mod dcf;

@@ -1,4 +1,4 @@
-//! What a wireless medium is made of, as data, with two named sets.
+//! Parameters of a wireless medium, with two named sets.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, SECOND};
@@ -6,35 +6,37 @@ use thiserror::Error;
 
 use super::propagation::{Propagation, Radio};
 
-/// How long a sender waits for the CTS or the ACK that it is owed.
+/// Time that a sender waits for a CTS or an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseTimeout {
-    /// Until the response's PLCP header would have arrived: SIFS + slot + preamble and header (IEEE 802.11-2007
-    /// §9.2.5.7, §9.2.8).
+    /// Until the PLCP header of the response should have arrived: SIFS + slot + preamble and header
+    /// (IEEE 802.11-2007 §9.2.5.7, §9.2.8).
     Header,
-    /// Until the whole response would have arrived: SIFS + its air time + this slack.
+    /// Until the whole response should have arrived: SIFS + its air time + this slack.
     WholeFrame(Nanos),
 }
 
-/// What a station does after a frame that it heard and could not decode.
+/// Behaviour of a station after a frame that it detected and could not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterError {
-    /// It waits EIFS in place of DIFS; a frame decoded in between ends that (IEEE 802.11-1999 §9.2.3.4).
+    /// It waits for EIFS in place of DIFS; a frame decoded in between ends this (IEEE 802.11-1999
+    /// §9.2.3.4).
     EifsInsteadOfDifs,
-    /// It sets its NAV to EIFS, so that the wait is EIFS and DIFS, and nothing shortens it.
+    /// It sets its NAV to EIFS, so that it waits for EIFS and DIFS, and nothing shortens this.
     EifsThenDifs,
 }
 
-/// What a frame that finds an idle medium and no backoff in progress waits for.
+/// Access of a frame that finds an idle medium and no backoff in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAccess {
-    /// For the medium to have been idle for DIFS, which may be so already (IEEE 802.11-1999 §9.2.5.1).
+    /// When the medium has been idle for DIFS, which may already be the case (IEEE 802.11-1999
+    /// §9.2.5.1).
     Immediate,
-    /// For DIFS from its own arrival and a backoff drawn for it.
+    /// After DIFS from its arrival and a backoff drawn for it.
     Backoff,
 }
 
-/// What a backoff is drawn from, uniformly.
+/// Range of the uniform draw of a backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackoffRange {
     /// 0 to CW, both included (IEEE 802.11-1999 §9.2.4).
@@ -43,29 +45,30 @@ pub enum BackoffRange {
     BelowWindow,
 }
 
-/// Everything that stations of one medium share. Two sets are named: [`Parameters::ieee80211b`] and
-/// [`Parameters::rafiq2007`].
+/// Parameters shared by all stations of a medium. There are two named sets:
+/// [`Parameters::ieee80211b`] and [`Parameters::rafiq2007`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// A slot of the backoff.
+    /// Slot time of the backoff.
     pub slot: Nanos,
-    /// The gap before a CTS, an ACK, or the data frame after a CTS.
+    /// Gap before a CTS, an ACK, or the data frame after a CTS.
     pub sifs: Nanos,
-    /// How long a carrier must last before a station notices it (clear channel assessment). Whoever's backoff ends
-    /// within this time of another's start transmits too: it is this, and not the light's delay, that makes a slot one
-    /// moment. Less than a slot.
+    /// Time that a carrier must last before a station detects it (clear channel assessment).
+    /// Stations whose backoffs end within this time of each other transmit together, so that this
+    /// time, rather than the propagation delay, makes a slot one instant. It must be less than a
+    /// slot.
     pub cca_time: Nanos,
-    /// First contention window, slots.
+    /// Minimum contention window, slots.
     pub cw_min: u32,
-    /// Largest contention window, slots.
+    /// Maximum contention window, slots.
     pub cw_max: u32,
-    /// What a backoff is drawn from.
+    /// Range of the draw of a backoff.
     pub backoff_range: BackoffRange,
-    /// What a frame waits for that finds the medium idle.
+    /// Access of a frame that finds the medium idle.
     pub idle_access: IdleAccess,
-    /// What a station does after an undecodable frame.
+    /// Behaviour of a station after an undecodable frame.
     pub after_error: AfterError,
-    /// How long a sender waits for a response.
+    /// Time that a sender waits for a response.
     pub response_timeout: ResponseTimeout,
     /// PLCP preamble, bits.
     pub preamble_bits: u32,
@@ -77,42 +80,49 @@ pub struct Parameters {
     pub data_rate: u64,
     /// Rate of RTS, CTS and ACK after the PLCP header, bits/s.
     pub basic_rate: u64,
-    /// The part of a frame after the PLCP header lasts a whole multiple of this, rounded up.
+    /// The part of a frame after the PLCP header lasts a multiple of this time, rounded up.
     pub air_time_unit: Nanos,
-    /// Bytes that a data frame adds to the packet: MAC header, FCS, and LLC with SNAP where there is one.
+    /// Bytes that a data frame adds to the packet: MAC header, FCS, and LLC with SNAP if present.
     pub data_overhead: u32,
-    /// Bytes of an RTS.
+    /// Length of an RTS, bytes.
     pub rts_bytes: u32,
-    /// Bytes of a CTS.
+    /// Length of a CTS, bytes.
     pub cts_bytes: u32,
-    /// Bytes of an ACK.
+    /// Length of an ACK, bytes.
     pub ack_bytes: u32,
-    /// Data frames longer than this (bytes with their overhead) are announced by RTS; 0 announces all.
+    /// Data frames longer than this (bytes, including their overhead) are announced by RTS; 0
+    /// announces all.
     pub rts_threshold: u32,
-    /// Attempts for an RTS, and for a data frame sent without.
+    /// Attempts for an RTS, and for a data frame sent without one.
     pub short_retry_limit: u32,
     /// Attempts for a data frame sent after RTS and CTS.
     pub long_retry_limit: u32,
-    /// Longest packet that is taken, bytes.
+    /// Maximum length of a packet, bytes.
     pub longest_packet: u32,
-    /// Packets that a station holds at most, that on its way included; one more is dropped.
+    /// Maximum number of packets at a station, including the one being transmitted; further ones
+    /// are dropped.
     pub queue_limit: usize,
-    /// What the layer above takes with each packet, before it joins the interface queue and again after it arrived. The
-    /// [`Medium`](super::Medium) itself does not wait for it, a world's link does; it knows from it how late an outcome may be told.
+    /// Time that the layer above spends on each packet, before the packet joins the interface queue
+    /// and again after it has arrived. The [`Medium`](super::Medium) itself does not wait for it,
+    /// but the link of a world does. The medium derives from it how late an outcome may be
+    /// reported.
     pub link_layer_delay: Nanos,
-    /// Bytes that a station's routing adds to every packet which it sends as the first, and which stay on it to its
-    /// destination. As `link_layer_delay` this is for a world's link.
+    /// Bytes that the routing of a station adds to every packet that it originates, up to the
+    /// destination. Like `link_layer_delay` it is applied by the link of a world.
     pub routing_header: u32,
     /// Antennas and thresholds.
     pub radio: Radio,
 }
 
 impl Parameters {
-    /// IEEE 802.11b at 11 Mb/s with the long preamble, and the defaults of IEEE 802.11-1999's and -2007's MIB.
+    /// IEEE 802.11b at 11 Mb/s with the long preamble, and the defaults of the MIB of IEEE
+    /// 802.11-1999 and -2007.
     ///
-    /// The standard leaves open, and this set fills in: 100 mW on channel 6; antennas of gain 1 at 1.5 m over a flat
-    /// ground; frames decoded from -76 dBm, the sensitivity that §18.4.8.1 asks at 11 Mb/s; a carrier noticed from -80
-    /// dBm, what §15.4.8.1 asks at 2 Mb/s, since the preamble is sent slower still; capture from 10 dB; 50 packets.
+    /// The standard leaves the following open, and this set defines it: 100 mW on channel 6;
+    /// antennas of gain 1 at 1.5 m above flat ground; frames are decoded from -76 dBm, the
+    /// sensitivity that §18.4.8.1 requires at 11 Mb/s; a carrier is detected from -80 dBm, which
+    /// §15.4.8.1 requires at 2 Mb/s, because the preamble is sent at an even lower rate; capture
+    /// from 10 dB; 50 packets.
     pub const fn ieee80211b() -> Self {
         Self {
             slot: 20 * MICROSECOND,
@@ -139,7 +149,7 @@ impl Parameters {
             rts_threshold: 2347,
             short_retry_limit: 7,
             long_retry_limit: 4,
-            // An MSDU of 2304 bytes less LLC and SNAP.
+            // An MSDU of 2304 bytes minus LLC and SNAP.
             longest_packet: 2296,
             queue_limit: 50,
             link_layer_delay: 0,
@@ -159,36 +169,40 @@ impl Parameters {
         }
     }
 
-    /// The listing in Appendix 8.1 of Rafiq's thesis (2007), and where it is silent the defaults of ns-2.35, on whose
-    /// predecessor it ran.
+    /// The listing in Appendix 8.1 of Rafiq's thesis (2007), and the defaults of ns-2.35 for all
+    /// other values, because the thesis used its predecessor.
     ///
-    /// Of the listing: slot, SIFS, preamble, PLCP header and its rate, data and basic rate (all as in 802.11b),
-    /// 2.4 GHz, 33.96 mW, both thresholds -82 dBm, two-ray ground, 50 packets. The scan has lost the underscore of some
-    /// names (`Pt`, `RXThresh`); if the listing had lost it too, ns-2 would have kept 281.8 mW and 3.652e-10 W. At
-    /// the thesis' distances (84 m and 191 m) no reception depends on which.
+    /// From the listing: slot, SIFS, preamble, PLCP header and its rate, data and basic rate (all
+    /// as in 802.11b), 2.4 GHz, 33.96 mW, both thresholds -82 dBm, two-ray ground, 50 packets. The
+    /// scan has lost the underscore of some names (`Pt`, `RXThresh`); if the listing had lost it
+    /// too, ns-2 would have used 281.8 mW and 3.652e-10 W. No reception depends on this at the
+    /// distances of the thesis (84 m and 191 m).
     ///
-    /// Where this departs from 802.11b ([`Parameters::ieee80211b`]):
+    /// Differences from 802.11b ([`Parameters::ieee80211b`]):
     ///
     /// | here | 802.11b |
     /// |---|---|
-    /// | every data frame is announced by RTS (`RTSThreshold_` 0, which the listing leaves alone) | only those over 2347 bytes: none |
-    /// | a frame that finds the medium idle draws a backoff all the same | it goes after DIFS |
+    /// | every data frame is announced by RTS (`RTSThreshold_` 0, which the listing does not change) | only those over 2347 bytes: none |
+    /// | a frame that finds the medium idle draws a backoff nevertheless | it is sent after DIFS |
     /// | a backoff is drawn from 0 to CW - 1 | 0 to CW |
     /// | after an error EIFS, then DIFS | EIFS in place of DIFS |
     /// | a timeout waits for the whole response and 4 us | for its PLCP header and a slot |
-    /// | a carrier is noticed at once | after 15 us |
+    /// | a carrier is detected at once | after 15 us |
     /// | header of four addresses, no LLC or SNAP: 34 bytes | 36 bytes |
     /// | air time exact | rounded up to a microsecond |
-    /// | carrier sensed from the power at which 11 Mb/s is decoded, -82 dBm | the slower preamble is heard further than the data |
-    /// | the link layer takes 25 us with each packet on either side (`LL delay_`) | nothing |
-    /// | a station's own packets are 20 bytes longer all the way: DSDV adds an IP header to the one that they have | as long as they are |
+    /// | carrier sensed from the power at which 11 Mb/s is decoded, -82 dBm | the slower preamble is detected at larger distances than the data |
+    /// | the link layer takes 25 us for each packet on either side (`LL delay_`) | nothing |
+    /// | packets that a station originates are 20 bytes longer on the whole path, because DSDV adds a second IP header | unchanged |
     /// | 2.4 GHz, the lower edge of the band | channels centred from 2.412 GHz |
     ///
-    /// Not taken over from ns-2: a captured frame sets the NAV of whoever captures it; a station that sent a CTS waits for the
-    /// data before it contends; an RTS is refused once more, at the moment of the CTS; retries of a data frame given up for
-    /// want of a CTS count against the next one. `tests/wifi_models.rs` shows how near the two come all the same.
+    /// The following behaviour of ns-2 is not modelled: a captured frame sets the NAV of the
+    /// station that captures it; a station that sent a CTS waits for the data before it contends;
+    /// an RTS is refused once more, at the moment of the CTS; retries of a data frame that was
+    /// dropped for lack of a CTS count against the next one. `tests/wifi_models.rs` shows how
+    /// closely the two agree nevertheless.
     ///
-    /// The listing's comment calls the values FHSS's; they are DSSS's (FHSS has 50 us slots and 28 us SIFS).
+    /// The comment of the listing attributes the values to FHSS; they are those of DSSS (FHSS has
+    /// 50 us slots and 28 us SIFS).
     pub const fn rafiq2007() -> Self {
         let standard = Self::ieee80211b();
         Self {
@@ -214,10 +228,10 @@ impl Parameters {
         }
     }
 
-    /// Whether a medium can be made of these.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// The first [`ParameterError`] met.
+    /// The first [`ParameterError`] found.
     pub fn validate(&self) -> Result<(), ParameterError> {
         use ParameterError::{Positive, Relation};
         for (name, value) in [
@@ -303,7 +317,7 @@ impl Parameters {
     }
 }
 
-/// Counts and lengths stay below this, so that no span overflows.
+/// Upper bound of counts and lengths, so that no time overflows.
 const LARGE: u32 = 1 << 16;
 
 impl Default for Parameters {
@@ -312,22 +326,22 @@ impl Default for Parameters {
     }
 }
 
-/// Why a medium cannot be made.
+/// Reason for which a medium cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
     /// This parameter must be a positive, finite number.
     #[error("{0} must be positive and finite")]
     Positive(&'static str),
-    /// This must hold between parameters and does not.
+    /// This relation between parameters does not hold.
     #[error("{0}")]
     Relation(&'static str),
-    /// A station stands at no finite position.
+    /// The position of a station is not finite.
     #[error("a station's position must be finite")]
     Position,
-    /// There are too many stations: 65535 at most.
+    /// There are too many stations; the maximum is 65535.
     #[error("a medium has 65535 stations at most")]
     Stations,
-    /// A station came after the first packet.
+    /// A station was added after the first packet.
     #[error("stations are added before the first packet")]
     Late,
 }

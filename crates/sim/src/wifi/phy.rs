@@ -1,4 +1,4 @@
-//! The physical layer's arithmetic of time, and a receiver that hears signals come and go.
+//! Times of the physical layer, and a receiver of overlapping signals.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, SECOND};
@@ -6,29 +6,29 @@ use anabranch_transport::time::{MICROSECOND, SECOND};
 use super::parameters::{Parameters, ResponseTimeout};
 use super::propagation::Radio;
 
-/// Every span that follows from [`Parameters`], worked out once.
+/// All times derived from [`Parameters`].
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// The gap before a frame that opens an exchange: SIFS and two slots.
+    /// Gap before a frame that starts an exchange: SIFS and two slots.
     pub difs: Nanos,
-    /// The gap after an error: SIFS, an ACK's air time at the basic rate, DIFS.
+    /// Gap after an error: SIFS, the air time of an ACK at the basic rate, and DIFS.
     pub eifs: Nanos,
-    /// PLCP preamble and header on the air.
+    /// Air time of PLCP preamble and header.
     pub plcp: Nanos,
-    /// An RTS on the air.
+    /// Air time of an RTS.
     pub rts: Nanos,
-    /// A CTS on the air.
+    /// Air time of a CTS.
     pub cts: Nanos,
-    /// An ACK on the air.
+    /// Air time of an ACK.
     pub ack: Nanos,
-    /// From the end of an RTS to despair.
+    /// CTS timeout, from the end of the RTS.
     pub cts_timeout: Nanos,
-    /// From the end of a data frame to despair.
+    /// ACK timeout, from the end of the data frame.
     pub ack_timeout: Nanos,
 }
 
 impl Timing {
-    /// The spans of `parameters`, which must be valid.
+    /// Times for `parameters`, which must be valid.
     pub fn new(parameters: &Parameters) -> Self {
         let plcp = u64::from(parameters.preamble_bits + parameters.plcp_header_bits) * SECOND
             / parameters.plcp_rate;
@@ -54,7 +54,7 @@ impl Timing {
         }
     }
 
-    /// A data frame on the air that carries a packet of `packet` bytes.
+    /// Air time of a data frame with a packet of `packet` bytes.
     pub fn data(&self, parameters: &Parameters, packet: u32) -> Nanos {
         self.plcp
             + body(
@@ -65,27 +65,29 @@ impl Timing {
     }
 }
 
-/// The part of a frame after its PLCP header, on the air.
+/// Air time of the part of a frame after its PLCP header.
 fn body(parameters: &Parameters, bytes: u32, rate: u64) -> Nanos {
     (u64::from(bytes) * 8 * SECOND)
         .div_ceil(rate)
         .next_multiple_of(parameters.air_time_unit)
 }
 
-/// `span` as a Duration field carries it: rounded up to a microsecond (IEEE 802.11-1999 §7.1.3.2, §9.2.5.4).
+/// `span` as the Duration field represents it: rounded up to a microsecond (IEEE 802.11-1999
+/// §7.1.3.2, §9.2.5.4).
 pub fn duration_field(span: Nanos) -> Nanos {
     span.next_multiple_of(MICROSECOND)
 }
 
-/// A transmission's number, in order of its start; never used twice.
+/// Number of a transmission, in order of start; never reused.
 pub type TransmissionId = u64;
 
-/// A signal that is now at an antenna.
+/// A signal present at an antenna.
 #[derive(Clone, Copy, Debug)]
 struct Signal {
     transmission: TransmissionId,
     power: f64,
-    /// Strong enough to notice, too weak to decode, and nothing else kept the station from it.
+    /// Strong enough to detect, too weak to decode, and the station could otherwise have received
+    /// it.
     weak: bool,
 }
 
@@ -97,33 +99,33 @@ struct Lock {
     spoiled: bool,
 }
 
-/// What a signal's beginning did.
+/// Effect of the beginning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// The receiver follows it.
     Followed,
     /// It is too weak to decode.
     Weak,
-    /// The station was transmitting and could not hear it.
+    /// The station was transmitting and could not receive it.
     WhileTransmitting,
-    /// The receiver goes on with the frame before, which is strong enough.
+    /// The receiver continues with the previous frame, which is strong enough.
     Captured,
-    /// It fell upon another frame, and both are lost.
+    /// It overlaps another frame, and both are lost.
     Collided,
 }
 
-/// What a signal's end left behind.
+/// Effect of the end of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The frame was decoded.
     Decoded,
-    /// A frame was heard and could not be decoded.
+    /// A frame was detected and could not be decoded.
     Spoiled,
-    /// The station knows nothing of it but that there was a carrier.
+    /// The station detected a carrier and nothing else.
     Ignored,
 }
 
-/// One station's receiver: which signals are at its antenna, and which of them it follows.
+/// Receiver of one station: the signals at its antenna, and the one it follows.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     signals: Vec<Signal>,
@@ -132,22 +134,23 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Whether any signal is at the antenna.
+    /// Whether a signal is present at the antenna.
     pub fn is_busy(&self) -> bool {
         !self.signals.is_empty()
     }
 
-    /// Whether a frame is being followed, be it spoiled or not.
+    /// Whether a frame is being followed, even if it is already destroyed.
     pub fn is_following(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Whether the station transmits at `now`, and hears nothing.
+    /// Whether the station transmits at `now`, so that it cannot receive.
     pub fn is_transmitting(&self, now: Nanos) -> bool {
         now < self.transmitting_until
     }
 
-    /// The station transmits until `until`: what it was following is lost to it. Returns whether there was such a frame.
+    /// The station transmits until `until`, and loses the frame that it was following. Returns
+    /// whether there was one.
     pub fn transmit(&mut self, until: Nanos) -> bool {
         self.transmitting_until = until;
         for signal in &mut self.signals {

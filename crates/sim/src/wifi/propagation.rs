@@ -1,14 +1,14 @@
-//! How much of a transmission's power reaches an antenna, and when.
+//! Received power and propagation delay.
 //!
-//! Powers are linear (watts) and come out of `+ - * /` and `sqrt` alone, so that two machines never disagree about who
-//! hears whom.
+//! Powers are linear (watts) and computed by `+ - * /` and `sqrt` only, so that all machines agree
+//! on which stations hear each other.
 
 use anabranch_transport::Nanos;
 
-/// The speed of light in vacuum, m/s.
+/// Speed of light in vacuum, m/s.
 pub const SPEED_OF_LIGHT: f64 = 299_792_458.0;
 
-/// Where an antenna stands: metres on a flat ground.
+/// Position of an antenna, in metres on a plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
     /// Metres east of the origin.
@@ -23,30 +23,31 @@ impl Position {
         Self { x, y }
     }
 
-    /// Metres from here to `other`.
+    /// Distance to `other`, metres.
     pub fn distance(self, other: Position) -> f64 {
         let (dx, dy) = (self.x - other.x, self.y - other.y);
         (dx * dx + dy * dy).sqrt()
     }
 }
 
-/// How long light takes for `distance` metres, whole nanoseconds rounded down; 0.3 m cost one.
+/// Propagation delay over `distance` metres, in nanoseconds, rounded down; 0.3 m take one.
 pub fn propagation_delay(distance: f64) -> Nanos {
     (distance * 1e9 / SPEED_OF_LIGHT) as Nanos
 }
 
-/// The law by which power falls with distance.
+/// Propagation loss model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// Friis' equation: with the square of the distance.
+    /// Friis' equation: power decreases with the square of the distance.
     FreeSpace,
-    /// Friis' equation up to the crossover distance `4 pi h_t h_r / lambda`, and beyond it, where the ray reflected from
-    /// the ground cancels more and more of the direct one, with the fourth power of the distance.
+    /// Friis' equation up to the crossover distance `4 pi h_t h_r / lambda`, and beyond it the
+    /// fourth power of the distance, because the ray reflected by the ground increasingly cancels
+    /// the direct ray.
     #[default]
     TwoRayGround,
 }
 
-/// Antennas, transmitters and receivers; all stations of a medium have the same.
+/// Antennas, transmitters and receivers, which are the same for all stations of a medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
     /// Power fed to the antenna, watts.
@@ -55,10 +56,11 @@ pub struct Radio {
     pub frequency: f64,
     /// A frame weaker than this (watts) cannot be decoded.
     pub receive_threshold: f64,
-    /// A signal weaker than this (watts) is not noticed at all: the medium seems idle, and nothing is disturbed.
-    /// Not above `receive_threshold`.
+    /// A signal weaker than this (watts) is not detected: the medium appears idle, and no frame is
+    /// disturbed. Not above `receive_threshold`.
     pub carrier_sense_threshold: f64,
-    /// A frame survives overlapping signals if its power is at least this many times the sum of theirs (a ratio, not dB).
+    /// A frame survives overlapping signals if its power is at least this many times their sum (a
+    /// ratio, not dB).
     pub capture_ratio: f64,
     /// Gain of the transmitting antenna, a ratio.
     pub transmit_gain: f64,
@@ -66,30 +68,30 @@ pub struct Radio {
     pub receive_gain: f64,
     /// Height of every antenna above the ground, metres.
     pub antenna_height: f64,
-    /// Losses in the system other than propagation, a ratio of at least 1.
+    /// System losses other than propagation, a ratio of at least 1.
     pub system_loss: f64,
-    /// The law of propagation.
+    /// Propagation loss model.
     pub propagation: Propagation,
 }
 
 impl Radio {
-    /// Whether a frame that arrives with `power` watts can be decoded, if nothing disturbs it.
+    /// Whether a frame received with `power` watts can be decoded if no other signal overlaps it.
     pub fn decodes(&self, power: f64) -> bool {
         power >= self.receive_threshold
     }
 
-    /// Metres of one wave.
+    /// Wavelength, metres.
     pub fn wavelength(&self) -> f64 {
         SPEED_OF_LIGHT / self.frequency
     }
 
-    /// Metres beyond which [`Propagation::TwoRayGround`] leaves Friis' equation.
+    /// Distance in metres beyond which [`Propagation::TwoRayGround`] differs from Friis' equation.
     pub fn crossover_distance(&self) -> f64 {
         4.0 * std::f64::consts::PI * self.antenna_height * self.antenna_height / self.wavelength()
     }
 
-    /// Watts that arrive over `distance` metres. No more than was sent: Friis' equation does not hold in the antenna's
-    /// immediate neighbourhood, where it would promise a gain.
+    /// Received power in watts over `distance` metres. It is limited to the power sent, because
+    /// Friis' equation does not hold in the near field, where it would give a gain.
     pub fn received_power(&self, distance: f64) -> f64 {
         let sent = self.transmit_power * self.transmit_gain * self.receive_gain / self.system_loss;
         let square = distance * distance;
@@ -124,8 +126,8 @@ mod tests {
 
     #[test]
     fn friis_by_hand() {
-        // Rafiq's access point to his first node: (1, 2) to (80, 30), 83.815 m. lambda = 0.124914 m,
-        // (lambda / 4 pi d)^2 = 1.40657e-8, times 33.962527 mW.
+        // Rafiq's access point to his first node: (1, 2) to (80, 30), 83.815 m. lambda = 0.124914
+        // m, (lambda / 4 pi d)^2 = 1.40657e-8, times 33.962527 mW.
         let radio = Parameters::rafiq2007().radio;
         let distance = Position::new(1.0, 2.0).distance(Position::new(80.0, 30.0));
         close(distance, 83.815);

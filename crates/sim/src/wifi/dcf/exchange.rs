@@ -1,7 +1,10 @@
-//! A whole exchange up to its data frame, at once: what RTS, CTS and DATA do to a station when nothing comes between.
+//! A whole exchange up to its data frame in one step: the effect of RTS, CTS and DATA on a station
+//! if no other event intervenes.
 //!
-//! Each function does in one step what the state machine does edge by edge. What is left out is what a later frame undoes: a count of slots
-//! that begins behind the NAV and is interrupted before its first slot, say. [`Mesh`](crate::wifi::medium) has the conditions.
+//! Each function performs in one step the transitions of the state machine for each edge.
+//! Transitions that a later frame undoes are omitted, such as a slot count that starts after the
+//! NAV and is interrupted before its first slot. [`Mesh`](crate::wifi::medium) checks the
+//! conditions.
 
 use anabranch_transport::Nanos;
 
@@ -9,23 +12,23 @@ use super::{Activity, Dcf, Finished, NEVER, Rules};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
 use crate::wifi::phy::duration_field;
 
-/// An exchange that is certain to come as far as its data frame.
+/// An exchange that will reach its data frame with certainty.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::wifi) struct Exchange {
     pub from: StationId,
     pub to: StationId,
-    /// When its RTS begins.
+    /// Start of its RTS.
     pub start: Nanos,
-    /// When each frame has ended at its sender: RTS, CTS, DATA.
+    /// End of each frame at its sender: RTS, CTS, DATA.
     pub ends: [Nanos; 3],
-    /// The delay between the two.
+    /// Propagation delay between the two stations.
     pub delay: Nanos,
-    /// How long the data frame lasts.
+    /// Air time of the data frame.
     air_time: Nanos,
 }
 
 impl Exchange {
-    /// The exchange for a data frame that lasts `air_time`, announced at `start`.
+    /// The exchange for a data frame of `air_time`, starting at `start`.
     pub fn new(
         [from, to]: [StationId; 2],
         start: Nanos,
@@ -46,12 +49,13 @@ impl Exchange {
         }
     }
 
-    /// When the packet has reached its receiver.
+    /// Time at which the packet has reached its receiver.
     pub fn arrival(&self) -> Nanos {
         self.ends[2] + self.delay
     }
 
-    /// Until when a station that hears the frames after these delays, those of `from` and that of `to`, keeps silent.
+    /// End of the silence of a station that receives the frames of `from` and `to` after these
+    /// delays.
     fn reserved(&self, [from, to]: [Nanos; 2], rules: &Rules) -> Nanos {
         let sifs = rules.parameters.sifs;
         let (cts, ack) = (rules.timing.cts, rules.timing.ack);
@@ -64,14 +68,16 @@ impl Exchange {
 }
 
 impl Dcf {
-    /// Whom an RTS at the station's deadline would be for, and how long the data frame lasts that it announces.
+    /// Receiver of the RTS that is due at the station's deadline, and the air time of the data
+    /// frame that it announces.
     #[inline]
     pub(in crate::wifi) fn announces(&self) -> Option<(StationId, Nanos)> {
         let head = self.head.filter(|head| head.announced)?;
         (self.activity == Activity::Contending).then_some((head.to, head.air_time))
     }
 
-    /// Whether a carrier at `begin` finds the station waiting, and in time to keep it from transmitting.
+    /// Whether a carrier at `begin` reaches the station while it contends, and early enough to
+    /// prevent its transmission.
     #[inline]
     pub(in crate::wifi) fn keeps_quiet(&self, begin: Nanos, rules: &Rules) -> bool {
         self.activity == Activity::Contending
@@ -79,13 +85,14 @@ impl Dcf {
             && (self.head.is_none() || self.backoff.is_counting())
     }
 
-    /// Whether the station, which listens, would answer an RTS that ends at `end`.
+    /// Whether the listening station would answer an RTS that ends at `end`.
     #[inline]
     pub(in crate::wifi) fn would_answer(&self, end: Nanos) -> bool {
         self.nav_until <= end
     }
 
-    /// The station, whose deadline has come, opens the exchange, and its data frame has ended; it hears the ACK begin, if that has begun.
+    /// The station's deadline expired, it starts the exchange, and its data frame has ended. It
+    /// detects the ACK if that has begun.
     pub(in crate::wifi) fn opens(&mut self, exchange: &Exchange, begun: bool, rules: &Rules) {
         let [.., end] = exchange.ends;
         self.backoff.clear();
@@ -102,8 +109,8 @@ impl Dcf {
         self.deadline = end + rules.timing.ack_timeout;
     }
 
-    /// The station has answered, and received the data frame, which it acknowledges next. Returns whether that brings a packet
-    /// not had before.
+    /// The station has sent the CTS and received the data frame, which it should acknowledge next.
+    /// Returns whether the packet was not received before.
     pub(in crate::wifi) fn answers(
         &mut self,
         exchange: &Exchange,
@@ -130,7 +137,7 @@ impl Dcf {
         self.addressed(now, &data, rules)
     }
 
-    /// The station begins the ACK that it owes.
+    /// The station starts the ACK that is due.
     pub(in crate::wifi) fn acknowledges(&mut self, rules: &Rules) -> Option<Frame> {
         let Activity::Responding(ack) = self.activity else {
             return None;
@@ -139,8 +146,8 @@ impl Dcf {
         Some(ack)
     }
 
-    /// The station has heard all three frames, which are not for it, after these delays: those of the sender, and that of the
-    /// receiver. Its deadline is worked out anew, or it hears the ACK begin, which the NAV covers.
+    /// The station has overheard all three frames after these delays, those of the sender and of
+    /// the receiver. Its deadline is recomputed, or it detects the ACK, which the NAV covers.
     pub(in crate::wifi) fn overhears(
         &mut self,
         exchange: &Exchange,
@@ -161,7 +168,7 @@ impl Dcf {
         self.arm(now, rules);
     }
 
-    /// An ACK for another station ends at one that waits for its turn; whether it does.
+    /// An ACK for another station ends at a contending station; returns whether it is contending.
     #[inline]
     pub(in crate::wifi) fn overhears_ack(&mut self, now: Nanos, rules: &Rules) -> bool {
         if self.activity != Activity::Contending {
@@ -174,7 +181,7 @@ impl Dcf {
         true
     }
 
-    /// The ACK that the station waits for ends; its packet has arrived, if it does.
+    /// The awaited ACK ends. If the station was waiting for it, its packet has arrived.
     #[inline]
     pub(in crate::wifi) fn hears_ack(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
         if self.activity != Activity::Awaiting(FrameKind::Ack) {
@@ -185,7 +192,7 @@ impl Dcf {
         self.answered(now, FrameKind::Ack, rules)
     }
 
-    /// Sequence number of the packet on its way, and whether its data frame was sent before.
+    /// Sequence number of the packet being transmitted, and whether its data frame was sent before.
     pub(in crate::wifi) fn numbered(&self) -> Option<(u16, bool)> {
         self.head.map(|head| (head.sequence, head.retry))
     }

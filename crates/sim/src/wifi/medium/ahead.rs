@@ -1,9 +1,11 @@
-//! What is known ahead, where all stations hear one another.
+//! Lookahead for media on which all stations hear each other.
 //!
-//! A station whose turn comes before any other's has the medium up to its data frame's end: RTS, CTS and DATA change the stations in one
-//! step. A frame that has begun everywhere ends everywhere, unless a station transmits before: it is *held* until then, without receivers
-//! that follow it. And a medium need not be asked before an outcome can come of it: [`Medium::catch_up`] lets happen what has, when a packet
-//! enters or an outcome is due.
+//! A station whose deadline is the earliest has the medium until the end of its data frame: RTS,
+//! CTS and DATA change the stations in one step. A frame that has begun at all stations ends at all
+//! of them unless a station transmits before. Until then it is *held*, without receivers that
+//! follow it. The medium also need not be advanced before it can have an outcome:
+//! [`Medium::catch_up`] processes the pending events when a packet is enqueued or an outcome is
+//! due.
 
 use anabranch_transport::Nanos;
 
@@ -14,31 +16,32 @@ use crate::wifi::dcf::{Exchange, NEVER};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
 use crate::wifi::phy::TransmissionId;
 
-/// A frame alone on the air that has begun everywhere.
+/// A frame that is alone on the air and has begun at all stations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub id: TransmissionId,
     pub frame: Frame,
     pub start: Nanos,
-    /// When it ends at the nearest and at the farthest station.
+    /// Its end at the nearest and at the farthest station.
     pub ends: (Nanos, Nanos),
 }
 
 impl<P> Medium<P> {
-    /// Whether what happens is known for longer than to the next event.
+    /// Whether the medium can look ahead beyond the next event.
     #[inline]
     pub(crate) fn sees_ahead(&self) -> bool {
         self.mesh.is_some() && self.sightings.is_none()
     }
 
-    /// Whether something happens at `now`, everything before it having happened.
+    /// Whether there is an event at `now`; all events before must have been processed.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.earliest() <= now
     }
 
-    /// Lets everything happen before `now`, except that a frame which ends later may be held. It must have been called before a packet was
-    /// enqueued, and at the latest when the medium said ([`next_outcome`](Self::next_outcome)).
+    /// Processes all events before `now`, except that a frame that ends later may be held. It must
+    /// be called before a packet is enqueued, and at the latest at the time returned by
+    /// [`next_outcome`](Self::next_outcome).
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         self.holding = self.sees_ahead();
         loop {
@@ -63,8 +66,9 @@ impl<P> Medium<P> {
         self.holding = false;
     }
 
-    /// No outcome comes before this that must be told before, if nothing is enqueued; one that is delivered is told when its receiver's
-    /// layer above takes it in. [`NEVER`] where nothing is left to wait for.
+    /// Lower bound for the time at which the next outcome must be reported if nothing is enqueued.
+    /// A delivered packet is reported when the layer above its receiver has processed it. [`NEVER`]
+    /// if there are no more events.
     pub(crate) fn next_outcome(&mut self) -> Nanos {
         if let Some(held) = &self.held {
             return self.after(held);
@@ -80,17 +84,18 @@ impl<P> Medium<P> {
         }
     }
 
-    /// When the layer above takes a packet in.
+    /// Time at which the layer above has processed a packet.
     fn told(&self, arrival: Nanos) -> Nanos {
         arrival + self.rules.parameters.link_layer_delay
     }
 
-    /// The same while a frame is held.
+    /// Like [`next_outcome`](Self::next_outcome), while a frame is held.
     fn after(&self, held: &Held) -> Nanos {
         let Frame { kind, from, to, .. } = held.frame;
         let [acknowledging, acknowledged] = [from, to].map(|it| &self.stations[it.index()]);
         let one_more = !acknowledging.queue.is_empty();
-        // After an ACK goes on who has a packet. Its sender is the only one whose turn is known.
+        // After an ACK, the stations that have a packet continue. Only the sender of the ACK has a
+        // known deadline.
         let turn = match kind {
             FrameKind::Ack
                 if acknowledged.queue.len() == 1
@@ -106,7 +111,7 @@ impl<P> Medium<P> {
         turn.unwrap_or(held.ends.1 + 1)
     }
 
-    /// When the packet of the station that alone has one is told.
+    /// Time at which the packet of the only station that has one is reported.
     fn turn(&self, station: StationId) -> Option<Nanos> {
         let dcf = &self.stations[station.index()].dcf;
         let (to, air_time) = dcf.announces()?;
@@ -117,7 +122,8 @@ impl<P> Medium<P> {
         Some(self.told(exchange.arrival()))
     }
 
-    /// The exchange of a station whose turn comes at `start`, if it is certain to come as far as its data frame.
+    /// The exchange of a station whose deadline is at `start`, if it is certain to reach its data
+    /// frame.
     #[inline]
     fn foresee(&self, start: Nanos, from: StationId) -> Option<Exchange> {
         let mesh = self.mesh.as_ref()?;
@@ -134,10 +140,11 @@ impl<P> Medium<P> {
         certain.then_some(exchange)
     }
 
-    /// Lets the exchange that begins now pass up to its data frame, if nothing comes between before `limit`; whether it has.
+    /// Processes the exchange that begins now up to its data frame, if no event intervenes before
+    /// `limit`. Returns whether it did.
     #[inline]
     pub(super) fn pass_exchange(&mut self, start: Nanos, from: StationId, limit: Nanos) -> bool {
-        // Nothing has happened since the medium was asked, or there is none.
+        // No event has occurred since the exchange was computed, or there is none.
         let foreseen = self.foreseen.take();
         debug_assert!(foreseen.is_none_or(|it| (it.start, it.from) == (start, from)));
         if !self.sees_ahead() || !self.air.transmissions.is_empty() {
@@ -160,7 +167,7 @@ impl<P> Medium<P> {
         if last >= limit {
             return false;
         }
-        // The ACK has begun everywhere, too.
+        // The ACK has begun at all stations as well.
         let acknowledged = exchange.arrival() + self.rules.parameters.sifs;
         let begun = self.holding && acknowledged + receiver.farthest < limit;
         let (mut fresh, mut ack) = (false, None);
@@ -186,7 +193,8 @@ impl<P> Medium<P> {
         }
         self.deadlines.look();
         let listeners = mesh.len() as u64 - 1;
-        // Beside the deadline that has come: those of CTS and DATA, and six edges at each listener.
+        // In addition to the expired deadline: those of CTS and DATA, and six edges at each
+        // listener.
         self.events += 2 + 6 * listeners;
         self.instants += 2 + 2 * (sender.begins + sender.ends) + receiver.begins + receiver.ends;
         self.next_transmission += 3;
@@ -205,7 +213,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// A frame that has begun everywhere may be held.
+    /// Holds a frame that has begun at all stations, if that is allowed.
     #[inline]
     pub(super) fn hold(&mut self, id: TransmissionId, frame: &Frame, start: Nanos) -> bool {
         let Some(Mesh(mesh)) = self.mesh.as_ref().filter(|_| self.holding) else {
@@ -222,7 +230,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// A frame that was held ends everywhere.
+    /// A held frame ends at all stations.
     fn end(&mut self, held: &Held) {
         let from = held.frame.from.index();
         let end = held.start + held.frame.air_time;
@@ -239,7 +247,7 @@ impl<P> Medium<P> {
         }
     }
 
-    /// An ACK that was held ends at a station that waits for it, or for its turn; whether it is one of them.
+    /// A held ACK ends at a station. Returns whether the station waits for it or contends.
     #[inline]
     fn ack_ends(&mut self, now: Nanos, ack: &Frame, listener: Listener) -> bool {
         let station = listener.station;
@@ -256,7 +264,7 @@ impl<P> Medium<P> {
         waits
     }
 
-    /// A frame that was held goes on edge by edge.
+    /// Continues a held frame edge by edge.
     #[cold]
     pub(super) fn let_go(&mut self) {
         if let Some(held) = self.held.take() {

@@ -1,9 +1,10 @@
-//! A frame that nothing disturbs: its passage at once, instead of edge by edge.
+//! Frames without interference, processed in one step instead of edge by edge.
 //!
-//! While one frame alone is on the air and no station has a deadline, nothing can happen but that the frame begins at each listener, and
-//! then ends there. What a receiver does with it follows from its power alone. So the frame is not put on the air at all: the stations
-//! are told of the carrier, and then of the frame, in the same order and at the same times as edge by edge. Where something
-//! comes between, the frame goes on the air as far as it has come, and the rest is passed edge by edge.
+//! While one frame is alone on the air and no station has a deadline, the only events are its
+//! beginning and its end at each listener, and the result depends on the received power only. The
+//! frame is therefore not put on the air: the stations receive the carrier and then the frame in
+//! the same order and at the same times as edge by edge. If an event intervenes, the frame is put
+//! on the air in its current state, and the remaining edges are processed one by one.
 
 use anabranch_transport::Nanos;
 
@@ -12,7 +13,7 @@ use crate::wifi::due::Transmission;
 use crate::wifi::frame::Frame;
 use crate::wifi::phy::{Arrival, Ending, TransmissionId};
 
-/// At how many of its listeners a frame has begun, and at how many it has ended: the nearest first.
+/// Number of listeners at which a frame has begun, and has ended, the nearest first.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Passed {
     pub begun: usize,
@@ -20,7 +21,8 @@ pub(super) struct Passed {
 }
 
 impl<P> Medium<P> {
-    /// Puts a frame on the air that has listeners, or lets it pass at once as far as nothing comes between before `limit`.
+    /// Puts a frame on the air that has listeners, or processes it in one step until an event
+    /// intervenes before `limit`.
     pub(super) fn send(&mut self, frame: &Frame, start: Nanos, limit: Nanos) {
         let id = self.next_transmission;
         self.next_transmission += 1;
@@ -42,7 +44,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Whether a frame that is alone begins everywhere before anything else happens. It also ends before `limit`, or may be held.
+    /// Whether a frame that is alone begins at all listeners before any other event. It must also
+    /// end before `limit`, or be allowed to be held.
     fn may_begin(&self, frame: &Frame, start: Nanos, limit: Nanos) -> bool {
         let (nearest, farthest) = self.reach_of(frame);
         let span = if self.holding { 0 } else { frame.air_time };
@@ -51,7 +54,7 @@ impl<P> Medium<P> {
             && start + farthest <= self.deadlines.earliest.0
     }
 
-    /// The least and the greatest delay to a listener.
+    /// Minimum and maximum delay to a listener.
     fn reach_of(&self, frame: &Frame) -> (Nanos, Nanos) {
         match &self.stations[frame.from.index()].listeners[..] {
             [nearest, .., farthest] => (nearest.delay, farthest.delay),
@@ -60,7 +63,7 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Lets a frame begin at its listeners, up to one that hears nothing; at how many it has.
+    /// Begins a frame at its listeners, up to the first that cannot receive. Returns their number.
     fn begin_everywhere(&mut self, frame: &Frame, start: Nanos) -> usize {
         let from = frame.from.index();
         let mut begun = 0;
@@ -73,12 +76,13 @@ impl<P> Medium<P> {
         begun
     }
 
-    /// Lets a frame end at its listeners until something comes between; at how many it has.
+    /// Ends a frame at its listeners until an event intervenes. Returns their number.
     fn end_until_disturbed(&mut self, frame: &Frame, start: Nanos) -> usize {
         let from = frame.from.index();
         let mut ended = 0;
         let end = start + frame.air_time;
-        // A packet that arrives is told when the frame has passed everybody, if that is before its receiver hands it on.
+        // A delivered packet is reported after the frame has passed all listeners, if this is
+        // before its receiver has processed it.
         let (nearest, farthest) = self.reach_of(frame);
         let in_time = farthest - nearest < self.rules.parameters.link_layer_delay;
         while let Some(&listener) = self.stations[from].listeners.get(ended) {
@@ -93,7 +97,7 @@ impl<P> Medium<P> {
         ended
     }
 
-    /// The frame begins at a listener that hears nothing else; whether that is so.
+    /// The frame begins at a listener without other signals. Returns whether this is the case.
     #[inline]
     fn begins_alone(&mut self, now: Nanos, listener: Listener) -> bool {
         let index = listener.station.index();
@@ -111,7 +115,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// The frame ends at a listener that has heard nothing else.
+    /// The frame ends at a listener that has received no other signal.
     #[inline]
     pub(super) fn ends_alone(&mut self, now: Nanos, listener: Listener, frame: &Frame) {
         let ending = match self.rules.parameters.radio.decodes(listener.power) {
@@ -126,7 +130,7 @@ impl<P> Medium<P> {
         self.heard(now, listener.station, (ending, false), frame);
     }
 
-    /// What is left of a passage goes on edge by edge.
+    /// Continues the rest of a passage edge by edge.
     #[inline(never)]
     pub(super) fn put_on_air(
         &mut self,

@@ -1,30 +1,30 @@
-//! Stations that all hear and understand one another, near enough for light's delay to decide nothing: the conditions under which
-//! what happens on a medium is known for longer than to the next edge of a signal.
+//! Stations that can all receive each other, with delays too short to matter. Under these
+//! conditions the medium can look ahead beyond the next edge of a signal.
 
 use anabranch_transport::Nanos;
 
 use super::Station;
 use crate::wifi::dcf::Rules;
 
-/// How a station's frames reach the others.
+/// Propagation from one station to the others.
 #[derive(Debug)]
 pub(super) struct Reach {
-    /// How long light takes to each station; 0 to itself.
+    /// Delay to each station; 0 to itself.
     pub delays: Vec<Nanos>,
     pub nearest: Nanos,
     pub farthest: Nanos,
-    /// At how many instants beside its start a frame begins somewhere.
+    /// Number of instants, other than its start, at which a frame begins at a station.
     pub begins: u64,
-    /// At how many it ends.
+    /// Number of instants at which it ends.
     pub ends: u64,
 }
 
-/// How each station reaches the others, where all hear all.
+/// Propagation from each station to the others, if all hear each other.
 #[derive(Debug)]
 pub(super) struct Mesh(pub Vec<Reach>);
 
 impl Mesh {
-    /// The mesh of `stations`, if they are one.
+    /// The mesh of `stations`, if all hear each other.
     pub fn of<P>(stations: &[Station<P>], rules: &Rules) -> Option<Self> {
         let reaches = stations.iter().enumerate();
         let reaches: Option<Vec<_>> = reaches
@@ -50,10 +50,10 @@ fn reach<P>(index: usize, station: &Station<P>, stations: usize, rules: &Rules) 
         delays[listener.station.index()] = listener.delay;
     }
     debug_assert_eq!(delays[index], 0);
-    // Listeners are by delay.
+    // Listeners are sorted by delay.
     let same = listeners.windows(2).filter(|it| it[0].delay == it[1].delay);
     let ends = listeners.len() - same.count();
-    // A frame begins at once where there is no delay.
+    // A frame begins immediately if there is no delay.
     let begins = ends - usize::from(nearest == 0);
     all.then_some(Reach {
         delays,
@@ -64,8 +64,8 @@ fn reach<P>(index: usize, station: &Station<P>, stations: usize, rules: &Rules) 
     })
 }
 
-/// Whether a frame has begun, and ended, everywhere before anything answers it, a station that waits for its answer loses patience, a
-/// slot passes or the layer above is told.
+/// Whether a frame has begun, and ended, at all stations before a response starts, a timeout
+/// expires, a slot passes or the layer above is notified.
 fn is_narrow(farthest: Nanos, rules: &Rules) -> bool {
     let (parameters, timing) = (&rules.parameters, &rules.timing);
     let sifs = parameters.sifs;
