@@ -257,7 +257,7 @@ fn answer(
         let work = Executor {
             jobs,
             runner: &runner,
-            watch: state.as_ref(),
+            progress: state.as_ref(),
         };
         let outcome = anabranch_advise::advise(question, Some(&directory), work);
         outcome.map_err(|error| runner.instead(failed(error)))
