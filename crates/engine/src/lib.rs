@@ -6,7 +6,7 @@ pub mod agent;
 pub mod arguments;
 pub mod files;
 mod flows;
-pub mod idle;
+pub mod ineffective_settings;
 pub mod kinds;
 pub mod live;
 pub mod manual;

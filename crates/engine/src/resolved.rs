@@ -17,7 +17,7 @@ use anabranch_transport::{Nanos, Probe};
 use serde_json::Value;
 
 use crate::flows::{self, Known, Members};
-use crate::idle::{self, Judged};
+use crate::ineffective_settings::{self, Judged};
 use crate::kinds::Standard;
 use crate::metric::{self, Alone, FlowFacts, Life, Measures};
 use crate::network::{self, Built, Layout, NetworkError, Parts, homes, routes};
@@ -124,7 +124,7 @@ impl Resolved {
         match resolved {
             Ok((members, workloads)) => Ok(Self {
                 idle: idle_settings(&checker, spec, &transports, &members),
-                judged: idle::judge(&checker, spec, kinds),
+                judged: ineffective_settings::judge(&checker, spec, kinds),
                 transports,
                 workloads,
                 members,

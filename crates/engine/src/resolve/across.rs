@@ -7,7 +7,7 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::problem::Problem;
 
 use super::{add_new, at_points, beyond, elements, windows};
-use crate::idle::Everywhere;
+use crate::ineffective_settings::Everywhere;
 use crate::point::{PlannedPoint, PointSummary, Shape};
 
 /// The number of a point's experiment, and its place there.
